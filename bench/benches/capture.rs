@@ -12,7 +12,8 @@ use std::hint::black_box;
 fn frames(c: &mut Criterion) {
     let missions = MissionSet::built_in();
     let mission = missions.by_name("suomi-npp").expect("the program holds it");
-    let frames: Vec<CapturedFrame> = FRAMES.chunks_exact(mission.frame().length).map(captured).collect();
+    let frames: Vec<CapturedFrame> =
+        FRAMES.chunks_exact(mission.frame().length).map(captured).collect();
     let mut group = c.benchmark_group("three frames of 892 bytes");
     group.throughput(Throughput::Bytes(FRAMES.len() as u64));
     group.bench_function("take the packets out", |b| {
@@ -20,7 +21,9 @@ fn frames(c: &mut Criterion) {
             || Extractor::new(mission.clone()),
             |extractor| {
                 for frame in &frames {
-                    extractor.push(frame, |packet| drop(black_box(packet))).expect("frames of the mission");
+                    extractor
+                        .push(frame, |packet| drop(black_box(packet)))
+                        .expect("frames of the mission");
                 }
             },
             BatchSize::SmallInput,

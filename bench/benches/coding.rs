@@ -1,8 +1,9 @@
-//! What channel coding costs, by set of instructions: derandomising, checking, correcting and encoding Reed-Solomon
-//! blocks of E = 16 in the dual basis, at the interleave depths of near-Earth downlinks.
+//! What channel coding costs, by set of instructions: derandomising, checking, correcting and
+//! encoding Reed-Solomon blocks of E = 16 in the dual basis, at the interleave depths of near-Earth
+//! downlinks.
 //!
-//! Throughput counts bytes of channel access data units, markers and check symbols included. The blocks stay in the
-//! processor's cache.
+//! Throughput counts bytes of channel access data units, markers and check symbols included. The
+//! blocks stay in the processor's cache.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use skyhaul_bench::draw;
@@ -30,8 +31,12 @@ struct Downlink {
 
 impl Downlink {
     fn new(interleave: usize) -> Self {
-        let parameters =
-            Parameters { correction: Correction::E16, basis: Basis::Dual, interleave, virtual_fill: 0 };
+        let parameters = Parameters {
+            correction: Correction::E16,
+            basis: Basis::Dual,
+            interleave,
+            virtual_fill: 0,
+        };
         let code = ReedSolomon::new(parameters).expect("a depth of the standard");
         let stride = MARKER + code.block_len();
         let mut draw = draw();
@@ -75,7 +80,9 @@ fn coding(c: &mut Criterion) {
             let mut decoder = Decoder::with_kernel(code, kernel);
             let mut encoder = Encoder::with_kernel(code, kernel);
             let mut units = downlink.clean.clone();
-            group.bench_function(id("derandomise"), |b| b.iter(|| downlink.derandomise(&mut units, kernel)));
+            group.bench_function(id("derandomise"), |b| {
+                b.iter(|| downlink.derandomise(&mut units, kernel))
+            });
             units.copy_from_slice(&downlink.clean);
             group.bench_function(id("check clean"), |b| {
                 b.iter(|| {
@@ -86,7 +93,8 @@ fn coding(c: &mut Criterion) {
             let randomised = downlink.randomised();
             group.bench_function(id("derandomise and check clean"), |b| {
                 let receive = |units: &mut Vec<u8>| {
-                    let decoded = decoder.receive(&mut units[MARKER..], *stride, Some(&downlink.sequence));
+                    let decoded =
+                        decoder.receive(&mut units[MARKER..], *stride, Some(&downlink.sequence));
                     assert!(decoded.iter().all(Decoded::is_clean));
                 };
                 b.iter_batched_ref(|| randomised.clone(), receive, BatchSize::LargeInput);
@@ -98,7 +106,9 @@ fn coding(c: &mut Criterion) {
                 };
                 b.iter_batched_ref(|| downlink.damaged.clone(), correct, BatchSize::LargeInput);
             });
-            group.bench_function(id("encode"), |b| b.iter(|| encoder.encode(&mut units[MARKER..], *stride)));
+            group.bench_function(id("encode"), |b| {
+                b.iter(|| encoder.encode(&mut units[MARKER..], *stride))
+            });
         }
         group.finish();
     }

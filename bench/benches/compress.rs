@@ -1,4 +1,5 @@
-//! What packing the blocks of a station costs, and what it saves: real downlinks of three missions, in blocks of 192 KiB.
+//! What packing the blocks of a station costs, and what it saves: real downlinks of three missions,
+//! in blocks of 192 KiB.
 //!
 //! Throughput counts bytes of channel access data units, as they came from the spacecraft.
 
@@ -53,7 +54,9 @@ impl Blocks {
 
     fn pack(&self, packer: &mut Packer, effort: Effort) -> Vec<Vec<u8>> {
         let pack = |(records, frames): &(Vec<u8>, Vec<Range<usize>>)| {
-            packer.pack(records, frames, self.mission.frame(), effort).unwrap_or_else(|| records.clone())
+            packer
+                .pack(records, frames, self.mission.frame(), effort)
+                .unwrap_or_else(|| records.clone())
         };
         self.blocks.iter().map(pack).collect()
     }

@@ -1,4 +1,5 @@
-//! What repair costs: encoding and decoding of groups that lose 5 %, beside a known library for the same field.
+//! What repair costs: encoding and decoding of groups that lose 5 %, beside a known library for the
+//! same field.
 //!
 //! Throughput counts source bytes. The peer is `reed-solomon-erasure` with its vector code.
 
@@ -10,7 +11,8 @@ use std::hint::black_box;
 
 const SYMBOL: usize = 1_280;
 
-/// Sources, and as many repairs as are lost at 5 %; the last is what a flow with a tight deadline takes.
+/// Sources, and as many repairs as are lost at 5 %; the last is what a flow with a tight deadline
+/// takes.
 const GROUPS: &[(usize, usize)] = &[(32, 2), (64, 4), (200, 10), (222, 32)];
 
 fn sources(count: usize) -> Vec<Vec<u8>> {
@@ -30,7 +32,9 @@ fn encode(c: &mut Criterion) {
         group.throughput(Throughput::Bytes((count * SYMBOL) as u64));
         group.bench_function(BenchmarkId::new("ours", &name), |b| {
             b.iter(|| {
-                (0..repairs).map(|index| repair(index as u8, black_box(&slices), SYMBOL)).collect::<Vec<_>>()
+                (0..repairs)
+                    .map(|index| repair(index as u8, black_box(&slices), SYMBOL))
+                    .collect::<Vec<_>>()
             });
         });
         let peer = ReedSolomon::new(count, repairs).expect("a group the peer knows");
@@ -50,14 +54,17 @@ fn decode(c: &mut Criterion) {
         let missing: Vec<u8> = (0..lost).map(|at| (at * count / lost) as u8).collect();
         let sources = sources(count);
         let whole = slices(&sources);
-        let symbols: Vec<Vec<u8>> = (0..lost).map(|index| repair(index as u8, &whole, SYMBOL)).collect();
+        let symbols: Vec<Vec<u8>> =
+            (0..lost).map(|index| repair(index as u8, &whole, SYMBOL)).collect();
         let indices: Vec<u8> = (0..lost as u8).collect();
-        let arrived: Vec<&[u8]> =
-            (0..count).map(|at| if missing.contains(&(at as u8)) { &[] } else { whole[at] }).collect();
+        let arrived: Vec<&[u8]> = (0..count)
+            .map(|at| if missing.contains(&(at as u8)) { &[] } else { whole[at] })
+            .collect();
         group.throughput(Throughput::Bytes((count * SYMBOL) as u64));
         group.bench_function(BenchmarkId::new("ours", &name), |b| {
             b.iter(|| {
-                let recovery = Recovery::new(count, black_box(&missing), &indices).expect("enough symbols");
+                let recovery =
+                    Recovery::new(count, black_box(&missing), &indices).expect("enough symbols");
                 recovery.solve(&arrived, &slices(&symbols))
             });
         });
@@ -89,7 +96,9 @@ fn kernels(c: &mut Criterion) {
     group.throughput(Throughput::Bytes((200 * SYMBOL) as u64));
     for kernel in Kernel::available() {
         let mut sum = vec![0; SYMBOL];
-        group.bench_function(kernel.name(), |b| b.iter(|| kernel.accumulate(black_box(&mut sum), &terms)));
+        group.bench_function(kernel.name(), |b| {
+            b.iter(|| kernel.accumulate(black_box(&mut sum), &terms))
+        });
     }
     group.finish();
 }

@@ -1,10 +1,15 @@
-//! The low-density parity-check codes by set of instructions, beside labrador-ldpc where it has the code: one table.
+//! The low-density parity-check codes by set of instructions, beside labrador-ldpc where it has the
+//! code: one table.
 //!
-//! Mbit/s count information bits, decoded from soft symbols in noise of the ratio that is said, of which every codeword comes
-//! out; and encoded. All candidates of a line take turns, and the fastest turn of each counts: other work of the machine makes
-//! a turn slower, never faster.
+//! Mbit/s count information bits, decoded from soft symbols in noise of the ratio that is said, of
+//! which every codeword comes out; and encoded. All candidates of a line take turns, and the
+//! fastest turn of each counts: other work of the machine makes a turn slower, never faster.
 
-#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "wall-clock figures, to be read")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "wall-clock figures, to be read"
+)]
 
 use labrador_ldpc::LDPCCode;
 use skyhaul_coding::gf::Kernel;
@@ -55,15 +60,16 @@ fn main() {
         decoders.extend(theirs(&received));
         let mut encoders = vec![our_encoder(&received)];
         encoders.extend(their_encoder(&received));
-        let [decoders, encoders] = [(decoders, kernels.len()), (encoders, 1)].map(|(candidates, ours)| {
-            let best = measure(candidates);
-            let mut cells: Vec<String> = best.iter().map(|mbps| figure(*mbps)).collect();
-            match best.get(ours) {
-                Some(theirs) => cells.push(figure(best[0] / theirs)),
-                None => cells.extend([String::new(), String::new()]),
-            }
-            cells.join(" | ")
-        });
+        let [decoders, encoders] =
+            [(decoders, kernels.len()), (encoders, 1)].map(|(candidates, ours)| {
+                let best = measure(candidates);
+                let mut cells: Vec<String> = best.iter().map(|mbps| figure(*mbps)).collect();
+                match best.get(ours) {
+                    Some(theirs) => cells.push(figure(best[0] / theirs)),
+                    None => cells.extend([String::new(), String::new()]),
+                }
+                cells.join(" | ")
+            });
         let iterations = iterations / CODEWORDS as f64;
         println!("| {} | {decibel} | {iterations:.1} | {decoders} | {encoders} |", code.name());
     }
@@ -81,12 +87,17 @@ impl Received {
         let mut codeword = vec![0; code.codeword_len()];
         for frame in frames.chunks_exact(code.frame_len()) {
             encoder.encode(frame, &mut codeword);
-            let bits = codeword.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
+            let bits =
+                codeword.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
             symbols.extend(bits.map(|bit| {
                 // Box and Muller.
-                let noise = (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
-                // What labrador-ldpc advises for bytes: at most 31. The scale makes no difference to us.
-                (12.0 * (if bit { 1.0 } else { -1.0 } + deviation * noise)).round().clamp(-31.0, 31.0) as i8
+                let noise =
+                    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+                // What labrador-ldpc advises for bytes: at most 31. The scale makes no difference
+                // to us.
+                (12.0 * (if bit { 1.0 } else { -1.0 } + deviation * noise))
+                    .round()
+                    .clamp(-31.0, 31.0) as i8
             }));
         }
         Self { code, frames, symbols }
@@ -117,7 +128,8 @@ impl<'a> Candidate<'a> {
 fn measure(mut candidates: Vec<Candidate<'_>>) -> Vec<f64> {
     let mut turns = 0;
     while turns < TURNS || candidates.iter().any(|candidate| candidate.spent < PATIENCE) {
-        for candidate in candidates.iter_mut().filter(|candidate| turns < TURNS || candidate.spent < PATIENCE)
+        for candidate in
+            candidates.iter_mut().filter(|candidate| turns < TURNS || candidate.spent < PATIENCE)
         {
             let begun = Instant::now();
             let bits = (candidate.turn)();
@@ -144,7 +156,8 @@ fn ours(received: &Received, kernel: Kernel) -> Candidate<'_> {
 fn theirs(received: &Received) -> Option<Candidate<'_>> {
     let code = received.labrador()?;
     // Positive for zero, as against ours.
-    let symbols: Vec<i8> = received.symbols[..ONE_BY_ONE * code.n()].iter().map(|symbol| -symbol).collect();
+    let symbols: Vec<i8> =
+        received.symbols[..ONE_BY_ONE * code.n()].iter().map(|symbol| -symbol).collect();
     let mut output = vec![0; code.output_len()];
     let (mut working, mut bytes) =
         (vec![0; code.decode_ms_working_len()], vec![0; code.decode_ms_working_u8_len()]);
@@ -152,7 +165,8 @@ fn theirs(received: &Received) -> Option<Candidate<'_>> {
         let mut good = 0;
         for symbols in symbols.chunks_exact(code.n()) {
             let limit = MAX_ITERATIONS.into();
-            let (is_good, _) = code.decode_ms(symbols, &mut output, &mut working, &mut bytes, limit);
+            let (is_good, _) =
+                code.decode_ms(symbols, &mut output, &mut working, &mut bytes, limit);
             good += usize::from(is_good);
         }
         assert!(2 * good > ONE_BY_ONE, "{good} of {ONE_BY_ONE} codewords came out");
@@ -165,7 +179,9 @@ fn our_encoder(received: &Received) -> Candidate<'_> {
     let mut codeword = vec![0; received.code.codeword_len()];
     let frames = &received.frames[..ONE_BY_ONE * received.code.frame_len()];
     Candidate::new(move || {
-        frames.chunks_exact(received.code.frame_len()).for_each(|frame| encoder.encode(frame, &mut codeword));
+        frames
+            .chunks_exact(received.code.frame_len())
+            .for_each(|frame| encoder.encode(frame, &mut codeword));
         8 * frames.len()
     })
 }

@@ -1,10 +1,11 @@
-//! Level-0's sorting: packets per second, on one thread, out of order and with duplicates, memory bounded, the rest on
-//! disk.
+//! Level-0's sorting: packets per second, on one thread, out of order and with duplicates, memory
+//! bounded, the rest on disk.
 //!
-//! A tenth of them first, none later than the window in memory holds; then all, some of which go through run files.
-//! `BENCH_PACKETS` says how many (10 million; they take 2.5 GB of disk in `BENCH_DIR`, by default where the system
-//! keeps temporary files; 100 million take 25 GB). Making the packets is not timed. What the system takes to write is told
-//! apart: on virtual machines most of it is memory that the host gives for the first time. The product is checked: each packet
+//! A tenth of them first, none later than the window in memory holds; then all, some of which go
+//! through run files. `BENCH_PACKETS` says how many (10 million; they take 2.5 GB of disk in
+//! `BENCH_DIR`, by default where the system keeps temporary files; 100 million take 25 GB). Making
+//! the packets is not timed. What the system takes to write is told apart: on virtual machines most
+//! of it is memory that the host gives for the first time. The product is checked: each packet
 //! once, in order.
 
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
@@ -54,15 +55,16 @@ const TURN: usize = 1 << 16;
 const STEP: Duration = Duration::from_micros(20);
 /// Bytes of the shortest packet, and how many lengths there are.
 const LENGTHS: (u64, u64) = (60, 81);
-/// Of each thousand packets, those that come again soon; and, where some come late, those that come late and those that
-/// come again much later.
+/// Of each thousand packets, those that come again soon; and, where some come late, those that come
+/// late and those that come again much later.
 const SOON_AGAIN: u64 = 50;
 const LATE: u64 = 10;
 const LATE_AGAIN: u64 = 10;
 /// By how many packets: more than the window holds, and fewer.
 const LATE_BY: u64 = 1 << 20;
 const SOON_BY: u64 = 500;
-/// Of each thousand packets that come, those that change places with one up to a thousand packets later.
+/// Of each thousand packets that come, those that change places with one up to a thousand packets
+/// later.
 const SWAPPED: u64 = 100;
 
 /// Files in a folder, and how many bytes were written to them.
@@ -161,7 +163,8 @@ impl Arrivals {
             self.next += 1;
             let lot = |serial: u64| mixed(serial) % 1_000;
             let mut come = |serial: Option<u64>, lots: std::ops::Range<u64>| {
-                let comes = serial.filter(|serial| *serial < self.packets && lots.contains(&lot(*serial)));
+                let comes =
+                    serial.filter(|serial| *serial < self.packets && lots.contains(&lot(*serial)));
                 serials.extend(comes);
                 u64::from(comes.is_some())
             };
@@ -230,7 +233,8 @@ fn processor() -> std::time::Duration {
 fn peak_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).map_or(0, |kib| kib >> 10)
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .map_or(0, |kib| kib >> 10)
 }
 
 fn process(arrivals: &mut Arrivals, folder: Folder<'_>, spent: &mut Spent) -> Vec<Product> {
@@ -289,8 +293,9 @@ fn digest(bytes: u64) -> std::time::Duration {
 /// Sorts so many packets and says how fast.
 #[allow(clippy::print_stdout, reason = "figures are what a bench is for")]
 fn run(packets: u64, late: bool, dir: Option<&OsString>) {
-    let folder =
-        dir.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a folder for working files");
+    let folder = dir
+        .map_or_else(tempfile::tempdir, tempfile::tempdir_in)
+        .expect("a folder for working files");
     let mut arrivals = Arrivals { packets, late, next: 0, duplicates: 0 };
     let (mut spent, written) = (Spent::default(), Written::default());
     let products = process(&mut arrivals, Folder(folder.path(), &written), &mut spent);
@@ -306,9 +311,13 @@ fn run(packets: u64, late: bool, dir: Option<&OsString>) {
     let (writing, digest) = (written.taken.get().as_secs_f64(), digest(bytes).as_secs_f64());
     let millions = accounting.received as f64 / 1e6;
     println!(
-        "level0, {}: {millions:.1} million packets in, {} duplicates, {} late, {:.2} GB out; {:.2} million/s of \
-         processor time for order, duplicates and accounts, {:.2} million/s with file and digest, {:.2} million/s and {:.0} MB/s \
-         by the clock ({wall:.2} s, of which writing {writing:.2} s and a SHA-256 of the file {digest:.2} s); {:.2} GB of run files, {:.2} GB written in all; memory {memory} MiB at most",
+        "level0, {}: {millions:.1} million packets in, {} duplicates, {} late, {:.2} GB out; {:.2} \
+        million/s of \
+         processor time for order, duplicates and accounts, {:.2} million/s with file and digest, \
+         {:.2} million/s and {:.0} MB/s \
+         by the clock ({wall:.2} s, of which writing {writing:.2} s and a SHA-256 of the file \
+         {digest:.2} s); {:.2} GB of run files, {:.2} GB written in all; memory {memory} MiB at \
+         most",
         if late { "part through run files" } else { "out of order within the window" },
         accounting.duplicates,
         accounting.late,
@@ -323,7 +332,8 @@ fn run(packets: u64, late: bool, dir: Option<&OsString>) {
 }
 
 fn main() {
-    let packets = std::env::var("BENCH_PACKETS").map_or(10_000_000, |n| n.parse().expect("a number"));
+    let packets =
+        std::env::var("BENCH_PACKETS").map_or(10_000_000, |n| n.parse().expect("a number"));
     let dir = std::env::var_os("BENCH_DIR");
     run(packets / 10, false, dir.as_ref());
     run(packets, true, dir.as_ref());

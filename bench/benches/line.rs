@@ -8,8 +8,14 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 use std::hint::black_box;
 
 fn datagrams(c: &mut Criterion) {
-    let header =
-        SymbolHeader { flow: FlowId(3), seq_low: 77, offset: 1430, fin: false, repeated: false, head: None };
+    let header = SymbolHeader {
+        flow: FlowId(3),
+        seq_low: 77,
+        offset: 1430,
+        fin: false,
+        repeated: false,
+        head: None,
+    };
     let slice = vec![0x5a; 1430];
     let encoded: Bytes = header.encode(&slice);
     let mut group = c.benchmark_group("symbol of 1430 bytes");

@@ -1,7 +1,8 @@
-//! Looking through a packet file, as `skyhaul packets` does: with the sum of every application's packets, beside reading
-//! the file alone.
+//! Looking through a packet file, as `skyhaul packets` does: with the sum of every application's
+//! packets, beside reading the file alone.
 //!
-//! Files of 1 GiB in the page cache: of packets of an imager's length, and of short ones, which cost the most.
+//! Files of 1 GiB in the page cache: of packets of an imager's length, and of short ones, which
+//! cost the most.
 #![allow(clippy::disallowed_methods, reason = "wall-clock figures, to be read")]
 
 use skyhaul_ccsds::id::Apid;
@@ -111,7 +112,8 @@ fn main() {
         let count = survey(&path);
         let (plain, surveyed) = (seconds(|| read(&path)), seconds(|| survey(&path)));
         println!(
-            "packets of {len} bytes: {:.2} GB/s, {:.1} million packets/s; reading alone {:.2} GB/s, {:.2} of its time",
+            "packets of {len} bytes: {:.2} GB/s, {:.1} million packets/s; reading alone {:.2} \
+            GB/s, {:.2} of its time",
             bytes as f64 / surveyed / 1e9,
             count as f64 / surveyed / 1e6,
             bytes as f64 / plain / 1e9,

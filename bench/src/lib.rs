@@ -1,4 +1,5 @@
-//! Wall-clock figures of the hot paths; see `benches/`. A figure is of one machine: name it where it is quoted.
+//! Wall-clock figures of the hot paths; see `benches/`. A figure is of one machine: name it where
+//! it is quoted.
 
 /// Numbers below a bound that look random and are the same each time (xorshift64*).
 pub fn draw() -> impl FnMut(usize) -> usize {

@@ -46,18 +46,22 @@ pub fn bit_stream(input: &[u8]) {
     assert_eq!(bits + stats.sync.bits, 8 * input.len() as u64);
 }
 
-/// Any bytes as frames that say their own length, with error control and without: every byte is in one frame or skipped, however
-/// the stream comes.
+/// Any bytes as frames that say their own length, with error control and without: every byte is in
+/// one frame or skipped, however the stream comes.
 pub fn frame_stream(input: &[u8]) {
     let (step, stream) =
         input.split_first().map_or((1, input), |(step, rest)| (usize::from(*step) + 1, rest));
     for check in ["", "fecf = true\n"] {
-        let mission = Mission::from_toml(&VARIABLE.replace("[coding]", &format!("{check}[coding]")));
+        let mission =
+            Mission::from_toml(&VARIABLE.replace("[coding]", &format!("{check}[coding]")));
         let mission = mission.expect("it is a mission");
         let captured = |step: usize| {
             let format = Some(InputFormat::Frames);
-            let options =
-                CaptureOptions { format, mission: Some(mission.clone()), ..CaptureOptions::default() };
+            let options = CaptureOptions {
+                format,
+                mission: Some(mission.clone()),
+                ..CaptureOptions::default()
+            };
             let mut capture = Capture::new(MissionSet::empty(), options);
             stream.chunks(step).for_each(|piece| capture.push(Utc::from_micros(0), piece));
             capture.finish();
@@ -70,7 +74,10 @@ pub fn frame_stream(input: &[u8]) {
             }
             let sync = capture.stats().sync;
             let of_frames: u64 = frames.iter().map(|(_, len, _)| *len as u64).sum();
-            assert_eq!((sync.bits, 8 * of_frames + sync.skipped_bits), (8 * stream.len() as u64, sync.bits));
+            assert_eq!(
+                (sync.bits, 8 * of_frames + sync.skipped_bits),
+                (8 * stream.len() as u64, sync.bits)
+            );
             frames
         };
         assert_eq!(captured(step), captured(stream.len().max(1)));
@@ -78,16 +85,20 @@ pub fn frame_stream(input: &[u8]) {
 }
 
 /// A mission of short frames of any length, truncated ones among them.
-const VARIABLE: &str = "name = \"lengths\"\ntitle = \"Lengths\"\nscids = [66]\n[frame]\nkind = \"uslp\"\nlength = 80\n\
-                        variable_length = true\ntruncated_length = 20\n[coding]\nrandomiser = \"none\"\n";
+const VARIABLE: &str = "name = \"lengths\"\ntitle = \"Lengths\"\nscids = [66]\n[frame]\nkind = \
+                       \"uslp\"\nlength = 80\n\
+                        variable_length = true\ntruncated_length = 20\n[coding]\nrandomiser = \
+                        \"none\"\n";
 
-/// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the input.
+/// Any symbols, hard and soft, as an unknown input and as a known mission's: frames are within the
+/// input.
 pub fn symbols(input: &[u8]) {
     let npp = MissionSet::built_in().by_name("suomi-npp").cloned();
     let parity = Mission::from_toml(PARITY).ok();
     for format in [InputFormat::Symbols, InputFormat::Soft] {
         for mission in [None, npp.clone(), parity.clone()] {
-            let options = CaptureOptions { format: Some(format), mission, ..CaptureOptions::default() };
+            let options =
+                CaptureOptions { format: Some(format), mission, ..CaptureOptions::default() };
             let mut capture = Capture::new(MissionSet::built_in(), options);
             for piece in input.chunks(1 + input.len() / 3) {
                 capture.push(Utc::from_micros(0), piece);
@@ -102,8 +113,10 @@ pub fn symbols(input: &[u8]) {
 }
 
 /// A mission of short codewords behind a long marker.
-const PARITY: &str = "name = \"parity\"\ntitle = \"Parity\"\nscids = []\n[frame]\nkind = \"tm\"\nlength = 128\n[coding]\n\
-                      randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"4/5\"\nk = 1024\n";
+const PARITY: &str = "name = \"parity\"\ntitle = \"Parity\"\nscids = []\n[frame]\nkind = \
+                     \"tm\"\nlength = 128\n[coding]\n\
+                      randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \
+                      \"4/5\"\nk = 1024\n";
 
 /// A packet file is divided into packets and a rest, and nothing is lost between them.
 pub fn packets(input: &[u8]) {
@@ -117,9 +130,11 @@ pub fn packets(input: &[u8]) {
     assert_eq!(packets.rest(), &input[taken..]);
 }
 
-/// A packet file that may be damaged: every byte is in one packet or one damaged place, however the file comes.
+/// A packet file that may be damaged: every byte is in one packet or one damaged place, however the
+/// file comes.
 pub fn packet_scan(input: &[u8]) {
-    let (step, file) = input.split_first().map_or((1, input), |(step, file)| (usize::from(*step) + 1, file));
+    let (step, file) =
+        input.split_first().map_or((1, input), |(step, file)| (usize::from(*step) + 1, file));
     let whole = scanned(file, file.len().max(1));
     let mut end = 0;
     for (offset, len, _) in &whole {
@@ -130,7 +145,8 @@ pub fn packet_scan(input: &[u8]) {
     assert_eq!(scanned(file, step), whole);
 }
 
-/// Offset, length and kind (none for a packet) of what stands in a file that comes in pieces of `step` bytes.
+/// Offset, length and kind (none for a packet) of what stands in a file that comes in pieces of
+/// `step` bytes.
 fn scanned(file: &[u8], step: usize) -> Vec<(u64, u64, Option<DamageKind>)> {
     let (mut scanner, mut found) = (Scanner::default(), Vec::new());
     let (mut start, mut end) = (0, 0);
@@ -147,7 +163,8 @@ fn scanned(file: &[u8], step: usize) -> Vec<(u64, u64, Option<DamageKind>)> {
     found
 }
 
-/// A packed block: what unpacks is as long as was allowed at most; and any bytes, packed as frames of some mission, come back.
+/// A packed block: what unpacks is as long as was allowed at most; and any bytes, packed as frames
+/// of some mission, come back.
 pub fn packed_records(input: &[u8]) {
     const MOST: usize = 1 << 16;
     if let Ok(records) = unpack(input, MOST) {
@@ -163,7 +180,8 @@ pub fn packed_records(input: &[u8]) {
 }
 
 /// A mission of USLP frames: short, so that an input holds many.
-const USLP: &str = "name = \"uslp\"\ntitle = \"USLP\"\nscids = []\n[frame]\nkind = \"uslp\"\nlength = 64\ninsert_zone = 2\n\
+const USLP: &str = "name = \"uslp\"\ntitle = \"USLP\"\nscids = []\n[frame]\nkind = \
+                   \"uslp\"\nlength = 64\ninsert_zone = 2\n\
                     [coding]\nrandomiser = \"none\"\n";
 
 /// Frames of each format, one after the other: packets come out with the bytes that the counts say.
@@ -197,12 +215,15 @@ pub fn frames(input: &[u8]) {
     }
 }
 
-/// A description of a made-up downlink: read or refused with a sentence, and so is what it asks of a mission.
+/// A description of a made-up downlink: read or refused with a sentence, and so is what it asks of
+/// a mission.
 pub fn description(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let missions = MissionSet::built_in();
     let mission = missions.iter().next().expect("there are missions");
-    match Description::from_toml(text).and_then(|description| Source::described(mission, &description, 0)) {
+    match Description::from_toml(text)
+        .and_then(|description| Source::described(mission, &description, 0))
+    {
         Ok(source) => assert!(source.frames() > 0),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -212,13 +233,16 @@ pub fn description(input: &[u8]) {
 pub fn mission(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match Mission::from_toml(text) {
-        Ok(mission) => assert!(mission.frame().length > 0 && mission.cadu_len() >= mission.block_len()),
+        Ok(mission) => {
+            assert!(mission.frame().length > 0 && mission.cadu_len() >= mission.block_len())
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-/// Contact records that read are written to bytes that read and write to themselves. (The input itself may differ: it
-/// may have wide integers, or a time past the year 2262, which is held to it.)
+/// Contact records that read are written to bytes that read and write to themselves. (The input
+/// itself may differ: it may have wide integers, or a time past the year 2262, which is held to
+/// it.)
 pub fn contact_records(input: &[u8]) {
     let records = read(input);
     let written = write(&records);

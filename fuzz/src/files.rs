@@ -1,12 +1,14 @@
-//! What the far end of a file transfer says, the map of a partial file, and what an operator writes of names and patterns.
+//! What the far end of a file transfer says, the map of a partial file, and what an operator writes
+//! of names and patterns.
 
 use bytes::Bytes;
 use skyhaul_files::map::{self, Map};
 use skyhaul_files::wire::Message;
 use skyhaul_files::{Chunk, FileHasher, RelPath, Rule, Selection};
 
-/// As a block: one that is read is written and read the same. As a map: it never has more chunks than the file, and what it has is
-/// written and read the same. As text: a path never leads out, and a pattern that is taken is matched.
+/// As a block: one that is read is written and read the same. As a map: it never has more chunks
+/// than the file, and what it has is written and read the same. As text: a path never leads out,
+/// and a pattern that is taken is matched.
 pub fn files(input: &[u8]) {
     if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input)) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));

@@ -1,14 +1,18 @@
-//! What a far forwarding node says, what applications say by SOCKS, and what an operator writes of forwards and rules.
+//! What a far forwarding node says, what applications say by SOCKS, and what an operator writes of
+//! forwards and rules.
 
 use bytes::Bytes;
 use skyhaul_forward::socks::{self, Handshake, Step};
 use skyhaul_forward::wire::Message;
-use skyhaul_forward::{Allow, Carriage, Entrance, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target};
+use skyhaul_forward::{
+    Allow, Carriage, Entrance, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target,
+};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 
-/// Any blocks, each with its flow and a length of two bytes before it: one that is read is written and read the same, and
-/// whatever they say, the streams stay within their bounds. As text: what is read is written and read the same.
+/// Any blocks, each with its flow and a length of two bytes before it: one that is read is written
+/// and read the same, and whatever they say, the streams stay within their bounds. As text: what is
+/// read is written and read the same.
 pub fn forward(input: &[u8]) {
     if let Ok(text) = core::str::from_utf8(input) {
         let _ = text.parse::<Forward>();
@@ -42,7 +46,9 @@ pub fn forward(input: &[u8]) {
         while let Some(event) = mux.poll_event() {
             match event {
                 Event::Opened { id, .. } if millis % 2 == 0 => mux.accept(now, id),
-                Event::Opened { id, .. } if millis % 3 == 0 => mux.refuse(id, Refusal::NotAllowed, "no"),
+                Event::Opened { id, .. } if millis % 3 == 0 => {
+                    mux.refuse(id, Refusal::NotAllowed, "no")
+                }
                 Event::Data(id, bytes) => mux.taken(now, Duration::from_millis(9), id, bytes.len()),
                 Event::Finished(id) => mux.finish(id),
                 Event::Datagram(id, bytes) => mux.datagram(id, &bytes),
@@ -55,7 +61,8 @@ pub fn forward(input: &[u8]) {
     }
 }
 
-/// As an application: whatever it says, the handshake ends or wants more, and what it wants is bounded.
+/// As an application: whatever it says, the handshake ends or wants more, and what it wants is
+/// bounded.
 fn application(input: &[u8]) {
     let (mut handshake, mut rest) = (Handshake::default(), input);
     while !rest.is_empty() {

@@ -1,4 +1,5 @@
-//! The bodies of the fuzz targets: each takes any bytes, and panics only where the program is wrong.
+//! The bodies of the fuzz targets: each takes any bytes, and panics only where the program is
+//! wrong.
 //!
 //! libFuzzer calls them (`make fuzz`), and so does a bounded, seeded driver on the stable toolchain
 //! (`tests/replay.rs`, part of `make test`).
@@ -21,8 +22,8 @@ mod vita49;
 mod wire;
 
 pub use capture::{
-    bit_stream, contact_records, description, frame_stream, frames, mission, packed_records, packet_scan,
-    packets, symbols,
+    bit_stream, contact_records, description, frame_stream, frames, mission, packed_records,
+    packet_scan, packets, symbols,
 };
 pub use configuration::configuration;
 pub use files::files;
@@ -31,7 +32,9 @@ pub use links::links;
 pub use offload::offload_packets;
 pub use one_way::one_way;
 pub use probe::{probe, tcp_sockets};
-pub use products::{common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table};
+pub use products::{
+    common_rdr, construction_record, delivery_notice, gap_talk, product_name, rdr_table,
+};
 pub use repair::repair_symbols;
 pub use session::session;
 pub use storage::log_segment;

@@ -7,8 +7,9 @@ use skyhaul_transport::{Block, cost};
 use skyhaul_units::FlowId;
 use std::collections::BTreeSet;
 
-/// Any blocks, each with two bytes of its flow and a length of one before it: one that is read is written and read the same, and
-/// whatever they say, what was given out and not taken stays within the windows, and links within their number.
+/// Any blocks, each with two bytes of its flow and a length of one before it: one that is read is
+/// written and read the same, and whatever they say, what was given out and not taken stays within
+/// the windows, and links within their number.
 pub fn links(input: &[u8]) {
     if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input)) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));

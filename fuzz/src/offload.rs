@@ -3,8 +3,8 @@
 use skyhaul_emulator::offload::OFFLOAD_LEN;
 use skyhaul_emulator::packet::{Segment, join, next_run, segments};
 
-/// Any bytes as a device gives them. What is cut and joined whole is, cut and joined again, the same bytes, with the payload
-/// that came; each packet alone has the size that the link counts.
+/// Any bytes as a device gives them. What is cut and joined whole is, cut and joined again, the
+/// same bytes, with the payload that came; each packet alone has the size that the link counts.
 pub fn offload_packets(input: &[u8]) {
     let Ok(all) = segments(input) else { return };
     let all: Vec<Segment> = all.collect();

@@ -1,4 +1,5 @@
-//! Datagrams of a path without return: sealed ones from anyone, plain ones from a sender that means harm, and blocks.
+//! Datagrams of a path without return: sealed ones from anyone, plain ones from a sender that means
+//! harm, and blocks.
 
 use bytes::Bytes;
 use skyhaul_identity::OneWayKey;
@@ -7,9 +8,9 @@ use skyhaul_oneway::file::Part;
 use skyhaul_transport::oneway::{Event, Message, Receiver, ReceiverConfig};
 use skyhaul_units::{ByteCount, Duration, Instant};
 
-/// A receiver takes anything, opened or not: memory stays bounded, every block seen is accounted for, and what reads is
-/// encoded to bytes that read the same. The input is a series of records: a length of two bytes (of which the highest bit
-/// says that a second passes), and a datagram.
+/// A receiver takes anything, opened or not: memory stays bounded, every block seen is accounted
+/// for, and what reads is encoded to bytes that read the same. The input is a series of records: a
+/// length of two bytes (of which the highest bit says that a second passes), and a datagram.
 pub fn one_way(input: &[u8]) {
     let config = ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() };
     let mut listener = Listener::new(OneWayKey::from_bytes([7; 32]), config);

@@ -5,10 +5,11 @@ use skyhaul_probe::wire::{Limits, Message};
 use skyhaul_probe::{Far, FarConfig, HostCounters};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
 
-/// Any datagrams, each with a length of two bytes before it: one that is read is written and read the same, and who has not
-/// shown its address gets no more than it sent.
+/// Any datagrams, each with a length of two bytes before it: one that is read is written and read
+/// the same, and who has not shown its address gets no more than it sent.
 pub fn probe(input: &[u8]) {
-    let limits = Limits { rate: Rate::from_mbps(10), time: Duration::from_secs(60), datagrams: 1_000 };
+    let limits =
+        Limits { rate: Rate::from_mbps(10), time: Duration::from_secs(60), datagrams: 1_000 };
     let mut far = Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0), secret: [7; 32] });
     let from = ([192, 0, 2, 1], 9).into();
     let mut rest = input;
@@ -32,7 +33,8 @@ pub fn probe(input: &[u8]) {
     }
 }
 
-/// Two readings of any text: what is understood of it gives parts of the time, and any of these a verdict.
+/// Two readings of any text: what is understood of it gives parts of the time, and any of these a
+/// verdict.
 pub fn tcp_sockets(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let (first, later) = text.split_at(text.floor_char_boundary(text.len() / 2));

@@ -23,7 +23,8 @@ pub fn product_name(input: &[u8]) {
     }
 }
 
-/// A notice of a consumer, and the statements in it: those that read are written back and read the same.
+/// A notice of a consumer, and the statements in it: those that read are written back and read the
+/// same.
 pub fn delivery_notice(input: &[u8]) {
     let _ = Notice::parse(input);
     let Ok(text) = std::str::from_utf8(input) else { return };
@@ -44,7 +45,8 @@ pub fn common_rdr(input: &[u8]) {
     assert!(read.damaged() <= read.trackers.len() as u64);
 }
 
-/// A table of Raw Data Records is read or refused at one of its lines; what was read finds its own collections.
+/// A table of Raw Data Records is read or refused at one of its lines; what was read finds its own
+/// collections.
 pub fn rdr_table(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match RdrTable::from_toml(text) {
@@ -61,7 +63,8 @@ pub fn rdr_table(input: &[u8]) {
     }
 }
 
-/// What is said about gaps reads the same when it is said again; and a record of gaps is read or refused.
+/// What is said about gaps reads the same when it is said again; and a record of gaps is read or
+/// refused.
 pub fn gap_talk(input: &[u8]) {
     if let Ok(talk) = Talk::decode(input) {
         assert_eq!(Talk::decode(&talk.encode()), Ok(talk));

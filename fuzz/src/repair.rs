@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use skyhaul_transport::repair::{Decoder, RepairSymbol, Sid};
 
-/// A decoder takes anything: what waits in it is bounded, every repair symbol is counted in one place, and nothing is
-/// recovered that had arrived. The input is a series of records: a head of eight bytes (bits of the kind, number, count,
-/// stride, index, length), then the content.
+/// A decoder takes anything: what waits in it is bounded, every repair symbol is counted in one
+/// place, and nothing is recovered that had arrived. The input is a series of records: a head of
+/// eight bytes (bits of the kind, number, count, stride, index, length), then the content.
 pub fn repair_symbols(input: &[u8]) {
     let mut decoder = Decoder::new();
     let mut rest = input;

@@ -1,14 +1,16 @@
-//! A session against a far end that is authenticated and means harm, and against paths that say anything.
+//! A session against a far end that is authenticated and means harm, and against paths that say
+//! anything.
 
 use bytes::Bytes;
 use skyhaul_transport::{
-    Block, BlockId, DownReason, Event, FlowId, Mode, Opening, PathEvent, PathId, PathOptions, Seq, Session,
-    SessionConfig, Token,
+    Block, BlockId, DownReason, Event, FlowId, Mode, Opening, PathEvent, PathId, PathOptions, Seq,
+    Session, SessionConfig, Token,
 };
 use skyhaul_units::{ByteCount, Duration, Instant};
 
-/// Two sessions that know each other; one is then given the input. Nothing panics, the books balance, and what it holds
-/// stays bounded. The input is a series of records: kind, path or number, length, and the content.
+/// Two sessions that know each other; one is then given the input. Nothing panics, the books
+/// balance, and what it holds stays bounded. The input is a series of records: kind, path or
+/// number, length, and the content.
 pub fn session(input: &[u8]) {
     let mut pair = Pair::opened();
     let mut rest = input;
@@ -54,7 +56,8 @@ fn config() -> SessionConfig {
 impl Pair {
     fn opened() -> Self {
         let (victim, peer) = (Session::new(config()), Session::new(config()));
-        let mut pair = Self { now: Instant::ZERO, victim, peer, tokens: 0, sent: Vec::new(), ended: false };
+        let mut pair =
+            Self { now: Instant::ZERO, victim, peer, tokens: 0, sent: Vec::new(), ended: false };
         for session in [&mut pair.victim, &mut pair.peer] {
             session.open(Opening { name: "a node".to_owned(), ..Opening::default() });
             for path in 0..2 {
@@ -89,8 +92,10 @@ impl Pair {
             12 => self.victim.handle(now, path, PathEvent::Down(DownReason::TimedOut)),
             13 => {
                 self.victim.remove_path(path);
-                self.victim
-                    .add_path(path, PathOptions { metered: number & 64 != 0, standby: number & 128 != 0 });
+                self.victim.add_path(
+                    path,
+                    PathOptions { metered: number & 64 != 0, standby: number & 128 != 0 },
+                );
             }
             14 => {
                 if let Some(id) = self.sent.get(usize::from(number)) {
@@ -125,7 +130,8 @@ impl Pair {
     fn burst(&mut self) {
         for path in 0..PATHS {
             for _ in 0..BURST {
-                let Some((token, datagram)) = self.victim.poll_datagram(self.now, PathId(path)) else {
+                let Some((token, datagram)) = self.victim.poll_datagram(self.now, PathId(path))
+                else {
                     break;
                 };
                 assert!(datagram.len() <= PAYLOAD.max(1_438));
@@ -168,7 +174,9 @@ impl Pair {
                     self.victim.receipt(received.id.flow, Seq(received.id.seq.0));
                     self.victim.release(received.bytes.len());
                 }
-                Event::Closed(_) => assert!(!core::mem::replace(&mut self.ended, true), "it ended twice"),
+                Event::Closed(_) => {
+                    assert!(!core::mem::replace(&mut self.ended, true), "it ended twice")
+                }
                 _ => {}
             }
         }
@@ -176,6 +184,7 @@ impl Pair {
         assert!(stats.balances(), "{stats:?}");
         let (held, most) = (self.victim.memory(), config().memory_max(usize::from(PATHS), PAYLOAD));
         assert!(held <= most, "{held} of {most}: {stats:?}");
-        let _ = (self.victim.next_timeout(), self.victim.has_symbol(), self.victim.forecasts(self.now));
+        let _ =
+            (self.victim.next_timeout(), self.victim.has_symbol(), self.victim.forecasts(self.now));
     }
 }

@@ -3,8 +3,8 @@
 use skyhaul_store::{LogError, open_bytes};
 use skyhaul_units::ByteCount;
 
-/// A log's segment, however damaged: what is found lies in the file, and opening it again finds the same and
-/// changes nothing.
+/// A log's segment, however damaged: what is found lies in the file, and opening it again finds the
+/// same and changes nothing.
 pub fn log_segment(input: &[u8]) {
     let (summary, kept) = match open_bytes(input) {
         Ok(found) => found,

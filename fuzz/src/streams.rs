@@ -5,8 +5,9 @@ use skyhaul_streams::wire::Message;
 use skyhaul_streams::{Arrival, Finder, Format, Found};
 use skyhaul_units::{Duration, Instant};
 
-/// As a block: one that is read is written and read the same, and a group of it goes through the sink's end, where each of its frames
-/// has one fate. As bytes: frames and what lies between them are all there is.
+/// As a block: one that is read is written and read the same, and a group of it goes through the
+/// sink's end, where each of its frames has one fate. As bytes: frames and what lies between them
+/// are all there is.
 pub fn streams(input: &[u8]) {
     for format in [Format::Vdif, Format::Mark5b, Format::Datagrams] {
         if let Ok(message) = Message::decode(&Bytes::copy_from_slice(input), format) {

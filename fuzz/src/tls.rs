@@ -21,7 +21,10 @@ pub fn tls_frames(input: &[u8]) {
         let again = frames([&encoded]);
         let [again] = &again[..] else { panic!("one frame reads as {again:?}") };
         // A close reason may have lost a broken character at its end, and no other frame anything.
-        assert!(*again == frame || matches!((again, &frame), (Frame::Close { .. }, Frame::Close { .. })));
+        assert!(
+            *again == frame
+                || matches!((again, &frame), (Frame::Close { .. }, Frame::Close { .. }))
+        );
     }
 }
 
@@ -37,7 +40,8 @@ fn frames<const N: usize>(pieces: [&[u8]; N]) -> Vec<Frame> {
     frames
 }
 
-/// A path takes any stream, of a stranger or inside TLS, without a panic, and tells the fate of each token once.
+/// A path takes any stream, of a stranger or inside TLS, without a panic, and tells the fate of
+/// each token once.
 pub fn tls_path(input: &[u8]) {
     let (station, centre) = (identity(1), identity(2));
     for mut stranger in [called(&station, &centre), calling(&station, &centre)] {

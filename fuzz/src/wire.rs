@@ -1,10 +1,13 @@
 //! What arrives from the line.
 
 use bytes::Bytes;
-use skyhaul_transport::wire::{Control, ControlReader, Datagram, encode_protected, encode_repair, padding};
+use skyhaul_transport::wire::{
+    Control, ControlReader, Datagram, encode_protected, encode_repair, padding,
+};
 
-/// A datagram that reads is encoded to bytes that read and encode to themselves. (The input itself may differ: it may
-/// have wide integers, a head with more than is known, or a time past the year 2262, which is held to it.)
+/// A datagram that reads is encoded to bytes that read and encode to themselves. (The input itself
+/// may differ: it may have wide integers, a head with more than is known, or a time past the year
+/// 2262, which is held to it.)
 pub fn wire_datagram(input: &[u8]) {
     let Ok(datagram) = Datagram::decode(&Bytes::copy_from_slice(input)) else { return };
     let encoded = encode(&datagram);
@@ -23,7 +26,8 @@ fn encode(datagram: &Datagram) -> Bytes {
     }
 }
 
-/// A control stream gives the same messages however it is cut, and each is encoded again and reads the same.
+/// A control stream gives the same messages however it is cut, and each is encoded again and reads
+/// the same.
 pub fn wire_control(input: &[u8]) {
     let whole = messages([input]);
     let (first, second) = input.split_at(input.len() / 2);

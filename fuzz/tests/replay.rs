@@ -1,6 +1,8 @@
-//! The stable half of fuzzing: every corpus is replayed, then a bounded number of seeded mutations of it.
+//! The stable half of fuzzing: every corpus is replayed, then a bounded number of seeded mutations
+//! of it.
 //!
-//! A failing input is written to `artifacts/`, and its path is in the failure's text; put it into the corpus.
+//! A failing input is written to `artifacts/`, and its path is in the failure's text; put it into
+//! the corpus.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -20,9 +22,13 @@ fn every_corpus_replays() {
     }
 }
 
-/// As often as each target says; with `SKYHAUL_FUZZ_FACTOR=N` N times that, and with `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
+/// As often as each target says; with `SKYHAUL_FUZZ_FACTOR=N` N times that, and with
+/// `SKYHAUL_FUZZ_TARGETS=a,b` those alone.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test has no configuration file: how much is asked for")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a test has no configuration file: how much is asked for"
+)]
 fn mutated_inputs_are_read_or_refused() {
     let factor = std::env::var("SKYHAUL_FUZZ_FACTOR")
         .map_or(1, |text| text.parse().expect("SKYHAUL_FUZZ_FACTOR is a number"));
@@ -47,7 +53,11 @@ fn mutated_inputs_are_read_or_refused() {
         }
     });
     for target in targets {
-        println!("{}: {} executions", target.name, u64::from(target.rounds) * factor / SHARES * SHARES);
+        println!(
+            "{}: {} executions",
+            target.name,
+            u64::from(target.rounds) * factor / SHARES * SHARES
+        );
     }
 }
 
@@ -67,14 +77,19 @@ fn every_target_has_its_program_and_corpus_and_nothing_else_does() {
     for target in TARGETS {
         let program = format!("name = \"{0}\"\npath = \"fuzz_targets/{0}.rs\"", target.name);
         assert!(manifest.contains(&program), "Cargo.toml has no [[bin]] for {}", target.name);
-        let text = std::fs::read_to_string(folder(&format!("fuzz_targets/{}.rs", target.name))).unwrap();
+        let text =
+            std::fs::read_to_string(folder(&format!("fuzz_targets/{}.rs", target.name))).unwrap();
         assert!(text.contains(&format!("skyhaul_fuzz::{}(", target.name)));
     }
     let programs = manifest.matches("[[bin]]").count();
     assert_eq!(programs, TARGETS.len(), "a program in Cargo.toml is not in TARGETS");
     for entry in std::fs::read_dir(folder("corpus")).unwrap() {
         let name = entry.unwrap().file_name();
-        assert!(TARGETS.iter().any(|target| name == target.name), "no target uses corpus/{}", name.display());
+        assert!(
+            TARGETS.iter().any(|target| name == target.name),
+            "no target uses corpus/{}",
+            name.display()
+        );
     }
 }
 
@@ -122,7 +137,9 @@ fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut ChaCha8Rng) {
             input[at] = *[0x00, 0x01, 0x7f, 0x80, 0xff].choose(random).expect("not empty")
         }
         3 => drop(input.drain(at..end)),
-        4 => drop(input.splice(at..at, (0..random.random_range(1..=16)).map(|_| random.random::<u8>()))),
+        4 => drop(
+            input.splice(at..at, (0..random.random_range(1..=16)).map(|_| random.random::<u8>())),
+        ),
         5 => {
             let copy = input[at..end].to_vec();
             let to = random.random_range(0..=input.len());
@@ -135,8 +152,9 @@ fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut ChaCha8Rng) {
             drop(input.splice(at.., other[from..].iter().copied()));
         }
         _ => {
-            let length =
-                *[0u32, 1, 0xffff, 0x1_0000, 0x7fff_ffff, u32::MAX].choose(random).expect("not empty");
+            let length = *[0u32, 1, 0xffff, 0x1_0000, 0x7fff_ffff, u32::MAX]
+                .choose(random)
+                .expect("not empty");
             let bytes = length.to_be_bytes();
             let width = random.random_range(1..=4).min(input.len() - at);
             input[at..at + width].copy_from_slice(&bytes[4 - width..]);

@@ -1,5 +1,5 @@
-//! What the crate fec takes for the same: an open decoder in Rust. As with libfec, codewords lie one by one in the cache, and
-//! interleaving, derandomising and packets are left out.
+//! What the crate fec takes for the same: an open decoder in Rust. As with libfec, codewords lie
+//! one by one in the cache, and interleaving, derandomising and packets are left out.
 
 use crate::recording::Downlink;
 use crate::{MARKER, Turn, damage};
@@ -10,7 +10,8 @@ const WORDS: usize = 400;
 const LENGTH: usize = 255;
 const DATA: usize = 223;
 
-/// Codewords of the downlink one by one, with 1 to 16 errors each if wanted, and the bytes of units that they stand for.
+/// Codewords of the downlink one by one, with 1 to 16 errors each if wanted, and the bytes of units
+/// that they stand for.
 fn words(downlink: &Downlink, damaged: bool) -> (Vec<u8>, usize) {
     let interleave = downlink.interleave();
     let (code, mut units, stride) = downlink.units(WORDS.div_ceil(interleave));
@@ -56,7 +57,9 @@ pub fn encode(downlink: &Downlink) -> Box<dyn FnMut() -> Turn> {
     Box::new(move || {
         Turn::of(bytes, || {
             for data in words.chunks_exact(LENGTH) {
-                encoder.encode_ccsds_dual(&data[..DATA], &mut check).expect("the lengths are the code's");
+                encoder
+                    .encode_ccsds_dual(&data[..DATA], &mut check)
+                    .expect("the lengths are the code's");
             }
         })
     })

@@ -1,4 +1,5 @@
-//! What libfec (Karn) takes for the same, in a process of its own: a library in C, built where it can be had.
+//! What libfec (Karn) takes for the same, in a process of its own: a library in C, built where it
+//! can be had.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -43,7 +44,8 @@ impl Libfec {
         Ok(Self { child, orders, answers })
     }
 
-    /// One turn: Gbit/s of channel access data units of so many codewords and a marker each, or of decoded bits.
+    /// One turn: Gbit/s of channel access data units of so many codewords and a marker each, or of
+    /// decoded bits.
     pub fn gbps(&mut self, work: Work, interleave: usize) -> f64 {
         let order = match work {
             Work::Check => b'c',
@@ -55,7 +57,9 @@ impl Libfec {
         let asked = self.orders.write_all(&[order]).and_then(|()| self.orders.flush());
         let heard = asked.and_then(|()| self.answers.read_line(&mut answer));
         // Nanoseconds a codeword, or a byte.
-        let Some(each) = heard.ok().and_then(|_| answer.trim().parse::<f64>().ok()) else { return 0.0 };
+        let Some(each) = heard.ok().and_then(|_| answer.trim().parse::<f64>().ok()) else {
+            return 0.0;
+        };
         let bits = match work {
             Work::Viterbi => 8.0,
             _ => 8.0 * (255.0 + 4.0 / interleave as f64),

@@ -1,11 +1,16 @@
-//! The capture of a downlink, by set of instructions, beside what it must reach and beside two open decoders, libfec (in C)
-//! and fec (in Rust): one table.
+//! The capture of a downlink, by set of instructions, beside what it must reach and beside two open
+//! decoders, libfec (in C) and fec (in Rust): one table.
 //!
-//! Gbit/s count the bytes of channel access data units, markers and check symbols included; for the search, of the bit
-//! stream; for the Viterbi decoder, of what it decodes to; for packets taken out of frames, of the frames. All candidates of a line take turns, and the fastest turn of each counts: other work
-//! of the machine makes a turn slower, never faster.
+//! Gbit/s count the bytes of channel access data units, markers and check symbols included; for the
+//! search, of the bit stream; for the Viterbi decoder, of what it decodes to; for packets taken out
+//! of frames, of the frames. All candidates of a line take turns, and the fastest turn of each
+//! counts: other work of the machine makes a turn slower, never faster.
 
-#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "wall-clock figures, to be read")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "wall-clock figures, to be read"
+)]
 
 mod fec;
 mod libfec;
@@ -91,7 +96,9 @@ fn main() {
     println!();
     match std::env::var("SKYHAUL") {
         Ok(program) => match program::decode(&program, &Downlink::new(4)) {
-            Ok(gbps) => println!("`skyhaul decode` of 1 GiB, from start to end: {gbps:.1} Gbit/s (≥ 6)"),
+            Ok(gbps) => {
+                println!("`skyhaul decode` of 1 GiB, from start to end: {gbps:.1} Gbit/s (≥ 6)")
+            }
             Err(error) => println!("FAILED: `skyhaul decode`: {error}"),
         },
         Err(_) => println!("SKIPPED: `skyhaul decode`: SKYHAUL does not name the program"),
@@ -149,7 +156,8 @@ fn figure(value: f64) -> String {
     format!("{value:.places$}")
 }
 
-/// A capture in lock, from channel access data units to packets; as much at a time as it decodes at once.
+/// A capture in lock, from channel access data units to packets; as much at a time as it decodes at
+/// once.
 fn pipeline(downlink: &Downlink) -> Row {
     let candidates = Kernel::available().map(|kernel| {
         let Downlink { mission, stream, packets, .. } = downlink.clone();
@@ -236,7 +244,8 @@ fn encode(downlink: &Downlink) -> Row {
     let candidates = Kernel::available().map(|kernel| {
         let mut work = units.clone();
         let mut encoder = Encoder::with_kernel(&code, kernel);
-        let turn = Box::new(move || Turn::of(work.len(), || encoder.encode(&mut work[MARKER..], stride)));
+        let turn =
+            Box::new(move || Turn::of(work.len(), || encoder.encode(&mut work[MARKER..], stride)));
         Candidate { name: kernel.name(), turn }
     });
     Row {
@@ -248,7 +257,8 @@ fn encode(downlink: &Downlink) -> Row {
     }
 }
 
-/// Taking packets out of frames and counting them by application: the same whatever the instructions.
+/// Taking packets out of frames and counting them by application: the same whatever the
+/// instructions.
 fn packets(downlink: &Downlink) -> Row {
     let frames: Vec<CapturedFrame> = downlink.frames();
     let bytes = frames.iter().map(|frame| frame.bytes.len()).sum();

@@ -22,7 +22,8 @@ pub fn decode(program: &str, downlink: &Downlink) -> io::Result<f64> {
     let mut best = 0f64;
     for _ in 0..RUNS {
         let begun = Instant::now();
-        let output = Command::new(program).arg("decode").arg(&file).stderr(Stdio::inherit()).output()?;
+        let output =
+            Command::new(program).arg("decode").arg(&file).stderr(Stdio::inherit()).output()?;
         let seconds = begun.elapsed().as_secs_f64();
         let all = format!("{frames} clean");
         if !String::from_utf8_lossy(&output.stdout).contains(&all) {

@@ -47,7 +47,8 @@ impl Downlink {
 
     /// The packets and the order of frames of the pass, at this interleave depth.
     pub fn new(interleave: usize) -> Self {
-        let npp = MissionSet::built_in().by_name("suomi-npp").expect("the program holds it").clone();
+        let npp =
+            MissionSet::built_in().by_name("suomi-npp").expect("the program holds it").clone();
         let text = npp.text().replace("length = 892", &format!("length = {}", 223 * interleave));
         let text = text.replace("interleave = 4", &format!("interleave = {interleave}"));
         let mission = Mission::from_toml(&text).expect("a depth of the standard");

@@ -1,4 +1,5 @@
-//! Finding frames in bits and symbols: the search for markers at every bit, bit realignment, and the Viterbi decoder.
+//! Finding frames in bits and symbols: the search for markers at every bit, bit realignment, and
+//! the Viterbi decoder.
 
 use crate::{Candidate, Row, Turn, libfec};
 use fec::convolutional;
@@ -46,15 +47,23 @@ fn without_markers(mut bytes: Vec<u8>, marker: Marker) -> Vec<u8> {
     bytes
 }
 
-fn search(stream: &Arc<Vec<u8>>, marker: Marker, errors: u32, bars: &'static [(&'static str, f64)]) -> Row {
+fn search(
+    stream: &Arc<Vec<u8>>,
+    marker: Marker,
+    errors: u32,
+    bars: &'static [(&'static str, f64)],
+) -> Row {
     let candidates = Kernel::available().map(|kernel| {
         let (stream, finder) = (stream.clone(), Finder::with_kernel(marker, errors, kernel));
         let turn = Box::new(move || {
-            Turn::of(stream.len(), || assert!(finder.find(black_box(&stream), 0..usize::MAX).is_none()))
+            Turn::of(stream.len(), || {
+                assert!(finder.find(black_box(&stream), 0..usize::MAX).is_none())
+            })
         });
         Candidate { name: kernel.name(), turn }
     });
-    let what = if errors == 0 { "exact".to_owned() } else { format!("at most {errors} wrong bits") };
+    let what =
+        if errors == 0 { "exact".to_owned() } else { format!("at most {errors} wrong bits") };
     Row {
         name: format!("marker search at every bit, {what}, 256 MiB"),
         bars,
@@ -140,7 +149,9 @@ fn other() -> Box<dyn FnMut() -> Turn> {
     let mut out = vec![0; LENGTH + 8];
     Box::new(move || {
         Turn::of(LENGTH, || {
-            decoder.decode_soft(black_box(&symbols), &mut out).expect("the length is the encoder's");
+            decoder
+                .decode_soft(black_box(&symbols), &mut out)
+                .expect("the length is the encoder's");
         })
     })
 }

@@ -1,5 +1,5 @@
-//! Small named records in a directory, each replaced in one step: what was planned and what was done, for work that may
-//! be killed at any instant and is taken up again.
+//! Small named records in a directory, each replaced in one step: what was planned and what was
+//! done, for work that may be killed at any instant and is taken up again.
 
 use crate::disk::{Disk, EntryKind};
 use crate::publish::{is_plain_name, load_state, save_state};
@@ -42,7 +42,8 @@ pub struct Loaded {
 pub enum LedgerError {
     /// Not a plain file name.
     #[error(
-        "`{0}` cannot name a record: use letters, digits, `.`, `_`, `-`, at most 200 of them, not a leading `.`"
+        "`{0}` cannot name a record: use letters, digits, `.`, `_`, `-`, at most 200 of them, not \
+        a leading `.`"
     )]
     Name(String),
     /// Longer than a record may be.
@@ -74,7 +75,8 @@ impl Ledger {
     pub fn open(disk: Arc<dyn Disk>, dir: &str) -> Result<Self, LedgerError> {
         let refused = |source| LedgerError::Io { path: dir.to_owned(), source };
         disk.make_dir(dir).map_err(refused)?;
-        // The last process may have ended between a rename and its sync: what is seen now must not vanish later.
+        // The last process may have ended between a rename and its sync: what is seen now must not
+        // vanish later.
         disk.sync_dir(dir).map_err(refused)?;
         for entry in disk.list(dir).map_err(refused)? {
             if entry.kind == EntryKind::File && entry.name.starts_with('.') {
@@ -84,7 +86,8 @@ impl Ledger {
         Ok(Self { disk, dir: dir.to_owned() })
     }
 
-    /// Takes a directory as it is, to read what another process may be writing: nothing is made, mended or removed.
+    /// Takes a directory as it is, to read what another process may be writing: nothing is made,
+    /// mended or removed.
     pub fn as_it_is(disk: Arc<dyn Disk>, dir: &str) -> Self {
         Self { disk, dir: dir.to_owned() }
     }
@@ -95,7 +98,8 @@ impl Ledger {
     /// [`LedgerError::Io`] where the directory cannot be listed.
     pub fn load(&self) -> Result<Loaded, LedgerError> {
         let listed = self.disk.list(&self.dir);
-        let entries = listed.map_err(|source| LedgerError::Io { path: self.dir.clone(), source })?;
+        let entries =
+            listed.map_err(|source| LedgerError::Io { path: self.dir.clone(), source })?;
         let mut loaded = Loaded::default();
         for entry in entries.into_iter().filter(|entry| entry.kind == EntryKind::File) {
             match load_state(&*self.disk, &self.path(&entry.name)) {

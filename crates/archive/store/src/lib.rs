@@ -1,10 +1,11 @@
-//! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact store.
+//! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact
+//! store.
 //!
-//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps what
-//! arrived, one [`Log`] a contact, and says what may be receipted; a [`raw`] recording keeps what an input
-//! received, byte for byte. Nothing counts as kept before an
-//! `fdatasync` that began after it was written. Any moment may be the last one: whatever a power cut, a kill
-//! or a full disk leaves behind, opening again finds a valid log with everything that was durable in it,
+//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps
+//! what arrived, one [`Log`] a contact, and says what may be receipted; a [`raw`] recording keeps
+//! what an input received, byte for byte. Nothing counts as kept before an `fdatasync` that began
+//! after it was written. Any moment may be the last one: whatever a power cut, a kill or a full
+//! disk leaves behind, opening again finds a valid log with everything that was durable in it,
 //! once.
 //!
 //! ```
@@ -43,14 +44,14 @@ mod spool;
 
 pub use contacts::{
     Admitted, Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore,
-    ContactSync, ContactSynced, FlowStatus, KeptReader, MAX_SPOOLS, Receipt, Resume, Sender, SpoolKnown,
-    SpoolState, StationName, StationNameError, StoreError,
+    ContactSync, ContactSynced, FlowStatus, KeptReader, MAX_SPOOLS, Receipt, Resume, Sender,
+    SpoolKnown, SpoolState, StationName, StationNameError, StoreError,
 };
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
 pub use ledger::{Ledger, LedgerError, Loaded};
 pub use log::{
-    Cursor, Damage, DamageFate, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD, NewRecord,
-    Position, Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
+    Cursor, Damage, DamageFate, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD,
+    NewRecord, Position, Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
 };
 pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};

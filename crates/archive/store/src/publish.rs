@@ -1,4 +1,5 @@
-//! Files that appear whole or not at all: written under another name, synced, renamed, the directory synced.
+//! Files that appear whole or not at all: written under another name, synced, renamed, the
+//! directory synced.
 
 use crate::disk::{Disk, DiskFile, is_full, read_small};
 use crate::log::crc;
@@ -39,7 +40,8 @@ pub struct Pending {
 pub enum PublishError {
     /// Not a plain file name.
     #[error(
-        "`{name}` cannot name a file here: use letters, digits, `.`, `_`, `-`, at most 200 of them, not a leading `.`"
+        "`{name}` cannot name a file here: use letters, digits, `.`, `_`, `-`, at most 200 of \
+        them, not a leading `.`"
     )]
     Name {
         /// The name.
@@ -98,20 +100,25 @@ impl Publisher {
             return Err(PublishError::Name { name: name.to_owned() });
         }
         let path = self.temporary(name);
-        let file =
-            self.disk.create(&path).map_err(|error| PublishError::io("create the file", &path, error))?;
+        let file = self
+            .disk
+            .create(&path)
+            .map_err(|error| PublishError::io("create the file", &path, error))?;
         Ok(Pending { file, name: name.to_owned(), buffer: Vec::new(), size: ByteCount::ZERO })
     }
 
-    /// Makes the file durable and gives it its name, replacing one that has it. Returns its path on the disk.
+    /// Makes the file durable and gives it its name, replacing one that has it. Returns its path on
+    /// the disk.
     ///
     /// # Errors
-    /// [`PublishError::Full`], [`PublishError::Io`]: the temporary file is removed, an older file of this
-    /// name stays.
+    /// [`PublishError::Full`], [`PublishError::Io`]: the temporary file is removed, an older file
+    /// of this name stays.
     pub fn publish(&self, mut file: Pending) -> Result<String, PublishError> {
         let (from, to) = (self.temporary(&file.name), format!("{}/{}", self.dir, file.name));
-        let outcome =
-            file.flush().and_then(|()| file.file.sync()).and_then(|()| self.disk.rename(&from, &to));
+        let outcome = file
+            .flush()
+            .and_then(|()| file.file.sync())
+            .and_then(|()| self.disk.rename(&from, &to));
         if let Err(error) = outcome {
             self.discard(file);
             return Err(PublishError::io("write the file", &to, error));
@@ -202,14 +209,17 @@ pub(crate) struct State {
     pub is_damaged: bool,
 }
 
-/// Replaces a small state file in one step. It holds the same twice, so that damage of one copy costs nothing: magic and
-/// version, checksum, then `body`. Never two files: one of them might be older.
+/// Replaces a small state file in one step. It holds the same twice, so that damage of one copy
+/// costs nothing: magic and version, checksum, then `body`. Never two files: one of them might be
+/// older.
 pub(crate) fn save_state(disk: &dyn Disk, dir: &str, name: &str, body: &[u8]) -> io::Result<()> {
     let (temporary, path) = (format!("{dir}/.{name}{TEMPORARY}"), format!("{dir}/{name}"));
     let bytes = [&STATE_MAGIC[..], &crc(&[body]).to_be_bytes(), body].concat().repeat(2);
     let file = disk.create(&temporary)?;
-    let outcome =
-        file.append(&bytes).and_then(|()| file.sync()).and_then(|()| disk.rename(&temporary, &path));
+    let outcome = file
+        .append(&bytes)
+        .and_then(|()| file.sync())
+        .and_then(|()| disk.rename(&temporary, &path));
     if outcome.is_err() {
         let _ = disk.remove(&temporary);
     }
@@ -306,7 +316,8 @@ mod tests {
     }
 
     #[test]
-    fn damage_of_a_state_file_at_any_byte_costs_nothing_and_is_told_and_of_both_copies_is_an_error() {
+    fn damage_of_a_state_file_at_any_byte_costs_nothing_and_is_told_and_of_both_copies_is_an_error()
+    {
         let disk = SimDisk::new(ByteCount::mib(1));
         disk.make_dir("s").unwrap();
         assert_eq!(load_state(&disk, "s/x").unwrap(), None);

@@ -12,7 +12,8 @@ pub enum Polarity {
     Inverted,
 }
 
-/// Fills `out` with the bits from bit `position` of `bytes` on; the highest bit of a byte comes first.
+/// Fills `out` with the bits from bit `position` of `bytes` on; the highest bit of a byte comes
+/// first.
 ///
 /// ```
 /// use skyhaul_coding::align::{self, Polarity};
@@ -31,7 +32,13 @@ pub fn copy(bytes: &[u8], position: usize, polarity: Polarity, out: &mut [u8]) {
 ///
 /// # Panics
 /// Where `bytes` does not hold all bits that are asked for.
-pub fn copy_with(kernel: Kernel, bytes: &[u8], position: usize, polarity: Polarity, out: &mut [u8]) {
+pub fn copy_with(
+    kernel: Kernel,
+    bytes: &[u8],
+    position: usize,
+    polarity: Polarity,
+    out: &mut [u8],
+) {
     let (first, shift) = (position / 8, position % 8);
     let needed = out.len() + usize::from(shift > 0 && !out.is_empty());
     let flip = if polarity == Polarity::Inverted { 0xFF } else { 0 };

@@ -1,13 +1,15 @@
 //! Many Reed-Solomon blocks at once: one codeword in each lane of the vector registers.
 //!
-//! A group is as many blocks as a register has lanes. Its symbols are transposed, so that a register holds the same
-//! symbol of every block, and everything after that is the same for all interleave depths, fills and instruction sets:
-//! syndromes, check symbols and the search for errors are sums of products with constants, which are linear maps of a
-//! symbol's bits. The dual basis is part of these maps and costs nothing.
+//! A group is as many blocks as a register has lanes. Its symbols are transposed, so that a
+//! register holds the same symbol of every block, and everything after that is the same for all
+//! interleave depths, fills and instruction sets: syndromes, check symbols and the search for
+//! errors are sums of products with constants, which are linear maps of a symbol's bits. The dual
+//! basis is part of these maps and costs nothing.
 //!
-//! A block is checked by the gate (see [`Decoder`]). Codewords that fail it are collected, over codewords, groups and
-//! batches of one call, and solved when they fill a register: clean blocks pay nothing for damaged ones. Without vector
-//! instructions, or for a few blocks, the coder for single blocks does the work; the results are the same.
+//! A block is checked by the gate (see [`Decoder`]). Codewords that fail it are collected, over
+//! codewords, groups and batches of one call, and solved when they fill a register: clean blocks
+//! pay nothing for damaged ones. Without vector instructions, or for a few blocks, the coder for
+//! single blocks does the work; the results are the same.
 
 mod columns;
 mod encoder;
@@ -27,26 +29,29 @@ use syndromes::{GATE, Sums, Syndromes};
 
 /// Checks and corrects many blocks of one kind at once.
 ///
-/// Blocks lie in one slice, the first at its start, each next one `stride` bytes later; what lies between them is left
-/// alone. For channel access data units that begin with a marker, give the slice from behind the first marker on, and
-/// a whole unit's length as the stride. As many blocks are decoded as lie there whole.
+/// Blocks lie in one slice, the first at its start, each next one `stride` bytes later; what lies
+/// between them is left alone. For channel access data units that begin with a marker, give the
+/// slice from behind the first marker on, and a whole unit's length as the stride. As many blocks
+/// are decoded as lie there whole.
 ///
-/// A pipeline hands over some hundred blocks at a time: fewer than 64 leave lanes empty, and more than fit into the
-/// processor's cache have left it when the frames are read. One pass derandomises, checks and corrects in place, and
-/// fetches each next part of the memory meanwhile. Where the whole block is needed as received, if a codeword of it
-/// cannot be corrected, keep the input: the block's other codewords are corrected, and all are derandomised. A
-/// downlink that is derandomised after decoding is received without a sequence.
+/// A pipeline hands over some hundred blocks at a time: fewer than 64 leave lanes empty, and more
+/// than fit into the processor's cache have left it when the frames are read. One pass
+/// derandomises, checks and corrects in place, and fetches each next part of the memory meanwhile.
+/// Where the whole block is needed as received, if a codeword of it cannot be corrected, keep the
+/// input: the block's other codewords are corrected, and all are derandomised. A downlink that is
+/// derandomised after decoding is received without a sequence.
 ///
-/// Holds up to 250 KiB of tables and scratch memory, and an outcome for each block of its largest call; it allocates
-/// nothing else.
+/// Holds up to 250 KiB of tables and scratch memory, and an outcome for each block of its largest
+/// call; it allocates nothing else.
 ///
 /// # The gate
 ///
-/// A codeword counts as clean when 16 consecutive syndromes are zero. For E = 8 these are all there are. For E = 16
-/// they are half: two words of the code that they belong to, a (255,239) code, differ in 17 places at least, so that
-/// every pattern of 1 to 16 wrong symbols is seen with certainty, and so is everything that is correctable. Of heavier
-/// random patterns one in 2^128 passes: it is called clean, where [`ReedSolomon::decode`], which looks at all
-/// syndromes, says that it is uncorrectable. In all else the two agree.
+/// A codeword counts as clean when 16 consecutive syndromes are zero. For E = 8 these are all there
+/// are. For E = 16 they are half: two words of the code that they belong to, a (255,239) code,
+/// differ in 17 places at least, so that every pattern of 1 to 16 wrong symbols is seen with
+/// certainty, and so is everything that is correctable. Of heavier random patterns one in 2^128
+/// passes: it is called clean, where [`ReedSolomon::decode`], which looks at all syndromes, says
+/// that it is uncorrectable. In all else the two agree.
 ///
 /// ```
 /// use skyhaul_coding::{Basis, Correction, Decoder, Encoder, Parameters, Randomiser, ReedSolomon};
@@ -105,7 +110,8 @@ impl Decoder {
         &self.code
     }
 
-    /// Corrects blocks in place; the outcome of each, in order. An uncorrectable codeword is left as received.
+    /// Corrects blocks in place; the outcome of each, in order. An uncorrectable codeword is left
+    /// as received.
     ///
     /// # Panics
     /// Where `stride` is less than the length of a block.
@@ -113,11 +119,17 @@ impl Decoder {
         self.receive(blocks, stride, None)
     }
 
-    /// Derandomises blocks where a sequence is given, and corrects them, in one pass over the memory.
+    /// Derandomises blocks where a sequence is given, and corrects them, in one pass over the
+    /// memory.
     ///
     /// # Panics
     /// Where `stride` is less than the length of a block, or the sequence shorter than a block.
-    pub fn receive(&mut self, blocks: &mut [u8], stride: usize, sequence: Option<&Sequence>) -> &[Decoded] {
+    pub fn receive(
+        &mut self,
+        blocks: &mut [u8],
+        stride: usize,
+        sequence: Option<&Sequence>,
+    ) -> &[Decoded] {
         let count = blocks_in(blocks.len(), stride, self.code.block_len());
         self.begin(count);
         if self.kernel.lanes() == 0 || count < FEW {
@@ -137,12 +149,12 @@ impl Decoder {
         &self.outcomes
     }
 
-    /// The same for blocks that are to be kept as received: they lie at a stride in each stretch of `received`, and come out
-    /// in `blocks` without gaps between them.
+    /// The same for blocks that are to be kept as received: they lie at a stride in each stretch of
+    /// `received`, and come out in `blocks` without gaps between them.
     ///
     /// # Panics
-    /// Where `stride` is less than the length of a block, the sequence shorter than a block, or `blocks` has not the
-    /// length of as many blocks as lie whole in `received`.
+    /// Where `stride` is less than the length of a block, the sequence shorter than a block, or
+    /// `blocks` has not the length of as many blocks as lie whole in `received`.
     pub fn receive_from(
         &mut self,
         received: &[&[u8]],
@@ -156,7 +168,9 @@ impl Decoder {
         self.begin(count);
         assert_eq!(blocks.len(), count * len, "room for the {count} blocks that were received");
         if self.kernel.lanes() == 0 || count < FEW {
-            self.receive_one_by_one(blocks, len, |kernel, index, block| received.copy(kernel, index, block));
+            self.receive_one_by_one(blocks, len, |kernel, index, block| {
+                received.copy(kernel, index, block)
+            });
             return &self.outcomes;
         }
         for first in (0..count).step_by(self.kernel.lanes()) {
@@ -173,7 +187,8 @@ impl Decoder {
     fn begin(&mut self, count: usize) {
         let interleave = self.code.parameters().interleave;
         self.outcomes.clear();
-        self.outcomes.resize(count, Decoded { codewords: [Codeword::Clean; MAX_INTERLEAVE], interleave });
+        self.outcomes
+            .resize(count, Decoded { codewords: [Codeword::Clean; MAX_INTERLEAVE], interleave });
     }
 
     /// `derandomise` is given the kernel, the number of a block and its place.
@@ -184,7 +199,9 @@ impl Decoder {
         derandomise: impl Fn(Kernel, usize, &mut [u8]),
     ) {
         let len = self.code.block_len();
-        for (index, (block, outcome)) in blocks.chunks_mut(stride).zip(&mut self.outcomes).enumerate() {
+        for (index, (block, outcome)) in
+            blocks.chunks_mut(stride).zip(&mut self.outcomes).enumerate()
+        {
             let block = &mut block[..len];
             derandomise(self.kernel, index, block);
             let remainders = self.gate.of_block(outcome.interleave, block);
@@ -194,8 +211,8 @@ impl Decoder {
         }
     }
 
-    /// Passes the clean codewords of a group and collects the others. Of `received`, if that is not where the blocks are,
-    /// the next group is fetched meanwhile.
+    /// Passes the clean codewords of a group and collects the others. Of `received`, if that is not
+    /// where the blocks are, the next group is fetched meanwhile.
     fn check(&mut self, blocks: &mut [u8], group: &Group, received: Option<Received<'_>>) {
         let Parameters { correction, interleave, .. } = self.code.parameters();
         self.columns.fill(self.kernel, blocks, group);
@@ -264,7 +281,11 @@ mod tests {
             let mut blocks = block.repeat(FEW);
             let mut decoder = Decoder::with_kernel(&code, kernel);
             let decoded = decoder.decode(&mut blocks, code.block_len());
-            assert!(decoded.len() == FEW && decoded.iter().all(Decoded::is_clean), "{}", kernel.name());
+            assert!(
+                decoded.len() == FEW && decoded.iter().all(Decoded::is_clean),
+                "{}",
+                kernel.name()
+            );
             let decoded = decoder.decode(&mut block, code.block_len());
             assert!(decoded[0].is_clean(), "{}", kernel.name());
         }

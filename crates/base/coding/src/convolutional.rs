@@ -1,8 +1,8 @@
-//! The convolutional code of constraint length 7 (CCSDS 131.0-B-2 3.3, 3.4): encoder, Viterbi decoder, and finding out
-//! how a stream's symbols are to be taken.
+//! The convolutional code of constraint length 7 (CCSDS 131.0-B-2 3.3, 3.4): encoder, Viterbi
+//! decoder, and finding out how a stream's symbols are to be taken.
 //!
-//! A symbol is an `i8`: its sign is the bit, positive for one, its size how sure it is, on any scale; zero is a symbol
-//! of which nothing is known. Hard bits are symbols of one size.
+//! A symbol is an `i8`: its sign is the bit, positive for one, its size how sure it is, on any
+//! scale; zero is a symbol of which nothing is known. Hard bits are symbols of one size.
 //!
 //! ```
 //! use skyhaul_coding::convolutional::{Code, Decoder, Encoder, Rate};
@@ -59,7 +59,8 @@ impl Rate {
         bits * self.period() as u64 / self.sent().len() as u64
     }
 
-    /// Which of an encoder's outputs are sent, for each information bit, over and over. CCSDS 131.0-B-2 table 3-1.
+    /// Which of an encoder's outputs are sent, for each information bit, over and over. CCSDS
+    /// 131.0-B-2 table 3-1.
     const fn sent(self) -> &'static [[bool; 2]] {
         const BOTH: [bool; 2] = [true, true];
         const FIRST: [bool; 2] = [true, false];
@@ -78,8 +79,8 @@ impl Rate {
         self.sent().len() + 1
     }
 
-    /// Trellis steps that a decision is surer for, on either side: ten constraint lengths for the code as it is, more
-    /// where fewer symbols speak for each step. A multiple of 16.
+    /// Trellis steps that a decision is surer for, on either side: ten constraint lengths for the
+    /// code as it is, more where fewer symbols speak for each step. A multiple of 16.
     const fn memory(self) -> usize {
         match self {
             Self::Half => 64,
@@ -110,7 +111,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// The code as CCSDS has it: the second output inverted at rate 1/2, plain where symbols are left out.
+    /// The code as CCSDS has it: the second output inverted at rate 1/2, plain where symbols are
+    /// left out.
     pub const fn new(rate: Rate) -> Self {
         let second = match rate {
             Rate::Half => SecondOutput::Inverted,

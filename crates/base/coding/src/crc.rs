@@ -1,5 +1,5 @@
-//! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1, or CRC-32 with x^32 + x^23 + x^21 +
-//! x^11 + x^2 + 1.
+//! The frame error control field: CRC-16 with polynomial x^16 + x^12 + x^5 + 1, or CRC-32 with
+//! x^32 + x^23 + x^21 + x^11 + x^2 + 1.
 
 use crc_fast::{CrcAlgorithm, checksum};
 
@@ -18,10 +18,12 @@ pub fn is_intact(frame: &[u8]) -> bool {
     }
 }
 
-/// The 32-bit check value of `bytes`: initial value 0, bits in order, nothing inverted at the end (CCSDS 732.1-B-3
-/// 4.1.7.3, 211.2-B annex C).
+/// The 32-bit check value of `bytes`: initial value 0, bits in order, nothing inverted at the end
+/// (CCSDS 732.1-B-3 4.1.7.3, 211.2-B annex C).
 pub fn fecf32(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |check, byte| check << 8 ^ TABLE_32[usize::from((check >> 24) as u8 ^ byte)])
+    bytes
+        .iter()
+        .fold(0, |check, byte| check << 8 ^ TABLE_32[usize::from((check >> 24) as u8 ^ byte)])
 }
 
 /// Whether the last four bytes of `frame` are the 32-bit check value of those before them.

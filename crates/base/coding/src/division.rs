@@ -1,8 +1,8 @@
 //! Division of interleaved codewords by a generator polynomial, one table row a symbol.
 //!
-//! The remainder of a codeword is zero, that of data is its check symbols, and of a damaged codeword it gives the
-//! syndromes. The division is done in the basis that the block comes in: the dual basis is a linear map, so the table
-//! rows are mapped once and no symbol ever is.
+//! The remainder of a codeword is zero, that of data is its check symbols, and of a damaged
+//! codeword it gives the syndromes. The division is done in the basis that the block comes in: the
+//! dual basis is a linear map, so the table rows are mapped once and no symbol ever is.
 
 use crate::field::{EXP, FROM_DUAL, ORDER, TO_DUAL, mul};
 use crate::interleave::{Basis, MAX_INTERLEAVE};
@@ -40,7 +40,8 @@ impl Division {
         Self { rows, check_len }
     }
 
-    /// The remainders of whole codewords, check symbols included; those after `interleave` are zero.
+    /// The remainders of whole codewords, check symbols included; those after `interleave` are
+    /// zero.
     pub(crate) fn of_block(&self, interleave: usize, block: &[u8]) -> [Remainder; MAX_INTERLEAVE] {
         let (data, check) = block.split_at(block.len() - self.check_len * interleave);
         let mut remainders = self.of_data(interleave, data);
@@ -75,7 +76,8 @@ fn divide_block<const WORDS: usize>(
     }
 }
 
-/// Divides `DEPTH` interleaved codewords side by side, so that the processor overlaps their table look-ups.
+/// Divides `DEPTH` interleaved codewords side by side, so that the processor overlaps their table
+/// look-ups.
 fn divide<const WORDS: usize, const DEPTH: usize>(
     rows: &[[u64; WORDS]; 256],
     data: &[u8],
@@ -132,11 +134,13 @@ mod tests {
     #[test]
     fn generator_coefficients_known_answers() {
         let half16 = [
-            0x01, 0x5b, 0x7f, 0x56, 0x10, 0x1e, 0x0d, 0xeb, 0x61, 0xa5, 0x08, 0x2a, 0x36, 0x56, 0xab, 0x20,
-            0x71,
+            0x01, 0x5b, 0x7f, 0x56, 0x10, 0x1e, 0x0d, 0xeb, 0x61, 0xa5, 0x08, 0x2a, 0x36, 0x56,
+            0xab, 0x20, 0x71,
         ];
         let half8 = [0x01, 0xa5, 0x69, 0x1b, 0x9f, 0x68, 0x98, 0x65, 0x4a];
-        for (first_root, length, half) in [(112, 32, half16.as_slice()), (120, 16, half8.as_slice())] {
+        for (first_root, length, half) in
+            [(112, 32, half16.as_slice()), (120, 16, half8.as_slice())]
+        {
             let generator = generator(first_root, length);
             for (i, expected) in half.iter().enumerate() {
                 assert_eq!(generator[i], *expected);

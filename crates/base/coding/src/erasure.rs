@@ -1,13 +1,14 @@
-//! An erasure code for datagrams: from `k` source symbols any number of repair symbols, up to 256 in all, so that any
-//! `k` of them give the sources back (maximum distance separable).
+//! An erasure code for datagrams: from `k` source symbols any number of repair symbols, up to 256
+//! in all, so that any `k` of them give the sources back (maximum distance separable).
 //!
-//! The sources are sent as they are (systematic). A repair symbol is the sum of coefficient × source over GF(2^8), and
-//! the coefficient depends on the two indices alone, not on how many sources or repairs there are: a group may be
-//! closed at any size, and repairs made one at a time. The coefficients are a Cauchy matrix (J. Blömer and others, "An
-//! XOR-based erasure-resilient coding scheme", 1995) whose columns are scaled so that repair 0 is the plain sum.
+//! The sources are sent as they are (systematic). A repair symbol is the sum of coefficient ×
+//! source over GF(2^8), and the coefficient depends on the two indices alone, not on how many
+//! sources or repairs there are: a group may be closed at any size, and repairs made one at a time.
+//! The coefficients are a Cauchy matrix (J. Blömer and others, "An XOR-based erasure-resilient
+//! coding scheme", 1995) whose columns are scaled so that repair 0 is the plain sum.
 //!
-//! Symbols may differ in length: a shorter one counts as if zeros followed. What must know the length again has to
-//! code it.
+//! Symbols may differ in length: a shorter one counts as if zeros followed. What must know the
+//! length again has to code it.
 //!
 //! ```
 //! use skyhaul_coding::erasure::{Recovery, repair};
@@ -72,7 +73,11 @@ pub struct Encoder {
 impl Encoder {
     /// For `repairs` repair symbols of `len` bytes each.
     pub fn new(repairs: u8, len: usize) -> Self {
-        Self { sources: 0, repairs: vec![vec![0; len]; usize::from(repairs)], kernel: Kernel::best() }
+        Self {
+            sources: 0,
+            repairs: vec![vec![0; len]; usize::from(repairs)],
+            kernel: Kernel::best(),
+        }
     }
 
     /// Adds the next source.
@@ -103,13 +108,14 @@ pub struct Recovery {
     sources: usize,
     missing: Vec<u8>,
     repairs: Vec<u8>,
-    /// Row by row: the share of each repair, cleared of the sources that arrived, in each missing source.
+    /// Row by row: the share of each repair, cleared of the sources that arrived, in each missing
+    /// source.
     inverse: Vec<u8>,
 }
 
 impl Recovery {
-    /// For a group of `sources` sources of which those at the indices `missing` did not arrive, with as many repair
-    /// symbols, of the indices `repairs`. Both lists ascend.
+    /// For a group of `sources` sources of which those at the indices `missing` did not arrive,
+    /// with as many repair symbols, of the indices `repairs`. Both lists ascend.
     ///
     /// # Errors
     /// The lists differ in length, do not ascend, or name symbols outside the group.
@@ -128,8 +134,9 @@ impl Recovery {
         Ok(Self { sources, missing: missing.to_vec(), repairs: repairs.to_vec(), inverse })
     }
 
-    /// The missing sources, in the order of their index, each as long as the longest repair. `sources` has what
-    /// arrived at its index and empty slices for what did not; `repairs` are in the order of their index.
+    /// The missing sources, in the order of their index, each as long as the longest repair.
+    /// `sources` has what arrived at its index and empty slices for what did not; `repairs` are in
+    /// the order of their index.
     ///
     /// # Panics
     /// Where the slices are not as many as [`Self::new`] was told.
@@ -149,7 +156,8 @@ impl Recovery {
             .collect();
         let rows = self.inverse.chunks_exact(self.missing.len().max(1));
         rows.map(|row| {
-            let terms: Vec<Term<'_>> = row.iter().copied().zip(cleared.iter().map(Vec::as_slice)).collect();
+            let terms: Vec<Term<'_>> =
+                row.iter().copied().zip(cleared.iter().map(Vec::as_slice)).collect();
             let mut source = vec![0; len];
             kernel.accumulate(&mut source, &terms);
             source

@@ -1,6 +1,6 @@
-//! The AOS frame header error control: Reed-Solomon (10,6) over GF(16) on the spacecraft id, the virtual channel
-//! id and the signalling field; corrects two wrong nibbles (CCSDS 732.0-B 4.1.2.6). The frame count is not
-//! covered.
+//! The AOS frame header error control: Reed-Solomon (10,6) over GF(16) on the spacecraft id, the
+//! virtual channel id and the signalling field; corrects two wrong nibbles (CCSDS 732.0-B 4.1.2.6).
+//! The frame count is not covered.
 
 /// What the check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub fn correct(covered: &mut [u8; 3], field: u16) -> Outcome {
     Outcome::Corrected(errors.iter().flatten().count() as u8)
 }
 
-/// Up to two errors as (power of x, value) that explain the syndromes (Peterson's closed form for two errors).
+/// Up to two errors as (power of x, value) that explain the syndromes (Peterson's closed form for
+/// two errors).
 fn locate(s: [u8; CHECK]) -> Option<[Option<(usize, u8)>; 2]> {
     let determinant = mul(s[0], s[2]) ^ mul(s[1], s[1]);
     if determinant == 0 {
@@ -92,7 +93,11 @@ const EXP: [u8; 15] = [1, 2, 4, 8, 3, 6, 12, 11, 5, 10, 7, 14, 15, 13, 9];
 const LOG: [u8; 16] = [0, 0, 1, 4, 2, 8, 5, 10, 3, 14, 9, 7, 6, 13, 11, 12];
 
 fn mul(a: u8, b: u8) -> u8 {
-    if a == 0 || b == 0 { 0 } else { EXP[usize::from(LOG[usize::from(a)] + LOG[usize::from(b)]) % 15] }
+    if a == 0 || b == 0 {
+        0
+    } else {
+        EXP[usize::from(LOG[usize::from(a)] + LOG[usize::from(b)]) % 15]
+    }
 }
 
 /// `a` ÷ `b`; `b` is not zero.
@@ -140,7 +145,8 @@ mod tests {
             let (mut received, field) = damaged(covered, &errors);
             let before = received;
             match correct(&mut received, field) {
-                Outcome::Clean => prop_assert!(false, "three errors are within the code's distance of five"),
+                Outcome::Clean => prop_assert!(false, "three errors are within the code's distance \
+                                                      of five"),
                 Outcome::Uncorrectable => prop_assert_eq!(received, before),
                 Outcome::Corrected(_) => {}
             }

@@ -1,4 +1,5 @@
-//! GF(256) as CCSDS 131.0-B 4.3 defines it (x^8 + x^7 + x^2 + x + 1), and the map to the dual basis.
+//! GF(256) as CCSDS 131.0-B 4.3 defines it (x^8 + x^7 + x^2 + x + 1), and the map to the dual
+//! basis.
 
 /// The field polynomial.
 pub(crate) const FIELD: u16 = 0x187;
@@ -6,7 +7,8 @@ pub(crate) const FIELD: u16 = 0x187;
 /// The order of the multiplicative group.
 pub(crate) const ORDER: usize = 255;
 
-/// `EXP[i]` is alpha^i; twice as long as the group, so that a sum of two logarithms needs no reduction.
+/// `EXP[i]` is alpha^i; twice as long as the group, so that a sum of two logarithms needs no
+/// reduction.
 pub(crate) const EXP: [u8; 2 * ORDER + 2] = {
     let mut exp = [0u8; 2 * ORDER + 2];
     let mut value = 1u16;
@@ -52,7 +54,8 @@ pub(crate) const fn mul_exp(a: u8, exponent: usize) -> u8 {
 pub(crate) const TO_DUAL: [u8; 256] = linear_map([0x8D, 0xEF, 0xEC, 0x86, 0xFA, 0x99, 0xAF, 0x7B]);
 
 /// Dual to conventional basis, by byte.
-pub(crate) const FROM_DUAL: [u8; 256] = linear_map([0xC5, 0x42, 0x2E, 0xFD, 0xF0, 0x79, 0xAC, 0xCC]);
+pub(crate) const FROM_DUAL: [u8; 256] =
+    linear_map([0xC5, 0x42, 0x2E, 0xFD, 0xF0, 0x79, 0xAC, 0xCC]);
 
 /// The images of all bytes under the matrix whose rows are the images of 0x80, 0x40, .. 0x01.
 const fn linear_map(rows: [u8; 8]) -> [u8; 256] {

@@ -1,8 +1,8 @@
-//! Sums of products over slices of field elements: what the erasure code spends its time on. And the choice of vector
-//! instructions, for it and for the batch coder of Reed-Solomon blocks.
+//! Sums of products over slices of field elements: what the erasure code spends its time on. And
+//! the choice of vector instructions, for it and for the batch coder of Reed-Solomon blocks.
 //!
-//! The field is that of CCSDS 131.0-B 4.3 (x^8 + x^7 + x^2 + x + 1) in its conventional basis. All kernels give the
-//! same bytes; which one runs is decided by what the processor has, once a call.
+//! The field is that of CCSDS 131.0-B 4.3 (x^8 + x^7 + x^2 + x + 1) in its conventional basis. All
+//! kernels give the same bytes; which one runs is decided by what the processor has, once a call.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -78,8 +78,8 @@ impl Kernel {
         }
     }
 
-    /// Adds coefficient × slice to `sum`, for every term. A slice that is shorter than `sum` counts as if zeros
-    /// followed; what a longer one has beyond `sum` is left out.
+    /// Adds coefficient × slice to `sum`, for every term. A slice that is shorter than `sum` counts
+    /// as if zeros followed; what a longer one has beyond `sum` is left out.
     pub fn accumulate(self, sum: &mut [u8], terms: &[Term<'_>]) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -111,7 +111,10 @@ impl Kernel {
 
     /// Writes the sum of two slices to a third, all of the same length.
     pub(crate) fn sum(self, to: &mut [u8], from: &[u8], added: &[u8]) {
-        assert!(to.len() == from.len() && to.len() == added.len(), "sums are of slices of one length");
+        assert!(
+            to.len() == from.len() && to.len() == added.len(),
+            "sums are of slices of one length"
+        );
         if self.0 == Kind::Portable {
             portable::sum(to, from, added);
         } else {
@@ -254,7 +257,8 @@ mod tests {
             for coefficient in 0..=255 {
                 let mut sum = vec![0; 256];
                 kernel.accumulate(&mut sum, &[(coefficient, &all)]);
-                let products: Vec<u8> = all.iter().map(|byte| field::mul(coefficient, *byte)).collect();
+                let products: Vec<u8> =
+                    all.iter().map(|byte| field::mul(coefficient, *byte)).collect();
                 assert_eq!(sum, products, "{}, coefficient {coefficient}", kernel.name());
             }
         }

@@ -1,8 +1,10 @@
-//! Interleaved Reed-Solomon blocks (CCSDS 131.0-B 4.3, 4.4): encode, check, correct, one block at a time.
+//! Interleaved Reed-Solomon blocks (CCSDS 131.0-B 4.3, 4.4): encode, check, correct, one block at a
+//! time.
 //!
-//! Byte k of a block belongs to codeword k mod I, check symbols likewise. A codeword is checked by dividing it
-//! by the generator; the remainder of a clean codeword is zero, and of a damaged one it gives the syndromes, so
-//! clean blocks cost the division alone. Many blocks at once are the work of [`crate::Decoder`] and
+//! Byte k of a block belongs to codeword k mod I, check symbols likewise. A codeword is checked by
+//! dividing it by the generator; the remainder of a clean codeword is zero, and of a damaged one it
+//! gives the syndromes, so clean blocks cost the division alone. Many blocks at once are the work
+//! of [`crate::Decoder`] and
 //! [`crate::Encoder`].
 
 use crate::division::{Division, Remainder};
@@ -57,7 +59,8 @@ pub struct Parameters {
     pub basis: Basis,
     /// Codewords of a block: 1, 2, 3, 4, 5 or 8.
     pub interleave: usize,
-    /// Zero bytes assumed at the start of the block and not sent, over all codewords: a multiple of `interleave`.
+    /// Zero bytes assumed at the start of the block and not sent, over all codewords: a multiple of
+    /// `interleave`.
     pub virtual_fill: usize,
 }
 
@@ -69,7 +72,8 @@ pub enum ParameterError {
     Interleave(usize),
     /// The virtual fill cannot be shared out or leaves no data.
     #[error(
-        "virtual fill {fill} must be a multiple of the interleave depth {interleave} and leave data in each codeword"
+        "virtual fill {fill} must be a multiple of the interleave depth {interleave} and leave \
+        data in each codeword"
     )]
     VirtualFill {
         /// Fill over all codewords, in bytes.
@@ -114,11 +118,9 @@ impl Decoded {
     pub fn corrected_symbols(&self) -> usize {
         self.codewords()
             .iter()
-            .map(
-                |codeword| {
-                    if let Codeword::Corrected(symbols) = codeword { usize::from(*symbols) } else { 0 }
-                },
-            )
+            .map(|codeword| {
+                if let Codeword::Corrected(symbols) = codeword { usize::from(*symbols) } else { 0 }
+            })
             .sum()
     }
 }
@@ -144,7 +146,8 @@ impl ReedSolomon {
         if !virtual_fill.is_multiple_of(interleave) || virtual_fill >= most_fill {
             return Err(ParameterError::VirtualFill { fill: virtual_fill, interleave });
         }
-        let division = Division::new(correction.first_root(), correction.check_len(), parameters.basis);
+        let division =
+            Division::new(correction.first_root(), correction.check_len(), parameters.basis);
         Ok(Self { parameters, division })
     }
 
@@ -189,7 +192,8 @@ impl ReedSolomon {
         remainders.iter().all(|remainder| *remainder == [0; 32])
     }
 
-    /// Corrects `block` in place, codeword by codeword. An uncorrectable codeword is left as received.
+    /// Corrects `block` in place, codeword by codeword. An uncorrectable codeword is left as
+    /// received.
     ///
     /// # Panics
     /// Where `block` is not [`Self::block_len`] long.

@@ -1,4 +1,5 @@
-//! From syndromes to errors, one codeword at a time: Berlekamp-Massey, Chien's search, Forney's formula.
+//! From syndromes to errors, one codeword at a time: Berlekamp-Massey, Chien's search, Forney's
+//! formula.
 
 use crate::field::{EXP, ORDER, div, mul_exp};
 use crate::gf::products;
@@ -10,7 +11,8 @@ const MAX_CHECK: usize = 2 * MAX_ERRORS;
 /// The code's roots are alpha^(11 j): primitive element alpha^11 (CCSDS 131.0-B 4.3).
 pub(crate) const PRIMITIVE: usize = 11;
 
-/// Errors found: place counted from the last symbol of the codeword, and the value to XOR (conventional basis).
+/// Errors found: place counted from the last symbol of the codeword, and the value to XOR
+/// (conventional basis).
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     pub count: usize,
@@ -18,8 +20,8 @@ pub(crate) struct Errors {
     pub values: [u8; MAX_ERRORS],
 }
 
-/// The syndromes of a codeword of which `remainder`, in the conventional basis, is left by the generator with the
-/// roots beta^`first_root` ..: as many as it has symbols.
+/// The syndromes of a codeword of which `remainder`, in the conventional basis, is left by the
+/// generator with the roots beta^`first_root` ..: as many as it has symbols.
 pub(crate) fn syndromes(remainder: &[u8], first_root: usize) -> [u8; MAX_CHECK] {
     let mut syndromes = [0u8; MAX_CHECK];
     let rows: [&[u8; 256]; MAX_CHECK] =
@@ -34,8 +36,8 @@ pub(crate) fn syndromes(remainder: &[u8], first_root: usize) -> [u8; MAX_CHECK] 
     syndromes
 }
 
-/// The errors that explain `syndromes` of a codeword of `length` symbols whose first root is alpha^(11
-/// `first_root`); `None` where more than half as many errors as syndromes occurred.
+/// The errors that explain `syndromes` of a codeword of `length` symbols whose first root is
+/// alpha^(11 `first_root`); `None` where more than half as many errors as syndromes occurred.
 pub(crate) fn solve(syndromes: &[u8], first_root: usize, length: usize) -> Option<Errors> {
     let max_errors = syndromes.len() / 2;
     let (locator, degree) = berlekamp_massey(syndromes);
@@ -51,7 +53,8 @@ pub(crate) fn solve(syndromes: &[u8], first_root: usize, length: usize) -> Optio
         core::array::from_fn(|i| products(EXP[ORDER - PRIMITIVE * (i + 1) % ORDER]));
     for place in 0..length {
         if terms[..degree].iter().fold(1, |sum, term| sum ^ term) == 0 {
-            // Forney: X^(1 - first_root) evaluator(1/X) / locator'(1/X); the odd terms' sum is locator'(1/X) / X.
+            // Forney: X^(1 - first_root) evaluator(1/X) / locator'(1/X); the odd terms' sum is
+            // locator'(1/X) / X.
             let odd = terms[..degree].iter().step_by(2).fold(0, |sum, term| sum ^ term);
             let inverse = (ORDER - PRIMITIVE * place % ORDER) % ORDER;
             let value = eval(&evaluator[..degree], inverse);
@@ -109,7 +112,8 @@ fn berlekamp_massey(syndromes: &[u8]) -> ([u8; MAX_CHECK + 1], usize) {
 fn evaluator(syndromes: &[u8], locator: &[u8], degree: usize) -> [u8; MAX_ERRORS] {
     let mut evaluator = [0u8; MAX_ERRORS];
     for (i, coefficient) in evaluator.iter_mut().enumerate().take(degree) {
-        *coefficient = (0..=i).fold(0, |sum, k| sum ^ products(syndromes[k])[usize::from(locator[i - k])]);
+        *coefficient =
+            (0..=i).fold(0, |sum, k| sum ^ products(syndromes[k])[usize::from(locator[i - k])]);
     }
     evaluator
 }

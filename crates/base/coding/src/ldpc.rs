@@ -1,12 +1,14 @@
-//! The low-density parity-check codes of CCSDS 131.0-B-5 chapter 7: the code of rate 7/8 (C2) and the AR4JA family.
+//! The low-density parity-check codes of CCSDS 131.0-B-5 chapter 7: the code of rate 7/8 (C2) and
+//! the AR4JA family.
 //!
-//! Encoders are systematic: a codeword is the transfer frame, then check symbols. Decoders take many codewords at once,
-//! one in each lane of a register, and say of each whether every check of the code holds. Where one does not, the frame is
-//! left as received: there is no guess.
+//! Encoders are systematic: a codeword is the transfer frame, then check symbols. Decoders take
+//! many codewords at once, one in each lane of a register, and say of each whether every check of
+//! the code holds. Where one does not, the frame is left as received: there is no guess.
 //!
-//! A symbol is an `i8` as for [`crate::convolutional`]: its sign is the bit, positive for one, its size how sure it is, on
-//! any scale; zero is a symbol of which nothing is known. Pseudo-randomisation is undone before ([`crate::Randomiser`]),
-//! by turning the signs where the sequence has a one.
+//! A symbol is an `i8` as for [`crate::convolutional`]: its sign is the bit, positive for one, its
+//! size how sure it is, on any scale; zero is a symbol of which nothing is known.
+//! Pseudo-randomisation is undone before ([`crate::Randomiser`]), by turning the signs where the
+//! sequence has a one.
 //!
 //! ```
 //! use skyhaul_coding::ldpc::{Code, Decoder, Encoder};
@@ -84,7 +86,8 @@ impl Information {
 }
 
 impl Rate {
-    /// Information bits, in blocks of M. The codeword has two blocks more that are sent and one that is not.
+    /// Information bits, in blocks of M. The codeword has two blocks more that are sent and one
+    /// that is not.
     const fn blocks(self) -> usize {
         match self {
             Self::Half => 2,
@@ -97,7 +100,8 @@ impl Rate {
 impl Code {
     /// All codes: C2, then the AR4JA codes from the shortest and of highest rate on.
     pub const ALL: [Self; 10] = {
-        const SIZES: [Information; 3] = [Information::K1024, Information::K4096, Information::K16384];
+        const SIZES: [Information; 3] =
+            [Information::K1024, Information::K4096, Information::K16384];
         const RATES: [Rate; 3] = [Rate::FourFifths, Rate::TwoThirds, Rate::Half];
         let mut all = [Self::C2; 10];
         let mut index = 1;
@@ -131,7 +135,9 @@ impl Code {
     pub const fn codeword_bits(self) -> usize {
         match self {
             Self::C2 => 8160,
-            Self::Ar4ja { information, rate } => information.bits() / rate.blocks() * (rate.blocks() + 2),
+            Self::Ar4ja { information, rate } => {
+                information.bits() / rate.blocks() * (rate.blocks() + 2)
+            }
         }
     }
 

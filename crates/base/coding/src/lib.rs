@@ -1,14 +1,16 @@
-//! CCSDS channel coding, which stands between a received block of bytes and a transfer frame, and the erasure code
-//! that stands between datagrams and the line.
+//! CCSDS channel coding, which stands between a received block of bytes and a transfer frame, and
+//! the erasure code that stands between datagrams and the line.
 //!
 //! - [`crc`]: the frame error control field, a CRC-16 that only detects.
-//! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the dual or the
-//!   conventional basis; corrects up to 16 or 8 symbols a codeword. One block at a time.
-//! - [`Decoder`] and [`Encoder`]: the same for many blocks at once, on the vector instructions of the processor; faster
-//!   by about ten times where these are wide.
+//! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the
+//!   dual or the conventional basis; corrects up to 16 or 8 symbols a codeword. One block at a
+//!   time.
+//! - [`Decoder`] and [`Encoder`]: the same for many blocks at once, on the vector instructions of
+//!   the processor; faster by about ten times where these are wide.
 //! - [`marker`]: the search for a synchronisation marker at every bit.
 //! - [`align`]: bytes out of a bit stream from any bit on.
-//! - [`convolutional`]: the code of constraint length 7, its punctured rates, and its Viterbi decoder.
+//! - [`convolutional`]: the code of constraint length 7, its punctured rates, and its Viterbi
+//!   decoder.
 //! - [`ldpc`]: the low-density parity-check codes and their decoder.
 //! - [`nrzm`]: differential coding.
 //! - [`Randomiser`]: the two pseudo-random sequences that keep the modulator busy.

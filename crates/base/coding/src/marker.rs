@@ -1,12 +1,13 @@
-//! The search for a synchronisation marker (CCSDS 131.0-B-5 9) at every bit of a stream, in both polarities.
+//! The search for a synchronisation marker (CCSDS 131.0-B-5 9) at every bit of a stream, in both
+//! polarities.
 //!
-//! Vectors look at all eight bit offsets of a byte at once. Each nibble of the stream is looked up in a table that has
-//! one bit for each offset: whether the nibble is what the marker, begun at that bit, would have there. A marker with E
-//! wrong bits has at most E wrong nibbles. Places where few enough of eight nibbles are wrong are candidates, whose bits
-//! are counted one by one.
+//! Vectors look at all eight bit offsets of a byte at once. Each nibble of the stream is looked up
+//! in a table that has one bit for each offset: whether the nibble is what the marker, begun at
+//! that bit, would have there. A marker with E wrong bits has at most E wrong nibbles. Places where
+//! few enough of eight nibbles are wrong are candidates, whose bits are counted one by one.
 //!
-//! Without vectors, and where more than three bits may be wrong, each byte is looked up in a table of wrong bits, again
-//! for all eight offsets at once; five of them make a marker of 32 bits.
+//! Without vectors, and where more than three bits may be wrong, each byte is looked up in a table
+//! of wrong bits, again for all eight offsets at once; five of them make a marker of 32 bits.
 
 mod counts;
 mod nibbles;
@@ -60,15 +61,17 @@ impl Marker {
         }
     }
 
-    /// Bits from bit `position` on that differ from the marker; those beyond the end of `bytes` count as zeros.
+    /// Bits from bit `position` on that differ from the marker; those beyond the end of `bytes`
+    /// count as zeros.
     fn wrong_bits(self, bytes: &[u8], position: usize) -> u32 {
         let (byte, shift) = (position / 8, position % 8);
         let rest = bytes.get(byte..).unwrap_or_default();
         let head = match rest.first_chunk() {
             Some(chunk) => u64::from_be_bytes(*chunk),
-            None => {
-                rest.iter().enumerate().fold(0, |head, (i, byte)| head | u64::from(*byte) << (56 - 8 * i))
-            }
+            None => rest
+                .iter()
+                .enumerate()
+                .fold(0, |head, (i, byte)| head | u64::from(*byte) << (56 - 8 * i)),
         };
         let last = u64::from(rest.get(8).copied().unwrap_or(0));
         let window = head << shift | last >> (8 - shift);
@@ -111,7 +114,8 @@ impl Finder {
     /// Most bits that may be wrong: with them, noise has a marker of 32 bits every 500 bits.
     pub const MAX_ERRORS: u32 = 7;
 
-    /// Takes as the marker what differs from it, or from its inverse, in at most `most_errors` bits; more than
+    /// Takes as the marker what differs from it, or from its inverse, in at most `most_errors`
+    /// bits; more than
     /// [`Self::MAX_ERRORS`] count as so many.
     pub fn new(marker: Marker, most_errors: u32) -> Self {
         Self::with_kernel(marker, most_errors, Kernel::best())
@@ -153,8 +157,14 @@ impl Finder {
             .find_map(|(byte, offsets)| self.first_of(bytes, &places, (byte, offsets)))
     }
 
-    /// The first marker that begins in one of a byte's bits named by `offsets`, lowest for the byte's first.
-    fn first_of(&self, bytes: &[u8], places: &Range<usize>, (byte, offsets): (usize, u8)) -> Option<Hit> {
+    /// The first marker that begins in one of a byte's bits named by `offsets`, lowest for the
+    /// byte's first.
+    fn first_of(
+        &self,
+        bytes: &[u8],
+        places: &Range<usize>,
+        (byte, offsets): (usize, u8),
+    ) -> Option<Hit> {
         let mut offsets = offsets;
         while offsets != 0 {
             let position = 8 * byte + offsets.trailing_zeros() as usize;

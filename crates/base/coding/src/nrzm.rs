@@ -1,7 +1,9 @@
-//! NRZ-M, the differential line code: a one is a change of level, a zero is none (CCSDS 131.0-B-2 3.3.3).
+//! NRZ-M, the differential line code: a one is a change of level, a zero is none (CCSDS 131.0-B-2
+//! 3.3.3).
 //!
-//! The data do not depend on the polarity of what is received, which phase modulation leaves open. It is undone behind
-//! the convolutional decoder. One wrong bit on the line makes two wrong ones behind it, side by side.
+//! The data do not depend on the polarity of what is received, which phase modulation leaves open.
+//! It is undone behind the convolutional decoder. One wrong bit on the line makes two wrong ones
+//! behind it, side by side.
 
 /// From levels to changes, in a stream of packed bits, the highest bit of a byte first.
 ///
@@ -61,7 +63,8 @@ impl Encoder {
 
     /// Each bit becomes the sum of all before it and itself; the level after the word is kept.
     fn levels(&mut self, changes: u64) -> u64 {
-        let sums = [1, 2, 4, 8, 16, 32].into_iter().fold(changes, |sums, shift| sums ^ sums >> shift);
+        let sums =
+            [1, 2, 4, 8, 16, 32].into_iter().fold(changes, |sums, shift| sums ^ sums >> shift);
         let levels = if self.level == 1 { !sums } else { sums };
         self.level = levels & 1;
         levels

@@ -1,13 +1,14 @@
-//! Registers of field elements, one a lane: what the batch coder is written in, once for all instruction sets.
+//! Registers of field elements, one a lane: what the batch coder is written in, once for all
+//! instruction sets.
 //!
-//! A value of a type that is [`Simd`] exists only where the processor has its instructions, so that safe code may use
-//! them. Code that is generic over it must be inlined into [`Simd::run`], where the compiler is told of the instructions:
-//! every such function is `#[inline(always)]`.
+//! A value of a type that is [`Simd`] exists only where the processor has its instructions, so that
+//! safe code may use them. Code that is generic over it must be inlined into [`Simd::run`], where
+//! the compiler is told of the instructions: every such function is `#[inline(always)]`.
 //!
-//! Constants of a computation are linear maps of a symbol's bits ([`Map`]): a product with a constant, a change of
-//! basis, or both in one. Products of two registers need a field that the instructions know. That is the *working
-//! basis* of a kernel: the field of AES where the processor multiplies in it (all fields of 256 elements are
-//! isomorphic), the conventional basis elsewhere.
+//! Constants of a computation are linear maps of a symbol's bits ([`Map`]): a product with a
+//! constant, a change of basis, or both in one. Products of two registers need a field that the
+//! instructions know. That is the *working basis* of a kernel: the field of AES where the processor
+//! multiplies in it (all fields of 256 elements are isomorphic), the conventional basis elsewhere.
 
 use crate::field::{EXP, ORDER};
 use nibbles::Nibbles;
@@ -74,7 +75,8 @@ pub(crate) trait Simd: Copy {
     fn repeat(self, piece: &[u8; PIECE]) -> Self::Register;
     /// A register from pieces of 16 lanes.
     fn gather<'a>(self, piece: impl Fn(usize) -> &'a [u8; PIECE]) -> Self::Register;
-    /// Within each 16 lanes: the first halves of both with their lanes alternating, and the second halves.
+    /// Within each 16 lanes: the first halves of both with their lanes alternating, and the second
+    /// halves.
     fn interleave(self, a: Self::Register, b: Self::Register) -> (Self::Register, Self::Register);
 
     /// The sum of two elements.
@@ -177,7 +179,8 @@ impl Map {
         (0..8).filter(|bit| symbol >> bit & 1 == 1).fold(0, |sum, bit| sum ^ self.0[bit])
     }
 
-    /// As GF2P8AFFINEQB takes it: bit i of the image is the parity of byte 7 - i of the matrix and the symbol.
+    /// As GF2P8AFFINEQB takes it: bit i of the image is the parity of byte 7 - i of the matrix and
+    /// the symbol.
     fn matrix(self) -> u64 {
         let mut matrix = 0;
         for (column, image) in self.0.into_iter().enumerate() {
@@ -258,7 +261,8 @@ pub(crate) fn accumulate<S: Simd, const N: usize>(
 /// Columns of 16 symbols become rows and rows columns, in each 16 lanes.
 #[inline(always)]
 pub(crate) fn transpose<S: Simd>(simd: S, mut tile: [S::Register; PIECE]) -> [S::Register; PIECE] {
-    // Each round moves the highest bit of the row's number to the lowest place of the column's, and so on round.
+    // Each round moves the highest bit of the row's number to the lowest place of the column's, and
+    // so on round.
     for _ in 0..PIECE.ilog2() {
         let before = tile;
         for (index, pair) in tile.chunks_exact_mut(2).enumerate() {

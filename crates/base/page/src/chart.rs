@@ -1,7 +1,8 @@
 //! The frame of a drawing: scales, ticks, grid and marks as SVG.
 //!
-//! Written by hand: the page follows the reader's light or dark scheme by style sheet variables, and each mark says its
-//! value when pointed at; neither can be had of a plotting crate's SVG, whose colours are fixed.
+//! Written by hand: the page follows the reader's light or dark scheme by style sheet variables,
+//! and each mark says its value when pointed at; neither can be had of a plotting crate's SVG,
+//! whose colours are fixed.
 
 use core::fmt::Write;
 
@@ -34,8 +35,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From round number to round number around all values; logarithmic where they are positive and span more than a
-    /// factor of fifty.
+    /// From round number to round number around all values; logarithmic where they are positive and
+    /// span more than a factor of fifty.
     pub fn around(values: impl Iterator<Item = f64> + Clone) -> Self {
         let low = values.clone().fold(f64::INFINITY, f64::min);
         let high = values.fold(f64::NEG_INFINITY, f64::max);
@@ -44,13 +45,15 @@ impl Scale {
         }
         if low > 0.0 && high / low > 50.0 {
             let decade = |value: f64, round: fn(f64) -> f64| 10f64.powf(round(value.log10()));
-            let (high, low) = (decade(high.min(LARGEST), f64::ceil), low.max(high.min(LARGEST) / 1e12));
+            let (high, low) =
+                (decade(high.min(LARGEST), f64::ceil), low.max(high.min(LARGEST) / 1e12));
             return Self { low: decade(low, f64::floor), high, is_log: true };
         }
         Self::between(low, high)
     }
 
-    /// From power of ten to power of ten around all values that are positive, whatever they span; an even scale where none is.
+    /// From power of ten to power of ten around all values that are positive, whatever they span;
+    /// an even scale where none is.
     pub fn decades(values: impl Iterator<Item = f64> + Clone) -> Self {
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let low = positive.clone().fold(f64::INFINITY, f64::min);
@@ -96,7 +99,10 @@ impl Scale {
     /// From zero to one for the smallest and the largest.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self.is_log {
-            true => (value.max(self.low).log10() - self.low.log10()) / (self.high.log10() - self.low.log10()),
+            true => {
+                (value.max(self.low).log10() - self.low.log10())
+                    / (self.high.log10() - self.low.log10())
+            }
             false => (value - self.low) / (self.high - self.low),
         };
         place.clamp(0.0, 1.0)
@@ -121,7 +127,11 @@ impl Scale {
 /// A power of ten, short.
 fn plain(value: f64) -> String {
     let decimals = (-value.log10().round()).clamp(0.0, 4.0) as usize;
-    if (0.9e-4..1.1e5).contains(&value) { format!("{value:.decimals$}") } else { format!("{value:.0e}") }
+    if (0.9e-4..1.1e5).contains(&value) {
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.0e}")
+    }
 }
 
 /// 1, 2 or 5 times a power of ten, so that about [`TICKS`] of them make `spread`.
@@ -160,7 +170,16 @@ impl Chart {
     /// With an accessible name.
     pub fn new(title: &str, height: f64) -> Self {
         let (title, svg) = (title.to_owned(), String::new());
-        Self { title, svg, width: WIDTH, height, left: LEFT, bottom: BOTTOM, legend: 0.0, is_aslant: false }
+        Self {
+            title,
+            svg,
+            width: WIDTH,
+            height,
+            left: LEFT,
+            bottom: BOTTOM,
+            legend: 0.0,
+            is_aslant: false,
+        }
     }
 
     /// As wide as this.
@@ -170,14 +189,16 @@ impl Chart {
         self
     }
 
-    /// With room for words along the level axis: where they are too long to stand beside each other, they stand aslant.
+    /// With room for words along the level axis: where they are too long to stand beside each
+    /// other, they stand aslant.
     #[must_use]
     pub fn with_words_below(mut self, labels: &[String]) -> Self {
         let longest = widest(labels);
         let slot = (self.width - self.left - RIGHT) / labels.len().max(1) as f64;
         if longest + 6.0 > slot {
             let more = (longest * SLANT.to_radians().sin()).min(LONGEST_WORDS);
-            (self.is_aslant, self.bottom, self.height) = (true, self.bottom + more, self.height + more);
+            (self.is_aslant, self.bottom, self.height) =
+                (true, self.bottom + more, self.height + more);
         }
         self
     }
@@ -228,7 +249,8 @@ impl Chart {
                 let (y, words) = (bottom + 16.0, escape(label));
                 let _ = write!(
                     self.svg,
-                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\" transform=\"rotate(-{SLANT} {x:.1} {y:.1})\">\
+                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"end\" \
+                    transform=\"rotate(-{SLANT} {x:.1} {y:.1})\">\
                      {words}</text>"
                 );
             } else {
@@ -249,7 +271,8 @@ impl Chart {
         let (width, height) = (right - left, bottom - top);
         let _ = write!(
             self.svg,
-            "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+            height=\"{height:.1}\"/>"
         );
     }
 
@@ -265,7 +288,10 @@ impl Chart {
     /// Words at a place of the drawing.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, words: &str) {
         let words = escape(words);
-        let _ = write!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>");
+        let _ = write!(
+            self.svg,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>"
+        );
     }
 
     /// A course through places of the drawing, in the style of a line's number.
@@ -285,16 +311,19 @@ impl Chart {
         let (colour, words) = (number % COLOURS, escape(words));
         let _ = write!(
             self.svg,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" fill=\"var(--s{colour})\"><title>{words}</title></circle>"
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.4\" \
+            fill=\"var(--s{colour})\"><title>{words}</title></circle>"
         );
     }
 
-    /// A hollow diamond that says `words` when pointed at: what others say, beside what was measured.
+    /// A hollow diamond that says `words` when pointed at: what others say, beside what was
+    /// measured.
     pub fn mark(&mut self, (x, y): (f64, f64), number: usize, words: &str) {
         let (style, words) = (stroke(number % COLOURS), escape(words));
         let _ = write!(
             self.svg,
-            "<path class=\"mark\" {style} d=\"M{x:.1} {:.1} l{MARK} {MARK} l-{MARK} {MARK} l-{MARK} -{MARK} z\">\
+            "<path class=\"mark\" {style} d=\"M{x:.1} {:.1} l{MARK} {MARK} l-{MARK} {MARK} \
+            l-{MARK} -{MARK} z\">\
              <title>{words}</title></path>",
             y - MARK
         );
@@ -329,8 +358,10 @@ impl Chart {
         let (x, y) = (f64::midpoint(left, right), f64::midpoint(top, bottom) + 4.0);
         let _ = write!(
             self.svg,
-            "<g><title>{words}</title><rect class=\"shade\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
-             height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"/><text class=\"value\" x=\"{x:.1}\" y=\"{y:.1}\" \
+            "<g><title>{words}</title><rect class=\"shade\" x=\"{left:.1}\" y=\"{top:.1}\" \
+            width=\"{width:.1}\" \
+             height=\"{height:.1}\" fill-opacity=\"{opacity:.2}\"/><text class=\"value\" \
+             x=\"{x:.1}\" y=\"{y:.1}\" \
              text-anchor=\"middle\">{value}</text></g>"
         );
     }
@@ -342,7 +373,8 @@ impl Chart {
         let (opacity, words) = (opacity.clamp(0.0, 1.0), escape(words));
         let _ = write!(
             self.svg,
-            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+            height=\"{height:.1}\" \
              fill-opacity=\"{opacity:.2}\"><title>{words}</title></rect>"
         );
     }
@@ -350,8 +382,9 @@ impl Chart {
     /// The finished SVG.
     pub fn finish(self) -> String {
         let (width, height, title) = (self.width, self.height + self.legend, escape(&self.title));
-        let head =
-            format!("<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">");
+        let head = format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\">"
+        );
         format!("{head}{}</svg>", self.svg)
     }
 }
@@ -407,16 +440,21 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_hold_all_values() {
-        let labels =
-            |values: &[f64]| scale(values).ticks().into_iter().map(|(_, label)| label).collect::<Vec<_>>();
+        let labels = |values: &[f64]| {
+            scale(values).ticks().into_iter().map(|(_, label)| label).collect::<Vec<_>>()
+        };
         assert_eq!(labels(&[0.0, 60.0]), ["0", "10", "20", "30", "40", "50", "60"]);
-        assert_eq!(labels(&[0.93, 1.0]), ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98", "0.99", "1.00"]);
+        assert_eq!(
+            labels(&[0.93, 1.0]),
+            ["0.93", "0.94", "0.95", "0.96", "0.97", "0.98", "0.99", "1.00"]
+        );
         assert_eq!(labels(&[0.02, 90.0]), ["0.01", "0.1", "1", "10", "100"]);
     }
 
     #[test]
     fn a_scale_with_an_end_of_its_own_has_its_ticks_before_it() {
-        let labels: Vec<_> = Scale::up_to(1.047).ticks().into_iter().map(|(_, label)| label).collect();
+        let labels: Vec<_> =
+            Scale::up_to(1.047).ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
         assert_eq!((Scale::up_to(4.0).place(4.0), Scale::up_to(0.0).place(1.0)), (1.0, 1.0));
     }
@@ -440,10 +478,16 @@ mod tests {
 
     #[test]
     fn any_values_have_a_place() {
-        for values in [&[][..], &[0.0], &[5.0, 5.0], &[-3.0, 2.0], &[1e-300, 1e300], &[f64::NAN, 1.0]] {
+        for values in
+            [&[][..], &[0.0], &[5.0, 5.0], &[-3.0, 2.0], &[1e-300, 1e300], &[f64::NAN, 1.0]]
+        {
             let scale = scale(values);
             assert!((1..20).contains(&scale.ticks().len()), "{values:?}");
-            assert!(values.iter().all(|value| value.is_nan() || (0.0..=1.0).contains(&scale.place(*value))));
+            assert!(
+                values
+                    .iter()
+                    .all(|value| value.is_nan() || (0.0..=1.0).contains(&scale.place(*value)))
+            );
         }
     }
 }

@@ -68,12 +68,17 @@ impl core::fmt::Display for ByteCount {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         // Sizes that were written in binary units are shown in them.
         let binary = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        let whole = binary.iter().find(|(factor, _)| self.0 >= *factor && self.0.is_multiple_of(*factor));
+        let whole =
+            binary.iter().find(|(factor, _)| self.0 >= *factor && self.0.is_multiple_of(*factor));
         match whole {
-            Some((factor, unit)) if !self.0.is_multiple_of(1_000) => write!(f, "{} {unit}", self.0 / factor),
-            _ => {
-                write_scaled(f, self.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
+            Some((factor, unit)) if !self.0.is_multiple_of(1_000) => {
+                write!(f, "{} {unit}", self.0 / factor)
             }
+            _ => write_scaled(
+                f,
+                self.0,
+                &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")],
+            ),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What a block belongs to, and its place there: the same numbers in the spool, on the wire and in the store.
+//! What a block belongs to, and its place there: the same numbers in the spool, on the wire and in
+//! the store.
 
-/// A series of blocks or records in order, from one source: a contact and channel, a file, a stream. The sending end
-/// gives the numbers.
+/// A series of blocks or records in order, from one source: a contact and channel, a file, a
+/// stream. The sending end gives the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FlowId(pub u32);
 
@@ -12,8 +13,8 @@ pub struct Seq(pub u64);
 impl Seq {
     /// The first place.
     pub const FIRST: Self = Self(0);
-    /// Behind every place a flow can have: as the next place of a flow that is wholly done. The largest number that
-    /// the wire can carry (62 bits).
+    /// Behind every place a flow can have: as the next place of a flow that is wholly done. The
+    /// largest number that the wire can carry (62 bits).
     pub const FINISHED: Self = Self((1 << 62) - 1);
 
     /// The place after this one.
@@ -28,7 +29,8 @@ impl Seq {
     }
 }
 
-/// A spool, by a number drawn when it was made. Its flows are counted apart from every other spool's.
+/// A spool, by a number drawn when it was made. Its flows are counted apart from every other
+/// spool's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SpoolId(pub [u8; 16]);
 
@@ -60,7 +62,8 @@ pub struct SpoolIdentity {
     pub opening: SpoolOpening,
 }
 
-/// What tells one block from another that has the same flow and place: CRC-64/NVME of what the spool holds. 0 where it is not known.
+/// What tells one block from another that has the same flow and place: CRC-64/NVME of what the
+/// spool holds. 0 where it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BlockMark(pub u64);
 
@@ -69,7 +72,8 @@ pub struct BlockMark(pub u64);
 pub struct Held {
     /// The flow.
     pub flow: FlowId,
-    /// The first place that it does not have; [`Seq::FINISHED`] where it has all that there will be.
+    /// The first place that it does not have; [`Seq::FINISHED`] where it has all that there will
+    /// be.
     pub next: Seq,
     /// Of the last block that it has.
     pub last: BlockMark,

@@ -1,8 +1,8 @@
 //! Quantities with their arithmetic: time, size, rate, probability.
 //!
-//! Every quantity is an integer in one fixed unit (nanoseconds, bytes, bits per second, parts per billion), so
-//! state compares and replays exactly; floating point is for reports. Text forms carry their unit
-//! (`"160 ms"`, `"93 Mbit/s"`, `"1 %"`) and a number without one is refused.
+//! Every quantity is an integer in one fixed unit (nanoseconds, bytes, bits per second, parts per
+//! billion), so state compares and replays exactly; floating point is for reports. Text forms carry
+//! their unit (`"160 ms"`, `"93 Mbit/s"`, `"1 %"`) and a number without one is refused.
 //!
 //! ```
 //! use skyhaul_units::{Duration, Rate};

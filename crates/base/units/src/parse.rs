@@ -23,10 +23,12 @@ impl Form {
         ParseError { text: text.to_owned(), quantity: self.quantity, reason, example: self.example }
     }
 
-    /// Reads `"<decimal> <unit>"` exactly: no floating point is involved, so `0.1 ms` is 100,000 ns.
+    /// Reads `"<decimal> <unit>"` exactly: no floating point is involved, so `0.1 ms` is 100,000
+    /// ns.
     pub fn parse(&self, text: &str) -> Result<u64, ParseError> {
         let trimmed = text.trim();
-        let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+        let split =
+            trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
         let unit = unit.trim().to_ascii_lowercase();
         if number.is_empty() {
@@ -41,7 +43,8 @@ impl Form {
             .find(|(name, _)| *name == unit)
             .map(|(_, factor)| u128::from(*factor))
             .ok_or_else(|| self.refuse(text, "the unit is not one it can have"))?;
-        let value = decimal(number, factor).ok_or_else(|| self.refuse(text, "the number cannot be read"))?;
+        let value = decimal(number, factor)
+            .ok_or_else(|| self.refuse(text, "the number cannot be read"))?;
         u64::try_from(value).map_err(|_| self.refuse(text, "it is too large"))
     }
 }

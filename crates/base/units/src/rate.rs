@@ -64,7 +64,8 @@ impl Div<Rate> for ByteCount {
 
 impl core::fmt::Display for Rate {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let scales = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")];
+        let scales =
+            [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")];
         write_scaled(f, self.0, &scales)
     }
 }

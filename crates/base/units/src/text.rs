@@ -1,8 +1,8 @@
 //! Text of unknown origin, for people.
 
-/// A text from a far end as it may stand in a log line or on a terminal, at most `max` bytes of it: control characters, line
-/// ends and marks that turn the direction of writing stand as `\x1b`, each byte of theirs. What was made printable stays as
-/// it is.
+/// A text from a far end as it may stand in a log line or on a terminal, at most `max` bytes of it:
+/// control characters, line ends and marks that turn the direction of writing stand as `\x1b`, each
+/// byte of theirs. What was made printable stays as it is.
 ///
 /// ```
 /// assert_eq!(skyhaul_units::printable("polar\n\u{1b}[2J", 64), r"polar\x0a\x1b[2J");
@@ -27,7 +27,8 @@ pub fn printable(text: &str, max: usize) -> String {
     out
 }
 
-/// Control characters (C0, C1), and those that end lines or reorder what is shown (Unicode 15, 23.2; UAX 9).
+/// Control characters (C0, C1), and those that end lines or reorder what is shown (Unicode 15,
+/// 23.2; UAX 9).
 fn misleads(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
@@ -55,7 +56,8 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_is_wanted_and_what_is_kept_stays_so() {
         for max in 0..20 {
-            for text in ["é\u{9b}\u{2028}abc", "\n\n\n\n\n\n", "ééééééééééé", "plain and long enough"]
+            for text in
+                ["é\u{9b}\u{2028}abc", "\n\n\n\n\n\n", "ééééééééééé", "plain and long enough"]
             {
                 let kept = printable(text, max);
                 assert!(kept.len() <= max && printable(&kept, max) == kept, "{kept:?}");

@@ -1,4 +1,5 @@
-//! Our own clock reading and time span, in nanoseconds: they start where the caller says and can be printed.
+//! Our own clock reading and time span, in nanoseconds: they start where the caller says and can be
+//! printed.
 
 use crate::parse::{Form, text_form, write_scaled};
 use core::ops::{Add, AddAssign, Mul, Sub};
@@ -145,7 +146,11 @@ impl core::fmt::Display for Instant {
 }
 impl core::fmt::Display for Duration {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write_scaled(f, self.0, &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
+        write_scaled(
+            f,
+            self.0,
+            &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")],
+        )
     }
 }
 

@@ -12,7 +12,8 @@ impl Utc {
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
-    /// From microseconds since 1970; the nearest that can be held where that is beyond the years 1678 to 2262.
+    /// From microseconds since 1970; the nearest that can be held where that is beyond the years
+    /// 1678 to 2262.
     pub const fn from_micros(micros: i64) -> Self {
         const MOST: i64 = i64::MAX / 1_000;
         let held = if micros > MOST {
@@ -51,7 +52,8 @@ impl Utc {
     }
     /// Year, month (1-12) and day of the month (1-31) in the proleptic Gregorian calendar.
     pub const fn date(self) -> (i64, u32, u32) {
-        // Days to civil date in eras of 400 years, years starting in March so that the leap day is last.
+        // Days to civil date in eras of 400 years, years starting in March so that the leap day is
+        // last.
         let z = self.day() + 719_468;
         let era = z.div_euclid(146_097);
         let doe = z.rem_euclid(146_097);

@@ -4,7 +4,8 @@ use crate::clock::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Counts the time that one thread spends in certain calls. Others may read it while a call goes on.
+/// Counts the time that one thread spends in certain calls. Others may read it while a call goes
+/// on.
 #[derive(Debug)]
 pub struct BusyClock {
     clock: Clock,

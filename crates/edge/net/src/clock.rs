@@ -2,8 +2,8 @@
 
 use skyhaul_units::{Duration, Instant, Utc};
 
-/// A monotonic clock that starts at zero, tied to calendar time once, at its start: stamps made from it never go
-/// back, even where the system's calendar clock is set while the program runs.
+/// A monotonic clock that starts at zero, tied to calendar time once, at its start: stamps made
+/// from it never go back, even where the system's calendar clock is set while the program runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: std::time::Instant,
@@ -15,8 +15,9 @@ impl Clock {
     #[allow(clippy::disallowed_methods, reason = "the edge is where clocks are read")]
     pub fn start() -> Self {
         let mut clock = Self { start: std::time::Instant::now(), utc_at_start: Utc::from_nanos(0) };
-        let since_1970 =
-            || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = || {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+        };
         let (at, calendar) = at_once(|| clock.now(), since_1970);
         let nanos = calendar.as_nanos().saturating_sub(u128::from(at.as_nanos()));
         clock.utc_at_start = Utc::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
@@ -55,9 +56,13 @@ impl Clock {
     }
 }
 
-/// Two clocks read at one moment. A thread that is kept from running between the two readings would take them for as far apart as
-/// that lasted: it reads again, and the readings that were closest together count.
-pub(crate) fn at_once<T>(mut now: impl FnMut() -> Instant, mut other: impl FnMut() -> T) -> (Instant, T) {
+/// Two clocks read at one moment. A thread that is kept from running between the two readings would
+/// take them for as far apart as that lasted: it reads again, and the readings that were closest
+/// together count.
+pub(crate) fn at_once<T>(
+    mut now: impl FnMut() -> Instant,
+    mut other: impl FnMut() -> T,
+) -> (Instant, T) {
     let mut read = || {
         let (before, other, after) = (now(), other(), now());
         (after.since(before), (after, other))

@@ -18,17 +18,20 @@ pub trait Service {
     /// Something happened.
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent);
 
-    /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it wants to be called
-    /// again by itself: a time that has come means at once, after what arrived meanwhile has been taken.
+    /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it
+    /// wants to be called again by itself: a time that has come means at once, after what arrived
+    /// meanwhile has been taken.
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant>;
 
-    /// An endpoint to serve from now on, with its socket; asked for after each [`Service::work`] until there is none.
+    /// An endpoint to serve from now on, with its socket; asked for after each [`Service::work`]
+    /// until there is none.
     fn next_socket(&mut self) -> Option<AnyEndpoint> {
         None
     }
 
-    /// What becomes readable when the service has something to do, beside the endpoints' sockets. Datagrams are then taken as they
-    /// come: letting them gather would keep what is behind it waiting.
+    /// What becomes readable when the service has something to do, beside the endpoints' sockets.
+    /// Datagrams are then taken as they come: letting them gather would keep what is behind it
+    /// waiting.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -105,8 +108,10 @@ impl Driver {
             self.manager.handle_timeout(now);
             let service_due = self.serve(service, now);
             let more_to_send = self.transmit(now)?;
-            // Neither a service that has more to do now nor a line that has is kept waiting for the clock.
-            if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now) {
+            // Neither a service that has more to do now nor a line that has is kept waiting for the
+            // clock.
+            if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now)
+            {
                 continue;
             }
             let due = [self.manager.next_timeout(), service_due].into_iter().flatten().min();

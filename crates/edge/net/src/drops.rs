@@ -11,14 +11,21 @@ pub fn inode(socket: &impl AsFd) -> io::Result<u64> {
     Ok(rustix::fs::fstat(socket)?.st_ino)
 }
 
-/// Datagrams dropped at the UDP sockets that `counts` picks by inode; `None` where the system does not tell.
+/// Datagrams dropped at the UDP sockets that `counts` picks by inode; `None` where the system does
+/// not tell.
 pub fn kernel_drops(counts: impl Fn(u64) -> bool) -> Option<u64> {
     let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
     if tables.iter().all(Result::is_err) {
         return None;
     }
     let lines = tables.iter().flatten().flat_map(|table| table.lines());
-    Some(lines.filter_map(drops_of).filter(|(inode, _)| counts(*inode)).map(|(_, drops)| drops).sum())
+    Some(
+        lines
+            .filter_map(drops_of)
+            .filter(|(inode, _)| counts(*inode))
+            .map(|(_, drops)| drops)
+            .sum(),
+    )
 }
 
 /// Inode and drops of a line of the kernel's socket table; `None` for its heading.
@@ -36,8 +43,10 @@ mod tests {
 
     #[test]
     fn drops_are_read_from_the_kernels_table() {
-        let heading = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops";
-        let line = "  812: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 20123 2 0000000000000000 17";
+        let heading = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+                      retrnsmt   uid  timeout inode ref pointer drops";
+        let line = "  812: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 \
+                   00000000   101        0 20123 2 0000000000000000 17";
         assert_eq!(drops_of(heading), None);
         assert_eq!(drops_of(line), Some((20_123, 17)));
     }

@@ -48,8 +48,8 @@ pub(crate) enum Left {
     Part,
 }
 
-/// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less than it does, and what
-/// comes meanwhile might not fit the socket.
+/// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less
+/// than it does, and what comes meanwhile might not fit the socket.
 const PLENTY: ByteCount = ByteCount::kib(96);
 
 impl Arrived {

@@ -1,9 +1,10 @@
 //! Sessions for programs: a thread runs the transport, and the program awaits.
 //!
-//! An [`Exchange`] is a node on its sockets. It calls others and is called; each session with another node is a [`Link`].
-//! [`Link::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to what became of the
-//! block; [`Link::recv`] gives blocks as they arrive, and each holds its part of the receive window until it is
-//! dropped. Any executor will do: nothing here needs one of its own.
+//! An [`Exchange`] is a node on its sockets. It calls others and is called; each session with
+//! another node is a [`Link`].
+//! [`Link::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to
+//! what became of the block; [`Link::recv`] gives blocks as they arrive, and each holds its part of
+//! the receive window until it is dropped. Any executor will do: nothing here needs one of its own.
 //!
 //! ```
 //! # use skyhaul_net::exchange::{Exchange, Setup};
@@ -71,7 +72,8 @@ pub struct Setup {
     pub name: String,
     /// Its key.
     pub identity: Identity,
-    /// Its sockets; a path goes from one of them. Default: one, any free port of the loopback interface.
+    /// Its sockets; a path goes from one of them. Default: one, any free port of the loopback
+    /// interface.
     pub bind: Vec<SocketAddr>,
     /// Keys of the nodes that may call; with none, calls are not taken.
     pub trusted: BTreeSet<Fingerprint>,
@@ -82,7 +84,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A node that calls and isn't called, on the loopback interface, with a declared line of 1 Gbit/s.
+    /// A node that calls and isn't called, on the loopback interface, with a declared line of 1
+    /// Gbit/s.
     pub fn new(name: &str, identity: Identity) -> Self {
         Self {
             name: name.to_owned(),
@@ -143,7 +146,8 @@ impl Exchange {
         let clock = Clock::start();
         setup.session.utc_at_zero = clock.utc_at_start();
         let quic = || {
-            let mut config = EndpointConfig::new(setup.identity.clone(), setup.path, clock.std_start());
+            let mut config =
+                EndpointConfig::new(setup.identity.clone(), setup.path, clock.std_start());
             config.listen = !setup.trusted.is_empty();
             config.trusted.clone_from(&setup.trusted);
             QuicEndpoint::new(config)
@@ -154,9 +158,11 @@ impl Exchange {
             addresses.push(socket.local_addr()?);
             Ok::<_, StartError>(UdpEndpoint::new(quic()?, socket))
         });
-        let first =
-            endpoints.next().unwrap_or_else(|| Err(io::Error::other("no address is given").into()))?;
-        let mut driver = Driver::new(SessionManager::new(first.into(), setup.session.clone()), clock)?;
+        let first = endpoints
+            .next()
+            .unwrap_or_else(|| Err(io::Error::other("no address is given").into()))?;
+        let mut driver =
+            Driver::new(SessionManager::new(first.into(), setup.session.clone()), clock)?;
         for endpoint in endpoints {
             driver.add_carrier(endpoint?);
         }
@@ -164,10 +170,15 @@ impl Exchange {
         let shared = Arc::new(Shared::new(waker.clone()));
         let mut bridge = Bridge::new(setup.name, Arc::clone(&shared));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("skyhaul-exchange".to_owned()).spawn(move || {
-            let ended = driver.run(&mut bridge, &stopped);
-            bridge.over(ended.err().map_or("the node has stopped".to_owned(), |error| error.to_string()));
-        })?;
+        let thread =
+            std::thread::Builder::new().name("skyhaul-exchange".to_owned()).spawn(move || {
+                let ended = driver.run(&mut bridge, &stopped);
+                bridge.over(
+                    ended
+                        .err()
+                        .map_or("the node has stopped".to_owned(), |error| error.to_string()),
+                );
+            })?;
         Ok(Self { shared, addresses, stop, waker, thread: Some(thread) })
     }
 
@@ -184,14 +195,15 @@ impl Exchange {
         self.connect_over(&[Way { socket: 0, remote, options: PathOptions::default() }], peer).await
     }
 
-    /// The same over several paths. The link stands once the first does; the others join it then, and those that are
-    /// turned away are told by [`Link::refused_paths`].
+    /// The same over several paths. The link stands once the first does; the others join it then,
+    /// and those that are turned away are told by [`Link::refused_paths`].
     ///
     /// # Errors
     /// See [`LinkError`].
     pub async fn connect_over(&self, ways: &[Way], peer: Fingerprint) -> Result<Link, LinkError> {
         let id = self.shared.call(Call { ways: ways.to_vec(), peer });
-        // Dropped, it closes what was begun: where the call fails, and where nobody waits for its end.
+        // Dropped, it closes what was begun: where the call fails, and where nobody waits for its
+        // end.
         let link = Link::new(Arc::clone(&self.shared), id);
         let waiter = self.shared.waiter(Some(id));
         poll_fn(|context| waiter.poll_open(context)).await?;

@@ -1,5 +1,9 @@
-//! Network interfaces of this host: their names and addresses, and sockets that stay on one of them.
-#![allow(unsafe_code, reason = "getifaddrs(3) gives a list of C structures; setsockopt(2) for one option")]
+//! Network interfaces of this host: their names and addresses, and sockets that stay on one of
+//! them.
+#![allow(
+    unsafe_code,
+    reason = "getifaddrs(3) gives a list of C structures; setsockopt(2) for one option"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -7,14 +11,15 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// The interfaces of this host with their addresses of both families, in the order of their names. One without an address
-/// is there too.
+/// The interfaces of this host with their addresses of both families, in the order of their names.
+/// One without an address is there too.
 ///
 /// # Errors
 /// As the system says.
 pub fn interfaces() -> io::Result<BTreeMap<String, Vec<IpAddr>>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: `head` is a valid place for the list's first element; the list is freed below, and not used afterwards.
+    // SAFETY: `head` is a valid place for the list's first element; the list is freed below, and
+    // not used afterwards.
     if unsafe { libc::getifaddrs(&raw mut head) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -56,10 +61,11 @@ unsafe fn address(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// Keeps a socket on one interface (`SO_BINDTODEVICE`, socket(7)): what it sends leaves there whatever the routes say. Since
-/// Linux 5.7 this needs no right for a socket that is on none yet.
+/// Keeps a socket on one interface (`SO_BINDTODEVICE`, socket(7)): what it sends leaves there
+/// whatever the routes say. Since Linux 5.7 this needs no right for a socket that is on none yet.
 pub(crate) fn keep_on(socket: &UdpSocket, interface: &str) -> io::Result<()> {
-    // SAFETY: the descriptor is open for the length of the call, and the pointer and length are those of `interface`.
+    // SAFETY: the descriptor is open for the length of the call, and the pointer and length are
+    // those of `interface`.
     let outcome = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -8,20 +8,23 @@
 //!                            └── room and estimate: seen ───┘
 //! ```
 //!
-//! One session over several lanes is not bound to one core: encryption, the QUIC state machine and the system calls run
-//! beside each other, and the session, which only chooses symbols and follows their fate, stays on one thread. It sees a
-//! lane's connections as it sees any others.
+//! One session over several lanes is not bound to one core: encryption, the QUIC state machine and
+//! the system calls run beside each other, and the session, which only chooses symbols and follows
+//! their fate, stays on one thread. It sees a lane's connections as it sees any others.
 //!
-//! - **Room** is credit: the lane says how many datagrams it may be given in all, what its connection's rate control lets
-//!   go now and half a millisecond more. Nothing else is queued, so that symbols are still chosen late.
-//! - **Batches** of up to 64 symbols, or news, go over two bounded queues; the bytes of a symbol are not copied for it.
+//! - **Room** is credit: the lane says how many datagrams it may be given in all, what its
+//!   connection's rate control lets go now and half a millisecond more. Nothing else is queued, so
+//!   that symbols are still chosen late.
+//! - **Batches** of up to 64 symbols, or news, go over two bounded queues; the bytes of a symbol
+//!   are not copied for it.
 //! - **Wake-ups**: one write for a batch at most, and none while the other thread is awake.
-//! - **Back-pressure**: a session's thread that is slow fills the queue towards it; the lane then leaves what arrives in the
-//!   socket, where the far end's rate control sees a queue.
-//! - **A lane that dies** (its socket fails, its thread panics) takes its own connections with it, which end with that
-//!   reason; the session goes on over the others.
+//! - **Back-pressure**: a session's thread that is slow fills the queue towards it; the lane then
+//!   leaves what arrives in the socket, where the far end's rate control sees a queue.
+//! - **A lane that dies** (its socket fails, its thread panics) takes its own connections with it,
+//!   which end with that reason; the session goes on over the others.
 //!
-//! No lock is held during a system call. What the rate control remembers of a far end is each lane's own.
+//! No lock is held during a system call. What the rate control remembers of a far end is each
+//! lane's own.
 
 mod member;
 mod message;
@@ -50,7 +53,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The session's side of a lane. Dropping it closes its connections, tells their far ends, and ends the thread.
+/// The session's side of a lane. Dropping it closes its connections, tells their far ends, and ends
+/// the thread.
 pub struct ThreadedEndpoint {
     outlet: Outlet<ToLane>,
     inlet: Inlet<FromLane>,
@@ -77,16 +81,23 @@ struct Near {
 }
 
 impl ThreadedEndpoint {
-    /// Runs `endpoint` on a thread of its own, called `name`. `session` wakes the thread that uses it.
+    /// Runs `endpoint` on a thread of its own, called `name`. `session` wakes the thread that uses
+    /// it.
     ///
     /// # Errors
     /// The system has no more file descriptors or threads.
-    pub fn start(endpoint: UdpEndpoint, clock: Clock, session: &Waker, name: &str) -> io::Result<Self> {
+    pub fn start(
+        endpoint: UdpEndpoint,
+        clock: Clock,
+        session: &Waker,
+        name: &str,
+    ) -> io::Result<Self> {
         let waker = Waker::new()?;
         let (outlet, lane_inlet) = queue::queue(TO_LANE, session.clone(), waker.clone());
         let (lane_outlet, inlet) = queue::queue(FROM_LANE, waker.clone(), session.clone());
         let bell = Farewell(session.clone());
-        let (address, inode) = (endpoint.socket().local_addr().ok(), drops::inode(endpoint.socket()).ok());
+        let (address, inode) =
+            (endpoint.socket().local_addr().ok(), drops::inode(endpoint.socket()).ok());
         let send_errors: Arc<AtomicU64> = Arc::default();
         let worker = worker::Worker {
             endpoint,
@@ -145,12 +156,13 @@ impl ThreadedEndpoint {
         self.connections.values().map(|near| near.path.overflowed).sum()
     }
 
-    /// Closes the connections, tells their far ends, and waits for the thread, which waits for nothing itself.
+    /// Closes the connections, tells their far ends, and waits for the thread, which waits for
+    /// nothing itself.
     pub(crate) fn stop(&mut self) {
         self.hand_over();
         let _ = self.outlet.give(ToLane::Stop);
-        // The lane may be in the middle of giving us something, but never waits for room; what we keep for it does not
-        // hold it up either, because it takes all there is at every turn.
+        // The lane may be in the middle of giving us something, but never waits for room; what we
+        // keep for it does not hold it up either, because it takes all there is at every turn.
         while self.outlet.is_blocked() && self.outlet.retry() == Ok(()) {
             std::thread::yield_now();
         }

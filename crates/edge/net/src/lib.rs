@@ -1,8 +1,8 @@
 //! Sockets and real time for the sans-IO core.
 //!
-//! A [`Driver`] runs a session manager of sessions over paths of QUIC on UDP sockets and of TLS on TCP. [`relay`] is a UDP relay that behaves like a
-//! long, thin, lossy line, for tests, demonstrations and rehearsals on machines where the kernel's own emulation would
-//! need root.
+//! A [`Driver`] runs a session manager of sessions over paths of QUIC on UDP sockets and of TLS on
+//! TCP. [`relay`] is a UDP relay that behaves like a long, thin, lossy line, for tests,
+//! demonstrations and rehearsals on machines where the kernel's own emulation would need root.
 
 mod busy;
 mod clock;

@@ -1,6 +1,7 @@
 //! Sockets for a path without return: one end only sends, the other only receives.
 //!
-//! [`receive`] makes no call that could send a datagram: what waits behind a diode cannot be made to answer.
+//! [`receive`] makes no call that could send a datagram: what waits behind a diode cannot be made
+//! to answer.
 
 use crate::Clock;
 use crate::socket::{AT_ONCE, Outgoing, Socket};
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the application does between datagrams.
 pub trait Feed {
-    /// Hands over blocks, takes what became of others, or finishes. Returns when it wants to be asked again at the
-    /// latest; it is asked after each tick of the line anyway.
+    /// Hands over blocks, takes what became of others, or finishes. Returns when it wants to be
+    /// asked again at the latest; it is asked after each tick of the line anyway.
     ///
     /// # Errors
     /// The transmission is to end with this error.
@@ -73,8 +74,8 @@ pub fn transmit(
     Ok(sent)
 }
 
-/// Receives until `take` says that it is enough, or `stop` is set. `take` is asked after every wait, and once at the
-/// beginning.
+/// Receives until `take` says that it is enough, or `stop` is set. `take` is asked after every
+/// wait, and once at the beginning.
 ///
 /// # Errors
 /// The socket or the taker failed.
@@ -142,7 +143,11 @@ impl Batch {
 }
 
 /// Hands the batch to the system; `false` where its buffer is full, the batch is then kept.
-fn flush((socket, to): (&Socket, SocketAddr), batch: &mut Batch, sent: &mut Sent) -> io::Result<bool> {
+fn flush(
+    (socket, to): (&Socket, SocketAddr),
+    batch: &mut Batch,
+    sent: &mut Sent,
+) -> io::Result<bool> {
     let segment_size = (batch.count > 1).then_some(batch.size);
     let outgoing = Outgoing { to, from: None, ecn: None, contents: &batch.contents, segment_size };
     match socket.send(&outgoing) {
@@ -151,10 +156,12 @@ fn flush((socket, to): (&Socket, SocketAddr), batch: &mut Batch, sent: &mut Sent
             sent.datagrams += batch.count as u64;
             sent.bytes += batch.contents.len() as u64;
         }
-        // An ICMP answer to something sent before says nothing that a sender without return could use.
+        // An ICMP answer to something sent before says nothing that a sender without return could
+        // use.
         Err(_) => sent.refused += 1,
     }
-    *batch = Batch { contents: core::mem::take(&mut batch.contents), size: 0, count: 0, is_last: false };
+    *batch =
+        Batch { contents: core::mem::take(&mut batch.contents), size: 0, count: 0, is_last: false };
     batch.contents.clear();
     Ok(true)
 }
@@ -193,7 +200,11 @@ mod tests {
     struct Blocks(u32);
 
     impl Feed for Blocks {
-        fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>> {
+        fn work(
+            &mut self,
+            now: Instant,
+            transmitter: &mut Transmitter,
+        ) -> io::Result<Option<Instant>> {
             for number in 0..core::mem::take(&mut self.0) {
                 let block = Block::reliable(FlowId(1), vec![number as u8; 20_000].into());
                 transmitter.sender().send(now, block).map_err(io::Error::other)?;
@@ -207,9 +218,11 @@ mod tests {
     fn blocks_cross_and_nothing_ever_comes_back() {
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let (mut near, mut far) = (Socket::bind(here).unwrap(), Socket::bind(here).unwrap());
-        let (to, key, clock) = (far.local_addr().unwrap(), OneWayKey::from_bytes([9; 32]), Clock::start());
+        let (to, key, clock) =
+            (far.local_addr().unwrap(), OneWayKey::from_bytes([9; 32]), Clock::start());
         let session = Session { key: key.clone(), began: clock.utc(), salt: [0; 8] };
-        let assumptions = assumptions_for(Rate::from_mbps(200), ByteCount::new(1_500), HEADERS_IPV4);
+        let assumptions =
+            assumptions_for(Rate::from_mbps(200), ByteCount::new(1_500), HEADERS_IPV4);
         let mut transmitter =
             Transmitter::new(clock.now(), session, &assumptions, SenderConfig::default()).unwrap();
         let stop = AtomicBool::new(false);
@@ -229,13 +242,20 @@ mod tests {
                 receive(&mut far, &mut listener, take, (clock, &stop)).unwrap();
                 (blocks, *listener.counters())
             });
-            let sent = transmit((&near, to), &mut transmitter, &mut Blocks(30), (clock, &stop)).unwrap();
+            let sent =
+                transmit((&near, to), &mut transmitter, &mut Blocks(30), (clock, &stop)).unwrap();
             assert!(sent.datagrams > 400 && sent.refused == 0);
             stop.store(true, Ordering::Relaxed);
             receiving.join().unwrap()
         });
         assert_eq!(received.0.len(), 30);
-        assert!(received.0.iter().enumerate().all(|(number, block)| block[..] == [number as u8; 20_000]));
+        assert!(
+            received
+                .0
+                .iter()
+                .enumerate()
+                .all(|(number, block)| block[..] == [number as u8; 20_000])
+        );
         assert_eq!(received.1.opened, received.1.datagrams);
         assert_eq!(near.receive(|_| {}).unwrap(), 0);
     }

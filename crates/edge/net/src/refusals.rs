@@ -1,5 +1,5 @@
-//! Refusals of strangers, merged: the first of each network and reason is told at once, what follows as one count. Who
-//! floods a port can fill neither the log nor the table.
+//! Refusals of strangers, merged: the first of each network and reason is told at once, what
+//! follows as one count. Who floods a port can fill neither the log nor the table.
 
 use skyhaul_identity::Refusal;
 use skyhaul_units::{Duration, Instant};
@@ -13,7 +13,8 @@ const GROUPS_MAX: usize = 64;
 const BURST: u32 = 16;
 /// After that, one line in this time.
 const REFILL: Duration = Duration::from_secs(10);
-/// What follows the first refusal is told after this; each further time it goes on, after twice as long.
+/// What follows the first refusal is told after this; each further time it goes on, after twice as
+/// long.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_600);
 
@@ -148,7 +149,8 @@ impl Refusals {
     fn may_tell(&mut self, now: Instant) -> bool {
         let earned = now.since(self.refilled).as_nanos() / REFILL.as_nanos();
         if earned > 0 {
-            self.credit = BURST.min(self.credit.saturating_add(u32::try_from(earned).unwrap_or(BURST)));
+            self.credit =
+                BURST.min(self.credit.saturating_add(u32::try_from(earned).unwrap_or(BURST)));
             self.refilled = now;
         }
         let may = self.credit > 0;
@@ -221,7 +223,9 @@ mod tests {
     fn strangers_of_one_network_are_one_line_and_then_a_count() {
         let mut refusals = Refusals::default();
         let told: Vec<_> = (0..3_000)
-            .filter_map(|n| refusals.add(at(1), stranger(&format!("192.0.2.{}", n % 256)), &Refusal::Busy))
+            .filter_map(|n| {
+                refusals.add(at(1), stranger(&format!("192.0.2.{}", n % 256)), &Refusal::Busy)
+            })
             .collect();
         let [first] = &told[..] else { panic!("{} lines", told.len()) };
         assert_eq!(first.to_string(), format!("refused 192.0.2.0:4711: {}", Refusal::Busy));
@@ -232,7 +236,8 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "refused 2999 more connection attempts from 192.0.2.0/24 in 60 s, the last from 192.0.2.183:4711: {}",
+                "refused 2999 more connection attempts from 192.0.2.0/24 in 60 s, the last from \
+                192.0.2.183:4711: {}",
                 Refusal::Busy
             )
         );
@@ -252,7 +257,10 @@ mod tests {
             refusals.add(at(1), stranger("192.0.2.1"), &Refusal::Busy);
         }
         let rest = refusals.rest(at(2)).unwrap().to_string();
-        assert!(rest.starts_with("refused 2 more connection attempts from 192.0.2.0/24 in 1 s"), "{rest}");
+        assert!(
+            rest.starts_with("refused 2 more connection attempts from 192.0.2.0/24 in 1 s"),
+            "{rest}"
+        );
         assert_eq!(refusals.rest(at(3)), None);
     }
 

@@ -1,13 +1,15 @@
 //! A UDP relay that behaves like a long, thin, lossy line. It needs no root.
 //!
-//! Clients send to the relay's address. Each client address gets an upstream socket of its own, so that the
-//! destination sees the clients apart; answers go back the same way. All clients share one line: a
+//! Clients send to the relay's address. Each client address gets an upstream socket of its own, so
+//! that the destination sees the clients apart; answers go back the same way. All clients share one
+//! line: a
 //! [`Link`] up, towards the destination, and one down.
 //!
-//! Time: one thread, which waits with nanosecond time-outs and works out each datagram's departure by the link
-//! model. Departures are never early; they may be late by a tenth of a millisecond, or by what the system keeps
-//! the thread from running, which delays single datagrams but never lowers the rate. Receives and sends are
-//! batched; datagrams merged by the kernel are split again before the model sees them.
+//! Time: one thread, which waits with nanosecond time-outs and works out each datagram's departure
+//! by the link model. Departures are never early; they may be late by a tenth of a millisecond, or
+//! by what the system keeps the thread from running, which delays single datagrams but never lowers
+//! the rate. Receives and sends are batched; datagrams merged by the kernel are split again before
+//! the model sees them.
 //!
 //! What it leaves out: TCP, encryption, and any look into the datagrams.
 
@@ -111,14 +113,15 @@ impl Relay {
         self.link_mut(direction).reconfigure(now, line);
     }
 
-    /// Relays until `stop` is set, which it notices within a tenth of a second. What is under way then stays
-    /// there; a second call goes on with it.
+    /// Relays until `stop` is set, which it notices within a tenth of a second. What is under way
+    /// then stays there; a second call goes on with it.
     ///
     /// # Errors
-    /// Where the system refuses to wait for the sockets. Sockets' own errors are counted, not returned.
+    /// Where the system refuses to wait for the sockets. Sockets' own errors are counted, not
+    /// returned.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), RelayError> {
-        // The system otherwise rounds waits up by 50 us to save wake-ups. Where it refuses, departures are that
-        // much less even.
+        // The system otherwise rounds waits up by 50 us to save wake-ups. Where it refuses,
+        // departures are that much less even.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK.as_nanos()));
         let mut ready = Vec::with_capacity(poller::READY_AT_ONCE);
         while !stop.load(Ordering::Relaxed) {
@@ -131,7 +134,8 @@ impl Relay {
             self.clients.expire_idle(now);
             self.publish();
             let due = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
-            let span = due.map_or(LONGEST_WAIT, |at| at.since(self.clock.now()).clamp(GRAIN, LONGEST_WAIT));
+            let span = due
+                .map_or(LONGEST_WAIT, |at| at.since(self.clock.now()).clamp(GRAIN, LONGEST_WAIT));
             self.shared.poller.wait(span, &mut ready).map_err(RelayError::Wait)?;
             for token in ready.drain(..) {
                 match token {
@@ -150,7 +154,9 @@ impl Relay {
             let Ok(count) = self.listener.receive(&mut self.scratch) else { return };
             let now = self.clock.now();
             for Received { from, reached_at, ecn, payload } in self.scratch.datagrams(count) {
-                let Some(client) = self.clients.find_or_admit(from, reached_at, now) else { continue };
+                let Some(client) = self.clients.find_or_admit(from, reached_at, now) else {
+                    continue;
+                };
                 let size = ip_packet_size(from.ip(), payload.len());
                 self.up.send(now, size, Item { client, ecn, payload: payload.into() });
             }
@@ -226,8 +232,8 @@ impl Relay {
 /// How far the system may put off the relay's wake-ups.
 const TIMER_SLACK: Duration = Duration::from_micros(1);
 
-/// Departures closer together than this leave together, none of them early: at 300 Mbit/s two or three, which
-/// halves the processor time, and is a thousandth of the round trips that matter.
+/// Departures closer together than this leave together, none of them early: at 300 Mbit/s two or
+/// three, which halves the processor time, and is a thousandth of the round trips that matter.
 const GRAIN: Duration = Duration::from_micros(100);
 
 /// The longest time until `stop` is noticed.

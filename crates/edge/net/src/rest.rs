@@ -10,13 +10,15 @@ use std::io;
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// The shortest wait, so that what is due within it goes together. At 93 Mbit/s it is six packets.
 const WAIT_MIN: Duration = Duration::from_micros(500);
-/// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16 datagrams, which would
-/// otherwise wake the thread one by one, and as often as the pacer wakes it.
+/// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16
+/// datagrams, which would otherwise wake the thread one by one, and as often as the pacer wakes it.
 const GATHER: Duration = Duration::from_millis(2);
-/// On fast lines plenty comes in less. It is a wait all the same, which the sender takes for a queue: no longer than that.
+/// On fast lines plenty comes in less. It is a wait all the same, which the sender takes for a
+/// queue: no longer than that.
 const GATHER_LEAST: Duration = Duration::from_micros(125);
 
-/// Lets datagrams gather, for as long as it takes for plenty to come, and no longer than [`GATHER`].
+/// Lets datagrams gather, for as long as it takes for plenty to come, and no longer than
+/// [`GATHER`].
 #[derive(Debug)]
 pub(crate) struct Gathering {
     span: Duration,
@@ -41,7 +43,8 @@ impl Gathering {
         }
     }
 
-    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the waker, ended it.
+    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the
+    /// waker, ended it.
     pub(crate) fn rest(
         &mut self,
         waker: &Waker,

@@ -1,5 +1,5 @@
-//! What keeps a process from running beside its own machine's programs: the quota of its control group, and the host of a virtual
-//! machine.
+//! What keeps a process from running beside its own machine's programs: the quota of its control
+//! group, and the host of a virtual machine.
 
 use crate::threads::ThreadTimes;
 use skyhaul_probe::why::Lack;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// What has kept this process from running so far. Counts of the system's, which only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shortage {
-    /// Time for which its control group, or one above that, was stopped because it had used up its quota.
+    /// Time for which its control group, or one above that, was stopped because it had used up its
+    /// quota.
     pub throttled: Duration,
     /// Ticks that the machine's host gave to others, of all processors.
     pub stolen: u64,
@@ -27,7 +28,11 @@ impl Shortage {
     /// The part of the processors' time that was stolen since `earlier`.
     pub fn stolen_since(&self, earlier: &Self) -> f64 {
         let ticks = self.ticks.saturating_sub(earlier.ticks);
-        if ticks == 0 { 0.0 } else { self.stolen.saturating_sub(earlier.stolen) as f64 / ticks as f64 }
+        if ticks == 0 {
+            0.0
+        } else {
+            self.stolen.saturating_sub(earlier.stolen) as f64 / ticks as f64
+        }
     }
 
     /// The part of `seconds` for which the group was stopped since `earlier`.
@@ -41,7 +46,8 @@ impl Shortage {
         let (stolen, ticks) = ticks(&text("proc/stat"));
         let groups = groups(&text("proc/self/cgroup"));
         let throttled = groups.iter().flat_map(|group| group.ancestors()).map(|group| {
-            // Either version of control groups; version 1 mounts its controllers together or each by itself.
+            // Either version of control groups; version 1 mounts its controllers together or each
+            // by itself.
             throttled(&fs::read_to_string(root.join(group).join("cpu.stat")).unwrap_or_default())
         });
         Self { throttled: throttled.max().unwrap_or_default(), stolen, ticks }
@@ -63,7 +69,8 @@ impl Processors {
         Self { threads: ThreadTimes::now(), shortage: Shortage::now() }
     }
 
-    /// What the process lacked over the `seconds` since `earlier`; `None` where the system does not tell.
+    /// What the process lacked over the `seconds` since `earlier`; `None` where the system does not
+    /// tell.
     pub fn lack_since(&self, earlier: &Self, seconds: f64) -> Option<Lack> {
         Some(Lack {
             ready: self.threads.ready_since(&earlier.threads, seconds)?,
@@ -73,13 +80,16 @@ impl Processors {
     }
 }
 
-/// Stolen ticks and all, of the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); what guests
-/// took is part of the first two.
+/// Stolen ticks and all, of the first line of `/proc/stat`: user, nice, system, idle, iowait, irq,
+/// softirq, steal (proc(5)); what guests took is part of the first two.
 fn ticks(stat: &str) -> (u64, u64) {
     let line = stat.lines().find(|line| line.starts_with("cpu ")).unwrap_or_default();
     let counts: Vec<u64> =
         line.split_whitespace().skip(1).take(8).map_while(|word| word.parse().ok()).collect();
-    (counts.get(7).copied().unwrap_or(0), counts.iter().fold(0, |sum, count| sum.saturating_add(*count)))
+    (
+        counts.get(7).copied().unwrap_or(0),
+        counts.iter().fold(0, |sum, count| sum.saturating_add(*count)),
+    )
 }
 
 /// The folders of the control groups that may have a quota, below the root.
@@ -100,9 +110,12 @@ fn groups(cgroup: &str) -> Vec<PathBuf> {
 /// `throttled_usec` of version 2, `throttled_time` in nanoseconds of version 1.
 fn throttled(stat: &str) -> Duration {
     let count = |name: &str| {
-        stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok()).unwrap_or(0)
+        stat.lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+            .unwrap_or(0)
     };
-    Duration::from_micros(count("throttled_usec ")).max(Duration::from_nanos(count("throttled_time ")))
+    Duration::from_micros(count("throttled_usec "))
+        .max(Duration::from_nanos(count("throttled_time ")))
 }
 
 #[cfg(test)]
@@ -125,7 +138,10 @@ mod tests {
         write("proc/self/cgroup", "2:cpu,cpuacct:/a/b\n1:memory:/x\n0::/slice/unit\n");
         write("sys/fs/cgroup/slice/unit/cpu.stat", "usage_usec 5\nthrottled_usec 1500000\n");
         assert_eq!(Shortage::read(root.path()).throttled, Duration::from_millis(1_500));
-        write("sys/fs/cgroup/cpu,cpuacct/a/cpu.stat", "nr_throttled 3\nthrottled_time 2000000000\n");
+        write(
+            "sys/fs/cgroup/cpu,cpuacct/a/cpu.stat",
+            "nr_throttled 3\nthrottled_time 2000000000\n",
+        );
         let found = Shortage::read(root.path());
         assert_eq!(found.throttled, Duration::from_secs(2));
         let before = Shortage { throttled: Duration::from_secs(1), stolen: 25, ticks: 900 };

@@ -35,22 +35,25 @@ pub struct Buffers {
 impl Buffers {
     /// What to do for the buffers wanted, where they were not granted.
     pub fn advice(&self) -> Option<String> {
-        let short =
-            |granted: ByteCount, name: &'static str| (granted < self.wanted).then_some((granted, name));
+        let short = |granted: ByteCount, name: &'static str| {
+            (granted < self.wanted).then_some((granted, name))
+        };
         let of = [short(self.receive, "net.core.rmem_max"), short(self.send, "net.core.wmem_max")];
         let names: Vec<&str> = of.iter().flatten().map(|(_, name)| *name).collect();
         let least = of.iter().flatten().map(|(granted, _)| *granted).min()?;
-        let set: Vec<String> = names.iter().map(|name| format!("{name}={}", self.wanted.as_u64())).collect();
+        let set: Vec<String> =
+            names.iter().map(|name| format!("{name}={}", self.wanted.as_u64())).collect();
         Some(format!(
-            "the system grants {least} of the {} socket buffers requested; to avoid loss on this host: sysctl -w {}",
+            "the system grants {least} of the {} socket buffers requested; to avoid loss on this \
+            host: sysctl -w {}",
             self.wanted,
             set.join(" ")
         ))
     }
 }
 
-/// Asked for in each direction: 30 ms at 4 Gbit/s, 350 ms at 300 Mbit/s, longer than the process is ever kept from
-/// running there. The kernel counts its own book-keeping in, about as much again.
+/// Asked for in each direction: 30 ms at 4 Gbit/s, 350 ms at 300 Mbit/s, longer than the process is
+/// ever kept from running there. The kernel counts its own book-keeping in, about as much again.
 const WANTED: ByteCount = ByteCount::mib(16);
 /// Messages taken by one system call; each is up to 64 datagrams that the kernel put together.
 pub const AT_ONCE: usize = 8;
@@ -68,8 +71,9 @@ impl Socket {
         Self::of(UdpSocket::bind(address)?)
     }
 
-    /// Binds to `address`, which further sockets of this user may be bound to in the same way: the system then gives all that
-    /// comes from one address and port to one of them, whichever its hash picks.
+    /// Binds to `address`, which further sockets of this user may be bound to in the same way: the
+    /// system then gives all that comes from one address and port to one of them, whichever its
+    /// hash picks.
     ///
     /// # Errors
     /// As [`Socket::bind`].
@@ -84,7 +88,8 @@ impl Socket {
     /// Binds to `address` and keeps to one network interface.
     ///
     /// # Errors
-    /// As [`Socket::bind`]; there is no such interface, or older systems than Linux 5.7 want a right for it.
+    /// As [`Socket::bind`]; there is no such interface, or older systems than Linux 5.7 want a
+    /// right for it.
     pub fn bind_on(address: SocketAddr, interface: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         crate::interface::keep_on(&socket, interface)?;
@@ -94,8 +99,8 @@ impl Socket {
     fn of(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let wanted = WANTED.as_usize();
-        // Past the system's ceiling where this process may (CAP_NET_ADMIN); else refused or cut down by it: what was granted is
-        // read back and reported.
+        // Past the system's ceiling where this process may (CAP_NET_ADMIN); else refused or cut
+        // down by it: what was granted is read back and reported.
         let number = libc::c_int::try_from(wanted).unwrap_or(libc::c_int::MAX);
         if option::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, number).is_err() {
             let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), wanted);
@@ -131,9 +136,9 @@ impl Socket {
         self.state.max_gso_segments().get()
     }
 
-    /// Sends a datagram or a batch; `false` where the socket's buffer is full. A batch that the system does not take in one
-    /// call goes in several; should the buffer become full between them, all of it is to be sent again, and arrives in
-    /// part twice.
+    /// Sends a datagram or a batch; `false` where the socket's buffer is full. A batch that the
+    /// system does not take in one call goes in several; should the buffer become full between
+    /// them, all of it is to be sent again, and arrives in part twice.
     ///
     /// # Errors
     /// As the system says; the datagrams are lost, as on a line.
@@ -173,8 +178,8 @@ impl Socket {
         }
     }
 
-    /// Takes what has arrived, up to eight messages, and hands over each. Returns how many there were; fewer than
-    /// that means that there are no more now.
+    /// Takes what has arrived, up to eight messages, and hands over each. Returns how many there
+    /// were; fewer than that means that there are no more now.
     ///
     /// # Errors
     /// As the system says; an earlier datagram's ICMP answer is not one.
@@ -186,12 +191,14 @@ impl Socket {
                 buffer.resize(BUFFER, 0);
             }
         }
-        let mut slices = self.buffers.each_mut().map(|buffer| IoSliceMut::new(&mut buffer[..MESSAGE_MAX]));
-        let count = match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut self.metas) {
-            Ok(count) => count,
-            Err(error) if is_transient(&error) => return Ok(0),
-            Err(error) => return Err(error),
-        };
+        let mut slices =
+            self.buffers.each_mut().map(|buffer| IoSliceMut::new(&mut buffer[..MESSAGE_MAX]));
+        let count =
+            match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut self.metas) {
+                Ok(count) => count,
+                Err(error) if is_transient(&error) => return Ok(0),
+                Err(error) => return Err(error),
+            };
         for (meta, buffer) in self.metas.iter().zip(&mut self.buffers).take(count) {
             take(Incoming {
                 from: meta.addr,
@@ -283,7 +290,8 @@ mod tests {
         let mut got = Vec::new();
         while got.len() < count {
             let timeout = rustix::event::Timespec { tv_sec: 2, tv_nsec: 0 };
-            let mut fds = [rustix::event::PollFd::new(&socket.socket, rustix::event::PollFlags::IN)];
+            let mut fds =
+                [rustix::event::PollFd::new(&socket.socket, rustix::event::PollFlags::IN)];
             if rustix::event::poll(&mut fds, Some(&timeout)).unwrap() == 0 {
                 break;
             }
@@ -304,8 +312,13 @@ mod tests {
         let to = far.local_addr().unwrap();
         // More than the system takes in one call, and a last one that is shorter.
         let contents: Vec<u8> = (0..100 * 300 + 7).map(|n| (n / 300) as u8).collect();
-        let outgoing =
-            Outgoing { to, from: None, ecn: Some(Ecn::Ect0), contents: &contents, segment_size: Some(300) };
+        let outgoing = Outgoing {
+            to,
+            from: None,
+            ecn: Some(Ecn::Ect0),
+            contents: &contents,
+            segment_size: Some(300),
+        };
         assert!(near.send(&outgoing).unwrap());
         let got = received(&mut far, 101);
         assert_eq!(got.len(), 101);

@@ -1,13 +1,17 @@
-//! TCP sockets for paths over TLS: non-blocking, in large pieces, with as little as possible waiting in the kernel.
+//! TCP sockets for paths over TLS: non-blocking, in large pieces, with as little as possible
+//! waiting in the kernel.
 //!
-//! A [`Stream`] is one socket; a [`Listener`] takes calls. Neither waits: their owner watches [`Stream::fd`] for reading while
-//! the path wants to, and for writing while [`Stream::is_blocked`].
+//! A [`Stream`] is one socket; a [`Listener`] takes calls. Neither waits: their owner watches
+//! [`Stream::fd`] for reading while the path wants to, and for writing while
+//! [`Stream::is_blocked`].
 
 mod unsent;
 
 use crate::Clock;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
+};
 use skyhaul_tcp::TcpPath;
 use skyhaul_units::ByteCount;
 use std::io::{self, Read as _, Write as _};
@@ -26,8 +30,8 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call shows when the socket is
-    /// read or written.
+    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call
+    /// shows when the socket is read or written.
     ///
     /// # Errors
     /// The system has no more sockets, no way to `remote`, or `local` is not its own.
@@ -84,8 +88,8 @@ impl Stream {
         self.blocked = false;
     }
 
-    /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its turn. Returns how much was
-    /// read. Errors of the socket end the path.
+    /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its
+    /// turn. Returns how much was read. Errors of the socket end the path.
     pub fn read(&mut self, clock: &Clock, path: &mut TcpPath, buffer: &mut [u8]) -> ByteCount {
         let mut total = ByteCount::ZERO;
         for _ in 0..READS {
@@ -120,8 +124,8 @@ impl Stream {
         total
     }
 
-    /// Writes what the path has to say, until it has no more or the socket takes no more. Returns whether anything was
-    /// written. Errors of the socket end the path.
+    /// Writes what the path has to say, until it has no more or the socket takes no more. Returns
+    /// whether anything was written. Errors of the socket end the path.
     pub fn write(&mut self, clock: &Clock, path: &mut TcpPath) -> bool {
         let mut any = false;
         loop {
@@ -201,8 +205,8 @@ impl Listener {
 
 /// Pieces taken before sending gets its turn.
 const READS: usize = 4;
-/// What the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. More would be decided too early; with much
-/// less the socket would often run dry before this process is woken.
+/// What the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. More would be decided
+/// too early; with much less the socket would often run dry before this process is woken.
 const MOST_UNSENT: i32 = 128 * 1024;
 
 #[cfg(test)]

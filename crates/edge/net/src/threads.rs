@@ -1,4 +1,5 @@
-//! How busy this process's threads are: a thread that runs all the time is what a transfer waits for, however idle the host.
+//! How busy this process's threads are: a thread that runs all the time is what a transfer waits
+//! for, however idle the host.
 
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ pub struct Thread {
     pub name: String,
     /// For how long it ran.
     pub ran: Duration,
-    /// For how long it was ready to run and did not: other threads had the processor, or its control group had used up its quota.
+    /// For how long it was ready to run and did not: other threads had the processor, or its
+    /// control group had used up its quota.
     pub waited: Duration,
 }
 
@@ -31,22 +33,22 @@ impl ThreadTimes {
         self.0.iter().map(|(number, thread)| (*number, thread))
     }
 
-    /// The part of `seconds` for which the busiest thread ran since `earlier`; `None` where that is not known.
+    /// The part of `seconds` for which the busiest thread ran since `earlier`; `None` where that is
+    /// not known.
     pub fn busiest_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
         let ran = |(number, thread): (&u64, &Thread)| {
             let before = earlier.0.get(number).map_or(Duration::ZERO, |thread| thread.ran);
             thread.ran.saturating_sub(before).as_secs_f64()
         };
-        let most = self
-            .0
-            .iter()
-            .map(ran)
-            .fold(None, |most: Option<f64>, ran| Some(most.map_or(ran, |most| most.max(ran))))?;
+        let most =
+            self.0.iter().map(ran).fold(None, |most: Option<f64>, ran| {
+                Some(most.map_or(ran, |most| most.max(ran)))
+            })?;
         (seconds > 0.0).then(|| (most / seconds).min(1.0))
     }
 
-    /// The part of `seconds` for which the thread that wanted to run most was ready since `earlier` and did not run; `None` where that
-    /// is not known.
+    /// The part of `seconds` for which the thread that wanted to run most was ready since `earlier`
+    /// and did not run; `None` where that is not known.
     pub fn ready_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
         let grown = |(number, thread): (&u64, &Thread)| {
             let before = earlier.0.get(number).cloned().unwrap_or_default();
@@ -57,16 +59,20 @@ impl ThreadTimes {
         (seconds > 0.0).then(|| (waited.as_secs_f64() / seconds).min(1.0))
     }
 
-    /// `schedstat` of each thread begins with the nanoseconds it ran and those it waited for a processor (kernel's sched-stats page).
+    /// `schedstat` of each thread begins with the nanoseconds it ran and those it waited for a
+    /// processor (kernel's sched-stats page).
     fn read(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let of = |entry: fs::DirEntry| {
             let number = entry.file_name().to_str()?.parse().ok()?;
             let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
-            let mut nanos =
-                text.split_whitespace().map_while(|word| word.parse().ok()).map(Duration::from_nanos);
+            let mut nanos = text
+                .split_whitespace()
+                .map_while(|word| word.parse().ok())
+                .map(Duration::from_nanos);
             let (ran, waited) = (nanos.next()?, nanos.next().unwrap_or_default());
-            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
+            let name =
+                fs::read_to_string(entry.path().join("comm")).unwrap_or_default().trim().to_owned();
             Some((number, Thread { name, ran, waited }))
         };
         Self(entries.filter_map(of).collect())

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Wakes a waiting [`crate::Driver`]; clones wake the same one. Costs a system call only where it sleeps.
+/// Wakes a waiting [`crate::Driver`]; clones wake the same one. Costs a system call only where it
+/// sleeps.
 ///
 /// ```text
 ///   AWAKE ── before it waits ──► ASLEEP ── woken: one write ──► RUNG
@@ -46,17 +47,20 @@ impl Waker {
         }
     }
 
-    /// To be asked right before waiting for [`Waker::fd`] too: whether to wait at all. What was handed over before a
+    /// To be asked right before waiting for [`Waker::fd`] too: whether to wait at all. What was
+    /// handed over before a
     /// [`Waker::wake`] that this saw is there to be taken.
     pub(crate) fn may_sleep(&self) -> bool {
-        let asleep = self.0.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
+        let asleep =
+            self.0.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
         asleep.is_ok() || {
             self.0.state.swap(AWAKE, Ordering::AcqRel);
             false
         }
     }
 
-    /// To be told right after waiting, and whether [`Waker::fd`] was readable. Returns whether somebody woke it.
+    /// To be told right after waiting, and whether [`Waker::fd`] was readable. Returns whether
+    /// somebody woke it.
     pub(crate) fn slept(&self, readable: bool) -> bool {
         let woken = self.0.state.swap(AWAKE, Ordering::AcqRel) == RUNG;
         if readable {
@@ -121,7 +125,8 @@ mod tests {
                 taken += u32::try_from(receiver.try_iter().count()).unwrap();
                 if taken < items && waker.may_sleep() {
                     let mut fds = [PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
-                    // Far longer than it takes: only a wake-up that was missed would let it end by itself.
+                    // Far longer than it takes: only a wake-up that was missed would let it end by
+                    // itself.
                     let count = poll(&mut fds, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap();
                     assert_eq!(count, 1, "slept through {taken} of {items}");
                     waker.slept(true);

@@ -1,5 +1,6 @@
-//! Moving pictures of 1.9 Mbit/s, 30 frames a second, of use for 3 s. One frame a second stands alone, and the others are
-//! worth nothing without it: where it cannot be in time, nothing more is spent on them.
+//! Moving pictures of 1.9 Mbit/s, 30 frames a second, of use for 3 s. One frame a second stands
+//! alone, and the others are worth nothing without it: where it cannot be in time, nothing more is
+//! spent on them.
 //!
 //! ```text
 //! cargo run -p skyhaul --example video -- receive 127.0.0.1:4710 127.0.0.1:4711

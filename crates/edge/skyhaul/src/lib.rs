@@ -1,14 +1,17 @@
 //! Blocks with deadlines, priorities and dependencies between two nodes, over one or several paths.
 //!
-//! A [`Node`] is this host's end: a key, sockets, and whom it trusts. A [`Session`] joins it with another node over one or
-//! several [`Path`]s, and carries [`Block`]s both ways. A block is useless in part; it arrives whole or not at all:
+//! A [`Node`] is this host's end: a key, sockets, and whom it trusts. A [`Session`] joins it with
+//! another node over one or several [`Path`]s, and carries [`Block`]s both ways. A block is useless
+//! in part; it arrives whole or not at all:
 //!
 //! - [`Block::reliable`] arrives in the order of its flow, however long that takes;
-//! - [`Block::expendable`] is worth something until its deadline, arrives out of order, and costs nothing after it;
-//! - `priority`, `depends_on`, `class` and `redundant` say what goes first, what is worth nothing without what, who pays,
-//!   and what goes over all paths.
+//! - [`Block::expendable`] is worth something until its deadline, arrives out of order, and costs
+//!   nothing after it;
+//! - `priority`, `depends_on`, `class` and `redundant` say what goes first, what is worth nothing
+//!   without what, who pays, and what goes over all paths.
 //!
-//! Everything that waits is a future, of any executor. Programs without one put [`Wait::wait`] behind it.
+//! Everything that waits is a future, of any executor. Programs without one put [`Wait::wait`]
+//! behind it.
 //!
 //! ```
 //! use skyhaul::{Block, Duration, FlowId, Identity, Node, Outcome, Path, Wait};
@@ -36,7 +39,8 @@
 //! # }
 //! ```
 //!
-//! `examples/` has three programs: text, audio and video of a conference, each with its own deadline.
+//! `examples/` has three programs: text, audio and video of a conference, each with its own
+//! deadline.
 
 mod node;
 mod wait;
@@ -45,13 +49,16 @@ pub use node::{Node, NodeBuilder, Path};
 pub use wait::Wait;
 
 #[doc(inline)]
-pub use skyhaul_net::exchange::{Incoming, Link as Session, LinkError as SessionError, Sent, StartError};
+pub use skyhaul_net::exchange::{
+    Incoming, Link as Session, LinkError as SessionError, Sent, StartError,
+};
 #[doc(inline)]
 pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};
 #[doc(inline)]
 pub use skyhaul_transport::{
-    Block, BlockId, BlockTiming, ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig, MAX_BLOCK, Mode,
-    Outcome, PRIORITY_NORMAL, PathId, PathOptions, PathState, PathStatus, Received, SessionConfig, Stats,
+    Block, BlockId, BlockTiming, ClassConfig, ClassError, ClassId, ClassTree, ClassesConfig,
+    MAX_BLOCK, Mode, Outcome, PRIORITY_NORMAL, PathId, PathOptions, PathState, PathStatus,
+    Received, SessionConfig, Stats,
 };
 #[doc(inline)]
 pub use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};

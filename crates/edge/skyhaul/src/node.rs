@@ -49,8 +49,8 @@ impl Path {
 }
 
 impl NodeBuilder {
-    /// A socket at `address`; port 0 is any free one. May be said several times, once for each path that is to leave from
-    /// an address of its own. Not said, it is any address and port of IPv4.
+    /// A socket at `address`; port 0 is any free one. May be said several times, once for each path
+    /// that is to leave from an address of its own. Not said, it is any address and port of IPv4.
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.setup.bind.push(address);
         self
@@ -62,14 +62,15 @@ impl NodeBuilder {
         self
     }
 
-    /// Declares what the line carries, counted in IP packets with their headers, for sending at that rate. Not said, the
-    /// rate is found.
+    /// Declares what the line carries, counted in IP packets with their headers, for sending at
+    /// that rate. Not said, the rate is found.
     pub fn line(mut self, rate: Rate) -> Self {
         self.setup.path.controller = ControllerConfig::declared(rate);
         self
     }
 
-    /// The largest IP packet that fits the line, 1280 B to 65000 B: the same at both ends. Not said, 1500 B.
+    /// The largest IP packet that fits the line, 1280 B to 65000 B: the same at both ends. Not
+    /// said, 1500 B.
     pub const fn packet(mut self, size: ByteCount) -> Self {
         self.packet = size;
         self
@@ -111,11 +112,13 @@ impl Node {
         self.0.addresses()
     }
 
-    /// Calls the node with the key `peer` over `paths`. The session stands once the first path does; the others join it
-    /// then, and what is turned away [`Session::refused_paths`](Link::refused_paths) tells.
+    /// Calls the node with the key `peer` over `paths`. The session stands once the first path
+    /// does; the others join it then, and what is turned away
+    /// [`Session::refused_paths`](Link::refused_paths) tells.
     ///
     /// # Errors
-    /// No path is given, nobody answers within a minute, or the far end has another key or does not trust ours.
+    /// No path is given, nobody answers within a minute, or the far end has another key or does not
+    /// trust ours.
     pub async fn connect(
         &self,
         paths: impl IntoIterator<Item = Path>,

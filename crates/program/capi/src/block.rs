@@ -14,8 +14,8 @@ pub struct BlockName {
     pub seq: u64,
 }
 
-/// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then change what is to be
-/// otherwise.
+/// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then
+/// change what is to be otherwise.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Block {
@@ -25,10 +25,11 @@ pub struct Block {
     pub data: *const u8,
     /// How many.
     pub len: usize,
-    /// How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An expendable block needs one.
+    /// How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An
+    /// expendable block needs one.
     pub deadline_ms: u64,
-    /// It is given up at its deadline, and given out as soon as it is whole, whatever came before it. Otherwise it arrives
-    /// in the order of its flow, however long that takes.
+    /// It is given up at its deadline, and given out as soon as it is whole, whatever came before
+    /// it. Otherwise it arrives in the order of its flow, however long that takes.
     pub expendable: bool,
     /// 0 goes first; 1 is usual.
     pub priority: u8,

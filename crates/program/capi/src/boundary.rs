@@ -1,5 +1,6 @@
-//! Everything that is taken on trust from a caller in C: that a pointer which is not null points to what its type says, for
-//! as long as the call takes, and that an object was not ended before. What can be checked is: null, UTF-8, room.
+//! Everything that is taken on trust from a caller in C: that a pointer which is not null points to
+//! what its type says, for as long as the call takes, and that an object was not ended before. What
+//! can be checked is: null, UTF-8, room.
 //!
 //! The other files hold calls to these functions, and no pointer is followed anywhere else.
 #![allow(unsafe_code, reason = "a caller in C hands over pointers")]
@@ -17,8 +18,9 @@ const MOST_ELEMENTS: usize = 1 << 16;
 /// It is null, or points to a `T` that lives as long as `'a`.
 pub unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Result<&'a T, Fault> {
     // SAFETY: as the caller says; null gives none.
-    unsafe { pointer.as_ref() }
-        .ok_or_else(|| Fault::misused(format!("`{name}` is NULL; give what it is to be called for")))
+    unsafe { pointer.as_ref() }.ok_or_else(|| {
+        Fault::misused(format!("`{name}` is NULL; give what it is to be called for"))
+    })
 }
 
 /// The text at `pointer`.
@@ -35,13 +37,17 @@ pub unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Fa
 ///
 /// # Safety
 /// As [`text`].
-pub unsafe fn optional_text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>, Fault> {
+pub unsafe fn optional_text<'a>(
+    pointer: *const c_char,
+    name: &str,
+) -> Result<Option<&'a str>, Fault> {
     if pointer.is_null() {
         return Ok(None);
     }
     // SAFETY: as the caller says, and not null.
     let text = unsafe { CStr::from_ptr(pointer) };
-    let text = text.to_str().map_err(|_| Fault::misused(format!("`{name}` is not UTF-8; write it so")))?;
+    let text =
+        text.to_str().map_err(|_| Fault::misused(format!("`{name}` is not UTF-8; write it so")))?;
     Ok(Some(text))
 }
 
@@ -54,7 +60,8 @@ pub unsafe fn array<'a, T>(pointer: *const T, count: usize, name: &str) -> Resul
         return Ok(&[]);
     }
     if pointer.is_null() || count > MOST_ELEMENTS {
-        let what = format!("`{name}` has {count} elements and is NULL, or has more than {MOST_ELEMENTS}");
+        let what =
+            format!("`{name}` has {count} elements and is NULL, or has more than {MOST_ELEMENTS}");
         return Err(Fault::misused(format!("{what}; give an array and its length")));
     }
     // SAFETY: as the caller says, and not null.
@@ -122,9 +129,12 @@ pub unsafe fn take<T>(pointer: *mut T) -> Option<Box<T>> {
 pub unsafe fn write_text(text: &str, out: *mut c_char, size: usize) -> Result<(), Fault> {
     let needed = text.len() + 1;
     if out.is_null() || size < needed {
-        return Err(Fault::misused(format!("the text needs {needed} bytes; give an array of that size")));
+        return Err(Fault::misused(format!(
+            "the text needs {needed} bytes; give an array of that size"
+        )));
     }
-    // SAFETY: `needed` bytes may be written there, and the text is not within what it is written to.
+    // SAFETY: `needed` bytes may be written there, and the text is not within what it is written
+    // to.
     unsafe {
         out.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         out.add(text.len()).write(0);

@@ -74,7 +74,8 @@ pub(crate) fn code(outcome: Result<(), Fault>) -> Code {
     code
 }
 
-/// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the next call on this thread.
+/// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the
+/// next call on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn skyhaul_error() -> *const c_char {
     SENTENCE.with_borrow(|last| last.as_ptr())

@@ -12,7 +12,8 @@ pub const SKYHAUL_KEY_SIZE: usize = 512;
 /// Room for a fingerprint.
 pub const SKYHAUL_FINGERPRINT_SIZE: usize = 72;
 
-/// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it secret.
+/// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it
+/// secret.
 ///
 /// # Safety
 /// `size` bytes may be written at `pem`; SKYHAUL_KEY_SIZE is enough.
@@ -27,7 +28,8 @@ pub unsafe extern "C" fn skyhaul_key_generate(pem: *mut c_char, size: usize) -> 
 /// Writes the fingerprint of the private key `pem`, which the other end trusts and calls.
 ///
 /// # Safety
-/// `pem` is a text, and `size` bytes may be written at `fingerprint`; SKYHAUL_FINGERPRINT_SIZE is enough.
+/// `pem` is a text, and `size` bytes may be written at `fingerprint`; SKYHAUL_FINGERPRINT_SIZE is
+/// enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_key_fingerprint(
     pem: *const c_char,
@@ -37,7 +39,11 @@ pub unsafe extern "C" fn skyhaul_key_fingerprint(
     // SAFETY: as the caller says.
     let key = unsafe { text(pem, "pem") }.and_then(identity);
     // SAFETY: as the caller says.
-    code(key.and_then(|key| unsafe { write_text(&key.fingerprint().to_string(), fingerprint, size) }))
+    code(
+        key.and_then(|key| unsafe {
+            write_text(&key.fingerprint().to_string(), fingerprint, size)
+        }),
+    )
 }
 
 /// The key of a text.

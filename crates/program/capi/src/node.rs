@@ -42,7 +42,8 @@ pub struct Options {
     pub name: *const c_char,
     /// Its private key, as text.
     pub key: *const c_char,
-    /// Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of IPv4.
+    /// Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of
+    /// IPv4.
     pub bind: *const *const c_char,
     /// How many.
     pub bind_count: usize,
@@ -91,7 +92,8 @@ pub struct Call {
 /// Starts a node.
 ///
 /// # Safety
-/// `options` points to options whose texts and arrays are what they say; `out` to a place for a pointer.
+/// `options` points to options whose texts and arrays are what they say; `out` to a place for a
+/// pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_node_start(options: *const Options, out: *mut *mut Node) -> Code {
     // SAFETY: as the caller says.
@@ -100,7 +102,8 @@ pub unsafe extern "C" fn skyhaul_node_start(options: *const Options, out: *mut *
     code(started.and_then(|node| unsafe { give(out, node) }))
 }
 
-/// Writes the address of a socket, with the port that it has: `place` counts from 0, in the order of `bind`.
+/// Writes the address of a socket, with the port that it has: `place` counts from 0, in the order
+/// of `bind`.
 ///
 /// # Safety
 /// `node` is a node; `size` bytes may be written at `out`. 64 are enough.
@@ -115,7 +118,9 @@ pub unsafe extern "C" fn skyhaul_node_address(
     let node = unsafe { object(node, "node") };
     let address = node.and_then(|node| {
         let sockets = node.node.addresses();
-        let none = || Fault::misused(format!("there is no socket {place}: the node has {}", sockets.len()));
+        let none = || {
+            Fault::misused(format!("there is no socket {place}: the node has {}", sockets.len()))
+        };
         sockets.get(place).ok_or_else(none)
     });
     // SAFETY: as the caller says.
@@ -125,7 +130,8 @@ pub unsafe extern "C" fn skyhaul_node_address(
 /// Calls another node, and gives out the session with it once that stands.
 ///
 /// # Safety
-/// `node` is a node; `call` points to a call whose texts and arrays are what they say; `out` to a place for a pointer.
+/// `node` is a node; `call` points to a call whose texts and arrays are what they say; `out` to a
+/// place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_node_connect(
     node: *const Node,
@@ -168,7 +174,8 @@ pub unsafe extern "C" fn skyhaul_node_accept(
     code(session.and_then(|session| unsafe { give(out, session) }))
 }
 
-/// Ends a node at once, and its sessions with it: blocks of which no outcome is known may not have arrived.
+/// Ends a node at once, and its sessions with it: blocks of which no outcome is known may not have
+/// arrived.
 ///
 /// # Safety
 /// `node` is NULL, or a node that nobody else is using.
@@ -197,10 +204,14 @@ unsafe fn start(options: &Options) -> Result<Node, Fault> {
         if options.packet > 0 {
             builder = builder.packet(ByteCount::new(options.packet.into()));
         }
-        let classes = array(options.classes, options.class_count, "classes")?.iter().map(|each| class(each));
         let classes =
-            ClassesConfig { classes: classes.collect::<Result<_, _>>()?, ..ClassesConfig::default() };
-        let classes = ClassTree::new(&classes).map_err(|error| Fault::misused(error.to_string()))?;
+            array(options.classes, options.class_count, "classes")?.iter().map(|each| class(each));
+        let classes = ClassesConfig {
+            classes: classes.collect::<Result<_, _>>()?,
+            ..ClassesConfig::default()
+        };
+        let classes =
+            ClassTree::new(&classes).map_err(|error| Fault::misused(error.to_string()))?;
         let mut session = SessionConfig { classes: classes.clone(), ..SessionConfig::default() };
         if options.window > 0 {
             session.receive_window = ByteCount::new(options.window);

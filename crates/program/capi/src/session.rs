@@ -34,7 +34,8 @@ pub struct Arrival {
     pub len: usize,
     /// When it left, in nanoseconds since 1970 by the far end's clock.
     pub sent_ns: i64,
-    /// From its last symbol that came as first sent to when it was given out, in nanoseconds: what losses cost.
+    /// From its last symbol that came as first sent to when it was given out, in nanoseconds: what
+    /// losses cost.
     pub held_ns: u64,
     /// Whether a repeated or repair symbol was needed.
     pub repaired: bool,
@@ -53,7 +54,10 @@ impl Session {
         let Some(name) = name else { return Ok(self.classes.default_leaf()) };
         self.classes.find(name).ok_or_else(|| {
             let leaves: Vec<&str> = self.classes.leaves().map(|(_, name)| name).collect();
-            Fault::misused(format!("no class `{name}` takes blocks; name one of {}", leaves.join(", ")))
+            Fault::misused(format!(
+                "no class `{name}` takes blocks; name one of {}",
+                leaves.join(", ")
+            ))
         })
     }
 
@@ -61,13 +65,15 @@ impl Session {
     /// The bytes and the text of the block are what they say.
     unsafe fn block(&self, block: &Block) -> Result<skyhaul::Block, Fault> {
         // SAFETY: as the caller says.
-        let (bytes, class) =
-            unsafe { (bytes(block.data, block.len)?, optional_text(block.class_name, "class_name")?) };
+        let (bytes, class) = unsafe {
+            (bytes(block.data, block.len)?, optional_text(block.class_name, "class_name")?)
+        };
         if block.expendable && block.deadline_ms == 0 {
             return Err(Fault::misused("an expendable block needs a deadline; set `deadline_ms`"));
         }
         let whole = skyhaul::Block::reliable(FlowId(block.flow), bytes.into());
-        let depends_on = BlockId { flow: FlowId(block.depends_on.flow), seq: Seq(block.depends_on.seq) };
+        let depends_on =
+            BlockId { flow: FlowId(block.depends_on.flow), seq: Seq(block.depends_on.seq) };
         Ok(skyhaul::Block {
             class: self.class(class)?,
             priority: block.priority,
@@ -84,8 +90,8 @@ impl Session {
 /// Hands a block over, once there is room for it. `out` may be NULL where its fate does not matter.
 ///
 /// # Safety
-/// `session` is a session; `block` points to a block whose bytes and text are what they say; `out` is NULL, or points to
-/// a place for a pointer.
+/// `session` is a session; `block` points to a block whose bytes and text are what they say; `out`
+/// is NULL, or points to a place for a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_session_send(
     session: *const Session,
@@ -122,14 +128,18 @@ pub unsafe extern "C" fn skyhaul_session_recv(
     // SAFETY: as the caller says.
     let received = unsafe { object(session, "session") }.and_then(|session| {
         within(session.link.recv(), wait_ms)?.map(Received).ok_or_else(|| {
-            Fault::closed(format!("the session is closed: {}", session.link.closed().unwrap_or_default()))
+            Fault::closed(format!(
+                "the session is closed: {}",
+                session.link.closed().unwrap_or_default()
+            ))
         })
     });
     // SAFETY: as the caller says.
     code(received.and_then(|received| unsafe { give(out, received) }))
 }
 
-/// Closes a session once the blocks that were handed over have met their fate. To know of it, wait for their outcomes.
+/// Closes a session once the blocks that were handed over have met their fate. To know of it, wait
+/// for their outcomes.
 ///
 /// # Safety
 /// `session` is NULL, or a session that nobody else is using.
@@ -139,19 +149,26 @@ pub unsafe extern "C" fn skyhaul_session_close(session: *mut Session) {
     drop(unsafe { take(session) });
 }
 
-/// Tells a block's name, which others can depend on: it is known once the session has taken the block.
+/// Tells a block's name, which others can depend on: it is known once the session has taken the
+/// block.
 ///
 /// # Safety
 /// `sent` is a block that was handed over; `out` points to a place for a name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_sent_name(sent: *const Sent, wait_ms: i64, out: *mut BlockName) -> Code {
+pub unsafe extern "C" fn skyhaul_sent_name(
+    sent: *const Sent,
+    wait_ms: i64,
+    out: *mut BlockName,
+) -> Code {
     // SAFETY: as the caller says.
     let name = unsafe { object(sent, "sent") }.and_then(|sent| {
         let name = within(sent.0.name(), wait_ms)?;
         name.ok_or_else(|| Fault::closed("the session did not take the block; see its outcome"))
     });
     // SAFETY: as the caller says.
-    code(name.and_then(|name| unsafe { put(out, BlockName { flow: name.flow.0, seq: name.seq.0 }) }))
+    code(
+        name.and_then(|name| unsafe { put(out, BlockName { flow: name.flow.0, seq: name.seq.0 }) }),
+    )
 }
 
 /// Tells what became of a block. SKYHAUL_CODE_CLOSED: the session ended before that was known.
@@ -159,14 +176,19 @@ pub unsafe extern "C" fn skyhaul_sent_name(sent: *const Sent, wait_ms: i64, out:
 /// # Safety
 /// `sent` is a block that was handed over; `out` points to a place for an outcome.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_sent_outcome(sent: *const Sent, wait_ms: i64, out: *mut Outcome) -> Code {
+pub unsafe extern "C" fn skyhaul_sent_outcome(
+    sent: *const Sent,
+    wait_ms: i64,
+    out: *mut Outcome,
+) -> Code {
     // SAFETY: as the caller says.
-    let outcome = unsafe { object(sent, "sent") }.and_then(|sent| match within(sent.0.outcome(), wait_ms)? {
-        Some(skyhaul::Outcome::Delivered | skyhaul::Outcome::Sent) => Ok(Outcome::Delivered),
-        Some(skyhaul::Outcome::Expired) => Ok(Outcome::Expired),
-        Some(skyhaul::Outcome::Cancelled) => Ok(Outcome::Cancelled),
-        None => Err(Fault::closed("the session ended before the block's fate was known")),
-    });
+    let outcome =
+        unsafe { object(sent, "sent") }.and_then(|sent| match within(sent.0.outcome(), wait_ms)? {
+            Some(skyhaul::Outcome::Delivered | skyhaul::Outcome::Sent) => Ok(Outcome::Delivered),
+            Some(skyhaul::Outcome::Expired) => Ok(Outcome::Expired),
+            Some(skyhaul::Outcome::Cancelled) => Ok(Outcome::Cancelled),
+            None => Err(Fault::closed("the session ended before the block's fate was known")),
+        });
     // SAFETY: as the caller says.
     code(outcome.and_then(|outcome| unsafe { put(out, outcome) }))
 }
@@ -186,7 +208,10 @@ pub unsafe extern "C" fn skyhaul_sent_free(sent: *mut Sent) {
 /// # Safety
 /// `received` is a block that arrived; `out` points to a place for what is known of it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_received_view(received: *const Received, out: *mut Arrival) -> Code {
+pub unsafe extern "C" fn skyhaul_received_view(
+    received: *const Received,
+    out: *mut Arrival,
+) -> Code {
     // SAFETY: as the caller says.
     let arrival = unsafe { object(received, "received") }.map(|Received(incoming)| Arrival {
         name: BlockName { flow: incoming.id.flow.0, seq: incoming.id.seq.0 },

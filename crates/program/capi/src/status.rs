@@ -76,10 +76,12 @@ pub struct Counters {
     pub symbols_recovered: u64,
 }
 
-/// Tells how the paths of a session do: as many as there is room for, and in `count` how many there are.
+/// Tells how the paths of a session do: as many as there is room for, and in `count` how many there
+/// are.
 ///
 /// # Safety
-/// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a number.
+/// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a
+/// number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_session_paths(
     session: *const Session,
@@ -103,7 +105,10 @@ pub unsafe extern "C" fn skyhaul_session_paths(
 /// # Safety
 /// `session` is a session; `out` points to a place for counters.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_session_counters(session: *const Session, out: *mut Counters) -> Code {
+pub unsafe extern "C" fn skyhaul_session_counters(
+    session: *const Session,
+    out: *mut Counters,
+) -> Code {
     // SAFETY: as the caller says.
     let counters = unsafe { object(session, "session") }.map(|session| {
         let stats = session.link().stats();
@@ -155,7 +160,10 @@ pub unsafe extern "C" fn skyhaul_session_peer(
 ) -> Code {
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
-        let peer = session.link().peer().ok_or_else(|| Fault::closed("the session ended before it stood"))?;
+        let peer = session
+            .link()
+            .peer()
+            .ok_or_else(|| Fault::closed("the session ended before it stood"))?;
         // SAFETY: as the caller says.
         unsafe { write_text(&peer.to_string(), out, size) }
     }))

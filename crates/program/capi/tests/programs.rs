@@ -1,5 +1,6 @@
-//! The header as its generator makes it, and programs in C, compiled and run: as they are, and with the address sanitizer,
-//! which watches the library's memory, too. (Under valgrind a handshake takes longer than a busy machine has time for.)
+//! The header as its generator makes it, and programs in C, compiled and run: as they are, and with
+//! the address sanitizer, which watches the library's memory, too. (Under valgrind a handshake
+//! takes longer than a busy machine has time for.)
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,12 +19,14 @@ fn library() -> PathBuf {
     library
 }
 
-/// Compiles a program of this crate's folder, with every warning an error. `None` where there is no compiler, or it lacks
-/// what `options` ask for, which is said.
+/// Compiles a program of this crate's folder, with every warning an error. `None` where there is no
+/// compiler, or it lacks what `options` ask for, which is said.
 fn compiled(source: &str, options: &[&str], folder: &Path) -> Option<PathBuf> {
     let program = folder.join("program");
     let mut compiler = Command::new("cc");
-    compiler.args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1"]).args(options);
+    compiler
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1"])
+        .args(options);
     compiler.arg("-I").arg(Path::new(HERE).join("include")).arg(Path::new(HERE).join(source));
     compiler.arg(library()).arg("-o").arg(&program);
     let Ok(output) = compiler.output() else {
@@ -58,7 +61,8 @@ fn run(mut command: Command) -> Output {
 
 #[track_caller]
 fn assert_prints(output: &Output, lines: &[&str]) {
-    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (printed, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{printed}{said}");
     let found: Vec<&str> = printed.lines().collect();
     for line in lines {
@@ -66,24 +70,34 @@ fn assert_prints(output: &Output, lines: &[&str]) {
     }
 }
 
-const BLOCKS: [&str; 4] =
-    ["66009 bytes in 3 blocks", "key frame: delivered", "next frame: delivered", "message: delivered"];
+const BLOCKS: [&str; 4] = [
+    "66009 bytes in 3 blocks",
+    "key frame: delivered",
+    "next frame: delivered",
+    "message: delivered",
+];
 const MISUSE: [&str; 1] = ["everything was told"];
 /// Each program, and what it prints.
-const PROGRAMS: [(&str, &[&str]); 2] = [("examples/blocks.c", &BLOCKS), ("tests/misuse.c", &MISUSE)];
+const PROGRAMS: [(&str, &[&str]); 2] =
+    [("examples/blocks.c", &BLOCKS), ("tests/misuse.c", &MISUSE)];
 
 #[test]
 fn the_header_is_what_is_made_of_the_sources() {
     let config = cbindgen::Config::from_file(Path::new(HERE).join("cbindgen.toml")).unwrap();
-    let bindings = cbindgen::Builder::new().with_config(config).with_crate(HERE).generate().unwrap();
+    let bindings =
+        cbindgen::Builder::new().with_config(config).with_crate(HERE).generate().unwrap();
     let mut made = Vec::new();
     bindings.write(&mut made);
     let made = String::from_utf8(made).unwrap();
-    let kept = std::fs::read_to_string(Path::new(HERE).join("include/skyhaul.h")).unwrap_or_default();
+    let kept =
+        std::fs::read_to_string(Path::new(HERE).join("include/skyhaul.h")).unwrap_or_default();
     if made != kept {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skyhaul.h");
         std::fs::write(&file, made).unwrap();
-        panic!("include/skyhaul.h is not that of the sources: look at {}, and copy it there", file.display());
+        panic!(
+            "include/skyhaul.h is not that of the sources: look at {}, and copy it there",
+            file.display()
+        );
     }
 }
 
@@ -91,11 +105,16 @@ fn the_header_is_what_is_made_of_the_sources() {
 fn the_header_serves_programs_in_cpp_too() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("program.cpp");
-    std::fs::write(&source, "#include \"skyhaul.h\"\nint main() { return skyhaul_version()[0] == 0; }\n")
-        .unwrap();
+    std::fs::write(
+        &source,
+        "#include \"skyhaul.h\"\nint main() { return skyhaul_version()[0] == 0; }\n",
+    )
+    .unwrap();
     let program = folder.path().join("program");
     let mut compiler = Command::new("c++");
-    compiler.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]).arg(Path::new(HERE).join("include"));
+    compiler
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
+        .arg(Path::new(HERE).join("include"));
     let Ok(output) = compiler.arg(&source).arg(library()).arg("-o").arg(&program).output() else {
         return eprintln!("SKIPPED: there is no C++ compiler (c++)");
     };
@@ -116,7 +135,8 @@ fn programs_in_c_send_receive_and_are_told_what_they_do_wrong() {
 fn the_address_sanitizer_finds_nothing_in_them() {
     let folder = tempfile::tempdir().unwrap();
     for (source, lines) in PROGRAMS {
-        let Some(program) = compiled(source, &["-fsanitize=address,undefined"], folder.path()) else {
+        let Some(program) = compiled(source, &["-fsanitize=address,undefined"], folder.path())
+        else {
             return;
         };
         assert_prints(&run(Command::new(program)), lines);

@@ -53,7 +53,8 @@ impl Failure {
             source: Some(source),
         }
     }
-    /// From an error whose text says what and where, then `; ` (or in short ones `: `) and what to do.
+    /// From an error whose text says what and where, then `; ` (or in short ones `: `) and what to
+    /// do.
     pub fn from_sentence(exit: Exit, sentence: &str) -> Self {
         let parts = sentence.split_once("; ").or_else(|| sentence.rsplit_once(": "));
         let (what, help) = parts.unwrap_or((sentence, "see the command's --help"));

@@ -1,7 +1,7 @@
 //! The one program: capture, centre, relay and the tools around them.
 //!
-//! Results go to standard output, everything else to standard error; the exit code says who must act
-//! ([`failure::Exit`]).
+//! Results go to standard output, everything else to standard error; the exit code says who must
+//! act ([`failure::Exit`]).
 
 mod commands;
 mod failure;

@@ -1,6 +1,10 @@
 //! A comparison on a machine that does something else. A binary of its own: the load that it makes
 //! would disturb every test beside it. Needs root, network namespaces and TUN devices.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what tests share; what is skipped is said"
+)]
 
 mod support;
 
@@ -8,7 +12,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use support::process::{printed, run, text};
 
-const MINE: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
+const MINE: &str =
+    "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
 tools = [\"adaptive\"]\n[line]\nseed = 1\n[[line.link]]\nname = \"thin\"
 both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
 published = { \"adaptive\" = \"4 Mbit/s\" }\n";
@@ -21,8 +26,12 @@ impl Beside {
     fn start() -> Self {
         let count = std::thread::available_parallelism().unwrap().get() + 1;
         // They take what is left over, and no more from the other tests.
-        let busy =
-            || Command::new("nice").args(["-n", "19", "sh", "-c", "while :; do :; done"]).spawn().unwrap();
+        let busy = || {
+            Command::new("nice")
+                .args(["-n", "19", "sh", "-c", "while :; do :; done"])
+                .spawn()
+                .unwrap()
+        };
         Self((0..count).map(|_| busy()).collect())
     }
 }
@@ -46,11 +55,14 @@ fn a_run_beside_busy_programs_is_told_and_repeated_and_no_page_is_written_of_it(
     let folder = folder.path();
     std::fs::write(folder.join("mine.toml"), MINE).unwrap();
     let beside = Beside::start();
-    let said =
-        run(&["lab", "compare", "mine.toml", "--lab", "t-busy", "--duration", "1 s", "--json"], folder);
+    let said = run(
+        &["lab", "compare", "mine.toml", "--lab", "t-busy", "--duration", "1 s", "--json"],
+        folder,
+    );
     let told = text(&said.stderr);
     assert!(
-        told.contains("mine: clean, adaptive: other programs had ") && told.contains("it runs again"),
+        told.contains("mine: clean, adaptive: other programs had ")
+            && told.contains("it runs again"),
         "{told}"
     );
     let found: serde_json::Value = serde_json::from_str(&text(&said.stdout)).unwrap();
@@ -61,7 +73,8 @@ fn a_run_beside_busy_programs_is_told_and_repeated_and_no_page_is_written_of_it(
     assert!(conditions["foreign"]["max"].as_f64().unwrap() > 0.05, "{found}");
     assert!(found["cells"][0]["tools"][0]["median_bps"].is_f64(), "{found}");
 
-    let refused = run(&["lab", "compare", "mine.toml", "--lab", "t-busy", "--markdown", "out.md"], folder);
+    let refused =
+        run(&["lab", "compare", "mine.toml", "--lab", "t-busy", "--markdown", "out.md"], folder);
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused.stderr));
     let told = text(&refused.stderr);
     assert!(told.contains("this machine is busy") && told.contains("--even-if-busy"), "{told}");

@@ -27,13 +27,31 @@ pub struct Fault {
 
 impl Fault {
     /// This machine refused.
-    pub fn environment(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
-        Self { who: Who::Environment, what: what.into(), place: place.to_string(), help: help.into() }
+    pub fn environment(
+        what: impl Into<String>,
+        place: impl ToString,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            who: Who::Environment,
+            what: what.into(),
+            place: place.to_string(),
+            help: help.into(),
+        }
     }
 
     /// The configuration asks for what cannot be.
-    pub fn configuration(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
-        Self { who: Who::Configuration, what: what.into(), place: place.to_string(), help: help.into() }
+    pub fn configuration(
+        what: impl Into<String>,
+        place: impl ToString,
+        help: impl Into<String>,
+    ) -> Self {
+        Self {
+            who: Who::Configuration,
+            what: what.into(),
+            place: place.to_string(),
+            help: help.into(),
+        }
     }
 
     /// The other end refused, or is not what it should be.

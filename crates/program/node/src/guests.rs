@@ -5,15 +5,17 @@ use crate::life::Life;
 use crate::services::Window;
 use skyhaul_net::Waker;
 use skyhaul_net::forward::{Forwarding, Notice, StartError};
-use skyhaul_net::guests::{FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE};
+use skyhaul_net::guests::{
+    FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE,
+};
 use skyhaul_store::FLOW_END;
 use skyhaul_units::ByteCount;
 
 // The spool gives contacts no flow that is another one's.
 const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
 
-/// What arrives of a session that guests have a part in: windows of applications bound it behind that. Eight round trips of 660 ms at
-/// 93 Mbit/s.
+/// What arrives of a session that guests have a part in: windows of applications bound it behind
+/// that. Eight round trips of 660 ms at 93 Mbit/s.
 const RECEIVE: ByteCount = ByteCount::mib(64);
 
 /// The memory of a session with guests, where `own` is enough without.
@@ -24,7 +26,8 @@ pub fn window(own: Window) -> Window {
     }
 }
 
-/// Listens for applications, and tells what happens in the log and among the alarms, both of which `life` has.
+/// Listens for applications, and tells what happens in the log and among the alarms, both of which
+/// `life` has.
 ///
 /// # Errors
 /// A port or socket file cannot be listened at.
@@ -54,7 +57,9 @@ pub fn start(
 
 fn tell(life: &Life, notice: &Notice) {
     match notice {
-        Notice::Refused { target, sentence, .. } => tracing::warn!("cannot connect to {target}: {sentence}"),
+        Notice::Refused { target, sentence, .. } => {
+            tracing::warn!("cannot connect to {target}: {sentence}")
+        }
         Notice::FarListens { node, at, target } => {
             life.clear_alarm(&unheard(node, at));
             tracing::info!("{node} listens on {at}, forwarding to {target} here");
@@ -63,7 +68,9 @@ fn tell(life: &Life, notice: &Notice) {
         Notice::Listens { at, target } => {
             tracing::info!("listening on {at}, forwarding to {target} at the other node");
         }
-        Notice::ListensNot { at, sentence, .. } => tracing::warn!("cannot listen on {at}: {sentence}"),
+        Notice::ListensNot { at, sentence, .. } => {
+            tracing::warn!("cannot listen on {at}: {sentence}")
+        }
         // Who comes and goes, the node itself says.
         _ => {}
     }

@@ -1,4 +1,5 @@
-//! A node's threads live and end together: the stop flag, what needs attention, and why the node cannot go on.
+//! A node's threads live and end together: the stop flag, what needs attention, and why the node
+//! cannot go on.
 
 use crate::fault::Fault;
 use skyhaul_net::Waker;

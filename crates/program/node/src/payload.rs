@@ -12,8 +12,8 @@
 //!
 //! A block that the station's disk did not give back is the single byte 0.
 //!
-//! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was taken out of the
-//! spool for sending.
+//! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was
+//! taken out of the spool for sending.
 
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
@@ -53,7 +53,8 @@ pub enum Content<'a> {
 pub enum PayloadError {
     /// Written by another version of the program.
     #[error(
-        "block of version {0}, this program reads versions 1 and 2; install the same release at both ends"
+        "block of version {0}, this program reads versions 1 and 2; install the same release at \
+        both ends"
     )]
     Version(u8),
     /// The station's disk did not give the block back; its frames are lost.
@@ -70,7 +71,8 @@ pub enum PayloadError {
 /// Bytes that the time of taking adds on the wire.
 pub const TAKEN: usize = 8;
 
-/// What a station sends for a block that its disk did not give back, so that those behind it can follow.
+/// What a station sends for a block that its disk did not give back, so that those behind it can
+/// follow.
 pub const LOST: &[u8] = &[0];
 
 const VERSION: u8 = 1;
@@ -107,7 +109,8 @@ impl Head {
 
     /// When a block was closed, where it is one of this version.
     pub fn closed(bytes: &[u8]) -> Option<Utc> {
-        let fixed = bytes.get(..FIXED).filter(|fixed| [VERSION, VERSION_PACKED].contains(&fixed[0]))?;
+        let fixed =
+            bytes.get(..FIXED).filter(|fixed| [VERSION, VERSION_PACKED].contains(&fixed[0]))?;
         Some(Utc::from_micros(number(&fixed[1..9]).cast_signed()))
     }
 
@@ -133,7 +136,8 @@ impl Head {
         let len = usize::from(u16::from_be_bytes(*count)) * FRAMES_ENTRY;
         let (frames, records) = rest.split_at_checked(len).ok_or(PayloadError::Truncated)?;
         let entry = |entry: &[u8]| {
-            let (scid, vcid) = (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
+            let (scid, vcid) =
+                (Scid::from_bits(number(&entry[..2]) as u16), Vcid::from_bits(entry[2]));
             (Channel { scid, vcid }, number(&entry[3..]))
         };
         let head = Self {

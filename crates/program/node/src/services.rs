@@ -3,7 +3,9 @@
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::{AnyEndpoint, Clock, Driver, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint};
+use skyhaul_net::{
+    AnyEndpoint, Clock, Driver, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint,
+};
 use skyhaul_quic::{EndpointConfig, Identity, QuicEndpoint};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
@@ -18,11 +20,18 @@ pub fn identity(node: &Node) -> Result<Identity, Fault> {
     let text = private_key(&node.key).map_err(|error| {
         let help = match is_exposed(&error) {
             true => {
-                format!("chmod 600 {}; make a new key if another user may have read it", node.key.display())
+                format!(
+                    "chmod 600 {}; make a new key if another user may have read it",
+                    node.key.display()
+                )
             }
             false => "make one with `skyhaul keygen`, or correct `key` in [node]".to_owned(),
         };
-        Fault::environment(format!("the private key cannot be read ({error})"), node.key.display(), help)
+        Fault::environment(
+            format!("the private key cannot be read ({error})"),
+            node.key.display(),
+            help,
+        )
     })?;
     Identity::from_pem(&text).map_err(|error| {
         let reason = error.to_string();
@@ -35,8 +44,8 @@ pub fn identity(node: &Node) -> Result<Identity, Fault> {
     })
 }
 
-/// Reads a private key, or another secret, from a file that this user alone may read: or, where another user owns it and
-/// lets a group read it, such as root in `/etc`, that group.
+/// Reads a private key, or another secret, from a file that this user alone may read: or, where
+/// another user owns it and lets a group read it, such as root in `/etc`, that group.
 ///
 /// # Errors
 /// It cannot be read; `PermissionDenied` without an error of the system where others may read it.
@@ -66,7 +75,8 @@ pub fn make_state_folder(folder: &Path) -> Result<(), Fault> {
     if mode & 0o077 != 0 {
         let folder = folder.display();
         tracing::warn!(
-            "other users can enter the state folder {folder}, its mode is {mode:03o}: run chmod 700 {folder}"
+            "other users can enter the state folder {folder}, its mode is {mode:03o}: run chmod \
+            700 {folder}"
         );
     }
     Ok(())
@@ -80,7 +90,11 @@ pub fn make_folder(folder: &Path) -> Result<(), Fault> {
         .and_then(|()| fs::remove_file(&probe));
     outcome.map_err(|error| {
         let help = "give this user write permission there, or configure another folder";
-        Fault::environment(format!("the folder cannot be written ({error})"), folder.display(), help)
+        Fault::environment(
+            format!("the folder cannot be written ({error})"),
+            folder.display(),
+            help,
+        )
     })
 }
 
@@ -111,7 +125,8 @@ pub fn missions(paths: &[PathBuf]) -> Result<MissionSet, Fault> {
         let files = if path.is_dir() { toml_files(path) } else { Ok(vec![path.clone()]) };
         for file in files.map_err(|error| unreadable(path, &error))? {
             set.add(mission_file(&file)?).map_err(|mission| {
-                let help = "give each mission its own name and spacecraft, or remove one of the files";
+                let help =
+                    "give each mission its own name and spacecraft, or remove one of the files";
                 Fault::configuration(
                     format!("mission `{}` is defined twice", mission.name()),
                     file.display(),
@@ -147,11 +162,20 @@ fn toml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Fault {
     let what = format!("the mission cannot be read ({error})");
-    Fault::environment(what, path.display(), "correct `missions`, or give this user read permission")
+    Fault::environment(
+        what,
+        path.display(),
+        "correct `missions`, or give this user read permission",
+    )
 }
 
 /// A session manager on an endpoint, which is at `place`.
-pub fn driver(endpoint: AnyEndpoint, place: &str, window: Window, clock: Clock) -> Result<Driver, Fault> {
+pub fn driver(
+    endpoint: AnyEndpoint,
+    place: &str,
+    window: Window,
+    clock: Clock,
+) -> Result<Driver, Fault> {
     let session = SessionConfig {
         receive_window: window.receive,
         send_buffer: window.send,
@@ -159,11 +183,16 @@ pub fn driver(endpoint: AnyEndpoint, place: &str, window: Window, clock: Clock) 
         ..SessionConfig::default()
     };
     Driver::new(SessionManager::new(endpoint, session), clock).map_err(|error| {
-        Fault::environment(format!("the line cannot start ({error})"), place, "close files of other programs")
+        Fault::environment(
+            format!("the line cannot start ({error})"),
+            place,
+            "close files of other programs",
+        )
     })
 }
 
-/// Less than this is 170 ms at 93 Mbit/s: about as long as a busy machine keeps a thread from running.
+/// Less than this is 170 ms at 93 Mbit/s: about as long as a busy machine keeps a thread from
+/// running.
 const RECEIVE_BUFFER_MIN: ByteCount = ByteCount::mib(2);
 
 /// A UDP socket that is to be at `place`, and what speaks QUIC there.
@@ -173,13 +202,15 @@ pub fn endpoint(
     config: EndpointConfig,
 ) -> Result<UdpEndpoint, Fault> {
     let socket = socket.map_err(|error| {
-        let help = "stop the program that uses the port, or configure another address and port of this host";
+        let help = "stop the program that uses the port, or configure another address and port of \
+                   this host";
         Fault::environment(format!("the UDP port cannot be used ({error})"), place, help)
     })?;
     let buffers = socket.buffers();
     if buffers.receive < RECEIVE_BUFFER_MIN {
         tracing::warn!(
-            "the system grants {} of the {} receive buffer requested: raise net.core.rmem_max to avoid loss on this host",
+            "the system grants {} of the {} receive buffer requested: raise net.core.rmem_max to \
+            avoid loss on this host",
             buffers.receive,
             buffers.wanted
         );

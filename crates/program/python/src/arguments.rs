@@ -23,9 +23,13 @@ pub fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
         }
         Err(_) => value.extract()?,
     };
-    let span = std::time::Duration::try_from_secs_f64(seconds).ok().filter(|span| span.as_secs() < LONGEST);
+    let span = std::time::Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|span| span.as_secs() < LONGEST);
     let span = span.ok_or_else(|| {
-        PyValueError::new_err(format!("{seconds} s is no span of time to wait; give 0 to {LONGEST} seconds"))
+        PyValueError::new_err(format!(
+            "{seconds} s is no span of time to wait; give 0 to {LONGEST} seconds"
+        ))
     })?;
     Ok(Duration::from_std(span))
 }
@@ -101,6 +105,7 @@ pub fn classes(value: &Bound<'_, PyAny>) -> PyResult<ClassTree> {
         let ceiling = ceiling.map(RateArgument::rate).transpose()?;
         Ok(ClassConfig { name, parent, guarantee, ceiling, priority, ..ClassConfig::default() })
     });
-    let classes = ClassesConfig { classes: classes.collect::<PyResult<_>>()?, ..ClassesConfig::default() };
+    let classes =
+        ClassesConfig { classes: classes.collect::<PyResult<_>>()?, ..ClassesConfig::default() };
     ClassTree::new(&classes).map_err(|error| ConfigError::new_err(error.to_string()))
 }

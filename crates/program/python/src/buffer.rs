@@ -1,8 +1,10 @@
-//! Memory that is shared with Python, not copied: what is sent out of its objects, and what it reads of ours.
+//! Memory that is shared with Python, not copied: what is sent out of its objects, and what it
+//! reads of ours.
 //!
-//! A buffer of Python is held, so that nobody frees or resizes it, until the block made of it is settled everywhere. Its
-//! bytes are the program's promise: it must not change them before that (the page says so). What we lend is read-only, and
-//! lives as long as the object that lends it, which the borrower holds.
+//! A buffer of Python is held, so that nobody frees or resizes it, until the block made of it is
+//! settled everywhere. Its bytes are the program's promise: it must not change them before that
+//! (the page says so). What we lend is read-only, and lives as long as the object that lends it,
+//! which the borrower holds.
 #![allow(unsafe_code, reason = "the buffer protocol is made of pointers")]
 
 use crate::errors::BlockError;
@@ -20,9 +22,12 @@ struct Held(Option<PyUntypedBuffer>);
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        let Some(buffer) = self.0.as_ref().filter(|buffer| buffer.len_bytes() > 0) else { return &[] };
-        // SAFETY: the exporter keeps `len_bytes` contiguous bytes there until the buffer is released, which `drop` alone
-        // does. That nobody writes to them meanwhile is the program's promise.
+        let Some(buffer) = self.0.as_ref().filter(|buffer| buffer.len_bytes() > 0) else {
+            return &[];
+        };
+        // SAFETY: the exporter keeps `len_bytes` contiguous bytes there until the buffer is
+        // released, which `drop` alone does. That nobody writes to them meanwhile is the program's
+        // promise.
         unsafe { core::slice::from_raw_parts(buffer.buf_ptr().cast(), buffer.len_bytes()) }
     }
 }
@@ -49,8 +54,8 @@ pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
         ))
     })?;
     if !buffer.is_c_contiguous() {
-        let what =
-            "the data has holes between its elements: give numpy.ascontiguousarray(data), or bytes(data)";
+        let what = "the data has holes between its elements: give numpy.ascontiguousarray(data), \
+                   or bytes(data)";
         return Err(BlockError::new_err(what));
     }
     Ok(Bytes::from_owner(Held(Some(buffer))))
@@ -59,22 +64,24 @@ pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
 /// Lends `bytes`, which belong to `lender`.
 ///
 /// # Safety
-/// `view` is what Python gave to `__getbuffer__` of `lender`, which keeps the bytes where they are as long as it lives.
+/// `view` is what Python gave to `__getbuffer__` of `lender`, which keeps the bytes where they are
+/// as long as it lives.
 unsafe fn lend(
     lender: Bound<'_, PyAny>,
     bytes: &[u8],
     view: *mut ffi::Py_buffer,
     flags: c_int,
 ) -> PyResult<()> {
-    let len = ffi::Py_ssize_t::try_from(bytes.len()).map_err(|_| PyBufferError::new_err("it is too long"))?;
+    let len = ffi::Py_ssize_t::try_from(bytes.len())
+        .map_err(|_| PyBufferError::new_err("it is too long"))?;
     let start = bytes.as_ptr().cast_mut().cast::<c_void>();
     // SAFETY: as the caller says. The view takes a reference to the lender, and is read-only.
     let filled = unsafe { ffi::PyBuffer_FillInfo(view, lender.as_ptr(), start, len, 1, flags) };
     if filled == 0 { Ok(()) } else { Err(PyErr::fetch(lender.py())) }
 }
 
-/// A block that arrived. It is a buffer: `memoryview(block)` and `numpy.frombuffer(block, …)` copy nothing. It counts
-/// against the receive window until nothing refers to it any more.
+/// A block that arrived. It is a buffer: `memoryview(block)` and `numpy.frombuffer(block, …)` copy
+/// nothing. It counts against the receive window until nothing refers to it any more.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Received(Incoming);
 
@@ -98,7 +105,8 @@ impl Received {
         self.0.timing.sent.as_nanos()
     }
 
-    /// From its last symbol that came as first sent to when it was given out, in seconds: what losses cost.
+    /// From its last symbol that came as first sent to when it was given out, in seconds: what
+    /// losses cost.
     #[getter]
     fn held(&self) -> f64 {
         self.0.timing.delivered.since(self.0.timing.last_original).as_secs_f64()
@@ -114,7 +122,11 @@ impl Received {
         self.0.bytes.len()
     }
 
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let lender = slf.clone().into_any();
         // SAFETY: Python calls this with a view; the bytes are never exchanged for others.
         unsafe { lend(lender, &slf.get().0.bytes, view, flags) }
@@ -141,7 +153,11 @@ impl Column {
 
 #[pymethods]
 impl Column {
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let lender = slf.clone().into_any();
         // SAFETY: Python calls this with a view; the bytes are never exchanged for others.
         unsafe { lend(lender, &slf.get().bytes, view, flags) }

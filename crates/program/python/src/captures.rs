@@ -59,7 +59,9 @@ fn input_format(name: &str) -> PyResult<Option<InputFormat>> {
         "soft" => Ok(Some(InputFormat::Soft)),
         _ => {
             let what = format!("there is no format `{name}`");
-            Err(PyValueError::new_err(format!("{what}; write auto, bits, cadus, frames, symbols or soft")))
+            Err(PyValueError::new_err(format!(
+                "{what}; write auto, bits, cadus, frames, symbols or soft"
+            )))
         }
     }
 }
@@ -69,7 +71,11 @@ pub fn mission_of(wanted: &str, known: &MissionSet) -> PyResult<Mission> {
     if Path::new(wanted).extension().is_some_and(|extension| extension == "toml") {
         let text = std::fs::read_to_string(wanted)?;
         return Mission::from_toml(&text).map_err(|error| {
-            of_data(&format!("{wanted}:{}", error.line), &error.reason, "the program's missions are examples")
+            of_data(
+                &format!("{wanted}:{}", error.line),
+                &error.reason,
+                "the program's missions are examples",
+            )
         });
     }
     if wanted == "generic" {
@@ -164,11 +170,13 @@ impl Decoding {
     fn frame(&mut self, frame: &CapturedFrame) {
         let Some(downlink) = &mut self.downlink else { return };
         self.frames.push(frame, &downlink.found.mission, downlink.mission);
-        let (times, packets, mission) = (&mut downlink.times, &mut self.packets, &downlink.found.mission);
+        let (times, packets, mission) =
+            (&mut downlink.times, &mut self.packets, &downlink.found.mission);
         downlink.account.feed_with(frame, |packet| {
             // The time rules are those of the mission's own spacecraft.
-            let time =
-                mission.covers(packet.channel.scid).then(|| times.next(&packet.header, &packet.bytes).own);
+            let time = mission
+                .covers(packet.channel.scid)
+                .then(|| times.next(&packet.header, &packet.bytes).own);
             packets.push_extracted(packet, time.flatten());
         });
     }
@@ -253,13 +261,18 @@ impl FrameRows {
     }
 
     fn table(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let reasons = [Reason::ReedSolomon, Reason::Ldpc, Reason::FrameErrorControl, Reason::Header];
+        let reasons =
+            [Reason::ReedSolomon, Reason::Ldpc, Reason::FrameErrorControl, Reason::Header];
         let set_aside: Vec<String> =
             std::iter::once("").chain(reasons.map(Reason::text)).map(str::to_owned).collect();
         let table = Table::new(py)
             .words("mission", self.mission, &self.missions)?
             .numbers("position", self.position)?
-            .words("verdict", self.verdict, &words(&["clean", "corrected", "uncorrectable", "not checked"]))?
+            .words(
+                "verdict",
+                self.verdict,
+                &words(&["clean", "corrected", "uncorrectable", "not checked"]),
+            )?
             .words("set_aside", self.set_aside, &set_aside)?
             .numbers("scid", self.scid)?
             .numbers("vcid", self.vcid)?

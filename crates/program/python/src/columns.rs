@@ -1,7 +1,8 @@
 //! Tables as columns: what is said of each row stands in one array for each kind of thing.
 //!
-//! Nothing here knows NumPy: a column is its numbers as they lie in memory, and the name of their type. Words that repeat
-//! are a column of numbers with a list of what they stand for. `python/skyhaul/tables.py` makes arrays of both.
+//! Nothing here knows NumPy: a column is its numbers as they lie in memory, and the name of their
+//! type. Words that repeat are a column of numbers with a list of what they stand for.
+//! `python/skyhaul/tables.py` makes arrays of both.
 
 use crate::buffer::Column;
 use core::marker::PhantomData;
@@ -69,7 +70,8 @@ impl<T: Number> Numbers<T> {
     }
 }
 
-/// A table for Python: columns by name. Words stand as a pair of a column and what its numbers mean.
+/// A table for Python: columns by name. Words stand as a pair of a column and what its numbers
+/// mean.
 pub struct Table<'py>(Bound<'py, PyDict>);
 
 impl<'py> Table<'py> {

@@ -4,11 +4,12 @@ use crate::errors::of_data;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// What the state folder of a centre knows to be missing, as `skyhaul gaps --json` prints it, and the records that cannot
-/// be read.
+/// What the state folder of a centre knows to be missing, as `skyhaul gaps --json` prints it, and
+/// the records that cannot be read.
 #[pyfunction]
 pub fn ledger(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<String>)> {
     let kept = py.detach(|| skyhaul_node::centre::kept_gaps(&path));
-    let (report, damaged) = kept.map_err(|fault| of_data(&fault.place, &fault.what, &fault.help))?;
+    let (report, damaged) =
+        kept.map_err(|fault| of_data(&fault.place, &fault.what, &fault.help))?;
     Ok((serde_json::to_string(&report).expect("a report has text keys only"), damaged))
 }

@@ -1,11 +1,12 @@
 //! The one thread that waits for the interpreter.
 //!
-//! A node's thread must never do so: it holds locks that a Python thread may wait for while it has the interpreter, and a
-//! busy interpreter would hold up the line. Whatever has to be told to Python from there (an event loop is to be woken, a
-//! buffer is not needed any more) is handed to the keeper, which takes its time.
+//! A node's thread must never do so: it holds locks that a Python thread may wait for while it has
+//! the interpreter, and a busy interpreter would hold up the line. Whatever has to be told to
+//! Python from there (an event loop is to be woken, a buffer is not needed any more) is handed to
+//! the keeper, which takes its time.
 //!
-//! What waits for it is bounded: a task is in the queue once, however often it is woken, and there are no more buffers than
-//! blocks on their way.
+//! What waits for it is bounded: a task is in the queue once, however often it is woken, and there
+//! are no more buffers than blocks on their way.
 
 use crate::waiting::Task;
 use pyo3::buffer::PyUntypedBuffer;
@@ -37,13 +38,15 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 /// Has the keeper see to it.
 pub fn send(errand: Errand) {
     if IS_OVER.load(Ordering::Acquire) {
-        // Nobody may ask the interpreter for anything now: the process ends, and its memory with it.
+        // Nobody may ask the interpreter for anything now: the process ends, and its memory with
+        // it.
         return core::mem::forget(errand);
     }
     let keeper = KEEPER.get_or_init(|| {
         let (errands, received) = channel();
-        let thread =
-            std::thread::Builder::new().name("skyhaul-python".to_owned()).spawn(move || keep(&received));
+        let thread = std::thread::Builder::new()
+            .name("skyhaul-python".to_owned())
+            .spawn(move || keep(&received));
         // Without a thread nobody receives, and what is sent is forgotten below.
         Keeper { errands, thread: Mutex::new(thread.ok()) }
     });
@@ -54,7 +57,8 @@ pub fn send(errand: Errand) {
 
 fn keep(errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
-        // All that has come is seen to at once: getting hold of the interpreter costs more than the rest.
+        // All that has come is seen to at once: getting hold of the interpreter costs more than the
+        // rest.
         let is_over = Python::try_attach(|py| {
             let mut next = Some(errand);
             while let Some(errand) = next {

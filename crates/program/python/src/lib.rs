@@ -1,12 +1,13 @@
 //! The module `skyhaul._skyhaul`: what the Python package `skyhaul` needs of the program.
 //!
-//! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the tables; here are those
-//! that hold something of Rust's. `node`, `session` and `sent` are the library's classes; `waiting` blocks a thread
-//! or bridges to asyncio; `keeper` is the one thread that ever waits for the interpreter; `buffer` shares memory with
-//! it. `captures`, `packets` and `gaps` read files as `columns`.
+//! `python/skyhaul/` is the package, with the classes that are plain data, the exceptions and the
+//! tables; here are those that hold something of Rust's. `node`, `session` and `sent` are the
+//! library's classes; `waiting` blocks a thread or bridges to asyncio; `keeper` is the one thread
+//! that ever waits for the interpreter; `buffer` shares memory with it. `captures`, `packets` and
+//! `gaps` read files as `columns`.
 //!
-//! Left out: whatever is one command away (`skyhaul cp`, nodes with configuration files). NumPy is not linked to: columns
-//! are buffers, which it takes as they are.
+//! Left out: whatever is one command away (`skyhaul cp`, nodes with configuration files). NumPy is
+//! not linked to: columns are buffers, which it takes as they are.
 
 mod arguments;
 mod buffer;

@@ -87,7 +87,12 @@ impl Node {
     }
 
     /// The same for asyncio.
-    fn connect_async(&self, py: Python<'_>, paths: &Bound<'_, PyAny>, peer: &str) -> PyResult<Py<PyAny>> {
+    fn connect_async(
+        &self,
+        py: Python<'_>,
+        paths: &Bound<'_, PyAny>,
+        peer: &str,
+    ) -> PyResult<Py<PyAny>> {
         awaitable(py, self.connect_job(paths, peer)?)
     }
 

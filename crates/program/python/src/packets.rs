@@ -23,8 +23,8 @@ const READ_SIZE: usize = 1 << 20;
 /// Damages told one by one.
 const MOST_TOLD: usize = 16;
 
-/// Reads a packet file to (packets, damages): a table, and what is wrong where, as many as are told, and how many there
-/// are.
+/// Reads a packet file to (packets, damages): a table, and what is wrong where, as many as are
+/// told, and how many there are.
 #[pyfunction]
 #[pyo3(signature = (path, mission=None, data=false))]
 pub fn packets<'py>(
@@ -89,7 +89,10 @@ impl Reading {
             Found::Damage(damage) => {
                 *damages += 1;
                 if told.len() < MOST_TOLD {
-                    told.push(format!("at byte {}, {} bytes: {}", damage.offset, damage.bytes, damage.kind));
+                    told.push(format!(
+                        "at byte {}, {} bytes: {}",
+                        damage.offset, damage.bytes, damage.kind
+                    ));
                 }
             }
         });
@@ -137,7 +140,13 @@ impl PacketRows {
         self.data(&packet.bytes);
     }
 
-    fn push(&mut self, offset: Option<u64>, channel: Option<Channel>, header: &Header, time: Option<Utc>) {
+    fn push(
+        &mut self,
+        offset: Option<u64>,
+        channel: Option<Channel>,
+        header: &Header,
+        time: Option<Utc>,
+    ) {
         self.count += 1;
         offset.into_iter().for_each(|offset| self.offset.push(offset));
         if let Some(Channel { scid, vcid }) = channel {

@@ -40,8 +40,8 @@ impl From<BlockId> for skyhaul::BlockId {
     }
 }
 
-/// A block that was handed over. Await it, or wait for it, to learn what became of it; or drop it: it is sent
-/// nevertheless.
+/// A block that was handed over. Await it, or wait for it, to learn what became of it; or drop it:
+/// it is sent nevertheless.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Sent(Arc<skyhaul::Sent>);
 
@@ -59,7 +59,9 @@ impl Sent {
                 Some(Outcome::Expired) => "expired",
                 Some(Outcome::Cancelled) => "cancelled",
                 None => {
-                    return Err(ClosedError::new_err("the session ended before the block's fate was known"));
+                    return Err(ClosedError::new_err(
+                        "the session ended before the block's fate was known",
+                    ));
                 }
             };
             let kinds = py.import("skyhaul.blocks")?.getattr("Outcome")?;
@@ -83,7 +85,8 @@ impl Sent {
         wait(py, self.outcome_job(), timeout)
     }
 
-    /// Waits for the block's name, which the session gives it when it takes it; None where it did not.
+    /// Waits for the block's name, which the session gives it when it takes it; None where it did
+    /// not.
     #[pyo3(signature = (timeout=None))]
     fn name(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.name_job(), timeout)

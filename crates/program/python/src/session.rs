@@ -173,7 +173,8 @@ impl Session {
         let paths = self.link()?.paths().into_iter().map(|(id, status)| {
             let estimate = status.estimate;
             let (rtt, min_rtt) = (estimate.rtt.as_secs_f64(), estimate.min_rtt.as_secs_f64());
-            let counts = (status.stats.symbols_sent, status.stats.symbols_lost, status.stats.repair_sent);
+            let counts =
+                (status.stats.symbols_sent, status.stats.symbols_lost, status.stats.repair_sent);
             let loss = status.loss.as_f64();
             kind.call1((
                 id.0,
@@ -233,7 +234,11 @@ impl Session {
     }
 
     #[pyo3(signature = (*_error))]
-    fn __aexit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<Py<PyAny>> {
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        _error: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<Py<PyAny>> {
         self.close();
         awaitable(py, job(async {}, |py, ()| Ok(py.None())))
     }

@@ -1,4 +1,5 @@
-//! Waiting for futures: a thread that blocks without holding the interpreter and notices Ctrl-C, or a future of asyncio.
+//! Waiting for futures: a thread that blocks without holding the interpreter and notices Ctrl-C, or
+//! a future of asyncio.
 
 use crate::arguments::duration;
 use crate::keeper::{Errand, send};
@@ -32,8 +33,13 @@ where
     })
 }
 
-/// Blocks the calling thread, `timeout` seconds at the most; other threads of Python go on meanwhile.
-pub fn wait(py: Python<'_>, mut job: Job, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+/// Blocks the calling thread, `timeout` seconds at the most; other threads of Python go on
+/// meanwhile.
+pub fn wait(
+    py: Python<'_>,
+    mut job: Job,
+    timeout: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
     let mut left = timeout.map(duration).transpose()?;
     loop {
         let slice = left.map_or(SLICE, |left| left.min(SLICE));
@@ -79,7 +85,10 @@ impl Task {
     /// Has the event loop look after it, from any thread.
     pub fn call_soon(self: &Arc<Self>, py: Python<'_>) {
         // A loop that is closed has nobody left who waits.
-        let _ = self.event_loop.bind(py).call_method1("call_soon_threadsafe", (Look(Arc::clone(self)),));
+        let _ = self
+            .event_loop
+            .bind(py)
+            .call_method1("call_soon_threadsafe", (Look(Arc::clone(self)),));
     }
 
     /// Whether what is waited for is there; on the event loop's thread.
@@ -88,7 +97,9 @@ impl Task {
         let mut slot = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(job) = slot.as_mut() else { return Ok(()) };
         let waker = Arc::clone(self).into();
-        let Poll::Ready(answer) = job.as_mut().poll(&mut Context::from_waker(&waker)) else { return Ok(()) };
+        let Poll::Ready(answer) = job.as_mut().poll(&mut Context::from_waker(&waker)) else {
+            return Ok(());
+        };
         let over = slot.take();
         drop(slot);
         drop(over);

@@ -1,4 +1,5 @@
-//! The package as a user has it: a wheel, installed into an environment of its own, and tested by Python there.
+//! The package as a user has it: a wheel, installed into an environment of its own, and tested by
+//! Python there.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -17,7 +18,8 @@ use std::sync::{Arc, OnceLock};
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
 
-/// The interpreter of an environment with the wheel and what its tests need; says so where that is impossible.
+/// The interpreter of an environment with the wheel and what its tests need; says so where that is
+/// impossible.
 fn python() -> Option<&'static str> {
     static PYTHON: OnceLock<Option<String>> = OnceLock::new();
     PYTHON.get_or_init(installed).as_deref()
@@ -36,7 +38,8 @@ fn installed() -> Option<String> {
             return None;
         }
     }
-    let install = concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
+    let install =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../space/level0/tests/readers/install.py");
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/package");
     let requirements = Path::new(HERE).join("requirements.txt");
     let made = Command::new("python3").arg(install).arg(folder).arg(requirements).output().unwrap();
@@ -51,8 +54,15 @@ fn installed() -> Option<String> {
     let version = env!("CARGO_PKG_VERSION");
     let packed = run(Command::new(&python).arg(pack).arg(library()).args([version, wheels]));
     let wheel = String::from_utf8(packed.stdout).unwrap();
-    let options =
-        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"];
+    let options = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+    ];
     run(Command::new(&python).args(options).arg("--no-index").arg(wheel.trim()));
     Some(python)
 }
@@ -66,7 +76,8 @@ fn library() -> PathBuf {
 
 /// The program, where it was built beside this test.
 fn program() -> Option<PathBuf> {
-    let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("skyhaul");
+    let program =
+        std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("skyhaul");
     program.exists().then_some(program)
 }
 
@@ -78,7 +89,11 @@ fn run(command: &mut Command) -> Output {
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// Runs the tests of one Python module.
@@ -86,7 +101,9 @@ fn said(output: &Output) -> String {
 fn passes(module: &str, prepare: impl FnOnce(&mut Command)) {
     let Some(python) = python() else { return };
     let mut command = Command::new(python);
-    command.args(["-X", "dev", "-W", "error::ResourceWarning", "-m", "unittest", module]).current_dir(HERE);
+    command
+        .args(["-X", "dev", "-W", "error::ResourceWarning", "-m", "unittest", module])
+        .current_dir(HERE);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     prepare(&mut command);
     let output = run(&mut command);
@@ -146,7 +163,8 @@ fn tables_hold_what_the_program_prints_and_what_independent_decoders_found() {
         match program() {
             Some(program) => drop(command.env("SKYHAUL_PROGRAM", program)),
             None => eprintln!(
-                "SKIPPED: the program, which tables are compared with, is not built beside this test"
+                "SKIPPED: the program, which tables are compared with, is not built beside this \
+                test"
             ),
         }
     });
@@ -155,15 +173,22 @@ fn tables_hold_what_the_program_prints_and_what_independent_decoders_found() {
 #[test]
 fn the_tutorial_prints_what_it_shows() {
     let Some(program) = program() else {
-        return eprintln!("SKIPPED: the program, which the tutorial runs, is not built beside this test");
+        return eprintln!(
+            "SKIPPED: the program, which the tutorial runs, is not built beside this test"
+        );
     };
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(testdata(), folder.path().join("testdata")).unwrap();
     let page = testdata().join("../docs/how-to/python.md").canonicalize().unwrap();
     let mut command = Command::new(python);
-    command.args(["-X", "dev"]).arg(Path::new(HERE).join("tutorial.py")).arg(page).current_dir(folder.path());
+    command
+        .args(["-X", "dev"])
+        .arg(Path::new(HERE).join("tutorial.py"))
+        .arg(page)
+        .current_dir(folder.path());
     let folders =
-        std::env::join_paths([program.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+        std::env::join_paths([program.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")])
+            .unwrap();
     run(command.env("SKYHAUL_PROGRAM", &program).env("PATH", folders));
 }

@@ -1,7 +1,8 @@
 //! Which session of this process writes which partial file.
 //!
-//! A node that was killed and calls again finds its own session of before still open here: nobody told that it is over. The newer
-//! session takes the file over; one of another node is told that the file is busy.
+//! A node that was killed and calls again finds its own session of before still open here: nobody
+//! told that it is over. The newer session takes the file over; one of another node is told that
+//! the file is busy.
 
 use crate::cancel::Cancel;
 use std::collections::BTreeMap;
@@ -38,7 +39,8 @@ impl Claims {
         Claim { claims: self.clone(), file }
     }
 
-    /// Ends the session that holds `file`, if it is of the same node as `by`. Whether it may be free now: no session holds it.
+    /// Ends the session that holds `file`, if it is of the same node as `by`. Whether it may be
+    /// free now: no session holds it.
     pub(crate) fn take_over(&self, file: File, by: &Holder) -> bool {
         let files = self.files();
         let Some(holder) = files.get(&file).cloned() else { return true };
@@ -47,7 +49,8 @@ impl Claims {
         }
         drop(files);
         holder.cancel.set();
-        let waited = self.0.1.wait_timeout_while(self.files(), PATIENCE, |files| files.contains_key(&file));
+        let waited =
+            self.0.1.wait_timeout_while(self.files(), PATIENCE, |files| files.contains_key(&file));
         !waited.expect("no holder of this lock panics").1.timed_out()
     }
 

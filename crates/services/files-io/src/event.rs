@@ -53,7 +53,8 @@ pub struct Counters {
     pub moved: AtomicU64,
     /// Large files that were handed over, in their order: at most [`CURRENT_MAX`], the newest.
     current: Mutex<VecDeque<Current>>,
-    /// Blocks that the receiving end got, and those of them that needed repair, as it says at the end.
+    /// Blocks that the receiving end got, and those of them that needed repair, as it says at the
+    /// end.
     pub blocks: (AtomicU64, AtomicU64),
     /// Bytes that an earlier transfer had brought.
     pub resumed: AtomicU64,
@@ -78,7 +79,8 @@ pub struct Current {
 const CURRENT_MAX: usize = 4096;
 
 impl Counters {
-    /// The large file that is under way, as far as it is, when the last `waiting` bytes still wait in the session.
+    /// The large file that is under way, as far as it is, when the last `waiting` bytes still wait
+    /// in the session.
     pub fn current(&self, mut waiting: u64) -> Option<Current> {
         let mut files = self.current.lock().ok()?;
         let at = files.iter().rposition(|file| {
@@ -99,7 +101,8 @@ impl Counters {
 /// Where a transfer tells.
 #[derive(Debug, Clone)]
 pub struct Reports {
-    /// What happens to entries. A reader that is slow holds the transfer back; one that is gone does not.
+    /// What happens to entries. A reader that is slow holds the transfer back; one that is gone
+    /// does not.
     pub events: SyncSender<Event>,
     /// Counts.
     pub counters: Arc<Counters>,
@@ -190,9 +193,14 @@ mod tests {
             reports.moved(size - held);
         }
         // All waits, then ever less of it.
-        for (waiting, name, moved) in
-            [(130, "a", 0), (90, "a", 40), (30, "a", 100), (29, "b", 21), (0, "b", 50), (10, "b", 40)]
-        {
+        for (waiting, name, moved) in [
+            (130, "a", 0),
+            (90, "a", 40),
+            (30, "a", 100),
+            (29, "b", 21),
+            (0, "b", 50),
+            (10, "b", 40),
+        ] {
             assert_eq!(shown(&reports.counters, waiting), (name.to_owned(), moved), "{waiting}");
         }
     }

@@ -68,10 +68,12 @@ impl Place {
     fn open_below(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, Errno> {
         let below = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
-            match rustix::fs::openat2(&*self.0, name(path.as_bytes()), flags, Mode::empty(), below) {
+            match rustix::fs::openat2(&*self.0, name(path.as_bytes()), flags, Mode::empty(), below)
+            {
                 // Something was renamed at the same time.
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // A kernel before 5.6, or a filter of system calls that does not know it: no symbolic link then.
+                // A kernel before 5.6, or a filter of system calls that does not know it: no
+                // symbolic link then.
                 Err(Errno::NOSYS | Errno::PERM) => return self.open_step_by_step(path, flags),
                 other => return other,
             }
@@ -83,7 +85,12 @@ impl Place {
         let Some((_, last)) = path.split() else { return Err(Errno::INVAL) };
         let count = path.parts().count();
         for part in path.parts().take(count - 1) {
-            at = Arc::new(rustix::fs::openat(&*at, name(part), FOLDER | OFlags::NOFOLLOW, Mode::empty())?);
+            at = Arc::new(rustix::fs::openat(
+                &*at,
+                name(part),
+                FOLDER | OFlags::NOFOLLOW,
+                Mode::empty(),
+            )?);
         }
         rustix::fs::openat(&*at, name(last), flags | OFlags::NOFOLLOW, Mode::empty())
     }
@@ -182,16 +189,23 @@ pub(crate) fn refusal(path: &RelPath, what: &str, error: Errno) -> Refusal {
         Errno::NOSPC | Errno::DQUOT => {
             (Reason::NoSpace, "free space there, then run the same command again: it resumes")
         }
-        Errno::ACCESS | Errno::PERM => (Reason::NoPermission, "give the user that runs it permission"),
-        Errno::ROFS => (Reason::ReadOnly, "mount the file system for writing, or use another folder"),
-        Errno::NOENT => (Reason::Absent, "check the name, and that its parent folders exist"),
-        Errno::XDEV => {
-            (Reason::Outside, "a symbolic link points outside the folder; copy its target by its own path")
+        Errno::ACCESS | Errno::PERM => {
+            (Reason::NoPermission, "give the user that runs it permission")
         }
+        Errno::ROFS => {
+            (Reason::ReadOnly, "mount the file system for writing, or use another folder")
+        }
+        Errno::NOENT => (Reason::Absent, "check the name, and that its parent folders exist"),
+        Errno::XDEV => (
+            Reason::Outside,
+            "a symbolic link points outside the folder; copy its target by its own path",
+        ),
         Errno::ISDIR | Errno::NOTDIR | Errno::EXIST | Errno::NOTEMPTY => {
             (Reason::InTheWay, "a file of another kind has that name: move it away")
         }
-        Errno::LOOP => (Reason::Name, "its symbolic links form a loop, or it is a link that is not followed"),
+        Errno::LOOP => {
+            (Reason::Name, "its symbolic links form a loop, or it is a link that is not followed")
+        }
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
             (Reason::Name, "the file system there does not allow this name")
         }
@@ -233,8 +247,16 @@ mod tests {
         let place = Place::open(&outer.path().join("root")).unwrap();
         for out in ["up", "away"] {
             assert_eq!(place.folder(&path(out)).unwrap_err(), Errno::XDEV, "{out}");
-            assert_eq!(place.read(&path(out).join(b"file").unwrap()).unwrap_err(), Errno::XDEV, "{out}");
-            assert_eq!(place.make(&path(out).join(b"new").unwrap()).unwrap_err(), Errno::XDEV, "{out}");
+            assert_eq!(
+                place.read(&path(out).join(b"file").unwrap()).unwrap_err(),
+                Errno::XDEV,
+                "{out}"
+            );
+            assert_eq!(
+                place.make(&path(out).join(b"new").unwrap()).unwrap_err(),
+                Errno::XDEV,
+                "{out}"
+            );
         }
         assert!(place.read(&path("within/file")).is_ok());
         assert_eq!(place.folder(&path("circle/a")).unwrap_err(), Errno::LOOP);

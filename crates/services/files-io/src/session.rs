@@ -1,4 +1,5 @@
-//! A transfer from its first message to its last, at the end that calls and at the one that is called.
+//! A transfer from its first message to its last, at the end that calls and at the one that is
+//! called.
 
 use crate::cancel::Cancel;
 use crate::claims::Claims;
@@ -20,8 +21,9 @@ pub struct Task {
     pub class: ClassId,
     /// What is sent; of [`Direction::Put`].
     pub sources: Vec<Source>,
-    /// Where it goes; of [`Direction::Get`]. With [`Naming::As`] in the greeting the folder above that, in which the target is
-    /// made as a folder where the far end says that the source is more than a file.
+    /// Where it goes; of [`Direction::Get`]. With [`Naming::As`] in the greeting the folder above
+    /// that, in which the target is made as a folder where the far end says that the source is more
+    /// than a file.
     pub into: Option<Place>,
 }
 
@@ -107,7 +109,8 @@ fn last(path: &RelPath) -> Result<RelPath, End> {
 fn below(above: Option<Place>, hello: &Hello) -> Result<Option<Place>, End> {
     let Some(above) = above.filter(|_| !hello.options.dry_run) else { return Ok(None) };
     let made = above.make(&hello.target);
-    made.map(Some).map_err(|error| End::Here(refusal(&hello.target, "cannot be used as a folder", error)))
+    made.map(Some)
+        .map_err(|error| End::Here(refusal(&hello.target, "cannot be used as a folder", error)))
 }
 
 /// Does what the node at the far end of `link` asks for, as far as `root` lets it.
@@ -115,12 +118,15 @@ fn below(above: Option<Place>, hello: &Hello) -> Result<Option<Place>, End> {
 /// # Errors
 /// See [`End`].
 pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) -> Result<(), End> {
-    let Some(first) = cancel.or(link.recv()).ok_or(End::Cancelled)? else { return Err(End::lost(link)) };
+    let Some(first) = cancel.or(link.recv()).ok_or(End::Cancelled)? else {
+        return Err(End::lost(link));
+    };
     let asked = match Message::decode(&first.bytes) {
         Ok(Message::Hello(hello)) => begin(link, root, hello, reports, cancel),
         Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
         Err(WireError::Version(_)) => {
-            let sentence = "the far end uses another version of the file transfer; install the same version at both ends";
+            let sentence = "the far end uses another version of the file transfer; install the \
+                           same version at both ends";
             Err(End::Refused(Refusal::new(Reason::Version, sentence)))
         }
         Err(error) => Err(error.into()),
@@ -131,7 +137,8 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
         // Another call would meet the same: the far end is to know that.
         Err(End::Malformed(what)) => {
             let sentence = format!(
-                "the far end received an invalid message ({what}); install the same version at both ends"
+                "the far end received an invalid message ({what}); install the same version at \
+                both ends"
             );
             // It may have ended.
             let _ = say(link, cancel, &Message::Refused(Refusal::new(Reason::Version, &sentence)));
@@ -153,13 +160,20 @@ pub fn decline(link: &Session, reason: Reason, sentence: &str, cancel: &Cancel) 
     cancel.or(sent).map(drop).ok_or(End::Cancelled)
 }
 
-fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &Cancel) -> Result<(), End> {
+fn begin(
+    link: &Session,
+    root: &Root,
+    hello: Hello,
+    reports: &Reports,
+    cancel: &Cancel,
+) -> Result<(), End> {
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);
     match hello.direction {
         Direction::Put => {
             allowed(
                 root.write,
-                "be written to; start the far end with --write, or set `write = true` in its [peer.files]",
+                "be written to; start the far end with --write, or set `write = true` in its \
+                [peer.files]",
             )?;
             let (naming, place) = opened(root, &hello)?;
             say(link, cancel, &Message::Welcome(naming))?;
@@ -169,7 +183,8 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
         Direction::Get => {
             allowed(
                 root.read,
-                "be read from; start the far end without --write-only, or set `read = true` in its [peer.files]",
+                "be read from; start the far end without --write-only, or set `read = true` in its \
+                [peer.files]",
             )?;
             let class = class(&root.classes, &hello.class)?;
             let (mut sources, mut missing) = (Vec::new(), Vec::new());
@@ -177,13 +192,16 @@ fn begin(link: &Session, root: &Root, hello: Hello, reports: &Reports, cancel: &
                 match Source::below(&root.place, path) {
                     Ok(found) => sources.extend(found),
                     Err(error) => {
-                        let refused =
-                            Refusal::new(Reason::Absent, &format!("{path} cannot be sent: {error}"));
+                        let refused = Refusal::new(
+                            Reason::Absent,
+                            &format!("{path} cannot be sent: {error}"),
+                        );
                         missing.push(Message::Missing(path.clone(), refused));
                     }
                 }
             }
-            let naming = match sources.len() > 1 || sources.iter().any(|source| !source.is_single()) {
+            let naming = match sources.len() > 1 || sources.iter().any(|source| !source.is_single())
+            {
                 true => Naming::Into,
                 false => hello.naming,
             };
@@ -217,7 +235,9 @@ fn opened(root: &Root, hello: &Hello) -> Result<(Naming, Option<Place>), End> {
     };
     match place {
         Err(Errno::NOENT) if hello.options.dry_run => Ok((naming, None)),
-        Err(error) => Err(End::Refused(refusal(&hello.target, "cannot be used as a folder", error))),
+        Err(error) => {
+            Err(End::Refused(refusal(&hello.target, "cannot be used as a folder", error)))
+        }
         Ok(place) => Ok((naming, Some(place))),
     }
 }
@@ -235,7 +255,8 @@ fn class(classes: &ClassTree, name: &str) -> Result<ClassId, End> {
 }
 
 fn allowed(is: bool, what: &str) -> Result<(), End> {
-    let refused = || End::Refused(Refusal::new(Reason::NotAllowed, &format!("its folder may not {what}")));
+    let refused =
+        || End::Refused(Refusal::new(Reason::NotAllowed, &format!("its folder may not {what}")));
     if is { Ok(()) } else { Err(refused()) }
 }
 

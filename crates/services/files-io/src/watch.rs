@@ -47,13 +47,18 @@ impl Changes {
         }
     }
 
-    /// What is to be gone through of the folder at `root`: for folders that are gone, the ones that they were in.
+    /// What is to be gone through of the folder at `root`: for folders that are gone, the ones that
+    /// they were in.
     ///
     /// # Errors
     /// The folder is not there, or may not be read.
     pub fn sources(&self, root: &Path) -> Result<Vec<Source>, SourceError> {
         let source = |path: &RelPath| {
-            if path.is_here() { Source::local(root, Inside::Without) } else { Source::within(root, path) }
+            if path.is_here() {
+                Source::local(root, Inside::Without)
+            } else {
+                Source::within(root, path)
+            }
         };
         match self {
             Self::Folders(folders) => standing(root, folders).iter().map(source).collect(),
@@ -140,7 +145,8 @@ impl Watch {
             }
             let Ok(folder) = Place::open(&at) else { continue };
             for name in folder.names().unwrap_or_default() {
-                let is_folder = folder.look(&name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
+                let is_folder =
+                    folder.look(&name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
                 if let (true, Ok(path)) = (is_folder, path.join(&name)) {
                     waiting.push(path);
                 }
@@ -213,6 +219,9 @@ mod tests {
     #[test]
     fn a_folder_in_another_that_changed_is_not_named() {
         let changed = [path("a"), path("a/b"), path("ab"), path("c/d")].into();
-        assert_eq!(outermost(changed), Changes::Folders([path("a"), path("ab"), path("c/d")].into()));
+        assert_eq!(
+            outermost(changed),
+            Changes::Folders([path("a"), path("ab"), path("c/d")].into())
+        );
     }
 }

@@ -22,7 +22,8 @@ pub enum Kind {
     Pipe,
 }
 
-/// By what a source is known to be the one of before: made of its device, inode, length and time of change.
+/// By what a source is known to be the one of before: made of its device, inode, length and time of
+/// change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp(pub [u8; 16]);
 
@@ -90,7 +91,11 @@ impl Entry {
         let kind = match kind {
             0 if target.is_empty() => Kind::File { size },
             1 if target.is_empty() && size == 0 => Kind::Folder,
-            2 if size == 0 && !target.is_empty() && target.len() <= RelPath::MAX && !target.contains(&0) => {
+            2 if size == 0
+                && !target.is_empty()
+                && target.len() <= RelPath::MAX
+                && !target.contains(&0) =>
+            {
                 Kind::Link { target: target.to_owned() }
             }
             3 if target.is_empty() && size == 0 => Kind::Pipe,

@@ -1,8 +1,8 @@
 //! The hash of a file, as its pieces go by.
 //!
-//! BLAKE3 is a tree: a chunk of a power-of-two length at a multiple of that length has a chaining value of its own, and the
-//! file's hash follows from the chaining values of its chunks. So a transfer that goes on from a chunk on needs the values of
-//! those before it, not their bytes.
+//! BLAKE3 is a tree: a chunk of a power-of-two length at a multiple of that length has a chaining
+//! value of its own, and the file's hash follows from the chaining values of its chunks. So a
+//! transfer that goes on from a chunk on needs the values of those before it, not their bytes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
@@ -16,7 +16,8 @@ pub type Chain = [u8; 32];
 pub struct Chunk(u8);
 
 impl Chunk {
-    /// Of a file of `size` bytes: 256 KiB, or more where there would be more than [`Self::COUNT_MAX`] of them; 16 MiB for 1 TiB.
+    /// Of a file of `size` bytes: 256 KiB, or more where there would be more than
+    /// [`Self::COUNT_MAX`] of them; 16 MiB for 1 TiB.
     pub const fn of(size: u64) -> Self {
         let mut log = MIN_LOG2;
         while size.div_ceil(1 << log) > Self::COUNT_MAX {
@@ -46,7 +47,8 @@ impl Chunk {
     }
 }
 
-/// Hashes a file of a known length from its beginning, or from the end of the chunks that are known.
+/// Hashes a file of a known length from its beginning, or from the end of the chunks that are
+/// known.
 #[derive(Debug, Clone)]
 pub struct FileHasher {
     size: u64,
@@ -63,7 +65,8 @@ impl FileHasher {
         Self::going_on(size, Vec::new())
     }
 
-    /// Behind the chunks with these chaining values; what is more than the file's whole chunks but the last is left out.
+    /// Behind the chunks with these chaining values; what is more than the file's whole chunks but
+    /// the last is left out.
     pub fn going_on(size: u64, mut chains: Vec<Chain>) -> Self {
         let chunk = Chunk::of(size);
         let whole = chunk.count(size).saturating_sub(1);
@@ -78,7 +81,8 @@ impl FileHasher {
         self.chains.len() as u64 * self.chunk.bytes() + self.filled
     }
 
-    /// The chaining values of the chunks that are whole; the last one of the file is not among them.
+    /// The chaining values of the chunks that are whole; the last one of the file is not among
+    /// them.
     pub fn chains(&self) -> &[Chain] {
         &self.chains
     }
@@ -150,8 +154,18 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_the_bytes_at_every_number_of_chunks() {
         let chunk = Chunk::MIN as usize;
-        for len in [0, 1, 1024, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk, 5 * chunk + 77, 8 * chunk]
-        {
+        for len in [
+            0,
+            1,
+            1024,
+            chunk - 1,
+            chunk,
+            chunk + 1,
+            2 * chunk,
+            3 * chunk,
+            5 * chunk + 77,
+            8 * chunk,
+        ] {
             let bytes = bytes(len);
             let mut hasher = FileHasher::new(len as u64);
             hasher.update(&bytes);

@@ -5,9 +5,9 @@
 //!   chaining value (32)  check (4)                      numbers are big-endian
 //! ```
 //!
-//! A check is the beginning of the BLAKE3 hash of what stands before it, with the head and the chunk's number. A chunk is
-//! entered after its bytes were synced; reading stops at the first entry that is not whole or has another check, so that a map
-//! never claims more than there is.
+//! A check is the beginning of the BLAKE3 hash of what stands before it, with the head and the
+//! chunk's number. A chunk is entered after its bytes were synced; reading stops at the first entry
+//! that is not whole or has another check, so that a map never claims more than there is.
 
 use crate::entry::Stamp;
 use crate::fields::Fields;
@@ -37,7 +37,9 @@ impl Map {
         let mut map = Self { stamp: Stamp(inner.array()?), size: inner.u64()?, chains: Vec::new() };
         let most = Chunk::of(map.size).count(map.size).saturating_sub(1);
         while (map.chains.len() as u64) < most {
-            let (Some(chain), Some(check)) = (fields.array::<32>(), fields.array::<CHECK>()) else { break };
+            let (Some(chain), Some(check)) = (fields.array::<32>(), fields.array::<CHECK>()) else {
+                break;
+            };
             if check != entry_check(head, map.chains.len() as u64, &chain) {
                 break;
             }

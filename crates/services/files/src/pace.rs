@@ -2,7 +2,8 @@
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// Says when bytes may go, so that no more than a rate goes. What was not used is lost, but for [`Pace::BURST`].
+/// Says when bytes may go, so that no more than a rate goes. What was not used is lost, but for
+/// [`Pace::BURST`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     rate: Rate,

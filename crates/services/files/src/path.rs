@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The path of an entry below the folder that it belongs in: parts divided by `/`, none of them empty, `.` or `..`.
-/// The folder itself is the empty path.
+/// The path of an entry below the folder that it belongs in: parts divided by `/`, none of them
+/// empty, `.` or `..`. The folder itself is the empty path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct RelPath(Vec<u8>);
 
@@ -56,7 +56,8 @@ impl RelPath {
         Ok(Self(bytes.to_owned()))
     }
 
-    /// From what a user writes: a `/` in front or behind, several in a row and `.` mean nothing here.
+    /// From what a user writes: a `/` in front or behind, several in a row and `.` mean nothing
+    /// here.
     ///
     /// # Errors
     /// See [`PathError`].

@@ -13,7 +13,8 @@ pub struct Receipt {
     pub what: &'static str,
     /// The other end's key.
     pub peer: String,
-    /// Where it is at the receiving end, below the folder that was named. Bytes that are no UTF-8 stand as `\xe9`.
+    /// Where it is at the receiving end, below the folder that was named. Bytes that are no UTF-8
+    /// stand as `\xe9`.
     pub path: String,
     /// Its length.
     pub bytes: u64,

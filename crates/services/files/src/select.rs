@@ -11,13 +11,13 @@ use std::path::Path;
 pub struct Rule {
     /// Whether what fits takes part or is left out.
     pub include: bool,
-    /// The pattern: `*` and `?` within a name, `[abc]`, `**` over folders, `{a,b}`. With a `/` in it, it is for the whole path from
-    /// the source on; without, for a name wherever it is.
+    /// The pattern: `*` and `?` within a name, `[abc]`, `**` over folders, `{a,b}`. With a `/` in
+    /// it, it is for the whole path from the source on; without, for a name wherever it is.
     pub pattern: String,
 }
 
-/// Rules in their order: the first that fits decides. Where none does, an entry takes part, unless there are only rules that
-/// include and it is no folder.
+/// Rules in their order: the first that fits decides. Where none does, an entry takes part, unless
+/// there are only rules that include and it is no folder.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     rules: Vec<(Rule, GlobMatcher)>,
@@ -30,7 +30,10 @@ pub enum SelectionError {
     #[error("`{0}` is not a pattern ({1}); write it like *.h5, raw/** or pass-[0-9]*.dat")]
     Form(String, String),
     /// There are too many, or one is too long.
-    #[error("there are more than 256 rules, or a pattern of more than 1024 bytes; use fewer or shorter ones")]
+    #[error(
+        "there are more than 256 rules, or a pattern of more than 1024 bytes; use fewer or shorter \
+        ones"
+    )]
     TooMany,
 }
 
@@ -84,7 +87,8 @@ pub fn pattern(text: &str) -> Result<impl Fn(&[u8]) -> bool, SelectionError> {
 
 fn matcher(pattern: &str) -> Result<GlobMatcher, SelectionError> {
     let built = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
-    let glob = built.map_err(|error| SelectionError::Form(pattern.to_owned(), error.kind().to_string()))?;
+    let glob = built
+        .map_err(|error| SelectionError::Form(pattern.to_owned(), error.kind().to_string()))?;
     Ok(glob.compile_matcher())
 }
 
@@ -93,8 +97,10 @@ mod tests {
     use super::*;
 
     fn selection(rules: &[(bool, &str)]) -> Selection {
-        let rule =
-            |(include, pattern): &(bool, &str)| Rule { include: *include, pattern: (*pattern).to_owned() };
+        let rule = |(include, pattern): &(bool, &str)| Rule {
+            include: *include,
+            pattern: (*pattern).to_owned(),
+        };
         Selection::new(rules.iter().map(rule).collect()).unwrap()
     }
 
@@ -105,7 +111,9 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_decides() {
         let rules = selection(&[(true, "keep.tmp"), (false, "*.tmp"), (false, "a/**")]);
-        assert!(taken(&rules, b"x/keep.tmp") && taken(&rules, b"b/c") && !taken(&rules, b"x/y.tmp"));
+        assert!(
+            taken(&rules, b"x/keep.tmp") && taken(&rules, b"b/c") && !taken(&rules, b"x/y.tmp")
+        );
         assert!(!taken(&rules, b"a/b/c"));
     }
 
@@ -125,6 +133,8 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_told() {
         let rule = Rule { include: true, pattern: "[a".to_owned() };
-        assert!(Selection::new(vec![rule]).unwrap_err().to_string().contains("`[a` is not a pattern"));
+        assert!(
+            Selection::new(vec![rule]).unwrap_err().to_string().contains("`[a` is not a pattern")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Where the end that connects may connect, and where it may listen for the other: nothing that no rule names.
+//! Where the end that connects may connect, and where it may listen for the other: nothing that no
+//! rule names.
 
 use crate::spec::Local;
 use crate::target::{Target, is_host};
@@ -7,7 +8,8 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 use std::net::IpAddr;
 
-/// One rule: addresses or a name, and TCP ports, or UDP ports where `udp:` stands before it; or a socket file.
+/// One rule: addresses or a name, and TCP ports, or UDP ports where `udp:` stands before it; or a
+/// socket file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allow {
     datagrams: bool,
@@ -24,7 +26,8 @@ enum What {
 /// Why a text is no rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a rule ({reason}); write it like 10.0.0.0/8:6000-6010, archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
+    "`{text}` is not a rule ({reason}); write it like 10.0.0.0/8:6000-6010, \
+    archive.example.org:443, [::1]:22, udp:10.0.0.5:53 or unix:/run/a.sock"
 )]
 pub struct AllowError {
     text: String,
@@ -32,9 +35,10 @@ pub struct AllowError {
 }
 
 impl Allow {
-    /// Whether a connection to `target` may be made at `address`, which its host is, or was looked up to be. A rule for
-    /// addresses does not look at names, and a rule for a name takes whatever the name stands for. What listens on this
-    /// host's loopback interface counts on being reached from here alone: it must be named as such.
+    /// Whether a connection to `target` may be made at `address`, which its host is, or was looked
+    /// up to be. A rule for addresses does not look at names, and a rule for a name takes whatever
+    /// the name stands for. What listens on this host's loopback interface counts on being reached
+    /// from here alone: it must be named as such.
     pub fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
         let fits = |ports: &RangeInclusive<u16>| {
             self.datagrams == target.is_for_datagrams()
@@ -45,17 +49,22 @@ impl Allow {
             What::Net { net, bits, ports } => {
                 fits(ports)
                     && address.is_some_and(|address| {
-                        contains(*net, *bits, address) && (!is_own(address) || is_of_own(*net, *bits))
+                        contains(*net, *bits, address)
+                            && (!is_own(address) || is_of_own(*net, *bits))
                     })
             }
             What::Name { name, ports } => {
-                let is_open = || address.is_none_or(|address| !is_own(address) || names_loopback(name));
-                fits(ports) && target.host().is_some_and(|host| name.eq_ignore_ascii_case(host)) && is_open()
+                let is_open =
+                    || address.is_none_or(|address| !is_own(address) || names_loopback(name));
+                fits(ports)
+                    && target.host().is_some_and(|host| name.eq_ignore_ascii_case(host))
+                    && is_open()
             }
         }
     }
 
-    /// Whether the other end may have this one listen at `local`. A port of the system's choice (0) needs all ports.
+    /// Whether the other end may have this one listen at `local`. A port of the system's choice (0)
+    /// needs all ports.
     pub fn permits_listening(&self, local: &Local) -> bool {
         match (local, &self.what) {
             (Local::Unix(path), What::Unix(allowed)) => path == allowed,
@@ -71,8 +80,8 @@ impl Allow {
     }
 }
 
-/// Whether a connection to this address stays on this host, whoever asks for it: an address of the loopback interface, or
-/// none at all (`0.0.0.0`), which systems take for one.
+/// Whether a connection to this address stays on this host, whoever asks for it: an address of the
+/// loopback interface, or none at all (`0.0.0.0`), which systems take for one.
 fn is_own(address: IpAddr) -> bool {
     is_loopback(address) || address.to_canonical().is_unspecified()
 }
@@ -135,21 +144,28 @@ impl Allow {
             let target = text.parse().map_err(|_| error("a socket's path must begin with /"))?;
             return match target {
                 Target::Unix(path) => Ok(Self { datagrams: false, what: What::Unix(path) }),
-                Target::Tcp(..) | Target::Udp(..) => Err(error("a socket's path must begin with /")),
+                Target::Tcp(..) | Target::Udp(..) => {
+                    Err(error("a socket's path must begin with /"))
+                }
             };
         }
         let (host, ports) = text.rsplit_once(':').ok_or_else(|| error("the ports are missing"))?;
         let ports = range(ports).ok_or_else(|| error("the ports are not valid"))?;
-        let (base, bits) = host.split_once('/').map_or((host, None), |(base, bits)| (base, Some(bits)));
+        let (base, bits) =
+            host.split_once('/').map_or((host, None), |(base, bits)| (base, Some(bits)));
         let in_brackets = base.strip_prefix('[').and_then(|base| base.strip_suffix(']'));
         let Ok(net) = in_brackets.unwrap_or(base).parse::<IpAddr>() else {
             return match bits.is_none() && in_brackets.is_none() && is_host(base) {
-                true => Ok(Self { datagrams: false, what: What::Name { name: base.to_owned(), ports } }),
+                true => {
+                    Ok(Self { datagrams: false, what: What::Name { name: base.to_owned(), ports } })
+                }
                 false => Err(error("the host is not a name, address or network")),
             };
         };
         if net.is_ipv6() && in_brackets.is_none() {
-            return Err(error("write an IPv6 address in brackets, and the prefix length behind them"));
+            return Err(error(
+                "write an IPv6 address in brackets, and the prefix length behind them",
+            ));
         }
         let most = if net.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|bits| *bits <= most));
@@ -242,7 +258,10 @@ mod tests {
         let listens = |rule: &str, local: &str| {
             rule.parse::<Allow>().unwrap().permits_listening(&local.parse().unwrap())
         };
-        assert!(!listens("0.0.0.0/0:8000", "127.0.0.1:8000") && listens("127.0.0.1:8000", "127.0.0.1:8000"));
+        assert!(
+            !listens("0.0.0.0/0:8000", "127.0.0.1:8000")
+                && listens("127.0.0.1:8000", "127.0.0.1:8000")
+        );
     }
 
     #[test]

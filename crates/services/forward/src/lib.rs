@@ -1,9 +1,12 @@
-//! Applications' connections over one session: what the two ends say to each other, and who may connect where.
+//! Applications' connections over one session: what the two ends say to each other, and who may
+//! connect where.
 //!
-//! Each connection is a stream. A [`Mux`] keeps the streams of one session: it gives the blocks to send, and makes events
-//! of those that came. Each stream has flows of its own in the session, so that what one lost holds back no other, and a
-//! window, so that one whose reader is slow holds back itself alone. A stream may carry datagrams instead, each of which is given
-//! up when it is late. [`socks`] is what applications say that name their targets themselves. [`Target`] says where the far end connects,
+//! Each connection is a stream. A [`Mux`] keeps the streams of one session: it gives the blocks to
+//! send, and makes events of those that came. Each stream has flows of its own in the session, so
+//! that what one lost holds back no other, and a window, so that one whose reader is slow holds
+//! back itself alone. A stream may carry datagrams instead, each of which is given up when it is
+//! late. [`socks`] is what applications say that name their targets themselves. [`Target`] says
+//! where the far end connects,
 //! [`Allow`] where it may. Sans-IO: it reads no clock and opens no socket.
 //!
 //! ```
@@ -24,8 +27,8 @@ pub mod wire;
 
 pub use allow::{Allow, AllowError};
 pub use mux::{
-    Carriage, DATAGRAM_DEADLINE, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role, STREAMS_MAX,
-    StreamId, WINDOW_MAX,
+    Carriage, DATAGRAM_DEADLINE, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role,
+    STREAMS_MAX, StreamId, WINDOW_MAX,
 };
 pub use spec::{Entrance, Forward, Local, SpecError, What};
 pub use target::{Target, TargetError};

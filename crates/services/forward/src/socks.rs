@@ -1,13 +1,15 @@
-//! SOCKS version 5 (RFC 1928): what an application says that names its target itself, and what it is answered.
+//! SOCKS version 5 (RFC 1928): what an application says that names its target itself, and what it
+//! is answered.
 //!
-//! Without authentication (method 0), CONNECT and UDP ASSOCIATE. Not here: BIND, which applications of today do not use; datagrams in
-//! fragments, which RFC 1928 lets be dropped.
+//! Without authentication (method 0), CONNECT and UDP ASSOCIATE. Not here: BIND, which applications
+//! of today do not use; datagrams in fragments, which RFC 1928 lets be dropped.
 
 use crate::target::Target;
 use crate::wire::Refusal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The beginning of a connection, up to the request. Never reads beyond it: what follows is for the target.
+/// The beginning of a connection, up to the request. Never reads beyond it: what follows is for the
+/// target.
 #[derive(Debug, Clone, Default)]
 pub struct Handshake {
     got: Vec<u8>,
@@ -67,8 +69,8 @@ const ASSOCIATE: u8 = 3;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
-/// Version, command and a reserved byte stand before a request's address; two reserved bytes and the fragment's number before
-/// a datagram's.
+/// Version, command and a reserved byte stand before a request's address; two reserved bytes and
+/// the fragment's number before a datagram's.
 const BEFORE_ADDRESS: usize = 3;
 
 impl Handshake {
@@ -114,7 +116,9 @@ impl Handshake {
             [_, command, ..] if !matches!(*command, CONNECT | ASSOCIATE) => {
                 refuse(Reply::CommandNotSupported)
             }
-            [_, _, _, kind, ..] if !matches!(*kind, IPV4 | NAME | IPV6) => refuse(Reply::AddressNotSupported),
+            [_, _, _, kind, ..] if !matches!(*kind, IPV4 | NAME | IPV6) => {
+                refuse(Reply::AddressNotSupported)
+            }
             [_, command, _, address @ ..] => match (split(address), *command) {
                 (None, _) => Step::Read,
                 // From where datagrams will come is often not known, and shows when they do.
@@ -135,7 +139,9 @@ impl From<Refusal> for Reply {
             Refusal::NotAllowed => Self::NotAllowed,
             Refusal::ConnectionRefused => Self::ConnectionRefused,
             Refusal::NetworkUnreachable => Self::NetworkUnreachable,
-            Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NameUnknown => Self::HostUnreachable,
+            Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NameUnknown => {
+                Self::HostUnreachable
+            }
             Refusal::Busy | Refusal::Failed | Refusal::InUse => Self::GeneralFailure,
         }
     }
@@ -151,8 +157,8 @@ pub fn reply(answer: Reply, bound: SocketAddr) -> Vec<u8> {
     out
 }
 
-/// Where a datagram goes that an application sends to the address it was given, and its bytes (RFC 1928 7). `None` of a
-/// fragment, and of what is no such datagram.
+/// Where a datagram goes that an application sends to the address it was given, and its bytes (RFC
+/// 1928 7). `None` of a fragment, and of what is no such datagram.
 pub fn unwrap(datagram: &[u8]) -> Option<(Target, &[u8])> {
     let ([_, _, fragment], rest) = datagram.split_first_chunk::<BEFORE_ADDRESS>()?;
     let ((host, port), bytes) = split(rest).filter(|_| *fragment == 0)?;
@@ -195,7 +201,9 @@ fn target(host: &str, port: u16) -> Option<Target> {
     match host.parse::<IpAddr>() {
         Ok(ip) if port > 0 => Some(Target::of(SocketAddr::new(ip, port))),
         Ok(_) => None,
-        Err(_) => format!("{host}:{port}").parse().ok().filter(|target| matches!(target, Target::Tcp(..))),
+        Err(_) => {
+            format!("{host}:{port}").parse().ok().filter(|target| matches!(target, Target::Tcp(..)))
+        }
     }
 }
 
@@ -266,10 +274,19 @@ mod tests {
         assert_eq!(run(&[4, 1, 0, 80]).1, Step::Refuse(Vec::new()));
         assert_eq!(run(b"GET / HTTP/1.0").1, Step::Refuse(Vec::new()));
         assert_eq!(run(&[5, 1, 2]).1, Step::Refuse(vec![5, 0xff]));
-        assert_eq!(run(&[5, 1, 0, 5, 2, 0, 1, 10, 0, 0, 5, 0, 80]).1, refused(Reply::CommandNotSupported));
-        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 9, 10, 0, 0, 5, 0, 80]).1, refused(Reply::AddressNotSupported));
+        assert_eq!(
+            run(&[5, 1, 0, 5, 2, 0, 1, 10, 0, 0, 5, 0, 80]).1,
+            refused(Reply::CommandNotSupported)
+        );
+        assert_eq!(
+            run(&[5, 1, 0, 5, 1, 0, 9, 10, 0, 0, 5, 0, 80]).1,
+            refused(Reply::AddressNotSupported)
+        );
         // No port, no name, and what is no name.
-        assert_eq!(run(&[5, 1, 0, 5, 1, 0, 1, 10, 0, 0, 5, 0, 0]).1, refused(Reply::GeneralFailure));
+        assert_eq!(
+            run(&[5, 1, 0, 5, 1, 0, 1, 10, 0, 0, 5, 0, 0]).1,
+            refused(Reply::GeneralFailure)
+        );
         assert_eq!(run(&[5, 1, 0, 5, 1, 0, 3, 0, 0, 80]).1, refused(Reply::GeneralFailure));
         assert_eq!(run(&[5, 1, 0, 5, 1, 0, 3, 1, b'/', 0, 80]).1, refused(Reply::GeneralFailure));
     }

@@ -1,4 +1,5 @@
-//! What is forwarded, as `-L`, `-R` and `-D` name it: from a port or socket file of one node to a target of the other.
+//! What is forwarded, as `-L`, `-R` and `-D` name it: from a port or socket file of one node to a
+//! target of the other.
 
 use crate::target::{Target, TargetError, is_host};
 use core::str::FromStr;
@@ -26,7 +27,8 @@ pub struct Forward {
     pub target: Target,
 }
 
-/// `[BIND:]PORT[=NODE]`: applications, or the packets that a router diverts, say themselves where they want to go.
+/// `[BIND:]PORT[=NODE]`: applications, or the packets that a router diverts, say themselves where
+/// they want to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entrance {
     /// Where they come in.
@@ -63,7 +65,8 @@ impl What {
 pub enum SpecError {
     /// The form.
     #[error(
-        "`{0}` is not a forward ({1}); write it like 8080=centre:10.0.0.5:80 or 127.0.0.1:8080=centre:unix:/run/a.sock"
+        "`{0}` is not a forward ({1}); write it like 8080=centre:10.0.0.5:80 or \
+        127.0.0.1:8080=centre:unix:/run/a.sock"
     )]
     Form(String, &'static str),
     /// The form of an entrance.
@@ -87,9 +90,9 @@ impl FromStr for Forward {
         }
         let target: Target = target.parse()?;
         let target = match (&local, target.is_for_datagrams()) {
-            (Local::Udp(_), _) => {
-                target.for_datagrams().ok_or_else(|| form("datagrams go to a port, not to a file"))?
-            }
+            (Local::Udp(_), _) => target
+                .for_datagrams()
+                .ok_or_else(|| form("datagrams go to a port, not to a file"))?,
             (_, true) => return Err(form("write `udp:` before the first port")),
             (_, false) => target,
         };
@@ -102,7 +105,8 @@ impl FromStr for Entrance {
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let error = |reason| SpecError::Entrance(text.to_owned(), reason);
-        let (local, node) = text.split_once('=').map_or((text, None), |(local, node)| (local, Some(node)));
+        let (local, node) =
+            text.split_once('=').map_or((text, None), |(local, node)| (local, Some(node)));
         match local.parse().map_err(error)? {
             Local::Udp(_) => Err(error("it begins with a TCP connection")),
             _ if node.is_some_and(|node| !is_host(node)) => Err(error(NO_NODE)),
@@ -147,7 +151,9 @@ impl FromStr for Local {
                 .map(Self::Udp)
                 .ok_or("the text after `udp:` is not a port, or address and port");
         }
-        port(text).map(Self::Tcp).ok_or("the text before the `=` is not a port, or address and port")
+        port(text)
+            .map(Self::Tcp)
+            .ok_or("the text before the `=` is not a port, or address and port")
     }
 }
 
@@ -177,7 +183,10 @@ mod tests {
     fn a_port_alone_is_the_loopback_address() {
         let forward: Forward = "8080=centre:archive:80".parse().unwrap();
         assert_eq!(forward.local.to_string(), "127.0.0.1:8080");
-        assert_eq!((forward.node.as_str(), forward.target.to_string().as_str()), ("centre", "archive:80"));
+        assert_eq!(
+            (forward.node.as_str(), forward.target.to_string().as_str()),
+            ("centre", "archive:80")
+        );
         let forward: Forward = "[::]:8080=centre:[::1]:80".parse().unwrap();
         assert_eq!(forward.local.to_string(), "[::]:8080");
         let forward: Forward = "unix:/run/a.sock=centre:unix:/run/b.sock".parse().unwrap();
@@ -202,9 +211,11 @@ mod tests {
             (entrance.local.to_string().as_str(), entrance.node.as_deref()),
             ("[::1]:1080", Some("centre"))
         );
-        for (text, part) in
-            [("x", "not a port"), ("1080=a b", "the far node's name"), ("udp:1080", "a TCP connection")]
-        {
+        for (text, part) in [
+            ("x", "not a port"),
+            ("1080=a b", "the far node's name"),
+            ("udp:1080", "a TCP connection"),
+        ] {
             assert!(text.parse::<Entrance>().unwrap_err().to_string().contains(part), "{text}");
         }
     }

@@ -17,13 +17,16 @@ pub enum Target {
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path")]
+#[error(
+    "`{text}` is not a target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path"
+)]
 pub struct TargetError {
     text: String,
     reason: &'static str,
 }
 
-/// The longest target as a text, in bytes: a name of 253 (RFC 1035 2.3.4) and a port, or a path of 107 (`unix(7)`).
+/// The longest target as a text, in bytes: a name of 253 (RFC 1035 2.3.4) and a port, or a path of
+/// 107 (`unix(7)`).
 pub const TARGET_MAX: usize = 300;
 const HOST_MAX: usize = 253;
 const PATH_MAX: usize = 107;
@@ -96,8 +99,11 @@ impl Target {
             };
         }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| error("the port is missing"))?;
-        let port: u16 =
-            port.parse().ok().filter(|port| *port > 0).ok_or_else(|| error("the port is not valid"))?;
+        let port: u16 = port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| error("the port is not valid"))?;
         let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
             Some(host) if host.parse::<std::net::Ipv6Addr>().is_ok() => host,
             Some(_) => return Err(error("the text in brackets is not an IPv6 address")),

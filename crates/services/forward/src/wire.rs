@@ -74,7 +74,8 @@ pub enum Message {
     },
 }
 
-/// A wish that the other end listens, and opens a stream for each connection that comes, or each sender of datagrams.
+/// A wish that the other end listens, and opens a stream for each connection that comes, or each
+/// sender of datagrams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// Where.
@@ -199,7 +200,9 @@ impl Message {
             &KIND_DATA => Self::Data(block.slice(HEAD..)),
             4 if rest.is_empty() => Self::Finish,
             5 if rest.is_empty() => Self::Reset,
-            6 if rest.len().is_multiple_of(WINDOW_LEN) && rest.len() <= WINDOWS_MAX * WINDOW_LEN => {
+            6 if rest.len().is_multiple_of(WINDOW_LEN)
+                && rest.len() <= WINDOWS_MAX * WINDOW_LEN =>
+            {
                 Self::Windows(rest.chunks_exact(WINDOW_LEN).map(window).collect::<Option<_>>()?)
             }
             &KIND_DATAGRAM => Self::Datagram(block.slice(HEAD..)),

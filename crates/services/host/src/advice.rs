@@ -72,7 +72,8 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
     ] {
         let why = if window.as_u64() > GREATEST_WINDOW {
             format!(
-                "{window} are under way, more than the greatest window of a connection (1 GiB): use {} connections",
+                "{window} are under way, more than the greatest window of a connection (1 GiB): \
+                use {} connections",
                 window.as_u64().div_ceil(GREATEST_WINDOW)
             )
         } else {
@@ -87,7 +88,8 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
             }
         });
     }
-    // Programs that size their sockets themselves, this one's UDP paths among them, get no more than this.
+    // Programs that size their sockets themselves, this one's UDP paths among them, get no more
+    // than this.
     let asked = need.max(UDP_BUFFER);
     for (key, value, way) in [
         ("net.core.rmem_max", settings.rmem_max, "receive"),
@@ -95,22 +97,32 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
     ] {
         let pause = (ByteCount::new(UDP_BUFFER / 2) / line.rate).as_millis();
         let why = format!(
-            "the most that a program may ask for of a {way} buffer; {} hold what passes in {pause} ms while the program is kept from running",
+            "the most that a program may ask for of a {way} buffer; {} hold what passes in {pause} \
+            ms while the program is kept from running",
             ByteCount::new(UDP_BUFFER)
         );
         let needs = ByteCount::new(asked).to_string();
         found.push(match value {
             None => unknown(key, needs, why),
-            Some(value) => settle(key, (value.to_string(), asked.to_string()), needs, value >= asked, why),
+            Some(value) => {
+                settle(key, (value.to_string(), asked.to_string()), needs, value >= asked, why)
+            }
         });
     }
     found.extend(settings.tcp_mem.map(|[_, pressure, most]| {
         let held = pressure * settings.page;
-        let why = "all TCP buffers of the host together; above it they shrink. The kernel set it from its memory: leave it, unless it is short".to_owned();
+        let why = "all TCP buffers of the host together; above it they shrink. The kernel set it \
+                  from its memory: leave it, unless it is short"
+            .to_owned();
         let needs = format!("more than {}", ByteCount::new(need));
         let is_good = held > need;
         let to = (need / settings.page + 1).max(pressure);
-        let now = settings.tcp_mem.map_or_else(String::new, |[low, ..]| format!("{low} {pressure} {most}"));
+        let now = settings.tcp_mem.map_or_else(String::new, |[low, ..]| {
+            format!(
+                "{low} {pressure} \
+                                                                                {most}"
+            )
+        });
         let after = format!("{to} {to} {}", most.max(2 * to));
         settle("net.ipv4.tcp_mem", (now, after), needs, is_good, why)
     }));
@@ -133,14 +145,16 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
             settings.tcp_sack,
             1,
             true,
-            "the receiver tells which packets are missing (RFC 2018); without it one is repaired in each round trip",
+            "the receiver tells which packets are missing (RFC 2018); without it one is repaired \
+            in each round trip",
         ),
         (
             "net.ipv4.tcp_timestamps",
             settings.tcp_timestamps,
             1,
             window.as_u64() > 65_535,
-            "round trips measured on every packet, old sequence numbers told from new ones (RFC 7323)",
+            "round trips measured on every packet, old sequence numbers told from new ones (RFC \
+            7323)",
         ),
         (
             "net.ipv4.tcp_moderate_rcvbuf",
@@ -154,7 +168,8 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
             settings.tcp_mtu_probing,
             1,
             true,
-            "where routers drop large packets without a word, the kernel finds the size that passes (RFC 4821)",
+            "where routers drop large packets without a word, the kernel finds the size that \
+            passes (RFC 4821)",
         ),
     ];
     let mut found: Vec<Finding> = wanted
@@ -172,7 +187,8 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
         })
         .collect();
     if is_long && let Some(value) = settings.tcp_slow_start_after_idle {
-        let why = "a connection that sent nothing for a round trip begins again with ten packets; on a long line that costs seconds";
+        let why = "a connection that sent nothing for a round trip begins again with ten packets; \
+                  on a long line that costs seconds";
         found.push(settle(
             "net.ipv4.tcp_slow_start_after_idle",
             (value.to_string(), "0".to_owned()),
@@ -187,13 +203,17 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
 fn controller(settings: &Settings, line: &Line) -> Finding {
     let key = "net.ipv4.tcp_congestion_control";
     let why = format!(
-        "reno and cubic take every loss for a full line and then need many round trips of {:.1} ms to fill it again; bbr follows the rate that arrives",
+        "reno and cubic take every loss for a full line and then need many round trips of {:.1} ms \
+        to fill it again; bbr follows the rate that arrives",
         1e3 * line.round_trip.as_secs_f64()
     );
-    let Some(now) = &settings.congestion_control else { return unknown(key, "bbr".to_owned(), why) };
+    let Some(now) = &settings.congestion_control else {
+        return unknown(key, "bbr".to_owned(), why);
+    };
     let mut found =
         settle(key, (now.clone(), "bbr".to_owned()), "bbr".to_owned(), now.starts_with("bbr"), why);
-    if found.state == State::Short && !settings.congestion_controls.iter().any(|name| name == "bbr") {
+    if found.state == State::Short && !settings.congestion_controls.iter().any(|name| name == "bbr")
+    {
         // Setting it would be refused.
         found.change = None;
         found.remedy = Some("load it first: modprobe tcp_bbr; then tune again".to_owned());
@@ -205,7 +225,9 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
     let mut found = Vec::new();
     if line.rate >= FAST {
         let key = "net.core.netdev_max_backlog";
-        let why = "packets of one interface that may wait for a processor; what comes beyond is dropped and counted in /proc/net/softnet_stat".to_owned();
+        let why = "packets of one interface that may wait for a processor; what comes beyond is \
+                  dropped and counted in /proc/net/softnet_stat"
+            .to_owned();
         found.push(match settings.netdev_max_backlog {
             None => unknown(key, FAST_BACKLOG.to_string(), why),
             Some(now) => settle(
@@ -222,12 +244,14 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
         found.push(Finding {
             setting: "clock source".to_owned(),
             is: Some(now.clone()),
-            needs: "one that is read without leaving the processor: tsc, kvm-clock, arch_sys_counter"
-                .to_owned(),
+            needs:
+                "one that is read without leaving the processor: tsc, kvm-clock, arch_sys_counter"
+                    .to_owned(),
             state: if is_slow { State::Short } else { State::Good },
             why: "each packet is timed; a slow clock costs a microsecond each time".to_owned(),
             change: None,
-            remedy: is_slow.then(|| "see why the kernel gave tsc up: dmesg | grep -i clocksource".to_owned()),
+            remedy: is_slow
+                .then(|| "see why the kernel gave tsc up: dmesg | grep -i clocksource".to_owned()),
         });
     }
     if !settings.governors.is_empty() {
@@ -237,7 +261,8 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
             is: Some(settings.governors.join(", ")),
             needs: "performance".to_owned(),
             state: if is_steady || line.rate < FAST { State::Good } else { State::Short },
-            why: "a processor that sleeps between bursts of packets wakes up late, and receives slowly"
+            why: "a processor that sleeps between bursts of packets wakes up late, and receives \
+                 slowly"
                 .to_owned(),
             change: None,
             remedy: (!is_steady && line.rate >= FAST)
@@ -248,7 +273,13 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
 }
 
 /// A setting of which it is known how it is.
-fn settle(key: &str, (is, to): (String, String), needs: String, is_good: bool, why: String) -> Finding {
+fn settle(
+    key: &str,
+    (is, to): (String, String),
+    needs: String,
+    is_good: bool,
+    why: String,
+) -> Finding {
     let change = (!is_good).then(|| Change { key: key.to_owned(), to, from: is.clone() });
     Finding {
         setting: key.to_owned(),
@@ -273,7 +304,8 @@ fn unknown(key: &str, needs: String, why: String) -> Finding {
     }
 }
 
-/// What this program asks for of the sockets of a path, and what the kernel makes of it (socket(7)): 16 MiB.
+/// What this program asks for of the sockets of a path, and what the kernel makes of it
+/// (socket(7)): 16 MiB.
 const UDP_BUFFER: u64 = 16 << 20;
 /// From here on idle pauses shorter than a second matter.
 const LONG_MS: u64 = 20;
@@ -335,7 +367,11 @@ mod tests {
         assert_eq!(of("net.ipv4.tcp_sack").state, State::Good);
         assert_eq!(of("net.ipv4.tcp_slow_start_after_idle").change.as_ref().unwrap().to, "0");
         let controller = of("net.ipv4.tcp_congestion_control");
-        assert_eq!((controller.state, &controller.change), (State::Short, &None), "it is not loaded");
+        assert_eq!(
+            (controller.state, &controller.change),
+            (State::Short, &None),
+            "it is not loaded"
+        );
         assert!(controller.remedy.as_ref().unwrap().contains("modprobe tcp_bbr"));
         assert!(findings.iter().all(|finding| finding.setting != "net.core.netdev_max_backlog"));
         let fast = advise(&Settings::typical(), &line(10_000, 100));
@@ -345,7 +381,11 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_unknown_and_not_changed() {
         let findings = advise(&Settings::default(), &line(93, 160));
-        assert!(findings.iter().all(|finding| finding.state == State::Unknown && finding.change.is_none()));
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.state == State::Unknown && finding.change.is_none())
+        );
         assert!(findings.len() >= 10);
     }
 

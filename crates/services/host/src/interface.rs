@@ -23,14 +23,17 @@ pub type Interfaces = BTreeMap<String, Interface>;
 impl Interface {
     /// Reads those of the host whose `/sys` is under `root`, but for its own loop.
     pub fn read_all(root: &Path) -> Interfaces {
-        let Ok(entries) = fs::read_dir(root.join("sys/class/net")) else { return Interfaces::new() };
+        let Ok(entries) = fs::read_dir(root.join("sys/class/net")) else {
+            return Interfaces::new();
+        };
         let of = |entry: std::io::Result<fs::DirEntry>| {
             let entry = entry.ok()?;
             let name = entry.file_name().into_string().ok()?;
             let number = |file: &str| -> Option<i64> {
                 fs::read_to_string(entry.path().join(file)).ok()?.trim().parse().ok()
             };
-            let positive = |file: &str| u64::try_from(number(file)?).ok().filter(|number| *number > 0);
+            let positive =
+                |file: &str| u64::try_from(number(file)?).ok().filter(|number| *number > 0);
             let interface = Interface {
                 mtu: positive("mtu")?,
                 mbps: positive("speed"),
@@ -57,7 +60,8 @@ pub struct Offload {
 /// The offloads that bear on throughput, out of what `ethtool -k` prints.
 pub fn offloads(printed: &str) -> Vec<Offload> {
     let of = |name: &'static str| {
-        let line = printed.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))?;
+        let line =
+            printed.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))?;
         let mut words = line.split_whitespace();
         let is_on = words.next()? == "on";
         Some(Offload { name, is_on, is_fixed: words.next() == Some("[fixed]") })
@@ -92,8 +96,8 @@ pub fn rings(printed: &str) -> Option<(Ring, Ring)> {
     Some((ring("RX:")?, ring("TX:")?))
 }
 
-/// The queue discipline at the root of an interface, out of what `tc qdisc show dev` prints. Where there are several queues, the
-/// one under each.
+/// The queue discipline at the root of an interface, out of what `tc qdisc show dev` prints. Where
+/// there are several queues, the one under each.
 pub fn queue_discipline(printed: &str) -> Option<&str> {
     let kind = |line: &str| -> Option<(bool, usize)> {
         let at = line.strip_prefix("qdisc ")?;
@@ -117,7 +121,8 @@ mod tests {
 
     #[test]
     fn offloads_and_rings_are_found_in_what_ethtool_prints() {
-        let printed = "Features for eth0:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: off\n\
+        let printed = "Features for eth0:\nrx-checksumming: on [fixed]\ntcp-segmentation-offload: \
+                      off\n\
                        \ttx-tcp-segmentation: off\ngeneric-segmentation-offload: on\n\
                        generic-receive-offload: on [fixed]\n";
         let found = offloads(printed);
@@ -130,18 +135,25 @@ mod tests {
                 ("generic-receive-offload", true, true)
             ]
         );
-        let printed = "Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nTX:\t\t2048\n\
+        let printed = "Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX \
+                      Mini:\tn/a\nTX:\t\t2048\n\
                        Current hardware settings:\nRX:\t\t512\nRX Mini:\tn/a\nTX:\t\t256\n";
-        assert_eq!(rings(printed), Some((Ring { now: 512, most: 4_096 }, Ring { now: 256, most: 2_048 })));
+        assert_eq!(
+            rings(printed),
+            Some((Ring { now: 512, most: 4_096 }, Ring { now: 256, most: 2_048 }))
+        );
         assert_eq!(rings("netlink error: Operation not supported"), None);
         assert!(offloads("").is_empty());
     }
 
     #[test]
     fn the_queue_discipline_is_that_of_the_root_or_of_each_of_its_queues() {
-        assert_eq!(queue_discipline("qdisc pfifo_fast 0: root refcnt 2 bands 3\n"), Some("pfifo_fast"));
-        let several =
-            "qdisc mq 0: root \nqdisc fq_codel 0: parent :2 limit 10240p\nqdisc fq_codel 0: parent :1\n";
+        assert_eq!(
+            queue_discipline("qdisc pfifo_fast 0: root refcnt 2 bands 3\n"),
+            Some("pfifo_fast")
+        );
+        let several = "qdisc mq 0: root \nqdisc fq_codel 0: parent :2 limit 10240p\nqdisc fq_codel \
+                      0: parent :1\n";
         assert_eq!(queue_discipline(several), Some("fq_codel"));
         assert_eq!(queue_discipline(""), None);
         assert_eq!(queue_discipline("Cannot find device\n"), None);

@@ -14,7 +14,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// What is under way when the line is full and the first of it is acknowledged: rate times round trip.
+    /// What is under way when the line is full and the first of it is acknowledged: rate times
+    /// round trip.
     pub fn in_flight(&self) -> ByteCount {
         self.rate * self.round_trip
     }

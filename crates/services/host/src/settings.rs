@@ -4,7 +4,8 @@ use crate::Change;
 use std::fs;
 use std::path::Path;
 
-/// The settings that bear on transfers over long lines. What could not be read is none: another kernel, a container.
+/// The settings that bear on transfers over long lines. What could not be read is none: another
+/// kernel, a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Major and minor number of the kernel.
@@ -13,7 +14,8 @@ pub struct Settings {
     pub rmem_max: Option<u64>,
     /// The same for sending.
     pub wmem_max: Option<u64>,
-    /// Least, first and greatest receive buffer of a TCP connection that the kernel sizes, in bytes.
+    /// Least, first and greatest receive buffer of a TCP connection that the kernel sizes, in
+    /// bytes.
     pub tcp_rmem: Option<[u64; 3]>,
     /// The same for sending.
     pub tcp_wmem: Option<[u64; 3]>,
@@ -29,7 +31,8 @@ pub struct Settings {
     pub tcp_timestamps: Option<u64>,
     /// Whether the kernel sizes receive buffers by itself.
     pub tcp_moderate_rcvbuf: Option<u64>,
-    /// RFC 4821: finding the packet size without messages from routers; 0 never, 1 when packets vanish, 2 always.
+    /// RFC 4821: finding the packet size without messages from routers; 0 never, 1 when packets
+    /// vanish, 2 always.
     pub tcp_mtu_probing: Option<u64>,
     /// Whether a connection that was idle begins slowly again.
     pub tcp_slow_start_after_idle: Option<u64>,
@@ -55,7 +58,8 @@ impl Settings {
     pub fn after<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Self {
         let mut after = self.clone();
         for change in changes {
-            let numbers: Vec<u64> = change.to.split(' ').filter_map(|number| number.parse().ok()).collect();
+            let numbers: Vec<u64> =
+                change.to.split(' ').filter_map(|number| number.parse().ok()).collect();
             let (one, three) = (numbers.first().copied(), <[u64; 3]>::try_from(numbers).ok());
             match change.key.as_str() {
                 "net.ipv4.tcp_rmem" => after.tcp_rmem = three,
@@ -69,7 +73,9 @@ impl Settings {
                 "net.ipv4.tcp_moderate_rcvbuf" => after.tcp_moderate_rcvbuf = one,
                 "net.ipv4.tcp_mtu_probing" => after.tcp_mtu_probing = one,
                 "net.ipv4.tcp_slow_start_after_idle" => after.tcp_slow_start_after_idle = one,
-                "net.ipv4.tcp_congestion_control" => after.congestion_control = Some(change.to.clone()),
+                "net.ipv4.tcp_congestion_control" => {
+                    after.congestion_control = Some(change.to.clone())
+                }
                 "net.core.netdev_max_backlog" => after.netdev_max_backlog = one,
                 _ => {}
             }
@@ -79,7 +85,9 @@ impl Settings {
 
     /// Reads the settings of the host whose `/proc` and `/sys` are under `root`: `/`, or a copy.
     pub fn read(root: &Path) -> Self {
-        let text = |path: &str| fs::read_to_string(root.join(path)).ok().map(|text| text.trim().to_owned());
+        let text = |path: &str| {
+            fs::read_to_string(root.join(path)).ok().map(|text| text.trim().to_owned())
+        };
         let net = |name: &str| text(&format!("proc/sys/net/{name}"));
         let number = |name: &str| net(name)?.parse().ok();
         let three = |name: &str| {
@@ -114,7 +122,8 @@ impl Settings {
         }
     }
 
-    /// What Linux 6.1 comes with on a host of some gigabytes: the starting point of examples and tests.
+    /// What Linux 6.1 comes with on a host of some gigabytes: the starting point of examples and
+    /// tests.
     pub fn typical() -> Self {
         Self {
             kernel: Some((6, 1)),
@@ -140,8 +149,9 @@ impl Settings {
         }
     }
 
-    /// The window that a receive buffer of so many bytes gives: the rest is the kernel's book-keeping. From Linux 6.6 on it
-    /// follows what packets take: five eighths, with packets of 1500 bytes.
+    /// The window that a receive buffer of so many bytes gives: the rest is the kernel's
+    /// book-keeping. From Linux 6.6 on it follows what packets take: five eighths, with packets of
+    /// 1500 bytes.
     pub fn window_of(&self, buffer: u64) -> u64 {
         match self.tcp_adv_win_scale {
             Some(scale) if self.kernel.is_some_and(|kernel| kernel < (6, 6)) => match scale {
@@ -163,11 +173,14 @@ fn version(release: &str) -> Option<(u32, u32)> {
 }
 
 fn governors(root: &Path) -> Vec<String> {
-    let Ok(processors) = fs::read_dir(root.join("sys/devices/system/cpu")) else { return Vec::new() };
+    let Ok(processors) = fs::read_dir(root.join("sys/devices/system/cpu")) else {
+        return Vec::new();
+    };
     let of = |entry: std::io::Result<fs::DirEntry>| {
         fs::read_to_string(entry.ok()?.path().join("cpufreq/scaling_governor")).ok()
     };
-    let mut found: Vec<String> = processors.filter_map(of).map(|text| text.trim().to_owned()).collect();
+    let mut found: Vec<String> =
+        processors.filter_map(of).map(|text| text.trim().to_owned()).collect();
     found.sort();
     found.dedup();
     found

@@ -1,4 +1,5 @@
-//! Changes of the kernel's settings as a file that `sysctl -p` takes, the way back, and carrying them out.
+//! Changes of the kernel's settings as a file that `sysctl -p` takes, the way back, and carrying
+//! them out.
 
 use crate::{Change, Line};
 use std::fmt::Write;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// The file that makes these changes. `/etc/sysctl.d` is where it stays over a restart.
 pub fn file(changes: &[&Change], line: &Line) -> String {
     let mut text = format!(
-        "# For a line of {} with a round trip of {}: {} under way.\n# Now: sysctl -p THIS_FILE; at every start: put it into /etc/sysctl.d.\n",
+        "# For a line of {} with a round trip of {}: {} under way.\n# Now: sysctl -p THIS_FILE; at \
+        every start: put it into /etc/sysctl.d.\n",
         line.rate,
         line.round_trip,
         line.in_flight()
@@ -54,7 +56,8 @@ mod tests {
             to: to.to_owned(),
             from: from.to_owned(),
         };
-        let changes = [change("net.ipv4.tcp_rmem", "1 2 9", "1 2 3"), change("net.ipv4.tcp_sack", "1", "0")];
+        let changes =
+            [change("net.ipv4.tcp_rmem", "1 2 9", "1 2 3"), change("net.ipv4.tcp_sack", "1", "0")];
         let changes: Vec<&Change> = changes.iter().collect();
         let line = Line {
             rate: Rate::from_mbps(93),
@@ -64,8 +67,14 @@ mod tests {
         let set = |text: &str| -> Vec<String> {
             text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
         };
-        assert_eq!(set(&file(&changes, &line)), ["net.ipv4.tcp_rmem = 1 2 9", "net.ipv4.tcp_sack = 1"]);
+        assert_eq!(
+            set(&file(&changes, &line)),
+            ["net.ipv4.tcp_rmem = 1 2 9", "net.ipv4.tcp_sack = 1"]
+        );
         assert_eq!(set(&undo(&changes)), ["net.ipv4.tcp_rmem = 1 2 3", "net.ipv4.tcp_sack = 0"]);
-        assert!(file(&changes, &line).contains("93 Mbit/s with a round trip of 160 ms: 1.86 MB under way"));
+        assert!(
+            file(&changes, &line)
+                .contains("93 Mbit/s with a round trip of 160 ms: 1.86 MB under way")
+        );
     }
 }

@@ -45,7 +45,8 @@ pub fn of(settings: &Settings, line: &Line) -> Throughput {
     if settings.tcp_window_scaling == Some(0) {
         windows.push((UNSCALED_WINDOW, Limit::NoWindowScaling));
     }
-    let (window, limit) = windows.into_iter().min_by_key(|(window, _)| *window).unwrap_or((0, Limit::Line));
+    let (window, limit) =
+        windows.into_iter().min_by_key(|(window, _)| *window).unwrap_or((0, Limit::Line));
     let window = ByteCount::new(window);
     let mut reached = Throughput { rate: line.rate, limit: Limit::Line, window };
     if line.round_trip.as_nanos() > 0 {
@@ -61,12 +62,17 @@ pub fn of(settings: &Settings, line: &Line) -> Throughput {
     }
 }
 
-/// What a controller reaches where packets are lost by chance; none for those of which it is not known.
+/// What a controller reaches where packets are lost by chance; none for those of which it is not
+/// known.
 ///
-/// Reno: the square root formula, `MSS/RTT sqrt(3/2p)` (RFC 9438 5.1, with its deterministic loss). CUBIC: the average window of
-/// the same section, `(C (3 + β) / (4 (1 - β)))^(1/4) (RTT/p)^(3/4)` segments with C = 0.4 and β = 0.7, or Reno's where that is
-/// more (RFC 9438 4.3).
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a figure to judge by")]
+/// Reno: the square root formula, `MSS/RTT sqrt(3/2p)` (RFC 9438 5.1, with its deterministic loss).
+/// CUBIC: the average window of the same section, `(C (3 + β) / (4 (1 - β)))^(1/4) (RTT/p)^(3/4)`
+/// segments with C = 0.4 and β = 0.7, or Reno's where that is more (RFC 9438 4.3).
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "a figure to judge by"
+)]
 fn lossy(controller: &str, line: &Line) -> Option<Rate> {
     let (loss, round_trip) = (line.loss.as_f64(), line.round_trip.as_secs_f64());
     if loss <= 0.0 || round_trip <= 0.0 {
@@ -131,7 +137,8 @@ mod tests {
             ..Settings::typical()
         };
         // RFC 9438 table 1: at a loss of 1e-4 and 0.1 s, Reno has 120 segments and CUBIC 187.
-        let segments = |name, loss| of(&with(name), &line(100_000, 100, loss)).rate.as_bps() / 8 / 1_448 / 10;
+        let segments =
+            |name, loss| of(&with(name), &line(100_000, 100, loss)).rate.as_bps() / 8 / 1_448 / 10;
         assert_eq!((segments("reno", 100), segments("cubic", 100)), (122, 187));
         // At 1e-2 both are Reno's 12.
         assert_eq!((segments("reno", 10_000), segments("cubic", 10_000)), (12, 12));

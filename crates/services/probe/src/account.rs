@@ -10,8 +10,8 @@ pub struct Account {
     pub offered: u64,
     /// Refused by the sending system: the socket's buffer was full.
     pub dropped_by_sender: u64,
-    /// Dropped by the sending host behind its socket, in the queue before its network card: what the host counted for all its UDP, as far
-    /// as datagrams are missing.
+    /// Dropped by the sending host behind its socket, in the queue before its network card: what
+    /// the host counted for all its UDP, as far as datagrams are missing.
     pub dropped_in_sending_queue: u64,
     /// Lost between the two hosts: left the one, and was not counted by the other in any way.
     pub lost_on_path: u64,
@@ -19,8 +19,9 @@ pub struct Account {
     pub receiving_host: ReceivingHost,
     /// Received; those that came again count once.
     pub received: u64,
-    /// What the rest does not explain: datagrams that are missing while the receiving host does not tell what it dropped;
-    /// below zero, drops at the receiving socket that were of other datagrams than the stream's.
+    /// What the rest does not explain: datagrams that are missing while the receiving host does not
+    /// tell what it dropped; below zero, drops at the receiving socket that were of other datagrams
+    /// than the stream's.
     pub unexplained: i64,
     /// What is to be known about these counts.
     pub notes: Vec<String>,
@@ -29,7 +30,8 @@ pub struct Account {
 /// Drops of a receiving host by where they were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ReceivingHost {
-    /// In the network card's ring: what the host counted for all its traffic, as far as datagrams are missing.
+    /// In the network card's ring: what the host counted for all its traffic, as far as datagrams
+    /// are missing.
     pub card: u64,
     /// In a processor's backlog; the same holds.
     pub softnet: u64,
@@ -53,7 +55,8 @@ impl Account {
             left -= ours;
             if ours > 0 {
                 notes.push(format!(
-                    "the {what} dropped {count} packets of all its traffic in this time; {ours} of them are taken for this \
+                    "the {what} dropped {count} packets of all its traffic in this time; {ours} of \
+                    them are taken for this \
                      stream's"
                 ));
             }
@@ -67,7 +70,8 @@ impl Account {
         let is_told = counts.socket.is_some() && counts.softnet.is_some() && counts.card.is_some();
         if !is_told && left > 0 {
             notes.push(
-                "the receiving system does not tell all of what it drops, so that the path cannot be blamed"
+                "the receiving system does not tell all of what it drops, so that the path cannot \
+                be blamed"
                     .to_owned(),
             );
         }
@@ -85,7 +89,8 @@ impl Account {
         account.unexplained = signed(offered).saturating_sub(signed(account.explained()));
         if account.unexplained < 0 {
             account.notes.push(
-                "the receiving socket dropped more than is missing: pings and what came twice".to_owned(),
+                "the receiving socket dropped more than is missing: pings and what came twice"
+                    .to_owned(),
             );
         }
         account
@@ -114,7 +119,11 @@ mod tests {
         let at = Utc::from_nanos(0);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: ByteCount::new(100), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec {
+                payload: ByteCount::new(100),
+                spacing: Duration::from_millis(1),
+                count: offered,
+            },
             offered,
             refused,
             arrivals: (0..received).map(|seq| Arrival { seq, sent: at, arrived: at }).collect(),
@@ -136,7 +145,10 @@ mod tests {
     #[test]
     fn what_the_host_did_not_drop_the_path_lost() {
         let account = Account::of(&trace(1_000, 10, 900, told(30, 5, 0)));
-        assert_eq!((account.dropped_by_sender, account.lost_on_path, account.unexplained), (10, 55, 0));
+        assert_eq!(
+            (account.dropped_by_sender, account.lost_on_path, account.unexplained),
+            (10, 55, 0)
+        );
         assert_eq!(account.receiving_host, ReceivingHost { card: 0, softnet: 5, socket: 30 });
     }
 

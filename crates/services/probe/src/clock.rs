@@ -1,7 +1,8 @@
 //! Round trips, and what they say of the difference of the two ends' clocks.
 //!
-//! As in RFC 5905 8: the far end's clock is read in the middle of a question's round trip, and the shortest round trip is
-//! believed. The error is at most half of that round trip, whatever the two ways are like: no ping can tell how it divides.
+//! As in RFC 5905 8: the far end's clock is read in the middle of a question's round trip, and the
+//! shortest round trip is believed. The error is at most half of that round trip, whatever the two
+//! ways are like: no ping can tell how it divides.
 
 use skyhaul_units::{Duration, Utc};
 
@@ -87,12 +88,14 @@ impl Comparison {
         self.best.map(|_| self.longest)
     }
 
-    /// The longest round trip of the latest answers, some two seconds of them beside a stream; `None` before the first.
+    /// The longest round trip of the latest answers, some two seconds of them beside a stream;
+    /// `None` before the first.
     pub fn lately(&self) -> Option<Duration> {
         self.pings.iter().rev().take(LATELY).map(|ping| ping.round_trip().min(LONGEST)).max()
     }
 
-    /// One-way delay of each answered ping in nanoseconds, there and back, with the difference of the clocks taken out.
+    /// One-way delay of each answered ping in nanoseconds, there and back, with the difference of
+    /// the clocks taken out.
     pub fn delays(&self) -> Vec<[i64; 2]> {
         let between = |late: Utc, early: Utc| late.as_nanos().saturating_sub(early.as_nanos());
         let (best, skew) = (self.best(), self.skew_ppm());
@@ -110,17 +113,19 @@ impl Comparison {
         self.best.map(|best| (best.ahead(), best.round_trip() / 2))
     }
 
-    /// By how many parts in a million their clock runs faster than ours, from the shortest round trips of the first and the last
-    /// third; `None` where these are less than ten seconds apart, or differ so much in round trip that a thousand parts in a million
-    /// would not show.
+    /// By how many parts in a million their clock runs faster than ours, from the shortest round
+    /// trips of the first and the last third; `None` where these are less than ten seconds apart,
+    /// or differ so much in round trip that a thousand parts in a million would not show.
     pub fn skew_ppm(&self) -> Option<f64> {
         let third = self.pings.len() / 3;
-        let shortest =
-            |pings: &mut dyn Iterator<Item = &Ping>| pings.min_by_key(|ping| ping.round_trip()).copied();
+        let shortest = |pings: &mut dyn Iterator<Item = &Ping>| {
+            pings.min_by_key(|ping| ping.round_trip()).copied()
+        };
         let first = shortest(&mut self.pings.iter().take(third))?;
         let last = shortest(&mut self.pings.iter().skip(self.pings.len() - third))?;
         let between = last.sent.since(first.sent);
-        let noise = first.round_trip().max(last.round_trip()) - first.round_trip().min(last.round_trip());
+        let noise =
+            first.round_trip().max(last.round_trip()) - first.round_trip().min(last.round_trip());
         if between < Duration::from_secs(10) || noise * 1_000 > between {
             return None;
         }
@@ -129,7 +134,8 @@ impl Comparison {
     }
 }
 
-/// By how much the far end's clock is ahead at `at`, in nanoseconds: as the best ping says, and with the skew since.
+/// By how much the far end's clock is ahead at `at`, in nanoseconds: as the best ping says, and
+/// with the skew since.
 pub(crate) fn ahead_at(best: Option<Ping>, skew_ppm: Option<f64>, at: Utc) -> i64 {
     let Some(best) = best else { return 0 };
     let since = at.as_nanos().saturating_sub(best.sent.as_nanos());
@@ -140,7 +146,8 @@ pub(crate) fn ahead_at(best: Option<Ping>, skew_ppm: Option<f64>, at: Utc) -> i6
 /// At ten a second, an hour and three quarters.
 const PINGS_MAX: usize = 1 << 16;
 
-/// Answers that say how long the next one takes: one that is late, of so many, is not forgotten by chance.
+/// Answers that say how long the next one takes: one that is late, of so many, is not forgotten by
+/// chance.
 const LATELY: usize = 20;
 
 /// A round trip that took longer says nothing of how long to wait.

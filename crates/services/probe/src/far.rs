@@ -1,9 +1,10 @@
 //! The serving end: answers, receives streams and sends them, for several near ends at once.
 //!
-//! It cannot be made to send to who did not ask. A caller first shows with a cookie that it receives at its address
-//! (as in RFC 9000 8.1); until then nothing is kept, and no answer is longer than the question. After that, what is sent to it
-//! is bounded: streams by the limits that were told, all of them together too; answers to the limits' rate; and a stream ends
-//! when nothing was heard from who asked for it in [`SILENCE_MAX`].
+//! It cannot be made to send to who did not ask. A caller first shows with a cookie that it
+//! receives at its address (as in RFC 9000 8.1); until then nothing is kept, and no answer is
+//! longer than the question. After that, what is sent to it is bounded: streams by the limits that
+//! were told, all of them together too; answers to the limits' rate; and a stream ends when nothing
+//! was heard from who asked for it in [`SILENCE_MAX`].
 
 mod session;
 
@@ -34,7 +35,8 @@ pub struct Outgoing {
     pub to: SocketAddr,
     /// Its bytes.
     pub datagram: Vec<u8>,
-    /// The session whose stream it is of: to be told with [`Far::refused`] when the system does not take it.
+    /// The session whose stream it is of: to be told with [`Far::refused`] when the system does not
+    /// take it.
     pub stream: Option<u64>,
 }
 
@@ -90,8 +92,8 @@ impl Far {
         self.sessions.values().any(|session| session.down.as_ref().is_some_and(Down::is_running))
     }
 
-    /// A datagram came from `from` at `at`, and is handled at `now`. `host` reads the host's counters, which takes long and is done
-    /// at the ends of a stream only.
+    /// A datagram came from `from` at `at`, and is handled at `now`. `host` reads the host's
+    /// counters, which takes long and is done at the ends of a stream only.
     pub fn datagram(
         &mut self,
         (at, now): (Instant, Instant),
@@ -128,7 +130,9 @@ impl Far {
 
     /// The system did not take a datagram of this session's stream.
     pub fn refused(&mut self, session: u64) {
-        if let Some(down) = self.sessions.get_mut(&session).and_then(|session| session.down.as_mut()) {
+        if let Some(down) =
+            self.sessions.get_mut(&session).and_then(|session| session.down.as_mut())
+        {
             down.refused += 1;
         }
     }
@@ -140,7 +144,9 @@ impl Far {
         }
         self.sessions
             .values()
-            .filter_map(|session| session.down.as_ref().filter(|down| down.is_running()).map(Down::due))
+            .filter_map(|session| {
+                session.down.as_ref().filter(|down| down.is_running()).map(Down::due)
+            })
             .min()
     }
 
@@ -179,10 +185,16 @@ impl Far {
             Message::Size { session, number, answer } => {
                 let arrived = u16::try_from(len).unwrap_or(u16::MAX);
                 let sized = Message::Sized { session, number, arrived };
-                self.reply((session, from), now, (&sized, usize::from(answer).min(DATAGRAM_MAX)), len);
+                self.reply(
+                    (session, from),
+                    now,
+                    (&sized, usize::from(answer).min(DATAGRAM_MAX)),
+                    len,
+                );
             }
             Message::Begin { session, stream, direction, spec } => {
-                let begun = match self.begin(now, (session, from), (stream, direction, spec), host) {
+                let begun = match self.begin(now, (session, from), (stream, direction, spec), host)
+                {
                     Ok(()) => Message::Begun { session, stream },
                     Err(reason) => Message::Refused { about: u64::from(stream), reason },
                 };
@@ -193,7 +205,12 @@ impl Far {
                     return self.refuse(from, session, Reason::Session, len);
                 };
                 let tally = found.tally(stream, host);
-                self.reply((session, from), now, (&Message::Told { session, stream, tally }, 0), len);
+                self.reply(
+                    (session, from),
+                    now,
+                    (&Message::Told { session, stream, tally }, 0),
+                    len,
+                );
             }
             Message::Fetch { session, stream, from: first } => {
                 let Some(found) = self.session(session, from, now) else {
@@ -214,8 +231,10 @@ impl Far {
     }
 
     fn open(&mut self, now: Instant, from: SocketAddr, (nonce, cookie): (u64, Cookie), len: usize) {
-        let known =
-            self.sessions.iter().find(|(_, session)| session.address == from && session.nonce == nonce);
+        let known = self
+            .sessions
+            .iter()
+            .find(|(_, session)| session.address == from && session.nonce == nonce);
         let limits = self.config.limits;
         if let Some((id, _)) = known {
             let session = *id;
@@ -285,7 +304,8 @@ impl Far {
         Ok(())
     }
 
-    /// Answers a session's question, where there is such a session and it has not had more than the limits.
+    /// Answers a session's question, where there is such a session and it has not had more than the
+    /// limits.
     fn reply(
         &mut self,
         (id, from): (u64, SocketAddr),
@@ -333,8 +353,9 @@ impl Far {
 
     fn expire(&mut self, now: Instant) {
         let most = self.config.limits.time;
-        self.sessions
-            .retain(|_, session| now.since(session.heard) < IDLE_MAX && now.since(session.opened) < most);
+        self.sessions.retain(|_, session| {
+            now.since(session.heard) < IDLE_MAX && now.since(session.opened) < most
+        });
     }
 
     fn cookie(&self, address: SocketAddr, now: Instant) -> Cookie {
@@ -355,7 +376,8 @@ impl Far {
     }
 }
 
-/// A stream ends when nothing was heard from who asked for it for so long; a near end pings ten times a second.
+/// A stream ends when nothing was heard from who asked for it for so long; a near end pings ten
+/// times a second.
 pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// Measurements at a time.

@@ -1,17 +1,22 @@
-//! What a host's system counts of datagrams that it dropped: by the socket, and by the host as a whole.
+//! What a host's system counts of datagrams that it dropped: by the socket, and by the host as a
+//! whole.
 
 use serde::{Deserialize, Serialize};
 
 /// Counters of a host. `None` is what the system does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostCounters {
-    /// Dropped because the measuring socket's queue was full (`SO_RXQ_OVFL` counts the same): exactly ours.
+    /// Dropped because the measuring socket's queue was full (`SO_RXQ_OVFL` counts the same):
+    /// exactly ours.
     pub socket: Option<u64>,
-    /// Dropped because a processor's backlog was full, all traffic of the host (`/proc/net/softnet_stat`).
+    /// Dropped because a processor's backlog was full, all traffic of the host
+    /// (`/proc/net/softnet_stat`).
     pub softnet: Option<u64>,
-    /// Dropped because a network card's ring was full, all interfaces (`rx_missed_errors`, `rx_fifo_errors`).
+    /// Dropped because a network card's ring was full, all interfaces (`rx_missed_errors`,
+    /// `rx_fifo_errors`).
     pub card: Option<u64>,
-    /// UDP datagrams dropped because any socket's receive queue was full (`/proc/net/snmp`, `RcvbufErrors`).
+    /// UDP datagrams dropped because any socket's receive queue was full (`/proc/net/snmp`,
+    /// `RcvbufErrors`).
     pub udp_receive: Option<u64>,
     /// UDP datagrams dropped because a send buffer was full (`/proc/net/snmp`, `SndbufErrors`).
     pub udp_send: Option<u64>,

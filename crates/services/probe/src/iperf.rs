@@ -1,6 +1,8 @@
-//! A stream's result in the words of iperf3's JSON form for UDP, so that what reads that reads this.
+//! A stream's result in the words of iperf3's JSON form for UDP, so that what reads that reads
+//! this.
 //!
-//! Figures are the receiver's, as iperf3 gives them with `--get-server-output` or `-R`; names are its own.
+//! Figures are the receiver's, as iperf3 gives them with `--get-server-output` or `-R`; names are
+//! its own.
 
 use crate::stream::{Arrival, Direction, Trace};
 use crate::survey::{MILLIS, jitter};
@@ -81,8 +83,9 @@ impl Iperf {
         let (local_host, local_port) = local.map_or((String::new(), 0), name);
         let (remote_host, remote_port) = name(remote);
         let whole = Totals::of(trace, 0..trace.offered, &trace.arrivals);
-        let a_second =
-            (1e9 / trace.spec.spacing.as_nanos().max(1) as f64).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
+        let a_second = (1e9 / trace.spec.spacing.as_nanos().max(1) as f64)
+            .ceil()
+            .clamp(1.0, f64::from(u32::MAX)) as u32;
         let mut seconds = vec![Vec::new(); trace.offered.div_ceil(a_second) as usize];
         for arrival in &trace.arrivals {
             if let Some(second) = seconds.get_mut((arrival.seq / a_second) as usize) {
@@ -91,7 +94,11 @@ impl Iperf {
         }
         let interval = |(second, arrivals): (u32, Vec<Arrival>)| {
             let first = second.saturating_mul(a_second);
-            let sum = Totals::of(trace, first..first.saturating_add(a_second).min(trace.offered), &arrivals);
+            let sum = Totals::of(
+                trace,
+                first..first.saturating_add(a_second).min(trace.offered),
+                &arrivals,
+            );
             Interval { streams: vec![sum], sum }
         };
         Self {
@@ -118,7 +125,8 @@ impl Iperf {
 }
 
 impl Totals {
-    /// Of the datagrams with these numbers, of which these arrived, over the time in which they were to leave.
+    /// Of the datagrams with these numbers, of which these arrived, over the time in which they
+    /// were to leave.
     fn of(trace: &Trace, seqs: core::ops::Range<u32>, arrivals: &[Arrival]) -> Self {
         let spacing = trace.spec.spacing.as_secs_f64();
         let (start, end) = (f64::from(seqs.start) * spacing, f64::from(seqs.end) * spacing);
@@ -129,7 +137,8 @@ impl Totals {
             out_of_order += u64::from(greatest.is_some_and(|greatest| arrival.seq < greatest));
             greatest = greatest.max(Some(arrival.seq));
         }
-        let (packets, received) = (u64::from(seqs.end.saturating_sub(seqs.start)), delays.len() as u64);
+        let (packets, received) =
+            (u64::from(seqs.end.saturating_sub(seqs.start)), delays.len() as u64);
         let lost_packets = packets.saturating_sub(received);
         let (bytes, seconds) = (received * trace.spec.payload.as_u64(), end - start);
         Self {
@@ -142,7 +151,11 @@ impl Totals {
             jitter_ms: jitter(&delays) * MILLIS,
             lost_packets,
             packets,
-            lost_percent: if packets == 0 { 0.0 } else { lost_packets as f64 * 100.0 / packets as f64 },
+            lost_percent: if packets == 0 {
+                0.0
+            } else {
+                lost_packets as f64 * 100.0 / packets as f64
+            },
             out_of_order,
             omitted: false,
             sender: false,
@@ -172,7 +185,11 @@ mod tests {
         arrivals.swap(120, 121);
         let trace = Trace {
             direction: Direction::Down,
-            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(10), count: 250 },
+            spec: Spec {
+                payload: ByteCount::new(1_000),
+                spacing: Duration::from_millis(10),
+                count: 250,
+            },
             offered: 250,
             refused: 0,
             arrivals,
@@ -181,11 +198,18 @@ mod tests {
             receiver: HostCounters::default(),
         };
         let form = Iperf::of(&trace, None, "192.0.2.7:4720".parse().unwrap());
-        let lost: Vec<u64> = form.intervals.iter().map(|interval| interval.sum.lost_packets).collect();
-        assert_eq!((lost, form.end.sum.lost_packets, form.end.sum.packets), (vec![2, 2, 1], 5, 250));
+        let lost: Vec<u64> =
+            form.intervals.iter().map(|interval| interval.sum.lost_packets).collect();
+        assert_eq!(
+            (lost, form.end.sum.lost_packets, form.end.sum.packets),
+            (vec![2, 2, 1], 5, 250)
+        );
         let bytes: u64 = form.intervals.iter().map(|interval| interval.sum.bytes).sum();
         assert_eq!((bytes, form.end.sum.bytes, form.end.sum.out_of_order), (245_000, 245_000, 1));
-        assert!((form.end.sum.seconds - 2.5).abs() < 1e-9 && (form.end.sum.lost_percent - 2.0).abs() < 1e-9);
+        assert!(
+            (form.end.sum.seconds - 2.5).abs() < 1e-9
+                && (form.end.sum.lost_percent - 2.0).abs() < 1e-9
+        );
         assert!(
             (form.intervals[2].sum.start - 2.0).abs() < 1e-9
                 && (form.intervals[2].sum.seconds - 0.5).abs() < 1e-9

@@ -60,7 +60,10 @@ pub fn losses<L: Line>(
     let one_way = one_way(&trace, near.comparison());
     Ok(Losses {
         direction,
-        stream: Stream { payload: spec.payload.as_u64(), spacing_us: spec.spacing.as_secs_f64() * 1e6 },
+        stream: Stream {
+            payload: spec.payload.as_u64(),
+            spacing_us: spec.spacing.as_secs_f64() * 1e6,
+        },
         sum: Sum::of(&trace),
         process,
         interval_counts: crate::stats::interval_counts(&missing),

@@ -1,4 +1,5 @@
-//! The measuring end: opens a session, compares clocks, and runs streams either way, over a [`Line`].
+//! The measuring end: opens a session, compares clocks, and runs streams either way, over a
+//! [`Line`].
 
 mod sizes;
 mod streams;
@@ -22,8 +23,8 @@ pub trait Line {
     /// # Errors
     /// Nobody listens at the far address, or the socket failed.
     fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError>;
-    /// The next datagram from the far end and when it came; `None` when nothing came until `until`, or as soon as that has
-    /// passed.
+    /// The next datagram from the far end and when it came; `None` when nothing came until `until`,
+    /// or as soon as that has passed.
     ///
     /// # Errors
     /// Nobody listens at the far address, the socket failed, or the measurement is to stop.
@@ -65,7 +66,8 @@ pub enum NearError {
     Line(#[from] LineError),
     /// Nothing came back at all.
     #[error(
-        "no answer in {}; see whether `skyhaul probe serve` runs there, and whether a firewall lets UDP through both ways",
+        "no answer in {}; see whether `skyhaul probe serve` runs there, and whether a firewall \
+        lets UDP through both ways",
         seconds(*.0)
     )]
     Silent(Duration),
@@ -74,7 +76,8 @@ pub enum NearError {
     Foreign,
     /// The far end is a probe of another version.
     #[error(
-        "the far end speaks version {0} of the probe's protocol, this one {own}; install the same release at both ends",
+        "the far end speaks version {0} of the probe's protocol, this one {own}; install the same \
+        release at both ends",
         own = crate::wire::VERSION
     )]
     Version(u8),
@@ -82,7 +85,8 @@ pub enum NearError {
     #[error("{}", refusal(*.0))]
     Refused(Reason),
     /// The far end answered before, and does so no more.
-    #[error("the far end stopped answering for {}; see whether the line or the far end is down", seconds(*.0))]
+    #[error("the far end stopped answering for {}; see whether the line or the far end is \
+            down", seconds(*.0))]
     Lost(Duration),
 }
 
@@ -93,15 +97,21 @@ fn seconds(span: Duration) -> Duration {
 
 const fn refusal(reason: Reason) -> &'static str {
     match reason {
-        Reason::Version => "the far end speaks another version; install the same release at both ends",
+        Reason::Version => {
+            "the far end speaks another version; install the same release at both ends"
+        }
         Reason::Cookie => {
-            "the far end does not take our address for ours; see whether something on the way changes addresses or ports"
+            "the far end does not take our address for ours; see whether something on the way \
+            changes addresses or ports"
         }
         Reason::Busy => "the far end is busy with other measurements; try again in a minute",
         Reason::Limit => {
-            "the far end does not allow so much; ask for less, or raise --max-rate and --max-time of `skyhaul probe serve`"
+            "the far end does not allow so much; ask for less, or raise --max-rate and --max-time \
+            of `skyhaul probe serve`"
         }
-        Reason::Session => "the far end has ended the measurement; raise --max-time of `skyhaul probe serve`",
+        Reason::Session => {
+            "the far end has ended the measurement; raise --max-time of `skyhaul probe serve`"
+        }
     }
 }
 
@@ -150,7 +160,9 @@ impl<L: Line> Near<L> {
         })?;
         let open = Message::Open { nonce, cookie };
         let (session, limits) = near.ask(&open, HELLO_LEN, |message| match message {
-            Message::Opened { nonce: of, session, limits } if of == nonce => Some(Ok((session, limits))),
+            Message::Opened { nonce: of, session, limits } if of == nonce => {
+                Some(Ok((session, limits)))
+            }
             Message::Refused { about, reason } if about == nonce => Some(Err(reason)),
             _ => None,
         })?;
@@ -200,7 +212,8 @@ impl<L: Line> Near<L> {
         self.still_there()
     }
 
-    /// The longest UDP payloads that arrive, up and down, not fragmented, of those that this host's interface takes.
+    /// The longest UDP payloads that arrive, up and down, not fragmented, of those that this host's
+    /// interface takes.
     ///
     /// # Errors
     /// The line cannot be used, or the far end stopped answering.
@@ -215,7 +228,8 @@ impl<L: Line> Near<L> {
         Ok((up.found(), down.found()))
     }
 
-    /// The shortest payload that this host's own interface did not take while payloads were tried; `None` where it took all.
+    /// The shortest payload that this host's own interface did not take while payloads were tried;
+    /// `None` where it took all.
     pub const fn refused_from(&self) -> Option<ByteCount> {
         self.refused_from
     }
@@ -227,8 +241,9 @@ impl<L: Line> Near<L> {
         self.line
     }
 
-    /// Whether datagrams of these payloads arrive, up and down, tried several times: a line may lose some of any size. The tries
-    /// follow each other without waiting for what the one before brought.
+    /// Whether datagrams of these payloads arrive, up and down, tried several times: a line may
+    /// lose some of any size. The tries follow each other without waiting for what the one before
+    /// brought.
     fn fit(&mut self, up: Option<usize>, down: Option<usize>) -> Result<(bool, bool), NearError> {
         loop {
             let begin = self.line.now();
@@ -240,7 +255,11 @@ impl<L: Line> Near<L> {
         }
     }
 
-    fn fit_once(&mut self, up: Option<usize>, down: Option<usize>) -> Result<(bool, bool), NearError> {
+    fn fit_once(
+        &mut self,
+        up: Option<usize>,
+        down: Option<usize>,
+    ) -> Result<(bool, bool), NearError> {
         let session = self.session;
         // Where nothing is asked, nothing is waited for.
         let (mut fits_up, mut fits_down) = (up.is_none(), down.is_none());
@@ -251,7 +270,9 @@ impl<L: Line> Near<L> {
                 let number = self.number();
                 let question = Message::Size { session, number, answer: 0 }.encode(size);
                 is_refused = self.line.send(&question)? == Handed::TooLong;
-                if is_refused && self.refused_from.is_none_or(|shortest| ByteCount::of(size) < shortest) {
+                if is_refused
+                    && self.refused_from.is_none_or(|shortest| ByteCount::of(size) < shortest)
+                {
                     self.refused_from = Some(ByteCount::of(size));
                 }
                 asked_up.push(number);
@@ -294,7 +315,8 @@ impl<L: Line> Near<L> {
         let mut is_foreign = false;
         let tries = if self.session == 0 { OPEN_TRIES } else { ASK_TRIES };
         // Where an answer takes long, a lost question is dearer than a second one.
-        let copies = if self.comparison.lately().is_some_and(|lately| lately > LONG_LINE) { 2 } else { 1 };
+        let copies =
+            if self.comparison.lately().is_some_and(|lately| lately > LONG_LINE) { 2 } else { 1 };
         for attempt in 0..tries {
             // A burst that takes one question takes the next as well: more each time.
             for _ in 0..(attempt + copies).min(COPIES_MAX) {
@@ -393,9 +415,12 @@ impl<L: Line> Near<L> {
         if silence > LOST_AFTER { Err(NearError::Lost(silence)) } else { Ok(()) }
     }
 
-    /// How long an answer may take: by what answers took of late, so that a queue that has drained is not waited for any more.
+    /// How long an answer may take: by what answers took of late, so that a queue that has drained
+    /// is not waited for any more.
     fn patience(&self) -> Duration {
-        self.comparison.lately().map_or(PATIENCE_FIRST, |lately| lately.scaled(3, 2) + PATIENCE_LEAST)
+        self.comparison
+            .lately()
+            .map_or(PATIENCE_FIRST, |lately| lately.scaled(3, 2) + PATIENCE_LEAST)
     }
 
     fn utc(&self, at: Instant) -> Utc {
@@ -415,7 +440,8 @@ const ASK_TRIES: u32 = 10;
 const OPEN_TRIES: u32 = 5;
 /// Round trips from which on each question is asked twice.
 const LONG_LINE: Duration = Duration::from_millis(100);
-/// Copies of a question in one attempt: a burst that is as long in packets on an idle line as on a busy one passes them.
+/// Copies of a question in one attempt: a burst that is as long in packets on an idle line as on a
+/// busy one passes them.
 const COPIES_MAX: u32 = 8;
 /// Without anything heard for so long, a far end that answered before is lost.
 const LOST_AFTER: Duration = Duration::from_secs(5);

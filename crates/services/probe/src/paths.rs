@@ -1,7 +1,9 @@
-//! Parallel routes of different length, found by the shortest round trips of flows that differ in their source port alone.
+//! Parallel routes of different length, found by the shortest round trips of flows that differ in
+//! their source port alone.
 //!
-//! Routers spread flows over equal routes by a hash of addresses and ports, so that a flow keeps its route. Flows whose
-//! shortest round trips form groups further apart than the same flow's shortest round trip varies took different ones.
+//! Routers spread flows over equal routes by a hash of addresses and ports, so that a flow keeps
+//! its route. Flows whose shortest round trips form groups further apart than the same flow's
+//! shortest round trip varies took different ones.
 
 use crate::stats::clusters;
 use serde::Serialize;
@@ -27,7 +29,8 @@ pub struct Paths {
     pub silent: Vec<u16>,
     /// Groups of flows, the shortest route first.
     pub routes: Vec<Route>,
-    /// How far the shortest round trip of the same flow varies between two halves of the measurement, for nine in ten flows.
+    /// How far the shortest round trip of the same flow varies between two halves of the
+    /// measurement, for nine in ten flows.
     pub noise_ms: f64,
     /// Groups are further apart than this: four times that, and a fifth of a millisecond at least.
     pub gap_ms: f64,
@@ -127,13 +130,15 @@ mod tests {
 
     #[test]
     fn the_8_and_12_ms_of_two_routes_are_told_apart_in_jitter_of_a_millisecond() {
-        let flows: Vec<Flow> =
-            (0..16).map(|n| flow(5_000 + n, if n % 3 == 0 { 12_000 } else { 8_000 }, 1_000)).collect();
+        let flows: Vec<Flow> = (0..16)
+            .map(|n| flow(5_000 + n, if n % 3 == 0 { 12_000 } else { 8_000 }, 1_000))
+            .collect();
         let found = Paths::of(&flows);
         assert_eq!(found.routes.len(), 2, "{found:?}");
         assert_eq!((found.routes[0].ports.len(), found.routes[1].ports.len()), (10, 6));
         assert!(
-            (found.routes[1].min_ms - 12.0).abs() < 0.1 && (found.routes[0].loss - 2.0 / 52.0).abs() < 1e-9
+            (found.routes[1].min_ms - 12.0).abs() < 0.1
+                && (found.routes[0].loss - 2.0 / 52.0).abs() < 1e-9
         );
     }
 

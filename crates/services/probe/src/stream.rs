@@ -95,8 +95,8 @@ impl Trace {
         if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
     }
 
-    /// Payload received over the time from the first arrival to the last: what passed the narrowest place (the UDPmon
-    /// definition). Zero where fewer than two came.
+    /// Payload received over the time from the first arrival to the last: what passed the narrowest
+    /// place (the UDPmon definition). Zero where fewer than two came.
     pub fn received_rate(&self) -> Rate {
         rate_between(self.spec.payload, self.arrivals.iter().map(|arrival| arrival.arrived))
     }
@@ -106,11 +106,15 @@ impl Trace {
         let (first, last) = ends(self.arrivals.iter().map(|arrival| (arrival.sent, arrival.seq)));
         let Some((first, last)) = first.zip(last) else { return Rate::ZERO };
         let between = u64::from(last.1.saturating_sub(first.1));
-        Rate::over(ByteCount::new(self.spec.payload.as_u64().saturating_mul(between)), last.0.since(first.0))
+        Rate::over(
+            ByteCount::new(self.spec.payload.as_u64().saturating_mul(between)),
+            last.0.since(first.0),
+        )
     }
 
-    /// How much later than planned each datagram left, in nanoseconds, for those that arrived, by sequence number. A sender that
-    /// was kept from running plans anew: the pause is an error of the datagram behind it, and of no other.
+    /// How much later than planned each datagram left, in nanoseconds, for those that arrived, by
+    /// sequence number. A sender that was kept from running plans anew: the pause is an error of
+    /// the datagram behind it, and of no other.
     pub fn pacing_errors(&self) -> Vec<i64> {
         let spacing = i64::try_from(self.spec.spacing.as_nanos()).unwrap_or(i64::MAX);
         let mut sent: Vec<(u32, i64)> =
@@ -130,14 +134,16 @@ impl Trace {
             .collect()
     }
 
-    /// Time each datagram was under way, in nanoseconds, as the two clocks say: wrong by what they differ.
+    /// Time each datagram was under way, in nanoseconds, as the two clocks say: wrong by what they
+    /// differ.
     pub fn apparent_delays(&self) -> Vec<i64> {
-        let delay = |arrival: &Arrival| arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos());
+        let delay =
+            |arrival: &Arrival| arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos());
         self.arrivals.iter().map(delay).collect()
     }
 
-    /// By how much the median delay of the last tenth exceeds that of the first: a queue that grew. Zero for fewer than
-    /// twenty arrivals.
+    /// By how much the median delay of the last tenth exceeds that of the first: a queue that grew.
+    /// Zero for fewer than twenty arrivals.
     pub fn growth(&self) -> Duration {
         let delays = self.apparent_delays();
         let part = delays.len() / 10;
@@ -158,7 +164,10 @@ fn rate_between(payload: ByteCount, times: impl Iterator<Item = Utc>) -> Rate {
     let mut count = 0u64;
     let (first, last) = ends(times.inspect(|_| count += 1));
     let Some((first, last)) = first.zip(last) else { return Rate::ZERO };
-    Rate::over(ByteCount::new(payload.as_u64().saturating_mul(count.saturating_sub(1))), last.since(first))
+    Rate::over(
+        ByteCount::new(payload.as_u64().saturating_mul(count.saturating_sub(1))),
+        last.since(first),
+    )
 }
 
 /// The least and the greatest.
@@ -179,12 +188,20 @@ mod tests {
         let at = |micros| Utc::from_micros(micros);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec {
+                payload: ByteCount::new(1_000),
+                spacing: Duration::from_millis(1),
+                count: offered,
+            },
             offered,
             refused: 0,
             arrivals: arrivals
                 .iter()
-                .map(|(seq, sent, arrived)| Arrival { seq: *seq, sent: at(*sent), arrived: at(*arrived) })
+                .map(|(seq, sent, arrived)| Arrival {
+                    seq: *seq,
+                    sent: at(*sent),
+                    arrived: at(*arrived),
+                })
                 .collect(),
             duplicates: 0,
             sender: HostCounters::default(),
@@ -215,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_queue_that_grows_is_seen_in_the_delays() {
-        let arrivals: Vec<_> = (0..100).map(|n| (n, i64::from(n) * 1_000, i64::from(n) * 2_000)).collect();
+        let arrivals: Vec<_> =
+            (0..100).map(|n| (n, i64::from(n) * 1_000, i64::from(n) * 2_000)).collect();
         assert_eq!(trace(&arrivals, 100).growth(), Duration::from_millis(90));
         assert_eq!(trace(&arrivals[..9], 100).growth(), Duration::ZERO);
     }

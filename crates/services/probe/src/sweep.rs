@@ -1,4 +1,5 @@
-//! Streams over sizes and spacings, one after the other: what comes through of each (the measurements of UDPmon).
+//! Streams over sizes and spacings, one after the other: what comes through of each (the
+//! measurements of UDPmon).
 
 use crate::account::Account;
 use crate::near::{Line, Near, NearError};

@@ -80,7 +80,12 @@ impl Interval {
             alarms.push(format!("gap: {gap}"));
         }
         if self.sent > 0 && self.loss > rule.loss.as_f64() {
-            alarms.push(format!("loss {:.2} % ({} of {} pings)", self.loss * 100.0, self.lost, self.sent));
+            alarms.push(format!(
+                "loss {:.2} % ({} of {} pings)",
+                self.loss * 100.0,
+                self.lost,
+                self.sent
+            ));
         }
         let median = self.round_trip_ms.p50;
         if let Some(most) = rule.round_trip.filter(|most| median > most.as_secs_f64() * 1e3) {
@@ -102,7 +107,12 @@ mod tests {
         for n in 0..answered {
             let at = |millis: i64| Utc::from_micros(millis * 1_000);
             let (sent, reached) = (at(n * 1_000), at(n * 1_000 + 20));
-            comparison.answered(Ping { sent, reached, answered: reached, back: at(n * 1_000 + 40) });
+            comparison.answered(Ping {
+                sent,
+                reached,
+                answered: reached,
+                back: at(n * 1_000 + 40),
+            });
         }
         Interval::of(&comparison, gap.map(str::to_owned))
     }
@@ -116,9 +126,15 @@ mod tests {
         let calm = AlarmRule { round_trip: Some(Duration::from_millis(40)), ..rule };
         assert_eq!(interval(60, 58, None).alarms(calm), Vec::<String>::new());
         assert_eq!(interval(60, 50, None).alarms(calm), ["loss 16.67 % (10 of 60 pings)"]);
-        assert_eq!(interval(60, 60, None).alarms(rule), ["round trip 40.000 ms in the median, above 39 ms"]);
+        assert_eq!(
+            interval(60, 60, None).alarms(rule),
+            ["round trip 40.000 ms in the median, above 39 ms"]
+        );
         let dead = interval(0, 0, Some("no answer in 9 s"));
-        assert_eq!((dead.alarms(rule), dead.clocks), (vec!["gap: no answer in 9 s".to_owned()], None));
+        assert_eq!(
+            (dead.alarms(rule), dead.clocks),
+            (vec!["gap: no answer in 9 s".to_owned()], None)
+        );
         let found = interval(3, 3, None);
         assert!((found.up_ms.p50 - 20.0).abs() < 1e-9 && (found.down_ms.p50 - 20.0).abs() < 1e-9);
     }

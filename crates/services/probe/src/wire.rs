@@ -1,8 +1,9 @@
 //! What the two ends say to each other, one message a datagram.
 //!
-//! Every datagram begins with four bytes that no other protocol has, the version and the kind; that much is the same in
-//! all versions, so that an end can say which version it speaks to one that speaks another. Numbers are big-endian. What
-//! stands behind a message's fields is padding, and is not looked at.
+//! Every datagram begins with four bytes that no other protocol has, the version and the kind; that
+//! much is the same in all versions, so that an end can say which version it speaks to one that
+//! speaks another. Numbers are big-endian. What stands behind a message's fields is padding, and is
+//! not looked at.
 
 use crate::host::HostCounters;
 use crate::stream::{Direction, Spec};
@@ -11,7 +12,8 @@ use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 /// The version that this crate speaks.
 pub const VERSION: u8 = 1;
 
-/// Length of a [`Message::Hello`], padded: no answer to one that has not shown its address is longer.
+/// Length of a [`Message::Hello`], padded: no answer to one that has not shown its address is
+/// longer.
 pub const HELLO_LEN: usize = 128;
 
 /// Bytes of a [`Message::Data`] without padding.
@@ -308,7 +310,8 @@ impl Message {
                 out.pair(*session, *number);
                 [sent, reached, answered].iter().for_each(|time| out.utc(**time));
             }
-            Self::Size { session, number, answer: size } | Self::Sized { session, number, arrived: size } => {
+            Self::Size { session, number, answer: size }
+            | Self::Sized { session, number, arrived: size } => {
                 out.pair(*session, *number);
                 out.u16(*size);
             }
@@ -319,7 +322,9 @@ impl Message {
                 out.u64(spec.spacing.as_nanos());
                 out.u32(spec.count);
             }
-            Self::Begun { session, stream } | Self::Ask { session, stream } => out.pair(*session, *stream),
+            Self::Begun { session, stream } | Self::Ask { session, stream } => {
+                out.pair(*session, *stream)
+            }
             Self::Data { session, stream, seq, sent } => {
                 out.pair(*session, *stream);
                 out.u32(*seq);
@@ -372,9 +377,10 @@ fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
                 datagrams: from.u32()?,
             },
         },
-        REFUSED => {
-            Message::Refused { about: from.u64()?, reason: *Reason::ALL.get(usize::from(from.u8()?))? }
-        }
+        REFUSED => Message::Refused {
+            about: from.u64()?,
+            reason: *Reason::ALL.get(usize::from(from.u8()?))?,
+        },
         PING => Message::Ping { session: from.u64()?, number: from.u32()?, sent: from.utc()? },
         PONG => Message::Pong {
             session: from.u64()?,
@@ -396,7 +402,8 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
         BEGIN => {
             let direction = if from.u8()? == 0 { Direction::Up } else { Direction::Down };
             let payload = ByteCount::new(u64::from(from.u16()?));
-            let spec = Spec { payload, spacing: Duration::from_nanos(from.u64()?), count: from.u32()? };
+            let spec =
+                Spec { payload, spacing: Duration::from_nanos(from.u64()?), count: from.u32()? };
             Message::Begin { session, stream, direction, spec }
         }
         BEGUN => Message::Begun { session, stream },
@@ -423,7 +430,8 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
             if usize::from(count) > ARRIVALS_AT_ONCE {
                 return None;
             }
-            let arrivals = (0..count).map(|_| Some((from.u32()?, from.utc()?))).collect::<Option<_>>()?;
+            let arrivals =
+                (0..count).map(|_| Some((from.u32()?, from.utc()?))).collect::<Option<_>>()?;
             Message::Arrivals { session, stream, from: first, arrivals }
         }
         _ => return None,
@@ -510,8 +518,13 @@ mod tests {
 
     fn every_kind() -> Vec<Message> {
         let (session, stream, number, sent) = (7, 3, 9, Utc::from_nanos(-5));
-        let spec = Spec { payload: ByteCount::new(1_400), spacing: Duration::from_micros(120), count: 500 };
-        let limits = Limits { rate: Rate::from_mbps(300), time: Duration::from_secs(600), datagrams: 10 };
+        let spec = Spec {
+            payload: ByteCount::new(1_400),
+            spacing: Duration::from_micros(120),
+            count: 500,
+        };
+        let limits =
+            Limits { rate: Rate::from_mbps(300), time: Duration::from_secs(600), datagrams: 10 };
         let counts = [Some(4), None, Some(0), Some(2), None];
         let host = HostCounters::from_array(counts);
         let tally = Tally { offered: 5, refused: 1, received: 3, duplicates: 2, host };
@@ -543,7 +556,11 @@ mod tests {
             assert_eq!(Message::decode(&message.encode(1_000)), Ok(message.clone()));
             assert!(message.encode(1_000).len() == 1_000);
             let whole = message.encode(0);
-            assert_eq!(Message::decode(&whole[..whole.len() - 1]), Err(WireError::Damaged), "{message:?}");
+            assert_eq!(
+                Message::decode(&whole[..whole.len() - 1]),
+                Err(WireError::Damaged),
+                "{message:?}"
+            );
         }
         let data = Message::Data { session: 1, stream: 1, seq: 1, sent: Utc::from_nanos(0) };
         assert_eq!(data.encode(0).len(), DATA_LEN);

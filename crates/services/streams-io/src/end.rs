@@ -27,7 +27,8 @@ pub struct Look {
     pub near: Option<Near>,
     /// What was counted at the sink's end, as far as is known here.
     pub counters: Counters,
-    /// At the sink's end: how much longer than the fastest one a group took at most, since the look before.
+    /// At the sink's end: how much longer than the fastest one a group took at most, since the look
+    /// before.
     pub slowest: Duration,
 }
 
@@ -46,7 +47,8 @@ pub struct Near {
     pub source_reordered: u64,
     /// Bytes of the source that belong to no frame.
     pub skipped: u64,
-    /// How much later than its time a frame was handed over, in the mean and at most, in microseconds: of a source that has a pace.
+    /// How much later than its time a frame was handed over, in the mean and at most, in
+    /// microseconds: of a source that has a pace.
     pub pacing_mean_us: u64,
     /// At most.
     pub pacing_max_us: u64,

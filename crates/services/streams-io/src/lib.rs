@@ -1,10 +1,13 @@
 //! Streams of a constant rate over a session: sources, sinks, and what the two ends do.
 //!
-//! [`send`] reads a [`Source`] and sends what it gives; [`serve`] takes a stream at the other end and writes it to a sink that is
-//! [`Allowed`] there. Both run over any session, and end with a [`Summary`]. A source is never held back: what the line has no room for
-//! within the lateness bound is dropped and counted. A sink gets frames in their order, each at its time or an invalid one for it.
+//! [`send`] reads a [`Source`] and sends what it gives; [`serve`] takes a stream at the other end
+//! and writes it to a sink that is
+//! [`Allowed`] there. Both run over any session, and end with a [`Summary`]. A source is never held
+//! back: what the line has no room for within the lateness bound is dropped and counted. A sink
+//! gets frames in their order, each at its time or an invalid one for it.
 //!
-//! How frames and groups look, and how it is known which ones are missing, is in `skyhaul-streams`. Threads and files are here.
+//! How frames and groups look, and how it is known which ones are missing, is in `skyhaul-streams`.
+//! Threads and files are here.
 
 mod end;
 mod pace;

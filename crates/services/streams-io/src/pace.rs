@@ -42,7 +42,8 @@ pub(crate) struct Pacer {
     pace: Pace,
     began: Option<Instant>,
     bytes: u64,
-    /// By the frames of one thread: where time was set the last time, and how long after that the last one is due.
+    /// By the frames of one thread: where time was set the last time, and how long after that the
+    /// last one is due.
     anchor: Option<(Place, Instant)>,
     last: Instant,
     late: Lateness,
@@ -56,7 +57,8 @@ pub(crate) struct Lateness {
     pub most: Duration,
 }
 
-/// Frames that lie further apart than this, or go back, are not waited for: the source has been cut there.
+/// Frames that lie further apart than this, or go back, are not waited for: the source has been cut
+/// there.
 const JUMP: Duration = Duration::from_secs(10);
 
 impl Pacer {
@@ -107,7 +109,8 @@ impl Pacer {
         if (place.station, place.thread) != (first.station, first.thread) {
             return self.last;
         }
-        let nanos = |number: u32| 1_000_000_000 * i128::from(number) / i128::from(frames_per_second.max(1));
+        let nanos =
+            |number: u32| 1_000_000_000 * i128::from(number) / i128::from(frames_per_second.max(1));
         let seconds = i128::from(place.second) - i128::from(first.second);
         let since = seconds * 1_000_000_000 + nanos(place.number) - nanos(first.number);
         let due = u64::try_from(since).ok().map(|since| began + Duration::from_nanos(since));
@@ -176,7 +179,10 @@ mod tests {
             assert_eq!(text.parse(), Ok(pace));
         }
         for text in ["", "x", "0mbit", "-1"] {
-            assert!(text.parse::<Pace>().unwrap_err().to_string().contains("is not a pace: "), "{text}");
+            assert!(
+                text.parse::<Pace>().unwrap_err().to_string().contains("is not a pace: "),
+                "{text}"
+            );
         }
     }
 

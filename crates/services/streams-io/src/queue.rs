@@ -52,7 +52,8 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// The next group; `None` where nothing came within a moment. Those that have waited longer than `most` are dropped.
+    /// The next group; `None` where nothing came within a moment. Those that have waited longer
+    /// than `most` are dropped.
     pub fn pop(&self, now: Instant, most: Duration) -> Option<Parcel> {
         let mut state = self.state();
         if state.parcels.is_empty() && !state.closed {
@@ -122,7 +123,10 @@ mod tests {
         [0, 50, 100].into_iter().for_each(|millis| queue.push(parcel(10, millis)));
         let now = Instant::ZERO + Duration::from_millis(120);
         let popped = queue.pop(now, Duration::from_millis(30));
-        assert_eq!((popped.map(|parcel| parcel.since), queue.dropped()), (Some(parcel(1, 100).since), 20));
+        assert_eq!(
+            (popped.map(|parcel| parcel.since), queue.dropped()),
+            (Some(parcel(1, 100).since), 20)
+        );
         queue.close();
         assert!(queue.is_over());
     }

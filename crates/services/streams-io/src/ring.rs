@@ -1,4 +1,5 @@
-//! A ring of bytes in shared memory, for programs of others: they map the file, we read and write it.
+//! A ring of bytes in shared memory, for programs of others: they map the file, we read and write
+//! it.
 //!
 //! ```text
 //!   0     8  "SKYRING1"
@@ -8,9 +9,10 @@
 //!   32    8  1 once nothing more is written
 //! ```
 //!
-//! Numbers are little-endian. The byte number `n` stands at `4096 + n mod size`. A writer puts bytes first and counts them afterwards, at most
-//! a quarter of the ring at a time; so what a reader copied from the place `n` on is good where `written - n` is at most three quarters
-//! of the ring *after* it was copied.
+//! Numbers are little-endian. The byte number `n` stands at `4096 + n mod size`. A writer puts
+//! bytes first and counts them afterwards, at most a quarter of the ring at a time; so what a
+//! reader copied from the place `n` on is good where `written - n` is at most three quarters of the
+//! ring *after* it was copied.
 
 use std::fs::File;
 use std::io;
@@ -88,8 +90,13 @@ impl Ring {
             Err(_) => {}
         }
         let mut options = File::options();
-        let file =
-            options.read(true).write(true).create_new(true).mode(0o660).custom_flags(NO_LINK).open(path)?;
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o660)
+            .custom_flags(NO_LINK)
+            .open(path)?;
         // The pages are had now, so that a full memory is told now.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, DATA + size)?;
         file.write_all_at(&size.to_le_bytes(), SIZE)?;
@@ -121,7 +128,8 @@ impl Ring {
 
     /// Reads what there is, as far as it fits into `bytes`.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<Took> {
-        // Whether it has ended is looked at first: what is written after that look is read the next time.
+        // Whether it has ended is looked at first: what is written after that look is read the next
+        // time.
         let ended = self.number(ENDED)? != 0;
         let written = self.number(WRITTEN)?;
         let there = written.saturating_sub(self.at);
@@ -145,7 +153,8 @@ impl Ring {
 
     /// The oldest byte that is not being overwritten. A ring that has ended has all that fits.
     fn oldest(&self) -> io::Result<u64> {
-        let kept = if self.number(ENDED)? != 0 { self.size } else { self.size - self.size.div_ceil(4) };
+        let kept =
+            if self.number(ENDED)? != 0 { self.size } else { self.size - self.size.div_ceil(4) };
         Ok(self.number(WRITTEN)?.saturating_sub(kept))
     }
 

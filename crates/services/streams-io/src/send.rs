@@ -31,21 +31,25 @@ pub struct Options {
 }
 
 impl Options {
-    /// The bound that this end keeps: what is sent at its end still is in time at the sink. Were it the whole, all that goes out after
-    /// this process could not run for a moment would be so late that repair and the line's jitter have no time left, and
-    /// a short pause would cost everything until the line has caught up.
+    /// The bound that this end keeps: what is sent at its end still is in time at the sink. Were it
+    /// the whole, all that goes out after this process could not run for a moment would be so late
+    /// that repair and the line's jitter have no time left, and a short pause would cost everything
+    /// until the line has caught up.
     fn own_bound(&self) -> Duration {
         self.lateness.scaled(OWN_PART.0, OWN_PART.1)
     }
 }
 
-/// How frames are gathered in groups of so many bytes at most; `None` where such groups are not possible.
+/// How frames are gathered in groups of so many bytes at most; `None` where such groups are not
+/// possible.
 pub fn groups(bytes: ByteCount) -> Option<Packing> {
-    let bytes = usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
+    let bytes =
+        usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
     Some(Packing { bytes, ..Packing::default() })
 }
 
-/// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run` says so.
+/// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run`
+/// says so.
 ///
 /// # Errors
 /// See [`End`]. Where the source failed, the far end has what it gave before.
@@ -61,7 +65,8 @@ pub fn send(
     let feed = Feed::new(&queue, run, options, frames_per_second);
     let mut reader = Reader::new(source, feed);
     let format = reader.begin().map_err(End::Here)?;
-    let hello = Hello { format, lateness: options.lateness, frames_per_second, sink: sink.to_owned() };
+    let hello =
+        Hello { format, lateness: options.lateness, frames_per_second, sink: sink.to_owned() };
     let mut sending = Sending::new(link, options, run);
     sending.greet(hello)?;
     sending.began = run.clock.now();
@@ -119,8 +124,11 @@ fn offer(
     (options, run, delay): (&Options, &Run<'_>, &Delay),
 ) -> bool {
     loop {
-        let age =
-            if options.pace == Pace::Line { Duration::ZERO } else { run.clock.now().since(parcel.since) };
+        let age = if options.pace == Pace::Line {
+            Duration::ZERO
+        } else {
+            run.clock.now().since(parcel.since)
+        };
         let bound = options.own_bound();
         if age > bound || link.closed().is_some() {
             return false;
@@ -152,17 +160,26 @@ impl Delay {
         }
         self.until = now + LOOK;
         let paths = link.paths();
-        // The same as the session assumes, which at first is longer than the line: a handshake takes time to be answered. What is
-        // sent then is in time all the same, and the far end measures by itself what is late.
-        let least = paths.iter().map(|(_, path)| path.estimate.rtt).filter(|rtt| *rtt > Duration::ZERO).min();
+        // The same as the session assumes, which at first is longer than the line: a handshake
+        // takes time to be answered. What is sent then is in time all the same, and the far end
+        // measures by itself what is late.
+        let least = paths
+            .iter()
+            .map(|(_, path)| path.estimate.rtt)
+            .filter(|rtt| *rtt > Duration::ZERO)
+            .min();
         self.one_way = least.unwrap_or(Duration::ZERO) / 2;
-        let busy = |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
+        let busy =
+            |path: &skyhaul::PathStatus| (path.estimate.rate * (path.estimate.rtt + BUSY)).as_u64();
         self.window = paths.iter().map(|(_, path)| busy(path)).sum::<u64>().max(WINDOW_LEAST);
     }
 
     /// Waits until the session holds no more than keeps the line busy.
     fn wait_for_room(&self, link: &Session, queue: &Queue) {
-        while link.stats().send_buffer > self.window && link.closed().is_none() && !queue.is_closed() {
+        while link.stats().send_buffer > self.window
+            && link.closed().is_none()
+            && !queue.is_closed()
+        {
             std::thread::park_timeout(MOMENT);
         }
     }
@@ -200,7 +217,8 @@ impl<'a> Sending<'a> {
         self.format = hello.format;
         self.say(&Message::Hello(hello))?;
         let until = self.run.clock.now() + self.patience;
-        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed) {
+        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed)
+        {
             match self.message(LOOK)? {
                 Some(Message::Welcome) => return Ok(()),
                 Some(_) => return Err(End::Malformed("no answer to the Hello message".to_owned())),
@@ -208,7 +226,9 @@ impl<'a> Sending<'a> {
             }
         }
         Err(End::Lost(
-            "no answer from the stream's far end; check that it runs `skyhaul stream serve`, or a centre of this version".to_owned(),
+            "no answer from the stream's far end; check that it runs `skyhaul stream serve`, or a \
+            centre of this version"
+                .to_owned(),
         ))
     }
 
@@ -225,21 +245,31 @@ impl<'a> Sending<'a> {
             if now.since(self.told) >= EACH {
                 self.told = now;
                 let (elapsed, near) = (now.since(self.began), Some(near()));
-                (self.run.tell)(&Look { elapsed, near, counters: self.counters, slowest: Duration::ZERO });
+                (self.run.tell)(&Look {
+                    elapsed,
+                    near,
+                    counters: self.counters,
+                    slowest: Duration::ZERO,
+                });
             }
         }
         Ok(())
     }
 
     /// Says the end, and takes the account.
-    fn part(&mut self, end: &Message) -> Result<(Counters, Vec<skyhaul_streams::Missing>, u64), End> {
+    fn part(
+        &mut self,
+        end: &Message,
+    ) -> Result<(Counters, Vec<skyhaul_streams::Missing>, u64), End> {
         self.say(end)?;
         let mut map = Vec::new();
         let until = self.run.clock.now() + self.patience;
         while self.run.clock.until(until) > Duration::ZERO {
             match self.message(LOOK)? {
                 Some(Message::Account(counters)) => self.counters = counters,
-                Some(Message::Map(places)) if map.len() < skyhaul_streams::LossMap::MAX => map.extend(places),
+                Some(Message::Map(places)) if map.len() < skyhaul_streams::LossMap::MAX => {
+                    map.extend(places)
+                }
                 Some(Message::Finished(counters, further)) => return Ok((counters, map, further)),
                 Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
                 None => {}
@@ -277,7 +307,8 @@ pub(crate) fn here(reason: skyhaul_streams::wire::Reason, sentence: impl Into<St
 
 /// The largest group: half of the largest block.
 const GROUP_MOST: usize = 8 << 20;
-/// How long a block is worth something at least: one that is handed over at its last moment may still arrive.
+/// How long a block is worth something at least: one that is handed over at its last moment may
+/// still arrive.
 const LEAST: Duration = Duration::from_millis(1);
 /// The part of the lateness bound that the near end uses.
 const OWN_PART: (u64, u64) = (3, 4);
@@ -292,5 +323,6 @@ const TURN: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(100);
 /// How often it is told how it goes.
 const EACH: Duration = Duration::from_secs(1);
-/// How long the far end is waited for, beyond the lateness bound: several round trips of the longest line.
+/// How long the far end is waited for, beyond the lateness bound: several round trips of the
+/// longest line.
 const PATIENCE: Duration = Duration::from_secs(60);

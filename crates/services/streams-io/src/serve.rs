@@ -9,8 +9,8 @@ use skyhaul_streams::{Arrival, Counters, Format};
 use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::Ordering;
 
-/// Takes the stream that the node at the far end of `link` wants to send, to a sink as far as it is `allowed`, to its end. `begun` is
-/// called once it is known where it goes.
+/// Takes the stream that the node at the far end of `link` wants to send, to a sink as far as it is
+/// `allowed`, to its end. `begun` is called once it is known where it goes.
 ///
 /// # Errors
 /// See [`End`].
@@ -41,12 +41,13 @@ pub fn serve(
         // What kept it from the end is told before what came of that.
         match (taken, writer.failure()) {
             (Ok(_), Some(failure)) => Err(sink_failed(&hello, &failure, sink.abandon())),
-            (Ok(taken), None) => {
-                sink.finish().map_err(|error| cannot_write(&hello, &error.to_string())).map(|()| taken)
-            }
-            (Err(end), _) => {
-                Err(sink.abandon().map_or_else(|error| cannot_write(&hello, &error.to_string()), |()| end))
-            }
+            (Ok(taken), None) => sink
+                .finish()
+                .map_err(|error| cannot_write(&hello, &error.to_string()))
+                .map(|()| taken),
+            (Err(end), _) => Err(sink
+                .abandon()
+                .map_or_else(|error| cannot_write(&hello, &error.to_string()), |()| end)),
         }
     });
     match taken {
@@ -79,8 +80,8 @@ impl Serving<'_> {
             }
             Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
             Err(WireError::Version(_)) => {
-                let sentence =
-                    "the far end uses another version of streams; install the same version at both ends";
+                let sentence = "the far end uses another version of streams; install the same \
+                               version at both ends";
                 Err(End::Here(Refusal::new(Reason::Version, sentence)))
             }
             Err(error) => Err(error.into()),
@@ -94,15 +95,24 @@ impl Serving<'_> {
         let mut arrival = Arrival::new(hello.format, hello.lateness, hello.frames_per_second);
         loop {
             let room = writer.has_room();
-            let due = arrival.next_timeout().filter(|_| room).map_or(LOOK, |due| self.run.clock.until(due));
+            let due = arrival
+                .next_timeout()
+                .filter(|_| room)
+                .map_or(LOOK, |due| self.run.clock.until(due));
             match self.waiter.within(due.min(LOOK), self.link.recv()) {
                 Some(Some(incoming)) => {
                     let repaired = incoming.timing.repaired;
                     match Message::decode(&incoming.bytes, hello.format)? {
-                        Message::Group(group) => arrival.group(self.run.clock.now(), group, repaired)?,
+                        Message::Group(group) => {
+                            arrival.group(self.run.clock.now(), group, repaired)?
+                        }
                         Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
                         Message::Refused(refusal) => return Err(End::Refused(refusal)),
-                        _ => return Err(End::Malformed("a message that only a sink's end sends".to_owned())),
+                        _ => {
+                            return Err(End::Malformed(
+                                "a message that only a sink's end sends".to_owned(),
+                            ));
+                        }
                     }
                 }
                 Some(None) => return Err(End::lost(self.link)),
@@ -173,7 +183,8 @@ impl Serving<'_> {
     /// Waits for the caller to let go of the session, so that it has what it was told.
     fn until_closed(&self) {
         let until = self.run.clock.now() + PARTING;
-        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed) {
+        while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed)
+        {
             if let Some(None) = self.waiter.within(LOOK, self.link.recv()) {
                 return;
             }

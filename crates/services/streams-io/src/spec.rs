@@ -91,7 +91,8 @@ impl FarSink {
         &self.spec
     }
 
-    /// Whether a further stream may go there after one that broke off: no file that is there is written again.
+    /// Whether a further stream may go there after one that broke off: no file that is there is
+    /// written again.
     pub fn takes_further(&self) -> bool {
         match self.spec {
             SinkSpec::Null | SinkSpec::Udp { .. } | SinkSpec::Ring(..) => true,
@@ -129,8 +130,10 @@ impl RingName {
 
     fn read(text: &str) -> Option<Self> {
         let name = text.strip_prefix('/')?;
-        let plain =
-            !name.is_empty() && name.len() <= 255 && !name.contains(['/', '\0']) && !name.starts_with('.');
+        let plain = !name.is_empty()
+            && name.len() <= 255
+            && !name.contains(['/', '\0'])
+            && !name.starts_with('.');
         plain.then(|| Self(name.to_owned()))
     }
 }
@@ -271,8 +274,8 @@ const BEGIN: &str = "{utc}";
 const UDP: &str =
     "write it like udp://198.51.100.7:2630, and add ?plain if datagrams have no sequence number";
 const RING: &str = "write it like shm:/ring0; for a sink add ?size=64MiB, from 64 KiB to 16 GiB";
-const MEMORY: &str =
-    "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of samples, threads), or vdif:max";
+const MEMORY: &str = "write it like zero:1gbit, vdif:1gbit, vdif:1gbit,5000,8 (rate, bytes of \
+                     samples, threads), or vdif:max";
 const RING_SIZE: ByteCount = ByteCount::mib(64);
 const RING_LEAST: ByteCount = ByteCount::kib(64);
 const RING_MOST: ByteCount = ByteCount::mib(16 << 10);
@@ -288,12 +291,20 @@ mod tests {
         assert_eq!(source("udp://0.0.0.0:2630"), Ok(udp(true)));
         assert_eq!(source("udp://0.0.0.0:2630?plain"), Ok(udp(false)));
         let rate = Some(Rate::from_mbps(1_000));
-        assert_eq!(source("vdif:1gbit,5000,8"), Ok(SourceSpec::Vdif { rate, payload: 5_000, threads: 8 }));
+        assert_eq!(
+            source("vdif:1gbit,5000,8"),
+            Ok(SourceSpec::Vdif { rate, payload: 5_000, threads: 8 })
+        );
         assert_eq!(source("zero:max"), Ok(SourceSpec::Zero(None)));
         assert_eq!(source("a/b.vdif"), Ok(SourceSpec::File("a/b.vdif".into())));
-        for text in
-            ["-", "a/b.vdif", "udp://0.0.0.0:2630?plain", "shm:/r", "zero:max", "vdif:1 Gbit/s,5000,8"]
-        {
+        for text in [
+            "-",
+            "a/b.vdif",
+            "udp://0.0.0.0:2630?plain",
+            "shm:/r",
+            "zero:max",
+            "vdif:1 Gbit/s,5000,8",
+        ] {
             assert_eq!(source(text).map(|source| source.to_string()).as_deref(), Ok(text));
         }
         for text in ["-", "null", "a/b.vdif", "udp://10.0.0.5:2630", "shm:/r?size=1 MiB"] {

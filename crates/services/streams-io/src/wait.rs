@@ -25,7 +25,8 @@ impl Waiter {
         let mut future = pin!(future);
         let until = self.clock.now() + limit;
         loop {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&self.waker))
+            {
                 return Some(output);
             }
             let left = self.clock.until(until);

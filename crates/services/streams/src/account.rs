@@ -5,10 +5,12 @@ use crate::head::Place;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Frames by their fate, counted at the sink's end. At the end `sent = received + repaired + late + lost`.
+/// Frames by their fate, counted at the sink's end. At the end `sent = received + repaired + late +
+/// lost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
-    /// That the source gave, as far as is known here; those that the line had no room for are among them.
+    /// That the source gave, as far as is known here; those that the line had no room for are among
+    /// them.
     pub sent: u64,
     /// That came in time and needed no repair.
     pub received: u64,
@@ -18,11 +20,13 @@ pub struct Counters {
     pub late: u64,
     /// That did not come.
     pub lost: u64,
-    /// That came some milliseconds after ones with a higher number: overtaken on the line, or repaired.
+    /// That came some milliseconds after ones with a higher number: overtaken on the line, or
+    /// repaired.
     pub reordered: u64,
     /// By how many frames, at most.
     pub reordered_by: u64,
-    /// That were dropped at the sink's end, because the sink had not taken those before; they are among the lost.
+    /// That were dropped at the sink's end, because the sink had not taken those before; they are
+    /// among the lost.
     pub overflowed: u64,
     /// Invalid ones of which the header may be wrong: nothing that was said of them arrived.
     pub guessed: u64,
@@ -57,8 +61,8 @@ pub struct LossMap {
     further: u64,
 }
 
-/// The share of the signal-to-noise ratio that is left where `missing` of `sent` frames are masked out: the square root of the samples
-/// that are left.
+/// The share of the signal-to-noise ratio that is left where `missing` of `sent` frames are masked
+/// out: the square root of the samples that are left.
 pub fn signal_to_noise(missing: u64, sent: u64) -> f64 {
     if sent == 0 { 1.0 } else { (1.0 - missing.min(sent) as f64 / sent as f64).sqrt() }
 }
@@ -176,7 +180,8 @@ impl LossMap {
     pub fn finish(mut self) -> (Vec<Missing>, u64) {
         let open = core::mem::take(&mut self.open);
         open.into_values().for_each(|missing| self.close(missing));
-        self.closed.sort_by_key(|missing| (missing.place.second, missing.place.number, missing.place));
+        self.closed
+            .sort_by_key(|missing| (missing.place.second, missing.place.number, missing.place));
         (self.closed, self.further)
     }
 
@@ -213,8 +218,10 @@ mod tests {
         }
         let (missing, further) = map.finish();
         let expected = [(0, 1, 5, 6), (1, 1, 5, 5), (1, 1, 7, 7), (0, 2, 0, 0)];
-        let expected = expected
-            .map(|(thread, second, first, last)| Missing { place: place(thread, second, first), last });
+        let expected = expected.map(|(thread, second, first, last)| Missing {
+            place: place(thread, second, first),
+            last,
+        });
         assert_eq!((missing.as_slice(), further), (&expected[..], 0));
     }
 

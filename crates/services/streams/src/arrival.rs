@@ -1,4 +1,5 @@
-//! The sink's end: frames go out in their order, an invalid one in the place of each that is not there in time.
+//! The sink's end: frames go out in their order, an invalid one in the place of each that is not
+//! there in time.
 
 use crate::account::{Counters, LossMap};
 use crate::course::{Course, Exception};
@@ -23,7 +24,8 @@ pub struct Arrival {
     next: u64,
     /// Behind the highest frame that came.
     highest: u64,
-    /// The groups of the last [`SIDE_BY_SIDE`] that were the highest when they came, with when: at most [`RECENT_MAX`].
+    /// The groups of the last [`SIDE_BY_SIDE`] that were the highest when they came, with when: at
+    /// most [`RECENT_MAX`].
     recent: VecDeque<(u64, Instant)>,
     /// The length of the stream, and since when it is known.
     ended: Option<(u64, Instant)>,
@@ -55,8 +57,9 @@ pub struct Given {
 
 /// Frames of which it is kept what was said, at most.
 const EXCEPTIONS_MAX: usize = 1 << 16;
-/// Groups are on their way side by side, so that one may be whole before one that was sent before it, without anything having been
-/// overtaken on the line: those of 1 ms are gathered, and a host takes what came in one go.
+/// Groups are on their way side by side, so that one may be whole before one that was sent before
+/// it, without anything having been overtaken on the line: those of 1 ms are gathered, and a host
+/// takes what came in one go.
 const SIDE_BY_SIDE: Duration = Duration::from_millis(5);
 /// Groups remembered for that: more than come meanwhile at 10 Gbit/s.
 const RECENT_MAX: usize = 1_024;
@@ -64,7 +67,8 @@ const RECENT_MAX: usize = 1_024;
 const FILLED: usize = 64 << 10;
 
 impl Arrival {
-    /// Of a stream of `format` whose frames are waited for `lateness` longer than the fastest ones take.
+    /// Of a stream of `format` whose frames are waited for `lateness` longer than the fastest ones
+    /// take.
     pub fn new(format: Format, lateness: Duration, frames_per_second: Option<u32>) -> Self {
         Self {
             format,
@@ -110,7 +114,8 @@ impl Arrival {
         self.highest = self.highest.max(end);
         self.counters.sent = self.counters.sent.max(self.highest);
         if first < self.next {
-            // They were counted as lost when invalid frames were given out for them; any others of it will be.
+            // They were counted as lost when invalid frames were given out for them; any others of
+            // it will be.
             let late = (end.min(self.next) - first).min(self.counters.lost);
             self.counters.lost -= late;
             self.counters.late += late;
@@ -122,7 +127,8 @@ impl Arrival {
         Ok(())
     }
 
-    /// Whether a group behind this one was there so long ago that both can't have been on their way side by side.
+    /// Whether a group behind this one was there so long ago that both can't have been on their way
+    /// side by side.
     fn is_overtaken(&self, now: Instant, first: u64) -> bool {
         // What is not remembered is further back than that.
         let behind = self.recent.iter().find(|(other, _)| *other > first);
@@ -180,7 +186,8 @@ impl Arrival {
         &self.counters
     }
 
-    /// How much longer than the fastest one a group took at most, since this was asked the last time.
+    /// How much longer than the fastest one a group took at most, since this was asked the last
+    /// time.
     pub fn slowest(&mut self) -> Duration {
         core::mem::take(&mut self.slowest)
     }
@@ -242,13 +249,15 @@ impl Arrival {
         self.next = first + count;
         self.exceptions = self.exceptions.split_off(&self.next);
         self.counters.runs.add(core::mem::take(&mut self.run));
-        let counter = if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
+        let counter =
+            if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
         *counter += count;
         self.counters.bytes += group.frames.len() as u64;
         Given { first, count, bytes: group.frames, missing: false, stamp: self.stamp }
     }
 
-    /// Whether the course led to `head`: where frames before it were made without knowing, it may not.
+    /// Whether the course led to `head`: where frames before it were made without knowing, it may
+    /// not.
     fn is_expected(&self, number: u64, head: &Head) -> bool {
         let told = self.exceptions.get(&number).and_then(|exception| self.course.of(*exception));
         told.or(self.course.expected()).is_some_and(|expected| expected.is_same(head))
@@ -257,7 +266,9 @@ impl Arrival {
     /// Makes the next of `missing` frames, as many as go at a time.
     fn fill(&mut self, missing: u64) -> Given {
         let (first, mut bytes) = (self.next, Vec::new());
-        while self.next - first < missing && bytes.len() + self.frame_len <= FILLED.max(self.frame_len) {
+        while self.next - first < missing
+            && bytes.len() + self.frame_len <= FILLED.max(self.frame_len)
+        {
             let number = self.next;
             if self.format == Format::Datagrams {
                 let end = bytes.len() + self.frame_len;
@@ -269,7 +280,8 @@ impl Arrival {
                     ..Place::ZERO
                 });
             } else {
-                let told = self.exceptions.remove(&number).and_then(|exception| self.course.of(exception));
+                let told =
+                    self.exceptions.remove(&number).and_then(|exception| self.course.of(exception));
                 match told.or_else(|| self.course.expected()) {
                     Some(head) => {
                         head.put_invalid(&mut bytes);

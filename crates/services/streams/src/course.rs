@@ -1,7 +1,8 @@
 //! What comes next in a stream: the order of its threads, and the header of each one's next frame.
 //!
-//! Both ends keep one, and see the same frames in the same order. Where a frame is not what is expected, the sending end says so
-//! ([`Exception`]) along with the frames behind it, and the receiving end knows the header of a frame that is lost.
+//! Both ends keep one, and see the same frames in the same order. Where a frame is not what is
+//! expected, the sending end says so ([`Exception`]) along with the frames behind it, and the
+//! receiving end knows the header of a frame that is lost.
 
 use crate::fields::Fields;
 use crate::head::{Format, Head};
@@ -34,15 +35,18 @@ pub enum Exception {
 }
 
 impl Course {
-    /// Threads that are followed, at most: as many as VDIF has. Frames of further ones are expected nowhere.
+    /// Threads that are followed, at most: as many as VDIF has. Frames of further ones are expected
+    /// nowhere.
     pub const THREADS_MAX: usize = 1024;
 
-    /// Of a stream that has not begun, with the frames of a thread in a second where they are known.
+    /// Of a stream that has not begun, with the frames of a thread in a second where they are
+    /// known.
     pub const fn new(frames_per_second: Option<u32>) -> Self {
         Self { slots: Vec::new(), last: None, given: frames_per_second }
     }
 
-    /// The header of the next frame, as far as the course so far tells; `None` before the first one.
+    /// The header of the next frame, as far as the course so far tells; `None` before the first
+    /// one.
     pub fn expected(&self) -> Option<Head> {
         Some(self.next_of(self.slots[self.last?].next))
     }
@@ -110,7 +114,8 @@ impl Course {
             (of.station, of.thread) == (place.station, place.thread)
         };
         // Most often it is the one that is expected.
-        let next = self.last.map(|last| self.slots[last].next).filter(|next| is_of(&self.slots[*next]));
+        let next =
+            self.last.map(|last| self.slots[last].next).filter(|next| is_of(&self.slots[*next]));
         next.or_else(|| self.slots.iter().position(is_of))
     }
 

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 /// How frames are gathered to groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packing {
-    /// Bytes of a group, at most, where a frame is not longer: what is lost is lost by groups, and small ones cost headers.
+    /// Bytes of a group, at most, where a frame is not longer: what is lost is lost by groups, and
+    /// small ones cost headers.
     pub bytes: usize,
     /// How long a group is gathered, at most.
     pub wait: Duration,
@@ -40,7 +41,8 @@ pub struct Departure {
     packing: Packing,
     began: Instant,
     course: Course,
-    /// Frames that were not to be expected: what was said of the last ones, oldest first. Bounded by [`KEPT_MAX`].
+    /// Frames that were not to be expected: what was said of the last ones, oldest first. Bounded
+    /// by [`KEPT_MAX`].
     recap: VecDeque<(u64, Exception, Instant)>,
     next: u64,
     open: Option<Open>,
@@ -55,14 +57,15 @@ struct Open {
 }
 
 impl Departure {
-    /// A stream that begins at `began`, with the frames of a thread in a second where they are known beforehand.
+    /// A stream that begins at `began`, with the frames of a thread in a second where they are
+    /// known beforehand.
     pub fn new(began: Instant, packing: Packing, frames_per_second: Option<u32>) -> Self {
         let course = Course::new(frames_per_second);
         Self { packing, began, course, recap: VecDeque::new(), next: 0, open: None }
     }
 
-    /// The next frame, with its header where the format has one; at most [`crate::FRAME_MAX`] bytes, and not none. Gives the group
-    /// that it completes.
+    /// The next frame, with its header where the format has one; at most [`crate::FRAME_MAX`]
+    /// bytes, and not none. Gives the group that it completes.
     pub fn frame(&mut self, now: Instant, head: Option<&Head>, bytes: &[u8]) -> Option<Parcel> {
         let fits = self.open.as_ref().is_some_and(|open| {
             open.frame_len == bytes.len()
@@ -99,7 +102,8 @@ impl Departure {
         Some(Parcel { bytes: open.message.into(), frames: open.count.into(), since: open.since })
     }
 
-    /// The last message, behind the last group, which was flushed; `unsent` frames were dropped before they were sent.
+    /// The last message, behind the last group, which was flushed; `unsent` frames were dropped
+    /// before they were sent.
     pub fn end(&self, unsent: u64) -> Message {
         Message::End(End { frames: self.next, unsent, recap: self.told() })
     }

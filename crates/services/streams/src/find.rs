@@ -1,7 +1,8 @@
 //! Frames in a stream of bytes that may begin anywhere and may have something else between them.
 //!
-//! A VDIF header has no marker. The first one counts where another one that goes with it stands where its frame ends; from there on each
-//! frame says where the next one is. A Mark 5B header has its sync word, and counts in the same way.
+//! A VDIF header has no marker. The first one counts where another one that goes with it stands
+//! where its frame ends; from there on each frame says where the next one is. A Mark 5B header has
+//! its sync word, and counts in the same way.
 
 use crate::head::{Format, Head};
 use crate::mark5b::Mark5bHeader;
@@ -43,7 +44,15 @@ enum Look {
 impl Finder {
     /// For frames of `format`, or of the one whose frames are found first.
     pub const fn new(format: Option<Format>) -> Self {
-        Self { format, bytes: Vec::new(), at: 0, before: None, known: None, skipped: 0, ended: false }
+        Self {
+            format,
+            bytes: Vec::new(),
+            at: 0,
+            before: None,
+            known: None,
+            skipped: 0,
+            ended: false,
+        }
     }
 
     /// Appends bytes. What was found before is gone.
@@ -51,7 +60,8 @@ impl Finder {
         self.space(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Room for `len` bytes behind the others, which the caller fills; [`Finder::cut`] takes back what it did not.
+    /// Room for `len` bytes behind the others, which the caller fills; [`Finder::cut`] takes back
+    /// what it did not.
     pub fn space(&mut self, len: usize) -> &mut [u8] {
         self.bytes.drain(..self.at);
         self.at = 0;
@@ -102,7 +112,8 @@ impl Finder {
                     self.skipped += 1;
                 }
                 Look::Wait => {
-                    // What was skipped is told as it goes, so that a stream that has no frames shows.
+                    // What was skipped is told as it goes, so that a stream that has no frames
+                    // shows.
                     let told = self.skipped >= TOLD || self.ended && self.skipped > 0;
                     return told.then(|| Found::Skipped(core::mem::take(&mut self.skipped)));
                 }
@@ -142,7 +153,9 @@ impl Finder {
         }
         // Of another length: the next one says whether it is a header at all.
         match Head::read(before.format(), rest.get(head.frame_len()..).unwrap_or_default()) {
-            Ok(next) if confirms(&head, &next) => Look::Changed(before.frame_len(), head.frame_len()),
+            Ok(next) if confirms(&head, &next) => {
+                Look::Changed(before.frame_len(), head.frame_len())
+            }
             _ if rest.len() < head.frame_len() + LOOKED && !self.ended => Look::Wait,
             _ => Look::Nothing,
         }
@@ -260,7 +273,9 @@ mod tests {
     fn the_format_is_found_by_itself() {
         let mut bytes = Vec::new();
         for number in 0..3_u32 {
-            [0xABAD_DEED, number, 0x8211_9801, 0].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+            [0xABAD_DEED, number, 0x8211_9801, 0]
+                .iter()
+                .for_each(|word| bytes.extend(word.to_le_bytes()));
             bytes.resize(bytes.len() + 10_000, number as u8);
         }
         assert_eq!(found(&bytes[5_000..], 4_000), (2, 5_016, None));

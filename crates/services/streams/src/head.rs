@@ -31,7 +31,8 @@ pub struct Place {
     pub station: u16,
     /// Which thread; 0 where the format has none.
     pub thread: u16,
-    /// VDIF: half-years since 2000 above 32 bits, seconds from there below. Mark 5B: seconds of a thousand days.
+    /// VDIF: half-years since 2000 above 32 bits, seconds from there below. Mark 5B: seconds of a
+    /// thousand days.
     pub second: u64,
     /// Which frame of the second.
     pub number: u32,
@@ -175,7 +176,8 @@ impl Head {
         }
     }
 
-    /// Appends the frame that stands for this one where it is lost: its header, marked as invalid where the format can, and
+    /// Appends the frame that stands for this one where it is lost: its header, marked as invalid
+    /// where the format can, and
     /// [`FILL`].
     pub fn put_invalid(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.frame_len();

@@ -59,8 +59,8 @@ fn cost(group: &Group) -> usize {
     group.frames.len() + 256
 }
 
-/// How long the fastest groups take, by two clocks that need not agree: the least of the last [`Transit::SPAN`] to twice that, so that
-/// clocks which run at different speeds are followed.
+/// How long the fastest groups take, by two clocks that need not agree: the least of the last
+/// [`Transit::SPAN`] to twice that, so that clocks which run at different speeds are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Transit {
     window: Option<(Instant, i64)>,
@@ -85,7 +85,8 @@ impl Transit {
 
     /// When a frame with `stamp` comes that is among the fastest.
     pub fn expected(&self, stamp: Duration) -> Instant {
-        let least = self.window.map(|(_, least)| least).into_iter().chain(self.before).min().unwrap_or(0);
+        let least =
+            self.window.map(|(_, least)| least).into_iter().chain(self.before).min().unwrap_or(0);
         Instant::from_nanos((stamp.as_nanos() as i64).saturating_add(least).max(0) as u64)
     }
 }

@@ -29,7 +29,8 @@ impl Mark5bHeader {
         if words[0] == SYNC && decimal { Ok(Self { words }) } else { Err(HeadError::NoHeader) }
     }
 
-    /// Where the frame belongs: the second counts from the last day whose Modified Julian Date ends in 000.
+    /// Where the frame belongs: the second counts from the last day whose Modified Julian Date ends
+    /// in 000.
     pub const fn place(&self) -> Place {
         let (day, second) = (decimal(self.words[2] >> 20), decimal(self.words[2] & 0xF_FFFF));
         Place {
@@ -40,12 +41,16 @@ impl Mark5bHeader {
         }
     }
 
-    /// Frames in a second, where number and fraction of the second tell: total rates are powers of two times 1 Mbit/s.
+    /// Frames in a second, where number and fraction of the second tell: total rates are powers of
+    /// two times 1 Mbit/s.
     pub fn frames_per_second(&self) -> Option<u32> {
-        let (number, tenths) = (u64::from(self.words[1] & NUMBER), u64::from(decimal(self.words[3] >> 16)));
+        let (number, tenths) =
+            (u64::from(self.words[1] & NUMBER), u64::from(decimal(self.words[3] >> 16)));
         let fits = |rate: &u32| number * 10_000 / u64::from(*rate) == tenths;
-        let mut rates =
-            (0..=11).map(|doubled| 25 << doubled).filter(|rate| u64::from(*rate) > number).filter(fits);
+        let mut rates = (0..=11)
+            .map(|doubled| 25 << doubled)
+            .filter(|rate| u64::from(*rate) > number)
+            .filter(fits);
         rates.next().filter(|_| tenths > 0 && rates.next().is_none())
     }
 
@@ -66,7 +71,8 @@ impl Mark5bHeader {
     }
 }
 
-/// The words of the next frame's header. Recorders that leave the fraction or the check sum out are followed.
+/// The words of the next frame's header. Recorders that leave the fraction or the check sum out are
+/// followed.
 pub(crate) fn next(words: [u32; 4], frames_per_second: Option<u32>) -> [u32; 4] {
     let mut next = words;
     let before = words[1] & NUMBER;
@@ -79,10 +85,13 @@ pub(crate) fn next(words: [u32; 4], frames_per_second: Option<u32>) -> [u32; 4] 
         let (day, second) = if second >= 86_400 { ((day + 1) % 1_000, 0) } else { (day, second) };
         next[2] = digits(day) << 20 | digits(second);
     }
-    let left_out =
-        before > 0 && words[3] >> 16 == 0 && frames_per_second.is_none_or(|rate| before * 10_000 >= rate);
+    let left_out = before > 0
+        && words[3] >> 16 == 0
+        && frames_per_second.is_none_or(|rate| before * 10_000 >= rate);
     let tenths = match frames_per_second {
-        Some(rate) if rate > 0 && !left_out => (u64::from(number) * 10_000 / u64::from(rate)) as u32,
+        Some(rate) if rate > 0 && !left_out => {
+            (u64::from(number) * 10_000 / u64::from(rate)) as u32
+        }
         _ => 0,
     };
     next[3] = digits(tenths) << 16;
@@ -91,7 +100,8 @@ pub(crate) fn next(words: [u32; 4], frames_per_second: Option<u32>) -> [u32; 4] 
     next
 }
 
-/// CRC-16 of the time, as of VLBA headers: x^16 + x^15 + x^2 + 1 over the day, the second and the fraction.
+/// CRC-16 of the time, as of VLBA headers: x^16 + x^15 + x^2 + 1 over the day, the second and the
+/// fraction.
 fn crc(words: [u32; 4]) -> u16 {
     let time = u64::from(words[2]) << 16 | u64::from(words[3] >> 16);
     (0..48).rev().fold(0_u16, |crc, bit| {
@@ -111,7 +121,9 @@ const fn decimal(digits: u32) -> u32 {
 }
 
 fn digits(value: u32) -> u32 {
-    (0..8).fold((0, value), |(digits, rest), place| (digits | (rest % 10) << (4 * place), rest / 10)).0
+    (0..8)
+        .fold((0, value), |(digits, rest), place| (digits | (rest % 10) << (4 * place), rest / 10))
+        .0
 }
 
 const SYNC: u32 = 0xABAD_DEED;
@@ -169,7 +181,8 @@ mod tests {
     fn what_cannot_be_a_header_is_refused() {
         assert_eq!(Mark5bHeader::read(&[0; 16]), Err(HeadError::NoHeader));
         assert_eq!(Mark5bHeader::read(&[0; 15]), Err(HeadError::Short));
-        let bytes: Vec<u8> = [SYNC, 0, 0xA000_0000, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            [SYNC, 0, 0xA000_0000, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(Mark5bHeader::read(&bytes), Err(HeadError::NoHeader));
     }
 }

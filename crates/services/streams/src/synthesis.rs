@@ -3,7 +3,8 @@
 use crate::head::FRAME_MAX;
 use crate::vdif::VdifHeader;
 
-/// Makes the frames of threads in turn, numbered and timed as a recorder would. The samples of a frame are computed from its place.
+/// Makes the frames of threads in turn, numbered and timed as a recorder would. The samples of a
+/// frame are computed from its place.
 #[derive(Debug, Clone)]
 pub struct Synthesis {
     /// Of each thread, the next.
@@ -16,8 +17,9 @@ pub struct Synthesis {
 }
 
 impl Synthesis {
-    /// Frames of `payload` bytes, of so many threads, so many a second of each. `None` where no such frames can be: the payload is a
-    /// multiple of 8 and at most 1 MiB, threads are 1 to 1024, frames a second at most 2^24.
+    /// Frames of `payload` bytes, of so many threads, so many a second of each. `None` where no
+    /// such frames can be: the payload is a multiple of 8 and at most 1 MiB, threads are 1 to 1024,
+    /// frames a second at most 2^24.
     pub fn new(payload: usize, threads: u16, frames_per_second: u32) -> Option<Self> {
         let len = payload.checked_add(32).filter(|len| *len <= FRAME_MAX)?;
         let fits = payload > 0 && payload.is_multiple_of(8) && (1..=1024).contains(&threads);

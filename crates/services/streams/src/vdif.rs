@@ -75,11 +75,13 @@ impl VdifHeader {
         }
     }
 
-    /// The begin of a second of [`Place::second`]. Leap seconds are left out, as they are in most headers.
+    /// The begin of a second of [`Place::second`]. Leap seconds are left out, as they are in most
+    /// headers.
     pub fn utc(second: u64) -> Utc {
         let half_years = (second >> 32) as i64;
         let (year, july) = (2000 + half_years / 2, half_years % 2);
-        // Days from 1970 to the beginning of a year of this century, as every fourth is a leap year up to 2099.
+        // Days from 1970 to the beginning of a year of this century, as every fourth is a leap year
+        // up to 2099.
         let leap = i64::from((year - 2000) % 4 == 0);
         let days = 10_957 + (year - 2000) * 365 + (year - 2000 + 3) / 4 + july * (181 + leap);
         Utc::from_day(days, Duration::from_secs(second & u64::from(SECONDS)))
@@ -97,7 +99,8 @@ impl VdifHeader {
         let samples = u64::from(self.words[4] & 0x7F_FFFF) * unit * u64::from(2 - complex);
         let in_word = 32 / bits / u64::from(1 + complex);
         let in_payload = (self.frame_len() - self.len()) as u64 / 4 * in_word;
-        let in_frame = in_payload.checked_shr(self.words[2] >> 24 & 0x1F).filter(|count| *count > 0)?;
+        let in_frame =
+            in_payload.checked_shr(self.words[2] >> 24 & 0x1F).filter(|count| *count > 0)?;
         let whole = samples > 0 && samples.is_multiple_of(in_frame);
         u32::try_from(samples / in_frame).ok().filter(|rate| whole && *rate <= 1 << 24)
     }
@@ -131,21 +134,23 @@ impl VdifHeader {
         next
     }
 
-    /// Whether both are of the same frame: it may be invalid in one, and extended data of which nothing is known may differ.
+    /// Whether both are of the same frame: it may be invalid in one, and extended data of which
+    /// nothing is known may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         let known = matches!(self.extension(), None | Some(0..=4 | 0xAB));
-        let basic =
-            (self.words[0] ^ other.words[0]) & !INVALID_BIT == 0 && self.words[1..4] == other.words[1..4];
+        let basic = (self.words[0] ^ other.words[0]) & !INVALID_BIT == 0
+            && self.words[1..4] == other.words[1..4];
         basic && (!known || self.words[4..] == other.words[4..])
     }
 
     /// Whether frames of both can follow each other in a stream.
     pub const fn goes_with(&self, other: &Self) -> bool {
-        self.words[2] & 0xFF_FFFF == other.words[2] & 0xFF_FFFF && self.is_legacy() == other.is_legacy()
+        self.words[2] & 0xFF_FFFF == other.words[2] & 0xFF_FFFF
+            && self.is_legacy() == other.is_legacy()
     }
 
-    /// The same, told more closely, for where nothing else is known: version, channels and bits are the same too, and they
-    /// are not of one frame.
+    /// The same, told more closely, for where nothing else is known: version, channels and bits are
+    /// the same too, and they are not of one frame.
     pub fn confirms(&self, other: &Self) -> bool {
         self.goes_with(other)
             && self.words[2] == other.words[2]
@@ -204,7 +209,10 @@ mod tests {
         let place = Place { station: 65_532, thread: 1, second: 28 << 32 | 14_363_767, number: 0 };
         assert_eq!((header.place(), header.frame_len(), header.len()), (place, 5_032, 32));
         assert_eq!((header.extension(), header.frames_per_second()), (Some(3), Some(1_600)));
-        assert_eq!(VdifHeader::utc(28 << 32 | 14_363_767).to_string(), "2014-06-16T05:56:07.000000Z");
+        assert_eq!(
+            VdifHeader::utc(28 << 32 | 14_363_767).to_string(),
+            "2014-06-16T05:56:07.000000Z"
+        );
         assert_eq!(VdifHeader::utc(1 << 32).to_string(), "2000-07-01T00:00:00.000000Z");
         assert_eq!(VdifHeader::utc(31 << 32).to_string(), "2015-07-01T00:00:00.000000Z");
         let mut bytes = Vec::new();
@@ -247,6 +255,9 @@ mod tests {
         assert_eq!(read(long, 32), Err(HeadError::TooLong(0xFF_FFFF * 8)));
         let mut legacy = RECORDED;
         legacy[0] |= LEGACY_BIT;
-        assert_eq!(read(legacy, 16).map(|header| (header.len(), header.extension())), Ok((16, None)));
+        assert_eq!(
+            read(legacy, 16).map(|header| (header.len(), header.extension())),
+            Ok((16, None))
+        );
     }
 }

@@ -12,7 +12,8 @@
 //!   kind (1 byte)  the rest, as the kind has it         numbers are big-endian
 //! ```
 //!
-//! Groups are expendable blocks of the flow [`DATA`], with a deadline; everything else is reliable and goes over [`CONTROL`].
+//! Groups are expendable blocks of the flow [`DATA`], with a deadline; everything else is reliable
+//! and goes over [`CONTROL`].
 
 use crate::account::{Counters, Missing};
 use crate::course::Exception;
@@ -105,7 +106,8 @@ pub struct Group {
     pub stamp: Duration,
     /// How many.
     pub count: u16,
-    /// What was not to be expected among the frames before, and of the first one: how many frames before `first`, and what it was.
+    /// What was not to be expected among the frames before, and of the first one: how many frames
+    /// before `first`, and what it was.
     pub recap: Vec<(u32, Exception)>,
     /// The frames.
     pub frames: Bytes,
@@ -184,7 +186,11 @@ impl Message {
                 put_text(&mut out, sentence, TEXT_MAX);
             }
             Self::Group(group) => {
-                let head = GroupHead { first: group.first, stamp: group.stamp, frame_len: group.frame_len() };
+                let head = GroupHead {
+                    first: group.first,
+                    stamp: group.stamp,
+                    frame_len: group.frame_len(),
+                };
                 head.put(&group.recap, &mut out);
                 out.extend(&group.frames);
                 finish_group(&mut out, group.count);
@@ -285,7 +291,10 @@ fn hello(fields: &mut Fields<'_>) -> Option<Hello> {
 
 fn refusal(fields: &mut Fields<'_>) -> Option<Refusal> {
     let reason = Reason::ALL.get(usize::from(fields.u8()?))?;
-    Some(Refusal { reason: *reason, sentence: skyhaul_units::printable(&fields.text(TEXT_MAX)?, TEXT_MAX) })
+    Some(Refusal {
+        reason: *reason,
+        sentence: skyhaul_units::printable(&fields.text(TEXT_MAX)?, TEXT_MAX),
+    })
 }
 
 fn group(fields: &mut Fields<'_>, bytes: &Bytes, format: Format) -> Option<Group> {
@@ -297,8 +306,10 @@ fn group(fields: &mut Fields<'_>, bytes: &Bytes, format: Format) -> Option<Group
     let recap = recap(fields.take(recap_len)?, format)?;
     let frames = bytes.slice(bytes.len() - fields.0.len()..);
     fields.0 = &[];
-    let fits = (1..=FRAME_MAX).contains(&frame_len) && frames.len() == frame_len * usize::from(count);
-    let is_frame = |frame: &[u8]| Head::read(format, frame).is_ok_and(|head| head.frame_len() == frame.len());
+    let fits =
+        (1..=FRAME_MAX).contains(&frame_len) && frames.len() == frame_len * usize::from(count);
+    let is_frame =
+        |frame: &[u8]| Head::read(format, frame).is_ok_and(|head| head.frame_len() == frame.len());
     let are_frames = format == Format::Datagrams || fits && frames.chunks(frame_len).all(is_frame);
     (fits && are_frames).then_some(Group { first, stamp, count, recap, frames })
 }
@@ -356,7 +367,8 @@ mod tests {
         let head = Head::read(Format::Vdif, &frames).unwrap();
         let recap = vec![(4, Exception::Thread(3)), (2, Exception::Head(head))];
         let place = Place { station: 1, thread: 2, second: 3, number: 4 };
-        let counters = Counters { received: 7, runs: crate::LossRuns::default(), ..Counters::default() };
+        let counters =
+            Counters { received: 7, runs: crate::LossRuns::default(), ..Counters::default() };
         let (first, stamp) = (1 << 40, Duration::from_millis(5));
         let hello = Hello {
             format: Format::Vdif,
@@ -368,7 +380,13 @@ mod tests {
             Message::Hello(hello),
             Message::Welcome,
             Message::Refused(Refusal::new(Reason::Stopped, "it was stopped")),
-            Message::Group(Group { first, stamp, count: 3, recap: recap.clone(), frames: frames.into() }),
+            Message::Group(Group {
+                first,
+                stamp,
+                count: 3,
+                recap: recap.clone(),
+                frames: frames.into(),
+            }),
             Message::Account(counters),
             Message::End(End { frames: 9, unsent: 2, recap }),
             Message::Map(vec![Missing { place, last: 9 }]),
@@ -384,7 +402,10 @@ mod tests {
             for len in 0..bytes.len() {
                 if let Ok(other) = Message::decode(&bytes.slice(..len), Format::Vdif) {
                     // What has several items may have fewer.
-                    assert!(matches!(other, Message::Map(_) | Message::End(_)), "{message:?} at {len}");
+                    assert!(
+                        matches!(other, Message::Map(_) | Message::End(_)),
+                        "{message:?} at {len}"
+                    );
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Orders to a running emulation from other processes, over a UNIX socket: one JSON line each, and one in answer.
+//! Orders to a running emulation from other processes, over a UNIX socket: one JSON line each, and
+//! one in answer.
 
 use crate::EmulatorError;
 use crate::emulation::{Direction, Handle, Status};
@@ -63,8 +64,9 @@ impl Control {
     /// The socket cannot be made.
     #[allow(clippy::disallowed_methods, reason = "orders come while the links carry packets")]
     pub fn serve(&self, handle: Handle) -> Result<(), EmulatorError> {
-        let listener = UnixListener::bind(&self.path)
-            .map_err(|error| EmulatorError::system(&format!("listen at {}", self.path.display()), error))?;
+        let listener = UnixListener::bind(&self.path).map_err(|error| {
+            EmulatorError::system(&format!("listen at {}", self.path.display()), error)
+        })?;
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 // Who asks and goes away, or asks nonsense, has only himself to tell.
@@ -80,8 +82,8 @@ impl Control {
     /// Nobody answers, or the order is refused.
     pub fn ask(&self, order: &Order) -> Result<serde_json::Value, EmulatorError> {
         let line = self.exchange(order).map_err(EmulatorError::NoAnswer)?;
-        let answer: serde_json::Value =
-            serde_json::from_str(&line).map_err(|error| EmulatorError::NoAnswer(io::Error::other(error)))?;
+        let answer: serde_json::Value = serde_json::from_str(&line)
+            .map_err(|error| EmulatorError::NoAnswer(io::Error::other(error)))?;
         match answer.get("refused").and_then(serde_json::Value::as_str) {
             Some(reason) => Err(EmulatorError::Order(reason.to_owned())),
             None => Ok(answer),

@@ -12,7 +12,8 @@ pub struct Description {
     /// The links, each with a device of its own in both places.
     #[serde(rename = "link")]
     pub links: Vec<LinkDescription>,
-    /// Names of links that flows between the places' own addresses are spread over; none or two at least.
+    /// Names of links that flows between the places' own addresses are spread over; none or two at
+    /// least.
     pub spread: Vec<String>,
 }
 
@@ -89,7 +90,10 @@ impl TryFrom<Text> for Description {
 
     fn try_from(text: Text) -> Result<Self, String> {
         if text.link.is_empty() || text.link.len() > MAX_LINKS {
-            return Err(format!("{} links are described; describe 1 to {MAX_LINKS}", text.link.len()));
+            return Err(format!(
+                "{} links are described; describe 1 to {MAX_LINKS}",
+                text.link.len()
+            ));
         }
         let mut links: Vec<LinkDescription> = Vec::new();
         for (at, link) in text.link.into_iter().enumerate() {

@@ -29,20 +29,22 @@ impl Device {
             *place = byte;
         }
         request.flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
-        // SAFETY: the descriptor is open, and the kernel reads and writes one `ifreq`, which `Request` has the size of.
+        // SAFETY: the descriptor is open, and the kernel reads and writes one `ifreq`, which
+        // `Request` has the size of.
         let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
         if made < 0 {
             return Err(refused("make the device", io::Error::last_os_error()));
         }
         let device = Self { file, joined: Vec::new() };
         device.offload().map_err(|error| refused("set offloads of the device", error))?;
-        let flags =
-            fcntl_getfl(&device.file).and_then(|flags| fcntl_setfl(&device.file, flags | OFlags::NONBLOCK));
+        let flags = fcntl_getfl(&device.file)
+            .and_then(|flags| fcntl_setfl(&device.file, flags | OFlags::NONBLOCK));
         flags.map_err(|errno| refused("set the device to not block", errno.into()))?;
         Ok(device)
     }
 
-    /// Leaves checksums and segmentation to us: all that this kernel knows of TCP and, from Linux 6.2 on, of UDP.
+    /// Leaves checksums and segmentation to us: all that this kernel knows of TCP and, from Linux
+    /// 6.2 on, of UDP.
     fn offload(&self) -> io::Result<()> {
         let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
         let with_udp = tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6;
@@ -50,7 +52,11 @@ impl Device {
         for offloads in [with_udp, tcp] {
             // SAFETY: the descriptor is open, and this call takes a number.
             let set = unsafe {
-                libc::ioctl(self.file.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(offloads))
+                libc::ioctl(
+                    self.file.as_raw_fd(),
+                    libc::TUNSETOFFLOAD as _,
+                    libc::c_ulong::from(offloads),
+                )
             };
             if set >= 0 {
                 return Ok(());
@@ -96,13 +102,14 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// Asks for a share of the processor before ordinary programs, so that packets leave when they are due. Where the system
-/// refuses, departures are that much less even.
+/// Asks for a share of the processor before ordinary programs, so that packets leave when they are
+/// due. Where the system refuses, departures are that much less even.
 pub(crate) fn be_punctual() {
     let priority = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: the structure is whole and outlives the call.
     let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const priority) };
 }
 
-/// The lower end of the real-time priorities: before every ordinary program, behind what a system itself needs.
+/// The lower end of the real-time priorities: before every ordinary program, behind what a system
+/// itself needs.
 const PRIORITY: libc::c_int = 5;

@@ -73,7 +73,8 @@ struct Way {
 }
 
 impl Emulation {
-    /// Makes both places of the lab of that name with the devices of all links, and removes them again if that fails half-way.
+    /// Makes both places of the lab of that name with the devices of all links, and removes them
+    /// again if that fails half-way.
     ///
     /// # Errors
     /// The system refuses, most often because this is not root, or the places exist.
@@ -86,17 +87,25 @@ impl Emulation {
         Self::between(&namespaces, description).inspect_err(|_| drop((a.remove(), b.remove())))
     }
 
-    fn between(namespaces: &[Namespace; 2], description: &Description) -> Result<Self, EmulatorError> {
+    fn between(
+        namespaces: &[Namespace; 2],
+        description: &Description,
+    ) -> Result<Self, EmulatorError> {
         let mut hops = Vec::new();
         for (number, link) in description.links.iter().enumerate() {
             let seed = description.seed.wrapping_add(2 * number as u64);
             hops.push(Hop::new(namespaces, number, link, seed)?);
         }
         let place_of = |name: &String| description.links.iter().position(|link| link.name == *name);
-        let spread: Vec<(usize, &str)> =
-            description.spread.iter().filter_map(|name| Some((place_of(name)?, name.as_str()))).collect();
+        let spread: Vec<(usize, &str)> = description
+            .spread
+            .iter()
+            .filter_map(|name| Some((place_of(name)?, name.as_str())))
+            .collect();
         if !spread.is_empty() {
-            namespaces.iter().try_for_each(|namespace| namespace.spread(&spread, description.seed))?;
+            namespaces
+                .iter()
+                .try_for_each(|namespace| namespace.spread(&spread, description.seed))?;
         }
         let (orders, received) = channel();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -119,7 +128,8 @@ impl Emulation {
         self.handle.clone()
     }
 
-    /// Carries packets until `stop` is set, which it notices within a tenth of a second, or until it is told to end.
+    /// Carries packets until `stop` is set, which it notices within a tenth of a second, or until
+    /// it is told to end.
     ///
     /// # Errors
     /// The system refuses to wait for the devices.
@@ -160,13 +170,16 @@ impl Emulation {
             .flat_map(|hop| [hop.up.link.next_event(), hop.down.link.next_event()])
             .flatten()
             .min();
-        let span = due.map_or(LONGEST_WAIT, |at| at.since(self.clock.now()).clamp(GRAIN, LONGEST_WAIT));
+        let span =
+            due.map_or(LONGEST_WAIT, |at| at.since(self.clock.now()).clamp(GRAIN, LONGEST_WAIT));
         let mut waited: Vec<PollFd<'_>> = vec![PollFd::new(&*self.handle.wake, PollFlags::IN)];
         let devices = self.hops.iter().flat_map(|hop| [&hop.up.from, &hop.down.from]);
         waited.extend(devices.map(|device| PollFd::new(device, PollFlags::IN)));
         let nanos = span.as_nanos();
-        let limit =
-            Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
+        let limit = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
         match poll(&mut waited, Some(&limit)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(EmulatorError::system("wait for the devices", errno.into())),
@@ -276,16 +289,18 @@ impl Way {
     /// Puts what the kernel sends into the link.
     fn take(&mut self, clock: &Clock, room: &mut [u8]) {
         for _ in 0..READS_AT_ONCE {
-            // A device that fails is one that was removed; there is nothing to read from it any more.
+            // A device that fails is one that was removed; there is nothing to read from it any
+            // more.
             let Ok(Some(given)) = self.from.receive(room) else { return };
             let now = clock.now();
             match packet::segments(given) {
                 Ok(segments) => segments.for_each(|segment| {
-                    let (wait, before) = (self.link.wait(now), self.link.counters().queue_delay.samples);
+                    let (wait, before) =
+                        (self.link.wait(now), self.link.counters().queue_delay.samples);
                     let waiting = self.link.in_flight();
                     self.link.send(now, segment.size(), segment);
-                    let is_taken =
-                        self.link.in_flight() > waiting || self.link.counters().queue_delay.samples > before;
+                    let is_taken = self.link.in_flight() > waiting
+                        || self.link.counters().queue_delay.samples > before;
                     if is_taken {
                         self.waits.add(wait);
                     }
@@ -312,14 +327,15 @@ const LARGEST: usize = 65_550;
 /// How far the system may put off wake-ups.
 const TIMER_SLACK: Duration = Duration::from_micros(1);
 
-/// Departures closer together than this leave together, none of them early: a third of what is promised, and half the
-/// processor time of each alone.
+/// Departures closer together than this leave together, none of them early: a third of what is
+/// promised, and half the processor time of each alone.
 const GRAIN: Duration = Duration::from_micros(100);
 
 /// The longest time until `stop` is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// Packets taken from one device before the others and the links get their turn: each may stand for 45 of 1500 bytes.
+/// Packets taken from one device before the others and the links get their turn: each may stand for
+/// 45 of 1500 bytes.
 const READS_AT_ONCE: u32 = 16;
 
 /// How long an answer is waited for: ten of the longest waits.

@@ -1,17 +1,20 @@
 //! Emulated links for any program.
 //!
-//! Two network namespaces, the places `a` and `b`, are joined by one or several links. Programs run in either as they are
-//! (`ip netns exec`); what they send over a link goes through the same model of rate, queue, delay, jitter, loss and outages
-//! that stands behind the lab's virtual time ([`skyhaul_link`]).
+//! Two network namespaces, the places `a` and `b`, are joined by one or several links. Programs run
+//! in either as they are (`ip netns exec`); what they send over a link goes through the same model
+//! of rate, queue, delay, jitter, loss and outages that stands behind the lab's virtual time
+//! ([`skyhaul_link`]).
 //!
-//! Each end of a link is a TUN device that leaves segmentation to us, so that endpoints work as with a good network card: the
-//! kernel gives up to 64 KiB at once, the link sees the packets that it stands for ([`packet`]), and what arrives together goes
-//! back together. One thread with real-time priority carries them; departures are never early.
+//! Each end of a link is a TUN device that leaves segmentation to us, so that endpoints work as
+//! with a good network card: the kernel gives up to 64 KiB at once, the link sees the packets that
+//! it stands for ([`packet`]), and what arrives together goes back together. One thread with
+//! real-time priority carries them; departures are never early.
 //!
-//! Flows can be spread over several links by their addresses and ports, as routers spread them over equal routes.
+//! Flows can be spread over several links by their addresses and ports, as routers spread them over
+//! equal routes.
 //!
-//! It needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and routers between the
-//! places; a link is one hop.
+//! It needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and
+//! routers between the places; a link is one hop.
 
 mod control;
 mod description;
@@ -22,8 +25,12 @@ pub mod packet;
 mod place;
 
 pub use control::{Answer, Control, Order};
-pub use description::{Description, DescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU};
-pub use emulation::{Direction, DirectionStatus, Emulation, Handle, LinkStatus, QueueDelays, Spread, Status};
+pub use description::{
+    Description, DescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU,
+};
+pub use emulation::{
+    Direction, DirectionStatus, Emulation, Handle, LinkStatus, QueueDelays, Spread, Status,
+};
 pub use place::{Namespace, Place};
 
 use std::io;
@@ -32,7 +39,10 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The system refused something; most need root.
-    #[error("cannot {what} ({source}); run it as root, on a kernel with network namespaces and TUN devices")]
+    #[error(
+        "cannot {what} ({source}); run it as root, on a kernel with network namespaces and TUN \
+        devices"
+    )]
     System {
         /// What it refused.
         what: String,
@@ -40,7 +50,9 @@ pub enum EmulatorError {
         source: io::Error,
     },
     /// The command `ip` failed.
-    #[error("`{command}` failed ({said}); run it as root, and `skyhaul lab down` if a lab was left over")]
+    #[error(
+        "`{command}` failed ({said}); run it as root, and `skyhaul lab down` if a lab was left over"
+    )]
     Refused {
         /// The command.
         command: String,
@@ -51,7 +63,10 @@ pub enum EmulatorError {
     #[error("there is no command `ip`; install the package iproute2")]
     NoIproute,
     /// Nobody answers for the lab.
-    #[error("the lab does not answer ({0}); see `skyhaul lab status`, and start it with `skyhaul lab up`")]
+    #[error(
+        "the lab does not answer ({0}); see `skyhaul lab status`, and start it with `skyhaul lab \
+        up`"
+    )]
     NoAnswer(io::Error),
     /// The lab refused an order.
     #[error("{0}")]

@@ -1,9 +1,11 @@
-//! What the kernel says of a packet that it hands over with work left to do: the virtio header of TUN devices.
+//! What the kernel says of a packet that it hands over with work left to do: the virtio header of
+//! TUN devices.
 
 /// Length of the header before each packet, bytes.
 pub const OFFLOAD_LEN: usize = 10;
 
-/// The `virtio_net_hdr` before a packet (Virtual I/O Device 1.2, 5.1.6), in the machine's byte order as TUN devices have it.
+/// The `virtio_net_hdr` before a packet (Virtual I/O Device 1.2, 5.1.6), in the machine's byte
+/// order as TUN devices have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offload {
     /// [`NEEDS_CHECKSUM`] and others that are passed on as they are.
@@ -20,7 +22,8 @@ pub struct Offload {
     pub checksum_offset: u16,
 }
 
-/// The checksum field holds the sum of the pseudo header only; whoever puts the packet on a wire completes it.
+/// The checksum field holds the sum of the pseudo header only; whoever puts the packet on a wire
+/// completes it.
 pub const NEEDS_CHECKSUM: u8 = 1;
 /// One packet.
 pub const SINGLE: u8 = 0;

@@ -1,8 +1,10 @@
-//! Packets as a device with offload hands them over, cut into those that a wire would carry, and joined again.
+//! Packets as a device with offload hands them over, cut into those that a wire would carry, and
+//! joined again.
 //!
-//! A kernel that may leave segmentation to the device gives up to 64 KiB of one flow as one packet. The link must treat each
-//! of the packets that it stands for apart: each takes its time on the line and may be lost. What of one packet arrives
-//! together goes back to the kernel as one, which keeps the cost a byte low at both ends.
+//! A kernel that may leave segmentation to the device gives up to 64 KiB of one flow as one packet.
+//! The link must treat each of the packets that it stands for apart: each takes its time on the
+//! line and may be lost. What of one packet arrives together goes back to the kernel as one, which
+//! keeps the cost a byte low at both ends.
 
 use crate::offload::{ECN, NEEDS_CHECKSUM, OFFLOAD_LEN, Offload, SINGLE, TCP_V4, TCP_V6, UDP};
 use skyhaul_units::ByteCount;
@@ -56,7 +58,8 @@ pub enum Malformed {
 /// # Errors
 /// What was given is not a packet, or cannot be cut.
 pub fn segments(given: &[u8]) -> Result<impl ExactSizeIterator<Item = Segment> + use<>, Malformed> {
-    let (header, bytes) = given.split_first_chunk::<OFFLOAD_LEN>().ok_or(Malformed::Short(given.len()))?;
+    let (header, bytes) =
+        given.split_first_chunk::<OFFLOAD_LEN>().ok_or(Malformed::Short(given.len()))?;
     if bytes.is_empty() {
         return Err(Malformed::Short(0));
     }
@@ -67,7 +70,8 @@ pub fn segments(given: &[u8]) -> Result<impl ExactSizeIterator<Item = Segment> +
     Ok((0..count).map(move |index| Segment { packet: Arc::clone(&packet), index }))
 }
 
-/// How many from the start of `segments` one call can hand to a device: consecutive ones of one packet.
+/// How many from the start of `segments` one call can hand to a device: consecutive ones of one
+/// packet.
 pub fn next_run(segments: &[Segment]) -> usize {
     let joins = |pair: &[Segment]| {
         Arc::ptr_eq(&pair[0].packet, &pair[1].packet) && pair[0].index + 1 == pair[1].index
@@ -112,7 +116,8 @@ impl Segment {
 }
 
 impl Cut {
-    /// Where a packet can be cut, `None` where it is one, if what is said of it and its headers agree.
+    /// Where a packet can be cut, `None` where it is one, if what is said of it and its headers
+    /// agree.
     fn of(offload: &Offload, bytes: &[u8]) -> Result<Option<Self>, Malformed> {
         let kind = offload.kind & !ECN;
         if kind == SINGLE {
@@ -133,8 +138,12 @@ impl Cut {
             return Err(Malformed::Short(bytes.len()));
         }
         let options = if is_tcp { usize::from(bytes[transport + 12] >> 4) * 4 } else { fixed };
-        let cut =
-            Self { is_tcp, transport, payload: transport + options, segment: usize::from(offload.segment) };
+        let cut = Self {
+            is_tcp,
+            transport,
+            payload: transport + options,
+            segment: usize::from(offload.segment),
+        };
         let agrees = is_right_version
             && network >= IPV4_HEADER
             && network <= transport
@@ -146,14 +155,16 @@ impl Cut {
         if agrees { Ok(Some(cut)) } else { Err(Malformed::Headers) }
     }
 
-    /// Makes the headers those of what now follows them: payload from segment `index` on, up to the packet's end or not.
+    /// Makes the headers those of what now follows them: payload from segment `index` on, up to the
+    /// packet's end or not.
     fn mend(&self, packet: &mut [u8], index: usize, is_last: bool) {
         let length = packet.len();
         let transport_length = length - self.transport;
         let protocol = if self.is_tcp { TCP } else { UDP_PROTOCOL };
         let addresses = if packet[0] >> 4 == 4 {
             put(packet, 2, length as u16);
-            let identification = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(index as u16);
+            let identification =
+                u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(index as u16);
             put(packet, 4, identification);
             put(packet, 10, 0);
             let header = usize::from(packet[0] & 0xF) * 4;

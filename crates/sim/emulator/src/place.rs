@@ -1,4 +1,5 @@
-//! The two places between which the links run: network namespaces, with their devices and addresses.
+//! The two places between which the links run: network namespaces, with their devices and
+//! addresses.
 
 use crate::EmulatorError;
 use crate::description::LinkDescription;
@@ -38,12 +39,14 @@ impl Place {
         }
     }
 
-    /// The address of this end of the link of a number, from the range for measurements (RFC 2544, C.2.2).
+    /// The address of this end of the link of a number, from the range for measurements (RFC 2544,
+    /// C.2.2).
     pub const fn ipv4(self, link: usize) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, link as u8, self.host())
     }
 
-    /// The address of this end of the link of a number, from the range for measurements (RFC 5180, 8).
+    /// The address of this end of the link of a number, from the range for measurements (RFC 5180,
+    /// 8).
     pub const fn ipv6(self, link: usize) -> Ipv6Addr {
         Ipv6Addr::new(0x2001, 2, 0, link as u16, 0, 0, 0, self.host() as u16)
     }
@@ -131,7 +134,8 @@ impl Namespace {
         &self,
         work: impl FnOnce() -> Result<T, EmulatorError> + Send,
     ) -> Result<T, EmulatorError> {
-        let refused = |what: &str, source| EmulatorError::system(&format!("{what} {}", self.name), source);
+        let refused =
+            |what: &str, source| EmulatorError::system(&format!("{what} {}", self.name), source);
         let file = File::open(self.file()).map_err(|error| refused("open the namespace", error))?;
         let inside = || {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
@@ -144,7 +148,11 @@ impl Namespace {
     }
 
     /// Gives the device of a link its addresses and sets it working.
-    pub(crate) fn configure(&self, number: usize, link: &LinkDescription) -> Result<(), EmulatorError> {
+    pub(crate) fn configure(
+        &self,
+        number: usize,
+        link: &LinkDescription,
+    ) -> Result<(), EmulatorError> {
         let on = ["-n", self.name.as_str()];
         let name = link.name.as_str();
         let v4 = format!("{}/30", self.place.ipv4(number));
@@ -156,8 +164,9 @@ impl Namespace {
         with(&["link", "set", "dev", name, "mtu", &mtu, "txqueuelen", DEVICE_QUEUE, "up"])
     }
 
-    /// Gives it an address that is on no link, and sends what goes to the other place's over all of these links, given with their
-    /// numbers: each flow over one of them, by a hash of its addresses and ports.
+    /// Gives it an address that is on no link, and sends what goes to the other place's over all of
+    /// these links, given with their numbers: each flow over one of them, by a hash of its
+    /// addresses and ports.
     ///
     /// # Errors
     /// The system refuses: a kernel without multipath routes does.
@@ -180,7 +189,8 @@ impl Namespace {
         Ok(())
     }
 
-    /// Has routes hash addresses and ports, the same way in both places, so that a flow takes one link there and back.
+    /// Has routes hash addresses and ports, the same way in both places, so that a flow takes one
+    /// link there and back.
     fn hash_ports(&self, seed: u64) -> Result<(), EmulatorError> {
         let seed = (seed as u32 ^ (seed >> 32) as u32).max(1).to_string();
         let refused = |source| EmulatorError::system("spread flows over several links", source);
@@ -189,7 +199,8 @@ impl Namespace {
                 let file = format!("/proc/sys/net/{family}/fib_multipath_hash_policy");
                 std::fs::write(file, "1").map_err(refused)?;
             }
-            // From Linux 6.11 on; before, all namespaces have one seed, another one after each start of the machine.
+            // From Linux 6.11 on; before, all namespaces have one seed, another one after each
+            // start of the machine.
             let _ = std::fs::write("/proc/sys/net/ipv4/fib_multipath_hash_seed", &seed);
             Ok(())
         })
@@ -210,7 +221,8 @@ impl Namespace {
 /// Stands for a link's number in the addresses that are on none: beyond all links.
 const SPREAD: usize = 255;
 
-/// Packets that wait in a device for the emulator, which takes them out at once: 0.4 s at 300 Mbit/s.
+/// Packets that wait in a device for the emulator, which takes them out at once: 0.4 s at 300
+/// Mbit/s.
 const DEVICE_QUEUE: &str = "10000";
 
 fn ip(arguments: &[&str]) -> Result<(), EmulatorError> {
@@ -218,10 +230,11 @@ fn ip(arguments: &[&str]) -> Result<(), EmulatorError> {
 }
 
 fn answer(arguments: &[&str]) -> Result<String, EmulatorError> {
-    let output = Command::new("ip").args(arguments).output().map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => EmulatorError::NoIproute,
-        _ => EmulatorError::system("run the command `ip`", source),
-    })?;
+    let output =
+        Command::new("ip").args(arguments).output().map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => EmulatorError::NoIproute,
+            _ => EmulatorError::system("run the command `ip`", source),
+        })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

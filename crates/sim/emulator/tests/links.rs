@@ -1,9 +1,11 @@
-//! Links between two places as programs see them. Needs root, network namespaces and TUN devices; without them it is skipped.
+//! Links between two places as programs see them. Needs root, network namespaces and TUN devices;
+//! without them it is skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "what tests share; real packets take real time, both ends of a stream are at work at once, and what is skipped is said"
+    reason = "what tests share; real packets take real time, both ends of a stream are at work at \
+             once, and what is skipped is said"
 )]
 
 use skyhaul_emulator::{
@@ -23,7 +25,8 @@ fn with_lab(name: &str, text: &str, work: impl FnOnce(&skyhaul_emulator::Handle)
     let mut emulation = match Emulation::set_up(name, &description) {
         Ok(emulation) => emulation,
         Err(error)
-            if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/net/tun").exists() =>
+            if !rustix::process::geteuid().is_root()
+                || !std::path::Path::new("/dev/net/tun").exists() =>
         {
             eprintln!("SKIPPED: {name}: {error}");
             return;
@@ -63,14 +66,18 @@ fn status(handle: &skyhaul_emulator::Handle) -> Status {
 
 #[test]
 fn a_stream_goes_through_unharmed_in_large_pieces_and_small() {
-    let text = "[[link]]\nboth = { rate = \"400 Mbit/s\", one_way_delay = \"2 ms\", loss = { kind = \"independent\", probability = \"0.2 %\" } }";
+    let text = "[[link]]\nboth = { rate = \"400 Mbit/s\", one_way_delay = \"2 ms\", loss = { kind \
+               = \"independent\", probability = \"0.2 %\" } }";
     with_lab("t-stream", text, |handle| {
-        let listener = inside("t-stream", Place::B, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)));
+        let listener =
+            inside("t-stream", Place::B, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)));
         let port = listener.local_addr().unwrap().port();
-        let sent: Vec<u8> = (0..8_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let sent: Vec<u8> =
+            (0..8_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let copy = sent.clone();
         let sender = thread::spawn(move || {
-            let mut stream = inside("t-stream", Place::A, || TcpStream::connect((Place::B.ipv4(0), port)));
+            let mut stream =
+                inside("t-stream", Place::A, || TcpStream::connect((Place::B.ipv4(0), port)));
             stream.write_all(&copy).unwrap();
         });
         let mut received = Vec::new();
@@ -82,7 +89,10 @@ fn a_stream_goes_through_unharmed_in_large_pieces_and_small() {
         let up = &link.up;
         assert!(up.counters.lost > 0, "{up:?}");
         assert!(up.counters.offered > 8_000_000 / 1_460, "{up:?}");
-        assert_eq!(up.counters.offered, up.counters.forwarded + up.counters.dropped() + up.in_flight);
+        assert_eq!(
+            up.counters.offered,
+            up.counters.forwarded + up.counters.dropped() + up.in_flight
+        );
         assert_eq!((up.malformed, up.refused, up.device_dropped), (0, 0, Some(0)));
         let counted: u64 = up.queue_delay_histogram.steps.iter().map(|(_, count)| count).sum();
         assert_eq!(counted, up.counters.offered - up.counters.queue_dropped);
@@ -151,7 +161,8 @@ fn a_running_link_becomes_another_one() {
 #[test]
 fn what_cannot_be_made_leaves_nothing_behind() {
     with_lab("t-twice", "[[link]]\nboth = {}", |_| {
-        let again = Emulation::set_up("t-twice", &Description::from_toml("[[link]]\nboth = {}").unwrap());
+        let again =
+            Emulation::set_up("t-twice", &Description::from_toml("[[link]]\nboth = {}").unwrap());
         let error = again.unwrap_err().to_string();
         assert!(error.contains("File exists"), "{error}");
     });

@@ -1,14 +1,16 @@
 //! Endpoints over emulated links in virtual time.
 //!
-//! The lab runs the production core, never a copy of it: whatever implements [`NetworkNode`] is joined by
-//! [links](skyhaul_link::Link) into a [`Network`] with one virtual clock. Minutes of line time take as long as
-//! the endpoints need to compute, and the same endpoints, links and seeds give the same run, event by event.
+//! The lab runs the production core, never a copy of it: whatever implements [`NetworkNode`] is
+//! joined by [links](skyhaul_link::Link) into a [`Network`] with one virtual clock. Minutes of line
+//! time take as long as the endpoints need to compute, and the same endpoints, links and seeds give
+//! the same run, event by event.
 //!
-//! A [`Peer`] is the production session manager as an endpoint; a [`PlainPath`] is a path without QUIC, for tests of what lies
-//! above it, and a [`world`] is two sessions over several of them. [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
+//! A [`Peer`] is the production session manager as an endpoint; a [`PlainPath`] is a path without
+//! QUIC, for tests of what lies above it, and a [`world`] is two sessions over several of them.
+//! [`flow`] runs bare congestion controllers over one bottleneck, at millions of packets a second.
 //!
-//! What it leaves out: sockets and real time (that is the relay's part), routing over several hops, and address
-//! translation.
+//! What it leaves out: sockets and real time (that is the relay's part), routing over several hops,
+//! and address translation.
 //!
 //! ```
 //! use skyhaul_lab::{Datagram, Network, NetworkNode};

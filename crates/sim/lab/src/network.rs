@@ -62,9 +62,9 @@ pub enum Event<'a> {
 
 /// Endpoints joined by links, under one virtual clock that starts at [`Instant::ZERO`].
 ///
-/// At each instant at which anything is due: first arrivals, in order of links as added; then timeouts, in order
-/// of nodes as added. A node's transmits are taken right after each call to it. Nothing depends on chance but the
-/// links, by their seeds.
+/// At each instant at which anything is due: first arrivals, in order of links as added; then
+/// timeouts, in order of nodes as added. A node's transmits are taken right after each call to it.
+/// Nothing depends on chance but the links, by their seeds.
 pub struct Network<E> {
     now: Instant,
     nodes: Vec<Node<E>>,
@@ -108,7 +108,8 @@ impl<E: NetworkNode> Network<E> {
         }
     }
 
-    /// Adds an endpoint that is reached at `addresses`. An address that another node had goes over to it.
+    /// Adds an endpoint that is reached at `addresses`. An address that another node had goes over
+    /// to it.
     pub fn add_node(&mut self, endpoint: E, addresses: &[SocketAddr]) -> NodeId {
         let id = NodeId(self.nodes.len());
         self.nodes.push(Node { endpoint, timeout: None, touched: true });
@@ -116,19 +117,21 @@ impl<E: NetworkNode> Network<E> {
         id
     }
 
-    /// Adds one direction of a link. It carries nothing before a [`route`](Self::route) leads over it; its
-    /// configuration's times count from the clock's start.
+    /// Adds one direction of a link. It carries nothing before a [`route`](Self::route) leads over
+    /// it; its configuration's times count from the clock's start.
     pub fn add_link(&mut self, config: LinkConfig, seed: u64) -> LinkId {
         self.links.push(Link::new(config, seed));
         LinkId(self.links.len() - 1)
     }
 
-    /// Leads what goes from one address to another over `link` from now on. Several pairs may share a link.
+    /// Leads what goes from one address to another over `link` from now on. Several pairs may share
+    /// a link.
     pub fn route(&mut self, from: SocketAddr, to: SocketAddr, link: LinkId) {
         self.routes.insert((from, to), link);
     }
 
-    /// Joins two addresses both ways by links of the same kind and seeds of their own: first to second, and back.
+    /// Joins two addresses both ways by links of the same kind and seeds of their own: first to
+    /// second, and back.
     pub fn join(
         &mut self,
         first: SocketAddr,
@@ -163,8 +166,8 @@ impl<E: NetworkNode> Network<E> {
         &self.nodes[node.0].endpoint
     }
 
-    /// An endpoint, to act on it at the present instant. What it then wants to send goes out when the network
-    /// runs next.
+    /// An endpoint, to act on it at the present instant. What it then wants to send goes out when
+    /// the network runs next.
     pub fn node_mut(&mut self, node: NodeId) -> &mut E {
         let node = &mut self.nodes[node.0];
         node.touched = true;
@@ -201,7 +204,11 @@ impl<E: NetworkNode> Network<E> {
     ///
     /// # Errors
     /// [`Stuck`] where an endpoint keeps the clock from going on.
-    pub fn run(&mut self, limit: Instant, mut done: impl FnMut(&Self) -> bool) -> Result<Stop, Stuck> {
+    pub fn run(
+        &mut self,
+        limit: Instant,
+        mut done: impl FnMut(&Self) -> bool,
+    ) -> Result<Stop, Stuck> {
         let mut steps_here = 0;
         loop {
             self.settle_touched()?;
@@ -303,8 +310,8 @@ impl<E: NetworkNode> Network<E> {
     }
 }
 
-/// Rounds of work at one instant, of which an endless exchange without delay takes one each. Production engines
-/// need two or three.
+/// Rounds of work at one instant, of which an endless exchange without delay takes one each.
+/// Production engines need two or three.
 const MAX_STEPS_AT_AN_INSTANT: u32 = 10_000;
 
 /// Datagrams taken from one node in one go: 1.5 GB, more than any queue on the way would hold.

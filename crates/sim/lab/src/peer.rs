@@ -1,12 +1,14 @@
 //! The production session manager, its sessions and paths included, as an endpoint of the lab.
 //!
-//! A [`Peer`] drives its [`SessionManager`] in the order in which the socket driver does, with the virtual clock in place of
-//! the real one: what the lab shows holds for the program.
+//! A [`Peer`] drives its [`SessionManager`] in the order in which the socket driver does, with the
+//! virtual clock in place of the real one: what the lab shows holds for the program.
 
 use crate::{Datagram, Ecn, NetworkNode};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
-use skyhaul_quic::{ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, SessionManager};
+use skyhaul_quic::{
+    ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, SessionManager,
+};
 use skyhaul_sessions::{Received, SessionManagerEvent, SocketId};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{Instant, Rate};
@@ -17,7 +19,8 @@ pub trait Application {
     /// Something happened.
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent);
 
-    /// Called after events and at every wake-up. Returns when it wants to be called again by itself.
+    /// Called after events and at every wake-up. Returns when it wants to be called again by
+    /// itself.
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant>;
 }
 
@@ -68,7 +71,8 @@ impl<A: Application> Peer<A> {
             skyhaul_quic::QuicEndpoint::new(endpoint)
         };
         let path = |index: usize| config.paths.get(index).or(config.paths.last()).copied();
-        let path = |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
+        let path =
+            |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
         let mut manager = SessionManager::new(endpoint(0, path(0))?, config.session.clone());
         for index in 1..config.addresses.len() {
             manager.add_carrier(endpoint(index as u8, path(index))?);
@@ -167,7 +171,10 @@ impl<A: Application> NetworkNode for Peer<A> {
 }
 
 /// One fixed reading for all peers: only differences matter.
-#[allow(clippy::disallowed_methods, reason = "the standard library has no other way to make a clock reading")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the standard library has no other way to make a clock reading"
+)]
 fn epoch() -> std::time::Instant {
     static EPOCH: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     *EPOCH.get_or_init(std::time::Instant::now)

@@ -4,8 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_units::{Duration, Probability};
 
-/// A stream of chance. Each purpose has its own, so that adding jitter to a scenario does not change which
-/// packets are lost in it.
+/// A stream of chance. Each purpose has its own, so that adding jitter to a scenario does not
+/// change which packets are lost in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(ChaCha8Rng);
 

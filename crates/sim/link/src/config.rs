@@ -14,18 +14,20 @@ pub struct LinkConfig {
     /// Rate of the line, counted in IP packets; none is without limit, zero stands still.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Drops at the entrance what exceeds a rate: `policer = { rate = "93 Mbit/s", burst = "128 KiB" }`.
+    /// Drops at the entrance what exceeds a rate: `policer = { rate = "93 Mbit/s", burst = "128
+    /// KiB" }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policer: Option<Policer>,
     /// Packets larger than this vanish, and nobody is told: a black hole of a path's MTU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<ByteCount>,
-    /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top is dropped.
+    /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top
+    /// is dropped.
     pub queue: ByteCount,
     /// From the end of a packet's transmission to its arrival. One way, not round trip.
     pub one_way_delay: Duration,
-    /// The delay of each packet varies uniformly by up to this much to either side, but is never below zero.
-    /// By itself it does not change the order.
+    /// The delay of each packet varies uniformly by up to this much to either side, but is never
+    /// below zero. By itself it does not change the order.
     pub jitter: Duration,
     /// Packets that fall behind the others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,8 +52,8 @@ pub struct Reordering {
     pub extra_delay: Duration,
 }
 
-/// A time in which nothing gets through. Packets whose transmission ends in it are dropped; those already
-/// under way arrive.
+/// A time in which nothing gets through. Packets whose transmission ends in it are dropped; those
+/// already under way arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
@@ -96,15 +98,16 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// A line of a rate and a delay, else perfect, with a queue of as much as is under way on it (rate × delay),
-    /// at least the default of 1 MiB.
+    /// A line of a rate and a delay, else perfect, with a queue of as much as is under way on it
+    /// (rate × delay), at least the default of 1 MiB.
     pub fn line(rate: Rate, one_way_delay: Duration) -> Self {
         let queue = (rate * one_way_delay).max(DEFAULT_QUEUE);
         Self { rate: Some(rate), one_way_delay, queue, ..Self::default() }
     }
 }
 
-/// 90 ms at 93 Mbit/s: about one round trip of a geostationary hop, what routers on such lines are given.
+/// 90 ms at 93 Mbit/s: about one round trip of a geostationary hop, what routers on such lines are
+/// given.
 const DEFAULT_QUEUE: ByteCount = ByteCount::mib(1);
 
 #[cfg(test)]
@@ -144,9 +147,15 @@ mod tests {
             ("rate = \"93 ms\"", "unit"),
             ("rate = 93", "string"),
             ("loss = { kind = \"none\", p = \"1 %\" }", "unknown field `p`"),
-            ("loss = { kind = \"independent\", probability = \"1 %\", burst = 2 }", "unknown field `burst`"),
+            (
+                "loss = { kind = \"independent\", probability = \"1 %\", burst = 2 }",
+                "unknown field `burst`",
+            ),
             ("loss = { kind = \"sometimes\" }", "unknown variant `sometimes`"),
-            ("loss = { kind = \"bursts\", mean = \"60 %\", mean_burst = 1 }", "lengthen the bursts"),
+            (
+                "loss = { kind = \"bursts\", mean = \"60 %\", mean_burst = 1 }",
+                "lengthen the bursts",
+            ),
             ("policer = { rate = \"1 Mbit/s\" }", "missing field `burst`"),
             ("outages = [{ start = \"1 s\", end = \"2 s\" }]", "unknown field `end`"),
         ];

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Duration};
 
-/// Totals since the link's start. At any time
-/// `offered = forwarded + lost + policed + oversized + queue_dropped + outage_dropped + overflow_dropped + in flight`.
+/// Totals since the link's start. At any time `offered = forwarded + lost + policed + oversized +
+/// queue_dropped + outage_dropped + overflow_dropped + in flight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LinkCounters {
     /// Packets given to the link.

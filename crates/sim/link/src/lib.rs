@@ -1,11 +1,13 @@
-//! A model of one direction of one link: a policer, a drop-tail queue, a line of a rate, a delay, and what goes wrong on it.
+//! A model of one direction of one link: a policer, a drop-tail queue, a line of a rate, a delay,
+//! and what goes wrong on it.
 //!
-//! The same model stands behind the virtual-time tests and the UDP relay. It reads no clock and holds whatever
-//! item the caller gives it: a byte buffer, or nothing at all. All arithmetic is in integers and all chance comes
-//! from ChaCha8 under a given seed, so that the same calls give the same deliveries on any machine.
+//! The same model stands behind the virtual-time tests and the UDP relay. It reads no clock and
+//! holds whatever item the caller gives it: a byte buffer, or nothing at all. All arithmetic is in
+//! integers and all chance comes from ChaCha8 under a given seed, so that the same calls give the
+//! same deliveries on any machine.
 //!
-//! What it leaves out: fair queueing and active queue management, duplication, corruption, and links that share
-//! one line (send both through one [`Link`] for that).
+//! What it leaves out: fair queueing and active queue management, duplication, corruption, and
+//! links that share one line (send both through one [`Link`] for that).
 //!
 //! ```
 //! use skyhaul_link::{Link, LinkConfig};

@@ -2,8 +2,9 @@
 
 use skyhaul_units::{ByteCount, Instant, Rate};
 
-/// Transmission of one packet after another. Work is counted in billionths of a bit, because a rate in bit/s does
-/// so many of them each nanosecond: nothing is rounded away, however long the line is busy.
+/// Transmission of one packet after another. Work is counted in billionths of a bit, because a rate
+/// in bit/s does so many of them each nanosecond: nothing is rounded away, however long the line is
+/// busy.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     /// `None` is without limit.
@@ -11,8 +12,8 @@ pub(crate) struct Line {
     /// Work left of the present packet at `since`; `None` while idle.
     remaining: Option<u128>,
     since: Instant,
-    /// Work the line could still have done in the nanosecond in which the last packet ended. The next packet gets
-    /// it when it follows at once.
+    /// Work the line could still have done in the nanosecond in which the last packet ended. The
+    /// next packet gets it when it follows at once.
     spare: u128,
 }
 

@@ -9,16 +9,17 @@ use crate::{LinkConfig, LinkCounters, Loss, Reordering};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most items a link holds, waiting and under way together: two seconds at 6 Gbit/s of 1500-byte packets. What
-/// comes on top is refused and counted as `overflow_dropped`; it bounds links without a rate.
+/// Most items a link holds, waiting and under way together: two seconds at 6 Gbit/s of 1500-byte
+/// packets. What comes on top is refused and counted as `overflow_dropped`; it bounds links without
+/// a rate.
 pub const MAX_ITEMS: usize = 1 << 20;
 
 /// One direction of one link, carrying items of type `T`.
 ///
 /// Call [`send`](Self::send) when something enters, and [`poll`](Self::poll) until `None` when
-/// [`next_event`](Self::next_event) is due. Calls may come late: deliveries are worked out for the instants at
-/// which they were due, so a late caller changes nothing but its own view. `now` that goes back is taken as the
-/// latest `now` before.
+/// [`next_event`](Self::next_event) is due. Calls may come late: deliveries are worked out for the
+/// instants at which they were due, so a late caller changes nothing but its own view. `now` that
+/// goes back is taken as the latest `now` before.
 #[derive(Debug)]
 pub struct Link<T> {
     now: Instant,
@@ -35,7 +36,8 @@ pub struct Link<T> {
 }
 
 impl<T> Link<T> {
-    /// A link whose plan starts at [`Instant::ZERO`]. The same seed and calls give the same deliveries.
+    /// A link whose plan starts at [`Instant::ZERO`]. The same seed and calls give the same
+    /// deliveries.
     pub fn new(config: LinkConfig, seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
@@ -57,8 +59,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Makes the link another one from `now` on, with the plan of `config` starting now. What waits or is under
-    /// way stays so; counters and chance go on.
+    /// Makes the link another one from `now` on, with the plan of `config` starting now. What waits
+    /// or is under way stays so; counters and chance go on.
     pub fn reconfigure(&mut self, now: Instant, config: LinkConfig) {
         let now = self.advance(now);
         self.policer = config.policer.map(|policer| TokenBucket::new(policer, now));
@@ -73,8 +75,8 @@ impl<T> Link<T> {
         self.advance(now);
     }
 
-    /// Puts an item of `size` (of the whole IP packet) in at `now`. It is queued, or dropped where the queue is
-    /// full, and counted either way.
+    /// Puts an item of `size` (of the whole IP packet) in at `now`. It is queued, or dropped where
+    /// the queue is full, and counted either way.
     pub fn send(&mut self, now: Instant, size: ByteCount, item: T) {
         let now = self.advance(now);
         self.counters.offered += 1;
@@ -100,8 +102,8 @@ impl<T> Link<T> {
         self.advance(now);
     }
 
-    /// The next item that has arrived by `now`, in order of arrival; items of the same instant in order of
-    /// transmission.
+    /// The next item that has arrived by `now`, in order of arrival; items of the same instant in
+    /// order of transmission.
     pub fn poll(&mut self, now: Instant) -> Option<T> {
         let now = self.advance(now);
         let entry = self.way.arrivals.first_entry()?;
@@ -114,8 +116,8 @@ impl<T> Link<T> {
         Some(packet.item)
     }
 
-    /// When to poll next. Nothing arrives before it, but it may pass without an arrival; `None` while nothing
-    /// is in flight or what waits can never leave.
+    /// When to poll next. Nothing arrives before it, but it may pass without an arrival; `None`
+    /// while nothing is in flight or what waits can never leave.
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.way.arrivals.first_key_value().map(|((at, _), _)| *at);
         [arrival, self.earliest_from_line()].into_iter().flatten().min()
@@ -136,20 +138,21 @@ impl<T> Link<T> {
         self.queue.bytes
     }
 
-    /// How long a packet offered now would wait for the line, should its rate stay; [`Duration::MAX`] where it stands
-    /// still with packets in it.
+    /// How long a packet offered now would wait for the line, should its rate stay;
+    /// [`Duration::MAX`] where it stands still with packets in it.
     pub fn wait(&mut self, now: Instant) -> Duration {
         let now = self.advance(now);
         if !self.line.is_busy() {
             return Duration::ZERO;
         }
         let Some(end) = self.line.end() else { return Duration::MAX };
-        let waiting = self.line.rate().map_or(Duration::ZERO, |rate| rate.time_for(self.queue.bytes));
+        let waiting =
+            self.line.rate().map_or(Duration::ZERO, |rate| rate.time_for(self.queue.bytes));
         end.since(now) + waiting
     }
 
-    /// Before this nothing that has not left the line can arrive: it has to end its transmission first, and a
-    /// change of rate before that can only hasten it from the change on.
+    /// Before this nothing that has not left the line can arrive: it has to end its transmission
+    /// first, and a change of rate before that can only hasten it from the change on.
     fn earliest_from_line(&self) -> Option<Instant> {
         if !self.line.is_busy() {
             return None;
@@ -218,7 +221,8 @@ struct Packet<T> {
     item: T,
 }
 
-/// What waits for the line, and what is on it. Bounded by `limit` in bytes and [`MAX_ITEMS`] in number.
+/// What waits for the line, and what is on it. Bounded by `limit` in bytes and [`MAX_ITEMS`] in
+/// number.
 #[derive(Debug)]
 struct Queue<T> {
     waiting: VecDeque<Packet<T>>,

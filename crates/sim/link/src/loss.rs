@@ -26,8 +26,8 @@ pub enum Loss {
     GilbertElliott(GilbertElliott),
 }
 
-/// A chain of two states that takes one step for each packet, then loses it with the state's probability.
-/// It starts in the good state.
+/// A chain of two states that takes one step for each packet, then loses it with the state's
+/// probability. It starts in the good state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -53,15 +53,18 @@ pub struct LossError {
 }
 
 impl GilbertElliott {
-    /// The chain that loses everything in the bad state and nothing in the good one, loses the share `mean` of
-    /// all packets in the long run, and whose runs of lost packets are `mean_burst` packets long on average.
+    /// The chain that loses everything in the bad state and nothing in the good one, loses the
+    /// share `mean` of all packets in the long run, and whose runs of lost packets are `mean_burst`
+    /// packets long on average.
     ///
     /// # Errors
-    /// Where the good state would have to last less than one packet: `mean` > `mean_burst` ÷ (`mean_burst` + 1).
+    /// Where the good state would have to last less than one packet: `mean` > `mean_burst` ÷
+    /// (`mean_burst` + 1).
     pub fn with_bursts(mean: Probability, mean_burst: NonZeroU32) -> Result<Self, LossError> {
         let whole = u64::from(Probability::ONE.as_ppb());
         let burst = u64::from(mean_burst.get());
-        // In balance the chain enters bursts as often as it leaves them: good x p = bad x r, with r = 1 / burst.
+        // In balance the chain enters bursts as often as it leaves them: good x p = bad x r, with r
+        // = 1 / burst.
         let part = u64::from(mean.as_ppb());
         let of = u64::from(mean.complement().as_ppb()) * burst;
         if part > of {
@@ -75,14 +78,16 @@ impl GilbertElliott {
         })
     }
 
-    /// The share of packets lost in the long run; where the chain never moves, that of the good state.
+    /// The share of packets lost in the long run; where the chain never moves, that of the good
+    /// state.
     pub const fn mean(&self) -> Probability {
         let enter = self.good_to_bad.as_ppb() as u64;
         let leave = self.bad_to_good.as_ppb() as u64;
         if enter == 0 {
             return self.loss_in_good;
         }
-        let lost = leave * self.loss_in_good.as_ppb() as u64 + enter * self.loss_in_bad.as_ppb() as u64;
+        let lost =
+            leave * self.loss_in_good.as_ppb() as u64 + enter * self.loss_in_bad.as_ppb() as u64;
         Probability::of(lost, (enter + leave) * Probability::ONE.as_ppb() as u64)
     }
 }
@@ -187,10 +192,16 @@ mod tests {
             for ppb in [1_000_000, 10_000_000, 100_000_000, 500_000_000] {
                 let probability = Probability::from_ppb(ppb);
                 let count = 200_000;
-                let lost = fates(Loss::Independent(probability), count, seed).iter().filter(|f| **f).count();
+                let lost = fates(Loss::Independent(probability), count, seed)
+                    .iter()
+                    .filter(|f| **f)
+                    .count();
                 let (n, p) = (count as f64, probability.as_f64());
                 let deviation = (lost as f64 - n * p).abs() / (n * p * (1.0 - p)).sqrt();
-                assert!(deviation < 4.0, "seed {seed}, {probability}: {lost} lost, {deviation} deviations");
+                assert!(
+                    deviation < 4.0,
+                    "seed {seed}, {probability}: {lost} lost, {deviation} deviations"
+                );
             }
         }
     }
@@ -205,8 +216,14 @@ mod tests {
             let lost: usize = runs.iter().sum();
             let share = lost as f64 / fates.len() as f64 / percent(mean).as_f64();
             let length = lost as f64 / runs.len() as f64 / f64::from(burst);
-            assert!((0.95..1.05).contains(&share), "loss {mean} %, burst {burst}: {share} of the mean");
-            assert!((0.97..1.03).contains(&length), "loss {mean} %, burst {burst}: {length} of the length");
+            assert!(
+                (0.95..1.05).contains(&share),
+                "loss {mean} %, burst {burst}: {share} of the mean"
+            );
+            assert!(
+                (0.97..1.03).contains(&length),
+                "loss {mean} %, burst {burst}: {length} of the length"
+            );
         }
     }
 

@@ -1,7 +1,8 @@
-//! A token-bucket policer before the queue: what exceeds a rate by more than a burst is dropped at once, not delayed.
+//! A token-bucket policer before the queue: what exceeds a rate by more than a burst is dropped at
+//! once, not delayed.
 //!
-//! Operators sell part of a line so (RFC 2697 with one bucket: what does not conform is dropped). To a sender it is a
-//! bottleneck that shows itself by loss alone, with no queue to measure.
+//! Operators sell part of a line so (RFC 2697 with one bucket: what does not conform is dropped).
+//! To a sender it is a bottleneck that shows itself by loss alone, with no queue to measure.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{ByteCount, Instant, Rate};
@@ -32,7 +33,8 @@ impl TokenBucket {
 
     /// Whether a packet of `size` passes; if so it is paid for.
     pub fn passes(&mut self, now: Instant, size: ByteCount) -> bool {
-        let gained = u128::from(self.policer.rate.as_bps()) * u128::from(now.since(self.filled).as_nanos());
+        let gained =
+            u128::from(self.policer.rate.as_bps()) * u128::from(now.since(self.filled).as_nanos());
         self.level = self.level.saturating_add(gained).min(scaled(self.policer.burst));
         self.filled = self.filled.max(now);
         let Some(left) = self.level.checked_sub(scaled(size)) else { return false };

@@ -24,7 +24,8 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// The plan of `config`, whose times count from `start`.
     pub fn new(config: &LinkConfig, start: Instant) -> Self {
-        let mut changes: Vec<Due> = config.changes.iter().map(|change| due(change, start)).collect();
+        let mut changes: Vec<Due> =
+            config.changes.iter().map(|change| due(change, start)).collect();
         changes.sort_by_key(|due| due.at);
         Self { changes: changes.into(), outages: merge(&config.outages, start) }
     }
@@ -59,8 +60,10 @@ fn due(change: &Change, start: Instant) -> Due {
 }
 
 fn merge(outages: &[Outage], start: Instant) -> VecDeque<(Instant, Instant)> {
-    let mut spans: Vec<_> =
-        outages.iter().map(|outage| (start + outage.start, start + outage.start + outage.length)).collect();
+    let mut spans: Vec<_> = outages
+        .iter()
+        .map(|outage| (start + outage.start, start + outage.start + outage.length))
+        .collect();
     spans.sort_unstable();
     let mut merged: VecDeque<(Instant, Instant)> = VecDeque::new();
     for (from, to) in spans {
@@ -78,10 +81,14 @@ mod tests {
 
     #[test]
     fn overlapping_outages_are_one() {
-        let outage =
-            |start, length| Outage { start: Duration::from_secs(start), length: Duration::from_secs(length) };
-        let config =
-            LinkConfig { outages: vec![outage(8, 1), outage(1, 5), outage(2, 1)], ..LinkConfig::default() };
+        let outage = |start, length| Outage {
+            start: Duration::from_secs(start),
+            length: Duration::from_secs(length),
+        };
+        let config = LinkConfig {
+            outages: vec![outage(8, 1), outage(1, 5), outage(2, 1)],
+            ..LinkConfig::default()
+        };
         let mut schedule = Schedule::new(&config, Instant::ZERO + Duration::from_secs(100));
         let out: Vec<u64> = (100..112)
             .filter(|second| schedule.in_outage(Instant::ZERO + Duration::from_secs(*second)))

@@ -1,4 +1,5 @@
-//! The full account of a capture: frames and packets by spacecraft, channel and application, with digests.
+//! The full account of a capture: frames and packets by spacecraft, channel and application, with
+//! digests.
 
 use crate::extract::{ChannelCounts, ExtractedPacket, Extractor};
 use crate::frame::{self, VcCount};
@@ -17,7 +18,8 @@ pub struct FileReport {
     pub file: String,
     /// Name of the mission that it was read by.
     pub mission: String,
-    /// Names of other missions that fit as well when the input was identified; the caller knows them.
+    /// Names of other missions that fit as well when the input was identified; the caller knows
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_fits: Vec<String>,
     /// Spacecraft that most good frames are of; `None` without good frames.
@@ -41,8 +43,8 @@ pub struct FileReport {
     pub good_frames_sha256: String,
     /// The spacecraft's virtual channels.
     pub vcids: BTreeMap<u8, ChannelReport>,
-    /// Good frames of spacecraft that have no more than one: their headers were damaged without notice, or they passed by. They are in
-    /// the totals, and in no channel.
+    /// Good frames of spacecraft that have no more than one: their headers were damaged without
+    /// notice, or they passed by. They are in the totals, and in no channel.
     #[serde(skip_serializing_if = "is_zero")]
     pub stray_frames: u64,
     /// Other spacecraft in the same stream, each with its own channels.
@@ -83,13 +85,14 @@ pub struct ChannelReport {
     pub good_frames: u64,
     /// Frames that the frame count shows to be missing.
     pub missing_frames: u64,
-    /// Frames whose count went back, with nothing to say that frames are missing: resets of the counter and replays.
+    /// Frames whose count went back, with nothing to say that frames are missing: resets of the
+    /// counter and replays.
     #[serde(skip_serializing_if = "is_zero")]
     pub resets: u64,
     /// Packets all of whose frames came, idle packets included.
     pub packets: u64,
-    /// Packet headers and lengths that cannot be, or that the next frame's first header pointer contradicts: what
-    /// they began is dropped.
+    /// Packet headers and lengths that cannot be, or that the next frame's first header pointer
+    /// contradicts: what they began is dropped.
     pub impossible_packets: u64,
     /// Bytes of the packets that came.
     pub bytes: u64,
@@ -109,7 +112,8 @@ pub struct Account {
     packets: PacketAccount,
 }
 
-/// The digest of all good frames of a capture: half of the work of an account, which can be done apart.
+/// The digest of all good frames of a capture: half of the work of an account, which can be done
+/// apart.
 #[derive(Debug, Clone, Default)]
 pub struct FrameDigest(Sha256);
 
@@ -143,11 +147,13 @@ struct PacketCounts {
 
 /// Most spacecraft kept apart; frames of further ones count in the totals only.
 const MAX_SPACECRAFT: usize = 64;
-/// A spacecraft with fewer frames is not reported by itself: headers damaged without notice invent such.
+/// A spacecraft with fewer frames is not reported by itself: headers damaged without notice invent
+/// such.
 const FEWEST_FRAMES: u64 = 2;
 
 impl Account {
-    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in the stream may be.
+    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in
+    /// the stream may be.
     pub fn new(mission: &Mission, known: &MissionSet) -> Self {
         Self { frames: FrameDigest::default(), packets: PacketAccount::new(mission, known) }
     }
@@ -179,7 +185,8 @@ impl FrameDigest {
 }
 
 impl PacketAccount {
-    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in the stream may be.
+    /// For a capture that is read by `mission`; `known` are the missions that other spacecraft in
+    /// the stream may be.
     pub fn new(mission: &Mission, known: &MissionSet) -> Self {
         Self {
             mission: mission.clone(),
@@ -191,8 +198,8 @@ impl PacketAccount {
         }
     }
 
-    /// Takes the next frame and shows every packet that it completes to `sink`. Returns the frame's channel and count;
-    /// `None` for a frame set aside, or not of the mission's kind.
+    /// Takes the next frame and shows every packet that it completes to `sink`. Returns the frame's
+    /// channel and count; `None` for a frame set aside, or not of the mission's kind.
     pub fn feed(
         &mut self,
         captured: &CapturedFrame,
@@ -205,7 +212,9 @@ impl PacketAccount {
         }
         match captured.quality.verdict {
             Verdict::Corrected => self.verdicts.corrected += 1,
-            Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => self.verdicts.clean += 1,
+            Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => {
+                self.verdicts.clean += 1
+            }
         }
         self.verdicts.corrected_symbols += u64::from(captured.quality.corrected_symbols());
         let index = self.extractor_for(&captured.bytes);
@@ -237,7 +246,8 @@ impl PacketAccount {
         });
         let main = main.map(|(scid, _)| *scid);
         let others = || self.spacecraft.iter().filter(|(scid, _)| Some(**scid) != main);
-        let stray_frames = others().map(|(_, frames)| *frames).filter(|frames| *frames < FEWEST_FRAMES).sum();
+        let stray_frames =
+            others().map(|(_, frames)| *frames).filter(|frames| *frames < FEWEST_FRAMES).sum();
         let other_spacecraft = others()
             .filter(|(_, frames)| **frames >= FEWEST_FRAMES)
             .map(|(scid, frames)| SpacecraftReport {
@@ -267,9 +277,12 @@ impl PacketAccount {
         }
     }
 
-    /// The extractor for a frame's spacecraft; one is added for a known mission of the same frame format.
+    /// The extractor for a frame's spacecraft; one is added for a known mission of the same frame
+    /// format.
     fn extractor_for(&mut self, bytes: &[u8]) -> usize {
-        let Some((_, channel, _)) = frame::glimpse_as(bytes, self.mission.frame()) else { return 0 };
+        let Some((_, channel, _)) = frame::glimpse_as(bytes, self.mission.frame()) else {
+            return 0;
+        };
         let covering = |extractor: &Extractor| extractor.mission().covers(channel.scid);
         if let Some(index) = self.extractors.iter().position(covering) {
             return index;
@@ -285,7 +298,9 @@ impl PacketAccount {
 
     fn mission_of(&self, scid: Scid) -> Option<&Mission> {
         let length = self.mission.frame().length;
-        let fits = |mission: &&Mission| mission.scids().contains(&scid) && mission.frame().length == length;
+        let fits = |mission: &&Mission| {
+            mission.scids().contains(&scid) && mission.frame().length == length
+        };
         Some(&self.mission).filter(fits).or_else(|| self.known.iter().find(fits))
     }
 

@@ -1,13 +1,15 @@
 //! The capture pipeline: from the bytes of a receiver or a file to captured frames.
 //!
-//! `push` bytes with the time of their reception, then `poll` until `None`. An input of unknown kind is held
-//! until it is identified; then everything held is captured from its first bit on. Where no mission is named and the stream
-//! changes to another downlink (another spacecraft, length or coding), the capture says so and goes on with that one.
+//! `push` bytes with the time of their reception, then `poll` until `None`. An input of unknown
+//! kind is held until it is identified; then everything held is captured from its first bit on.
+//! Where no mission is named and the stream changes to another downlink (another spacecraft, length
+//! or coding), the capture says so and goes on with that one.
 //!
-//! Memory is bounded: what is held for identifying by [`CaptureOptions::identify_limit`] or what forty frames take, after
-//! that a few blocks; beyond that only what one `push` brings. While frames are good nothing is held; behind the last good
-//! one, what comes is held as for identifying, and up to 64 frames set aside or of another spacecraft wait until it is known
-//! whose they are.
+//! Memory is bounded: what is held for identifying by [`CaptureOptions::identify_limit`] or what
+//! forty frames take, after that a few blocks; beyond that only what one `push` brings. While
+//! frames are good nothing is held; behind the last good one, what comes is held as for
+//! identifying, and up to 64 frames set aside or of another spacecraft wait until it is known whose
+//! they are.
 
 mod held;
 mod open_block;
@@ -39,22 +41,25 @@ pub struct CaptureOptions {
     pub format: Option<InputFormat>,
     /// The mission; `None`: found out.
     pub mission: Option<Mission>,
-    /// The mission is only what the input begins with: another one may follow. Elsewhere a mission that is named holds for
-    /// the whole input, and another one is told of and not followed.
+    /// The mission is only what the input begins with: another one may follow. Elsewhere a mission
+    /// that is named holds for the whole input, and another one is told of and not followed.
     pub may_change: bool,
-    /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a mission.
+    /// Where the input goes on: the first byte pushed holds this bit. Later than the start needs a
+    /// mission.
     pub start: BitPosition,
-    /// Frames that begin before this place of the input are passed over: they are known. Symbols have to be decoded from
-    /// further back than the frame wanted, see [`CaptureOptions::read_from`].
+    /// Frames that begin before this place of the input are passed over: they are known. Symbols
+    /// have to be decoded from further back than the frame wanted, see
+    /// [`CaptureOptions::read_from`].
     pub frames_from: BitPosition,
     /// Good frames come with their check symbols.
     pub keep_check_symbols: bool,
     /// Thresholds of the synchroniser.
     pub sync: SyncConfig,
-    /// Most bytes held while the input is not identified; beyond it the older half is dropped and counted. Default
-    /// 256 KiB: 140 ms at 15 Mbit/s, 250 frames. At least 16 KiB.
+    /// Most bytes held while the input is not identified; beyond it the older half is dropped and
+    /// counted. Default 256 KiB: 140 ms at 15 Mbit/s, 250 frames. At least 16 KiB.
     pub identify_limit: usize,
-    /// The instructions to decode with. Default: the fastest that the processor has; the results are the same for all.
+    /// The instructions to decode with. Default: the fastest that the processor has; the results
+    /// are the same for all.
     pub kernel: Kernel,
 }
 
@@ -77,7 +82,8 @@ impl Default for CaptureOptions {
 /// What a capture reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureEvent {
-    /// The input is known now; frames follow. Reported once, also where the caller named the mission, and again after each
+    /// The input is known now; frames follow. Reported once, also where the caller named the
+    /// mission, and again after each
     /// [`CaptureEvent::Changed`].
     Identified(Box<Identification>),
     /// The synchroniser is in lock from here on.
@@ -93,7 +99,8 @@ pub enum CaptureEvent {
         /// Its mission, where it is a known one.
         mission: Option<Box<Mission>>,
     },
-    /// The downlink ended, and another one follows, which is reported by [`CaptureEvent::Identified`] next.
+    /// The downlink ended, and another one follows, which is reported by
+    /// [`CaptureEvent::Identified`] next.
     Changed {
         /// Where the first good frame of that one begins.
         at: BitPosition,
@@ -131,7 +138,8 @@ pub struct Capture {
     stats: CaptureStats,
     spacecraft: BTreeMap<Scid, u64>,
     dropped_bits: u64,
-    /// What the input looks like, where it was taken for something else and nothing was found so far.
+    /// What the input looks like, where it was taken for something else and nothing was found so
+    /// far.
     doubt: Option<Unidentified>,
     ended: bool,
 }
@@ -163,10 +171,11 @@ struct Known {
     tail: Tail,
 }
 
-/// Bits by which a frame may begin before the place from which frames are wanted, and be the one meant: places among symbols
-/// are rounded, and no frame is that short.
+/// Bits by which a frame may begin before the place from which frames are wanted, and be the one
+/// meant: places among symbols are rounded, and no frame is that short.
 const PLACE_SLACK: u64 = 64;
-/// Bytes by which a mission that has an inner code, and was named by the caller, shows whether bits come or symbols.
+/// Bytes by which a mission that has an inner code, and was named by the caller, shows whether bits
+/// come or symbols.
 const SYMBOLS_SHOW: usize = 64 * 1024;
 /// Most spacecraft looked out for.
 const MAX_SPACECRAFT: usize = 64;
@@ -174,8 +183,8 @@ const MAX_SPACECRAFT: usize = 64;
 const BELIEVED_FRAMES: u64 = 2;
 
 impl Capture {
-    /// Begins. With a mission and no format, bits are expected (CADUs are bits, too); with the mission of bare
-    /// frames, give [`InputFormat::Frames`].
+    /// Begins. With a mission and no format, bits are expected (CADUs are bits, too); with the
+    /// mission of bare frames, give [`InputFormat::Frames`].
     pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
         let mut capture = Self {
             missions: missions.identifiable(),
@@ -188,7 +197,9 @@ impl Capture {
             doubt: None,
             ended: false,
         };
-        if let (Some(mission), Some(format)) = (capture.options.mission.clone(), capture.options.format) {
+        if let (Some(mission), Some(format)) =
+            (capture.options.mission.clone(), capture.options.format)
+        {
             capture.begin(Identification::given(format, mission));
         }
         capture
@@ -248,8 +259,8 @@ impl Capture {
         }
     }
 
-    /// The same input goes on after a pause: what came of a frame that is not whole yet is taken over from the capture before, which has
-    /// ended.
+    /// The same input goes on after a pause: what came of a frame that is not whole yet is taken
+    /// over from the capture before, which has ended.
     pub fn going_on(missions: MissionSet, options: CaptureOptions, open: &OpenBlock) -> Self {
         let options = CaptureOptions { start: open.from, frames_from: open.frames_from, ..options };
         let mut capture = Self::new(missions, options);
@@ -257,8 +268,8 @@ impl Capture {
         capture
     }
 
-    /// What came behind the last frame, where that is not more than a frame that is not whole yet. To be asked for when nothing more is
-    /// polled.
+    /// What came behind the last frame, where that is not more than a frame that is not whole yet.
+    /// To be asked for when nothing more is polled.
     pub fn open_block(&self) -> Option<OpenBlock> {
         match &self.stage {
             Stage::Known(known) => known.tail.open_block(known.found.format),
@@ -270,7 +281,9 @@ impl Capture {
     pub fn stats(&self) -> CaptureStats {
         let sync = match &self.stage {
             Stage::Known(known) => known.source.counts(self.ended),
-            Stage::Unknown(held) => SyncCounts { bits: 8 * held.bytes.len() as u64, ..SyncCounts::default() },
+            Stage::Unknown(held) => {
+                SyncCounts { bits: 8 * held.bytes.len() as u64, ..SyncCounts::default() }
+            }
         };
         let dropped_bits = self.dropped_bits;
         let sync = SyncCounts { bits: sync.bits + dropped_bits, dropped_bits, ..sync };
@@ -293,12 +306,14 @@ impl Capture {
         }
     }
 
-    /// Tries with so many bytes, then with twice as many: what is found does not depend on how much came at once.
+    /// Tries with so many bytes, then with twice as many: what is found does not depend on how much
+    /// came at once.
     fn try_to_identify(&mut self) {
         let limit = self.options.identify_limit;
         loop {
             let Stage::Unknown(held) = &mut self.stage else { return };
-            let next = held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
+            let next =
+                held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
             let len = held.bytes.len();
             let is_whole = self.ended && len <= next;
             if !self.ended && len < next {
@@ -335,12 +350,14 @@ impl Capture {
         let Identification { mission, format, .. } = &identification;
         let source = FrameSource::new(mission, *format, start, &self.options);
         let watch = Watch::new(&identification, start, &self.options);
-        self.stage = Stage::Known(Box::new(Known::new(identification.clone(), source, watch, start)));
+        self.stage =
+            Stage::Known(Box::new(Known::new(identification.clone(), source, watch, start)));
         self.events.push_back(CaptureEvent::Identified(Box::new(identification)));
         held.pushes().for_each(|(received, bytes)| self.push(received, bytes));
     }
 
-    /// What is to be handed on of what came: itself, nothing yet, or more than itself, by way of the queue.
+    /// What is to be handed on of what came: itself, nothing yet, or more than itself, by way of
+    /// the queue.
     fn take(&mut self, event: StageEvent) -> Option<CaptureEvent> {
         let Stage::Known(known) = &mut self.stage else { return None };
         let watch = &mut known.watch;
@@ -376,7 +393,8 @@ impl Capture {
         None
     }
 
-    /// Looks whether what came is still the same downlink. Returns whether there is more to poll for.
+    /// Looks whether what came is still the same downlink. Returns whether there is more to poll
+    /// for.
     fn look_out(&mut self, reached: Reached) -> bool {
         let Stage::Known(known) = &mut self.stage else { return false };
         let Known { found, watch, told, .. } = &mut **known;
@@ -418,7 +436,8 @@ impl Capture {
         let bits = 8 * start.byte().saturating_sub(known.start.byte());
         let skipped_bits = bits.saturating_sub(known.frame_bits);
         let dropped_bits = core::mem::take(&mut self.dropped_bits);
-        let sync = SyncCounts { bits: bits + dropped_bits, skipped_bits, dropped_bits, ..known.handed_on };
+        let sync =
+            SyncCounts { bits: bits + dropped_bits, skipped_bits, dropped_bits, ..known.handed_on };
         let stats = CaptureStats { sync, ..core::mem::take(&mut self.stats) };
         self.events.push_back(CaptureEvent::Changed { at: from, stats });
         let watch = Watch::new(&identification, start, &self.options).holding(held);
@@ -469,12 +488,16 @@ impl Capture {
         self.stats.corrected_frames += u64::from(symbols > 0);
         self.stats.corrected_symbols += u64::from(symbols);
         let format = known.found.mission.frame();
-        let Some((_, Channel { scid, .. }, _)) = frame::glimpse_as(&frame.bytes, format) else { return };
+        let Some((_, Channel { scid, .. }, _)) = frame::glimpse_as(&frame.bytes, format) else {
+            return;
+        };
         let others = self.spacecraft.len();
         let frames = match self.spacecraft.get_mut(&scid) {
             Some(frames) => frames,
             None if others >= MAX_SPACECRAFT => return,
-            None => self.spacecraft.entry(scid).or_insert(if others == 0 { BELIEVED_FRAMES } else { 0 }),
+            None => {
+                self.spacecraft.entry(scid).or_insert(if others == 0 { BELIEVED_FRAMES } else { 0 })
+            }
         };
         *frames += 1;
         if *frames == BELIEVED_FRAMES {
@@ -514,8 +537,8 @@ impl CaptureOptions {
         self.mission.is_some() && !self.may_change
     }
 
-    /// The place to read an input from so that the frame at `position` comes out: the place itself, or further back where
-    /// symbols have to be decoded first.
+    /// The place to read an input from so that the frame at `position` comes out: the place itself,
+    /// or further back where symbols have to be decoded first.
     pub fn read_from(format: InputFormat, position: BitPosition) -> BitPosition {
         let Some(symbols) = format.symbols() else { return position };
         let from = position.as_bits().saturating_sub(InnerDecoder::lead(symbols));
@@ -533,9 +556,8 @@ impl CaptureOptions {
             return match self.format {
                 Some(format) => match format.symbols() {
                     Some(symbols) => identify_symbols(sample, symbols, missions, is_whole),
-                    None => {
-                        identify(sample, missions, is_whole).map(|found| Identification { format, ..found })
-                    }
+                    None => identify(sample, missions, is_whole)
+                        .map(|found| Identification { format, ..found }),
                 },
                 None => identify(sample, missions, is_whole).or_else(|reason| {
                     identify_symbols(sample, Symbols::Hard, missions, is_whole).map_err(|_| reason)
@@ -545,7 +567,8 @@ impl CaptureOptions {
         let mut only = MissionSet::empty();
         only.add(mission.clone()).expect("an empty set has room");
         let has_inner = !mission.coding().inner.is_none();
-        let is_own = |found: &Identification| found.mission.name() == mission.name() && !found.is_generic;
+        let is_own =
+            |found: &Identification| found.mission.name() == mission.name() && !found.is_generic;
         let mut found = match self.format.and_then(InputFormat::symbols) {
             Some(symbols) => identify_symbols(sample, symbols, &only, is_whole),
             None => identify(sample, &only, is_whole),
@@ -557,8 +580,10 @@ impl CaptureOptions {
             }
         }
         let own = found.ok().filter(is_own);
-        // The caller names the mission: an input that shows no sign of it yet is taken for bits, if it can be.
-        let format = if mission.frame().is_variable() { InputFormat::Frames } else { InputFormat::Bits };
+        // The caller names the mission: an input that shows no sign of it yet is taken for bits, if
+        // it can be.
+        let format =
+            if mission.frame().is_variable() { InputFormat::Frames } else { InputFormat::Bits };
         Ok(own.unwrap_or_else(|| Identification::given(format, mission.clone())))
     }
 }

@@ -1,10 +1,13 @@
 //! How the frame counts of one virtual channel go on.
 //!
-//! A count of 8 bits that lost more than half of its range looks like one that went back: a replay or a reset of the counter. What
-//! came between tells which it was: the sequence counts of the packets, else the bits between the two frames, else the time. Where
-//! none of them tells at once it is held to be a reset, and [`Followed::lost`] says later, when a packet does, that it was none.
+//! A count of 8 bits that lost more than half of its range looks like one that went back: a replay
+//! or a reset of the counter. What came between tells which it was: the sequence counts of the
+//! packets, else the bits between the two frames, else the time. Where none of them tells at once
+//! it is held to be a reset, and [`Followed::lost`] says later, when a packet does, that it was
+//! none.
 //!
-//! A count of more bits that goes on by more frames than there was room for is a damaged or a new one, and says nothing of frames missing.
+//! A count of more bits that goes on by more frames than there was room for is a damaged or a new
+//! one, and says nothing of frames missing.
 //!
 //! Memory is bounded: 64 applications of a channel are followed.
 
@@ -25,7 +28,8 @@ pub struct Sign {
     pub received: Utc,
     /// Where it stands in the input.
     pub position: BitPosition,
-    /// Application and sequence count of the first packet that begins in it, where that is looked for.
+    /// Application and sequence count of the first packet that begins in it, where that is looked
+    /// for.
     pub packet: Option<(Apid, u16)>,
 }
 
@@ -85,7 +89,8 @@ struct Application {
 const MOST_APPLICATIONS: usize = 64;
 /// The longest counter that can be mistaken: half of a longer one takes hours to come.
 const LONGEST: u64 = 1 << 16;
-/// Frames that are believed to be missing at once, whatever bits and time say: 9 minutes at 15 Mbit/s.
+/// Frames that are believed to be missing at once, whatever bits and time say: 9 minutes at 15
+/// Mbit/s.
 const MOST_MISSING: u64 = 1 << 20;
 /// Frames by which it is known how far apart those of a channel are.
 const FEWEST_FRAMES: u64 = 16;
@@ -119,7 +124,9 @@ impl Continuity {
         let step = sign.count.modulus.step(last.count.value, sign.count.value);
         let step = match step {
             // More frames than there was room for: the count was damaged, or set.
-            Step::Gap { missing } if missing > MOST_MISSING && !self.was_long(&last, sign, missing) => {
+            Step::Gap { missing }
+                if missing > MOST_MISSING && !self.was_long(&last, sign, missing) =>
+            {
                 Step::Back
             }
             step => step,
@@ -171,7 +178,8 @@ impl Continuity {
         Some(lost)
     }
 
-    /// Whether the packets of the frame's application say that `missing` frames are, beside those of `sent`; none where they say nothing.
+    /// Whether the packets of the frame's application say that `missing` frames are, beside those
+    /// of `sent`; none where they say nothing.
     fn packets_are_missing(&self, sign: &Sign, missing: u64, sent: u64) -> Option<bool> {
         let (apid, count) = sign.packet?;
         let Application { last: (before, at), packets, frames } = *self.applications.get(&apid)?;
@@ -182,11 +190,13 @@ impl Continuity {
             return None;
         }
         let went = u64::from(count.wrapping_sub(before)) & (Modulus::PACKET.values() - 1);
-        // Nearer to what would have come with the frames missing than to what would have come without.
+        // Nearer to what would have come with the frames missing than to what would have come
+        // without.
         Some(went <= HALF && 2 * went * frames >= packets * (2 * passed + missing))
     }
 
-    /// Whether so many bits, or so much time, passed between two frames that the missing ones may have been there.
+    /// Whether so many bits, or so much time, passed between two frames that the missing ones may
+    /// have been there.
     fn was_long(&self, last: &Sign, sign: &Sign, missing: u64) -> bool {
         let Some((position, received)) = self.first.filter(|_| self.sent >= FEWEST_FRAMES) else {
             return false;
@@ -207,7 +217,8 @@ impl Continuity {
         let Some((apid, count)) = sign.packet else { return };
         let last = (count, self.sent);
         if let Some(application) = self.applications.get_mut(&apid) {
-            let went = u64::from(count.wrapping_sub(application.last.0)) & (Modulus::PACKET.values() - 1);
+            let went =
+                u64::from(count.wrapping_sub(application.last.0)) & (Modulus::PACKET.values() - 1);
             if went <= HALF {
                 application.packets += went;
                 application.frames += self.sent.saturating_sub(application.last.1);

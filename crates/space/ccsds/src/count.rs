@@ -1,4 +1,5 @@
-//! Counters that wrap, in one place: frame counts of a virtual channel, sequence counts of an application.
+//! Counters that wrap, in one place: frame counts of a virtual channel, sequence counts of an
+//! application.
 
 /// How many values a counter has before it starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,12 +12,14 @@ impl Modulus {
     pub const AOS_FRAME: Self = Self(1 << 24);
     /// AOS frame count with its cycle: 28 bits (CCSDS 732.0-B 4.1.2.5.4).
     pub const AOS_FRAME_CYCLE: Self = Self(1 << 28);
-    /// A counter of one value: every count is the next. USLP frames without a virtual channel frame count.
+    /// A counter of one value: every count is the next. USLP frames without a virtual channel frame
+    /// count.
     pub const NONE: Self = Self(1);
     /// Packet sequence count: 14 bits (CCSDS 133.0-B-2 4.1.3.4.3).
     pub const PACKET: Self = Self(1 << 14);
 
-    /// USLP virtual channel frame count of so many octets, 0 to 7: none, or 8 bits each (CCSDS 732.1-B-3 4.1.2.10).
+    /// USLP virtual channel frame count of so many octets, 0 to 7: none, or 8 bits each (CCSDS
+    /// 732.1-B-3 4.1.2.10).
     pub const fn of_octets(octets: u8) -> Self {
         Self(1 << (8 * (octets & 7)))
     }
@@ -28,8 +31,9 @@ impl Modulus {
     pub const fn of_values(values: u64) -> Option<Self> {
         if values.is_power_of_two() && values <= 1 << 56 { Some(Self(values)) } else { None }
     }
-    /// How `next` follows `last`. A step of more than half the range is taken for a repeat or a reset, because a gap that long is less
-    /// likely; of short counts it is not, see [`crate::continuity`].
+    /// How `next` follows `last`. A step of more than half the range is taken for a repeat or a
+    /// reset, because a gap that long is less likely; of short counts it is not, see
+    /// [`crate::continuity`].
     pub const fn step(self, last: u64, next: u64) -> Step {
         let ahead = self.between(last, next);
         if ahead == 0 {

@@ -34,8 +34,8 @@ pub struct DecodedBlock {
     pub fecf: Check,
     /// The spacecraft that the header names, where there is one.
     pub scid: Option<Scid>,
-    /// The frame, or, where it is set aside, the block as received. Frames of one run share their memory: copy what is
-    /// kept longer than its neighbours.
+    /// The frame, or, where it is set aside, the block as received. Frames of one run share their
+    /// memory: copy what is kept longer than its neighbours.
     pub bytes: Bytes,
     /// Check symbols after correction, where they are kept.
     pub check_symbols: Bytes,
@@ -84,10 +84,9 @@ impl BlockDecoder {
             kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
             decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
-            parity: mission
-                .coding()
-                .ldpc
-                .map(|code| Box::new(ParityDecoder::new(code, randomiser.map(|(kind, _)| kind), kernel))),
+            parity: mission.coding().ldpc.map(|code| {
+                Box::new(ParityDecoder::new(code, randomiser.map(|(kind, _)| kind), kernel))
+            }),
             place: NO_PLACE,
             code,
             block_len,
@@ -96,7 +95,8 @@ impl BlockDecoder {
         }
     }
 
-    /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks remain.
+    /// For bare frames of a mission: nothing to derandomise or correct, the frame's own checks
+    /// remain.
     pub fn bare(mission: &Mission) -> Self {
         Self {
             rules: Rules::new(mission, false),
@@ -117,7 +117,8 @@ impl BlockDecoder {
     /// # Panics
     /// Where the block has another length.
     pub fn decode(&mut self, block: &[u8]) -> DecodedBlock {
-        let is_shorter = self.rules.format.is_variable() && self.rules.format.has_length(block.len());
+        let is_shorter =
+            self.rules.format.is_variable() && self.rules.format.has_length(block.len());
         let fits = block.len() == self.block_len || is_shorter;
         assert!(fits, "a block of {} bytes where the mission has {}", block.len(), self.block_len);
         if let Some(parity) = &mut self.parity {
@@ -180,8 +181,8 @@ impl BlockDecoder {
         }
     }
 
-    /// Takes the symbols of the next bits of the stream, a byte each, its sign the bit; bits before number `from` are not
-    /// decoded any more.
+    /// Takes the symbols of the next bits of the stream, a byte each, its sign the bit; bits before
+    /// number `from` are not decoded any more.
     pub fn soft_bits(&mut self, symbols: &[u8], from: u64) {
         if let Some(soft) = self.parity.as_mut().and_then(|parity| parity.soft()) {
             soft.push(symbols, from);
@@ -197,7 +198,9 @@ impl BlockDecoder {
         });
         let (mut frames, len) = (Vec::new(), self.rules.format.length);
         let outcomes = parity.decode(run.blocks().zip(places), &mut frames);
-        for ((received, frame), outcome) in run.blocks().zip(frames.chunks_exact(len)).zip(&outcomes) {
+        for ((received, frame), outcome) in
+            run.blocks().zip(frames.chunks_exact(len)).zip(&outcomes)
+        {
             let work = &mut self.work;
             work.clear();
             work.extend_from_slice(frame);
@@ -232,7 +235,9 @@ impl Judge for BlockDecoder {
         let Self { rules, kernel, randomiser, decoder, memory, .. } = self;
         let (before, after) = match randomiser {
             Some((sequence, Derandomise::BeforeDecoding)) => (Some(&*sequence), None),
-            Some((sequence, Derandomise::AfterDecoding { skip })) => (None, Some((&*sequence, *skip))),
+            Some((sequence, Derandomise::AfterDecoding { skip })) => {
+                (None, Some((&*sequence, *skip)))
+            }
             None => (None, None),
         };
         let total = len * run.blocks().count();
@@ -267,8 +272,8 @@ impl Rules {
         Self { format: *mission.frame(), scids: mission.scids().into(), keep_check_symbols }
     }
 
-    /// The code alone proves no place: it is cyclic, and so is the randomiser's sequence. A block some bytes early or late
-    /// decodes as well, to a frame with a header of noise.
+    /// The code alone proves no place: it is cyclic, and so is the randomiser's sequence. A block
+    /// some bytes early or late decodes as well, to a frame with a header of noise.
     fn judgement(&self, decoded: &DecodedBlock, is_constant: bool) -> Judgement {
         let is_ours = |scid| self.scids.is_empty() || self.scids.contains(&scid);
         let is_frame = decoded.set_aside.is_none() && decoded.scid.is_some_and(is_ours);
@@ -309,7 +314,11 @@ impl Rules {
             Ok(frame) => (frame.fhec, frame.fecf, Some(frame.channel.scid)),
             Err(error) => {
                 set_aside = set_aside.or(Some(Reason::Header));
-                (if error == FrameError::Header { Check::Bad } else { Check::None }, Check::None, None)
+                (
+                    if error == FrameError::Header { Check::Bad } else { Check::None },
+                    Check::None,
+                    None,
+                )
             }
         };
         if set_aside.is_none() && verdict == Verdict::NotChecked {
@@ -331,7 +340,11 @@ impl Rules {
             fhec,
             fecf,
             scid,
-            bytes: if set_aside.is_some() { Bytes::copy_from_slice(as_received) } else { hold(frame) },
+            bytes: if set_aside.is_some() {
+                Bytes::copy_from_slice(as_received)
+            } else {
+                hold(frame)
+            },
             check_symbols: if keeps_check_symbols { hold(check_symbols) } else { Bytes::new() },
         }
     }
@@ -380,7 +393,8 @@ fn error_control(decoded: &Decoded) -> Outcome {
 /// Why a CADU cannot be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a frame of {found} bytes cannot be restored: the mission has {expected}; use the mission of its contact"
+    "a frame of {found} bytes cannot be restored: the mission has {expected}; use the mission of \
+    its contact"
 )]
 pub struct RestoreError {
     /// Bytes of the frame.
@@ -389,8 +403,8 @@ pub struct RestoreError {
     pub expected: usize,
 }
 
-/// The CADU of a captured frame, in true polarity and with a whole marker: bit for bit what was sent, for a good
-/// frame; for one set aside, what was received.
+/// The CADU of a captured frame, in true polarity and with a whole marker: bit for bit what was
+/// sent, for a good frame; for one set aside, what was received.
 ///
 /// # Errors
 /// [`RestoreError`] where the frame is of another mission.

@@ -7,8 +7,8 @@
 //!             a frame of the mission's spacecraft is proven
 //! ```
 //!
-//! In search a frame is tried at each byte. It is proven by its error control; where there is none, by another frame of the
-//! spacecraft that begins where it ends, or by the input's end there.
+//! In search a frame is tried at each byte. It is proven by its error control; where there is none,
+//! by another frame of the spacecraft that begins where it ends, or by the input's end there.
 
 use crate::frame::{Check, Extent, Frame, extent, spacecraft};
 use crate::id::Scid;
@@ -47,8 +47,8 @@ impl Delimiter {
         Self { format: *mission.frame(), scids: mission.scids().to_vec(), is_running: false }
     }
 
-    /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most the longest frame and the next
-    /// one's header are waited for.
+    /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most
+    /// the longest frame and the next one's header are waited for.
     pub fn cut(&mut self, bytes: &[u8], rest: Rest) -> Option<Cut> {
         if self.is_running {
             match self.here(bytes, rest) {
@@ -146,7 +146,8 @@ enum Proof {
     None,
 }
 
-/// The frames that `bytes` begin with, at most so many, each without anything between; for identifying.
+/// The frames that `bytes` begin with, at most so many, each without anything between; for
+/// identifying.
 pub(crate) fn run_of<'a>(mission: &Mission, bytes: &'a [u8], most: usize) -> Vec<&'a [u8]> {
     let mut rest = bytes;
     let format = mission.frame();

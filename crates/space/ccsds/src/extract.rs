@@ -1,9 +1,10 @@
-//! The packet extractor, for every kind of frame: packets are put together again from the packet zones of one
-//! virtual channel.
+//! The packet extractor, for every kind of frame: packets are put together again from the packet
+//! zones of one virtual channel.
 //!
-//! A packet comes out when all its frames came, in sequence: a missing frame drops the packet that it interrupts, or,
-//! where that is asked for, has it filled up to its length. Everything dropped is counted. What is left out: order across channels, duplicates and gaps of
-//! packets, which are Level-0's business.
+//! A packet comes out when all its frames came, in sequence: a missing frame drops the packet that
+//! it interrupts, or, where that is asked for, has it filled up to its length. Everything dropped
+//! is counted. What is left out: order across channels, duplicates and gaps of packets, which are
+//! Level-0's business.
 
 use crate::continuity::{Continuity, Followed, Lost, Sign};
 use crate::count::{Modulus, Step};
@@ -29,13 +30,15 @@ pub struct ExtractedPacket {
     pub from_corrected: bool,
     /// A frame that holds some of it was not checked, or had no marker.
     pub from_unchecked: bool,
-    /// Octets at its end that did not come: [`FILL`] stands for them. None unless the extractor fills packets up.
+    /// Octets at its end that did not come: [`FILL`] stands for them. None unless the extractor
+    /// fills packets up.
     pub fill: u32,
     /// A frame has it end elsewhere than its header does.
     pub length_differs: bool,
     /// Its header.
     pub header: Header,
-    /// The whole packet. One that lies in a single frame shares the frame's memory: copy what outlives its neighbours.
+    /// The whole packet. One that lies in a single frame shares the frame's memory: copy what
+    /// outlives its neighbours.
     pub bytes: Bytes,
 }
 
@@ -50,7 +53,8 @@ pub struct ChannelCounts {
     pub missing_frames: u64,
     /// Frames with the count of the one before, passed over.
     pub repeated_frames: u64,
-    /// Frames with an earlier count: a replay or a reset of the counter. What turns out to be a loss is none.
+    /// Frames with an earlier count: a replay or a reset of the counter. What turns out to be a
+    /// loss is none.
     pub resets: u64,
     /// Packets that came out, idle ones included.
     pub packets: u64,
@@ -58,13 +62,16 @@ pub struct ChannelCounts {
     pub idle_packets: u64,
     /// Bytes of the packets that came out, fill included.
     pub packet_bytes: u64,
-    /// Packets of which a frame is missing: dropped, or filled up where that is asked for and their header came.
+    /// Packets of which a frame is missing: dropped, or filled up where that is asked for and their
+    /// header came.
     pub interrupted_packets: u64,
     /// Those filled up.
     pub filled_packets: u64,
-    /// Frames whose first header pointer lies outside the frame or disagrees with the packet that runs into it.
+    /// Frames whose first header pointer lies outside the frame or disagrees with the packet that
+    /// runs into it.
     pub bad_first_headers: u64,
-    /// Places where no packet header can be, or one with an impossible length: the rest of the frame is dropped.
+    /// Places where no packet header can be, or one with an impossible length: the rest of the
+    /// frame is dropped.
     pub bad_headers: u64,
     /// Zone bytes dropped for these reasons.
     pub dropped_bytes: u64,
@@ -99,18 +106,23 @@ enum Cut {
 /// Stands for octets that did not come, as in EDOS and RT-STPS.
 pub const FILL: u8 = 0xC9;
 
-/// Most channels kept apart at a time, over all spacecraft. A downlink has some ten; headers damaged without
-/// notice invent more.
+/// Most channels kept apart at a time, over all spacecraft. A downlink has some ten; headers
+/// damaged without notice invent more.
 pub const MAX_CHANNELS: usize = 256;
 
 impl Extractor {
     /// For frames of a mission.
     pub fn new(mission: Mission) -> Self {
-        Self { mission, channels: BTreeMap::new(), counts: ExtractorCounts::default(), cut: Cut::default() }
+        Self {
+            mission,
+            channels: BTreeMap::new(),
+            counts: ExtractorCounts::default(),
+            cut: Cut::default(),
+        }
     }
 
-    /// The same, filling packets that a missing frame cut up to the length that their header says, where that came. Idle
-    /// packets are dropped as before.
+    /// The same, filling packets that a missing frame cut up to the length that their header says,
+    /// where that came. Idle packets are dropped as before.
     #[must_use]
     pub fn filling(self) -> Self {
         Self { cut: Cut::Filled, ..self }
@@ -149,8 +161,8 @@ impl Extractor {
         };
         let sign = Sign::of(&frame, captured, &self.mission);
         let is_repeat = channel.follow(frame.channel, frame.stream(), &sign, &mut sink);
-        let has_packets =
-            self.mission.content(frame.channel.vcid) == Content::Packets && !frame.is_idle(format.kind);
+        let has_packets = self.mission.content(frame.channel.vcid) == Content::Packets
+            && !frame.is_idle(format.kind);
         if is_repeat || !has_packets || !self.mission.covers(frame.channel.scid) {
             return Ok(key);
         }
@@ -160,7 +172,8 @@ impl Extractor {
             channel: frame.channel,
             map: frame.stream().map,
             received: captured.received,
-            corrected: captured.quality.verdict == Verdict::Corrected || frame.fhec == Check::Corrected,
+            corrected: captured.quality.verdict == Verdict::Corrected
+                || frame.fhec == Check::Corrected,
             unchecked: captured.quality.verdict == Verdict::NotChecked || captured.quality.flywheel,
             longest: self.mission.longest_packet(),
         };
@@ -207,8 +220,8 @@ struct ChannelState {
     stream: Stream,
     /// The packet that runs on into that stream's next frame.
     open: Option<OpenPacket>,
-    /// Packets that run on into the next frames of other streams: at most one for each access point and quality of
-    /// service, 32 in all.
+    /// Packets that run on into the next frames of other streams: at most one for each access point
+    /// and quality of service, 32 in all.
     parked: BTreeMap<Stream, OpenPacket>,
     cut: Cut,
     counts: ChannelCounts,
@@ -228,7 +241,8 @@ struct OpenPacket {
 }
 
 impl ChannelState {
-    /// Compares the count with the last one of its kind; true for a frame that came twice. What follows is of `stream`.
+    /// Compares the count with the last one of its kind; true for a frame that came twice. What
+    /// follows is of `stream`.
     fn follow(
         &mut self,
         channel: Channel,
@@ -248,7 +262,8 @@ impl ChannelState {
         if sign.count.modulus == Modulus::NONE {
             return false;
         }
-        let continuity = if stream.is_expedited { &mut self.expedited } else { &mut self.continuity };
+        let continuity =
+            if stream.is_expedited { &mut self.expedited } else { &mut self.continuity };
         let Followed { step, lost } = continuity.follow(sign);
         if let Some(Lost { missing, .. }) = lost {
             self.counts.resets -= 1;
@@ -324,7 +339,12 @@ impl ChannelState {
     }
 
     /// A zone in which no packet starts.
-    fn continue_with(&mut self, zone: &[u8], source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
+    fn continue_with(
+        &mut self,
+        zone: &[u8],
+        source: &Source<'_>,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) {
         let rest = self.append(zone, source, sink);
         if !rest.is_empty() {
             self.counts.dropped_bytes += rest.len() as u64;
@@ -340,7 +360,8 @@ impl ChannelState {
         source: &Source<'_>,
         sink: &mut impl FnMut(ExtractedPacket),
     ) {
-        let Some((tail, starts)) = zone.split_at_checked(offset).filter(|(_, starts)| !starts.is_empty())
+        let Some((tail, starts)) =
+            zone.split_at_checked(offset).filter(|(_, starts)| !starts.is_empty())
         else {
             self.counts.bad_first_headers += 1;
             self.counts.dropped_bytes += zone.len() as u64;
@@ -360,8 +381,8 @@ impl ChannelState {
         self.packets_in(starts, source, sink);
     }
 
-    /// Adds to the open packet what belongs to it; returns the rest. Without an open packet all is rest, except
-    /// that bytes before the first sighting of a header are expected and not an error.
+    /// Adds to the open packet what belongs to it; returns the rest. Without an open packet all is
+    /// rest, except that bytes before the first sighting of a header are expected and not an error.
     fn append<'z>(
         &mut self,
         zone: &'z [u8],
@@ -421,7 +442,12 @@ impl ChannelState {
     }
 
     /// Packets one after the other from the start of `zone` on.
-    fn packets_in(&mut self, zone: &[u8], source: &Source<'_>, sink: &mut impl FnMut(ExtractedPacket)) {
+    fn packets_in(
+        &mut self,
+        zone: &[u8],
+        source: &Source<'_>,
+        sink: &mut impl FnMut(ExtractedPacket),
+    ) {
         let mut rest = zone;
         while !rest.is_empty() {
             let header = match Header::parse(rest) {
@@ -433,15 +459,22 @@ impl ChannelState {
                     return;
                 }
             };
-            let whole = header.and_then(|header| Some((header, rest.split_at_checked(header.total_len())?)));
+            let whole = header
+                .and_then(|header| Some((header, rest.split_at_checked(header.total_len())?)));
             let Some((header, (packet, after))) = whole else {
                 let mut bytes =
                     Vec::with_capacity(header.map_or(Header::LONGEST, |header| header.total_len()));
                 bytes.extend_from_slice(rest);
                 let Source { received, corrected, unchecked, .. } = *source;
                 let length_differs = false;
-                self.open =
-                    Some(OpenPacket { received, corrected, unchecked, length_differs, header, bytes });
+                self.open = Some(OpenPacket {
+                    received,
+                    corrected,
+                    unchecked,
+                    length_differs,
+                    header,
+                    bytes,
+                });
                 return;
             };
             rest = after;

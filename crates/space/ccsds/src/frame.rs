@@ -1,6 +1,8 @@
-//! Transfer frames: TM (CCSDS 132.0-B-3 4.1), AOS (732.0-B 4.1) and USLP (732.1-B-3 4.1) headers, zones and trailers.
+//! Transfer frames: TM (CCSDS 132.0-B-3 4.1), AOS (732.0-B 4.1) and USLP (732.1-B-3 4.1) headers,
+//! zones and trailers.
 //!
-//! [`Frame::parse`] borrows; after it succeeds, all fields are within the frame. [`write()`] makes frames.
+//! [`Frame::parse`] borrows; after it succeeds, all fields are within the frame. [`write()`] makes
+//! frames.
 
 mod aos;
 mod tm;
@@ -42,8 +44,8 @@ pub enum Check {
     Bad,
 }
 
-/// Where a frame's first packet header stands (the M_PDU header of an AOS frame, the data field status of a TM
-/// frame, the data field header of a USLP frame).
+/// Where a frame's first packet header stands (the M_PDU header of an AOS frame, the data field
+/// status of a TM frame, the data field header of a USLP frame).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstHeader {
     /// At this offset of the packet zone.
@@ -89,7 +91,8 @@ pub struct Frame<'a> {
     pub insert_zone: &'a [u8],
     /// Data field.
     pub data: &'a [u8],
-    /// What TM and USLP frames say of their data field: where the first packet begins, `None` where it holds no packets.
+    /// What TM and USLP frames say of their data field: where the first packet begins, `None` where
+    /// it holds no packets.
     first_header: Option<FirstHeader>,
     /// Operational control field.
     pub ocf: Option<[u8; 4]>,
@@ -125,7 +128,8 @@ impl<'a> Frame<'a> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`FrameError`] where length or version are not the format's, or the header is damaged or says another length.
+    /// [`FrameError`] where length or version are not the format's, or the header is damaged or
+    /// says another length.
     pub fn parse(bytes: &'a [u8], format: &FrameFormat) -> Result<Self, FrameError> {
         let found = bytes.len();
         if !format.has_length(found) {
@@ -138,8 +142,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The data field as packets: `None` where a TM or USLP frame says that it holds none, or the field is too short.
-    /// Call it for channels that carry packets.
+    /// The data field as packets: `None` where a TM or USLP frame says that it holds none, or the
+    /// field is too short. Call it for channels that carry packets.
     pub fn m_pdu(&self, kind: FrameKind) -> Option<MPdu<'a>> {
         match kind {
             FrameKind::Tm | FrameKind::Uslp => {
@@ -147,13 +151,16 @@ impl<'a> Frame<'a> {
             }
             FrameKind::Aos => {
                 let (pointer, zone) = self.data.split_first_chunk::<2>()?;
-                Some(MPdu { first_header: FirstHeader::from_pointer(u16::from_be_bytes(*pointer)), zone })
+                Some(MPdu {
+                    first_header: FirstHeader::from_pointer(u16::from_be_bytes(*pointer)),
+                    zone,
+                })
             }
         }
     }
 
-    /// Application and sequence count of the first space packet that begins in the frame, if its header is whole and it is not idle.
-    /// Call it for channels that carry packets.
+    /// Application and sequence count of the first space packet that begins in the frame, if its
+    /// header is whole and it is not idle. Call it for channels that carry packets.
     pub fn first_packet(&self, kind: FrameKind) -> Option<(Apid, u16)> {
         if self.is_idle(kind) {
             return None;
@@ -161,13 +168,15 @@ impl<'a> Frame<'a> {
         let packets = self.m_pdu(kind)?;
         let FirstHeader::At(offset) = packets.first_header else { return None };
         match Header::parse(packets.zone.get(offset..)?) {
-            Ok(Header::Space(header)) if header.apid != Apid::IDLE => Some((header.apid, header.count)),
+            Ok(Header::Space(header)) if header.apid != Apid::IDLE => {
+                Some((header.apid, header.count))
+            }
             _ => None,
         }
     }
 
-    /// Whether this is an only-idle-data frame of AOS or USLP (732.0-B 4.1.2.3, 732.1-B-3 4.1.2.4: virtual channel 63), or
-    /// a TM frame that says it has idle data only (132.0-B-3 4.1.2.7.6).
+    /// Whether this is an only-idle-data frame of AOS or USLP (732.0-B 4.1.2.3, 732.1-B-3 4.1.2.4:
+    /// virtual channel 63), or a TM frame that says it has idle data only (132.0-B-3 4.1.2.7.6).
     pub fn is_idle(&self, kind: FrameKind) -> bool {
         match kind {
             FrameKind::Tm => self.first_header == Some(FirstHeader::Idle),
@@ -175,8 +184,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Which of the channel's streams the frame belongs to: USLP keeps packets of each access point apart, and counts
-    /// expedited frames by themselves. Other frames have one stream a channel.
+    /// Which of the channel's streams the frame belongs to: USLP keeps packets of each access point
+    /// apart, and counts expedited frames by themselves. Other frames have one stream a channel.
     pub fn stream(&self) -> Stream {
         self.uslp.map_or(Stream::default(), |fields| Stream {
             map: Some(fields.map),
@@ -194,8 +203,8 @@ pub struct Stream {
     pub is_expedited: bool,
 }
 
-/// Kind, channel and count that a frame's header shows, without looking further; for identifying a downlink.
-/// `bytes` is the whole frame: USLP frames say their length.
+/// Kind, channel and count that a frame's header shows, without looking further; for identifying a
+/// downlink. `bytes` is the whole frame: USLP frames say their length.
 pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
     match bytes.first()? >> 6 {
         0 => tm::glimpse(bytes),
@@ -292,7 +301,10 @@ mod tests {
         );
         assert_eq!((frame.ocf, frame.fecf), (Some([0xA, 0xB, 0xC, 0xD]), Check::Good));
         let packets = frame.m_pdu(FrameKind::Tm).unwrap();
-        assert_eq!((packets.first_header, packets.zone), (FirstHeader::At(3), [1, 2, 3, 4, 5].as_slice()));
+        assert_eq!(
+            (packets.first_header, packets.zone),
+            (FirstHeader::At(3), [1, 2, 3, 4, 5].as_slice())
+        );
     }
 
     proptest! {

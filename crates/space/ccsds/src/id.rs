@@ -42,8 +42,8 @@ macro_rules! id {
 }
 
 id!(
-    /// A spacecraft: 16 bits in USLP frames (CCSDS 732.1-B-3 4.1.2.2), 10 in others (132.0-B-3 4.1.2.2; 732.0-B-5
-    /// 4.1.2.2.2, earlier issues have 8 for AOS).
+    /// A spacecraft: 16 bits in USLP frames (CCSDS 732.1-B-3 4.1.2.2), 10 in others (132.0-B-3
+    /// 4.1.2.2; 732.0-B-5 4.1.2.2.2, earlier issues have 8 for AOS).
     Scid(u16), 16
 );
 id!(

@@ -1,9 +1,10 @@
-//! What an unknown input is: bits, CADUs or bare frames, of which mission, found from a sample of it.
+//! What an unknown input is: bits, CADUs or bare frames, of which mission, found from a sample of
+//! it.
 //!
-//! The distance between markers gives the block length; codings of that length are tried until blocks decode;
-//! spacecraft id and length are then looked up among the missions. Where none fits, a generic mission is made of
-//! what was found, so that frames come out all the same. Without markers, a frame length is sought at which
-//! headers repeat and their counts go on.
+//! The distance between markers gives the block length; codings of that length are tried until
+//! blocks decode; spacecraft id and length are then looked up among the missions. Where none fits,
+//! a generic mission is made of what was found, so that frames come out all the same. Without
+//! markers, a frame length is sought at which headers repeat and their counts go on.
 
 mod fitness;
 
@@ -29,9 +30,11 @@ pub enum InputFormat {
     Cadus,
     /// Transfer frames one after the other, without markers.
     Frames,
-    /// A demodulator's symbols, one bit each, to be decoded to bits as the mission's inner code says.
+    /// A demodulator's symbols, one bit each, to be decoded to bits as the mission's inner code
+    /// says.
     Symbols,
-    /// The same, each a signed byte: the sign is the bit, positive for one, the size is how sure it is.
+    /// The same, each a signed byte: the sign is the bit, positive for one, the size is how sure it
+    /// is.
     Soft,
 }
 
@@ -57,7 +60,8 @@ pub struct Identification {
     pub scid: Option<Scid>,
     /// The mission is generic: made for this input, frames only.
     pub is_generic: bool,
-    /// Names of other missions that fit as many frames; the one above is closer, or comes first in the set.
+    /// Names of other missions that fit as many frames; the one above is closer, or comes first in
+    /// the set.
     pub also_fits: Vec<String>,
 }
 
@@ -73,36 +77,45 @@ impl Identification {
 pub enum Unidentified {
     /// Neither markers nor frames.
     #[error(
-        "there is no CCSDS marker and no run of frames in the input; check receiver and demodulator, or name the mission: a mission file with the `kind` and `length` of the frames will do"
+        "there is no CCSDS marker and no run of frames in the input; check receiver and \
+        demodulator, or name the mission: a mission file with the `kind` and `length` of the \
+        frames will do"
     )]
     Nothing,
     /// No run of frames, where the caller says that there are frames without markers.
     #[error(
-        "no run of frames was found in the input: at no length do headers repeat and their counts go on; name the mission: a mission file with the `kind` and `length` of the frames will do"
+        "no run of frames was found in the input: at no length do headers repeat and their counts \
+        go on; name the mission: a mission file with the `kind` and `length` of the frames will do"
     )]
     NoFrames,
     /// Markers, but no regular distance.
-    #[error("markers were found but at no regular distance; name the mission if the signal is that weak")]
+    #[error(
+        "markers were found but at no regular distance; name the mission if the signal is that weak"
+    )]
     Irregular,
     /// Blocks of one length, but nothing decodes.
     #[error(
-        "blocks of {0} bytes were found but no known coding fits; describe the mission in a file and name it"
+        "blocks of {0} bytes were found but no known coding fits; describe the mission in a file \
+        and name it"
     )]
     Coding(usize),
     /// Soft symbols, taken for bits.
     #[error(
-        "the bytes of the input look like soft symbols, one byte each, and were taken for bits; write the format `soft`"
+        "the bytes of the input look like soft symbols, one byte each, and were taken for bits; \
+        write the format `soft`"
     )]
     SoftAsBits,
     /// Bits, taken for soft symbols.
     #[error(
-        "the bytes of the input look like packed bits, and were taken for soft symbols; write the format `bits`, `symbols` or `auto`"
+        "the bytes of the input look like packed bits, and were taken for soft symbols; write the \
+        format `bits`, `symbols` or `auto`"
     )]
     BitsAsSoft,
 }
 
-/// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer repetitions suffice.
-/// Of several missions that fit as well, the first is taken; one that names no spacecraft fits any.
+/// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer
+/// repetitions suffice. Of several missions that fit as well, the first is taken; one that names no
+/// spacecraft fits any.
 ///
 /// # Errors
 /// [`Unidentified`], for this much of the input; more of it may succeed.
@@ -115,8 +128,8 @@ pub fn identify(
     marked.or_else(|reason| bare_frames(sample, missions, is_whole).ok_or(reason))
 }
 
-/// The same for what has markers, if it is anything. Blocks of `known_length` bytes are only tried as those of the missions: to try
-/// every coding of the standards takes milliseconds.
+/// The same for what has markers, if it is anything. Blocks of `known_length` bytes are only tried
+/// as those of the missions: to try every coding of the standards takes milliseconds.
 ///
 /// # Errors
 /// [`Unidentified`], as above.
@@ -136,9 +149,10 @@ pub(crate) fn identify_marked(
         let blocks = blocks(sample, &hits, length - MARKER_LEN);
         let found = known(&blocks, missions);
         let is_known_length = known_length == Some(length - MARKER_LEN);
-        if let Some(found) = found.or_else(|| if is_known_length { None } else { generic(&blocks) }) {
-            let aligned =
-                hits[0].position == 0 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
+        if let Some(found) = found.or_else(|| if is_known_length { None } else { generic(&blocks) })
+        {
+            let aligned = hits[0].position == 0
+                && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
             let format = if aligned { InputFormat::Cadus } else { InputFormat::Bits };
             return Ok(Identification { format, ..found });
         }
@@ -171,7 +185,8 @@ fn markers(sample: &[u8]) -> Vec<Hit> {
     core::iter::from_fn(next).take(MAX_MARKERS).collect()
 }
 
-/// Distances between markers in bytes, the most frequent first; at a whole input's end also those of the missions.
+/// Distances between markers in bytes, the most frequent first; at a whole input's end also those
+/// of the missions.
 fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usize> {
     let mut distances: BTreeMap<usize, usize> = BTreeMap::new();
     for pair in hits.windows(2) {
@@ -187,7 +202,8 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usiz
         .map(|(length, count)| (count, length))
         .collect();
     lengths.sort_by_key(|(count, length)| (core::cmp::Reverse(*count), *length));
-    let mut lengths: Vec<usize> = lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
+    let mut lengths: Vec<usize> =
+        lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
     if is_whole {
         for mission in missions.iter() {
             if !lengths.contains(&mission.cadu_len()) {
@@ -205,7 +221,9 @@ fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
         let (byte, shift) = (start / 8, start % 8);
         let flip = if hit.inverted { 0xFF } else { 0 };
         if shift == 0 {
-            return Some(sample.get(byte..byte + block_len)?.iter().map(|byte| byte ^ flip).collect());
+            return Some(
+                sample.get(byte..byte + block_len)?.iter().map(|byte| byte ^ flip).collect(),
+            );
         }
         let bytes = sample.get(byte..=byte + block_len)?.windows(2);
         Some(bytes.map(|pair| (pair[0] << shift | pair[1] >> (8 - shift)) ^ flip).collect())
@@ -213,14 +231,14 @@ fn blocks(sample: &[u8], hits: &[Hit], block_len: usize) -> Vec<Vec<u8>> {
     hits.iter().filter_map(block).take(MAX_BLOCKS).collect()
 }
 
-/// The mission whose coding decodes the most blocks to frames of its own. Its input format is left to the caller.
+/// The mission whose coding decodes the most blocks to frames of its own. Its input format is left
+/// to the caller.
 fn known(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
     let block_len = blocks.first()?.len();
     let mut fitting = Vec::new();
-    for mission in missions
-        .iter()
-        .filter(|mission| mission.block_len() == block_len && mission.coding().marker.len() == MARKER_LEN)
-    {
+    for mission in missions.iter().filter(|mission| {
+        mission.block_len() == block_len && mission.coding().marker.len() == MARKER_LEN
+    }) {
         let fitness = Fitness::of(mission, &decoded(blocks, mission));
         // Uncoded blocks all "decode": there most headers have to be the mission's.
         let fewest = if mission.is_coded() { 1 } else { blocks.len() / 2 + 1 };
@@ -231,7 +249,8 @@ fn known(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
     closest(&fitting, InputFormat::Bits)
 }
 
-/// A mission without a name, of the coding that decodes the most blocks to frames of one spacecraft. As above.
+/// A mission without a name, of the coding that decodes the most blocks to frames of one
+/// spacecraft. As above.
 fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
     let mut best: Option<(usize, Mission, Scid)> = None;
     for text in generic_codings(blocks.first()?.len()) {
@@ -259,18 +278,23 @@ fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
 fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Bytes> {
     let mut decoder = BlockDecoder::new(mission, false);
     let judged = blocks.iter().map(|block| decoder.judge(block));
-    let good =
-        judged.filter(|(judgement, decoded)| *judgement != Judgement::Bad && decoded.set_aside.is_none());
+    let good = judged
+        .filter(|(judgement, decoded)| *judgement != Judgement::Bad && decoded.set_aside.is_none());
     good.map(|(_, decoded)| decoded.bytes).collect()
 }
 
-/// Mission texts for every coding of the standards that gives blocks of this length, the most usual first.
+/// Mission texts for every coding of the standards that gives blocks of this length, the most usual
+/// first.
 fn generic_codings(block_len: usize) -> Vec<String> {
     let mut texts = Vec::new();
     let mut add = |frame_len: usize, check: &str| {
         for kind in [FrameKind::Aos, FrameKind::Tm, FrameKind::Uslp] {
             for randomiser in ["ccsds255", "ccsds131071", "none"] {
-                texts.push(generic_text(kind, frame_len, &format!("randomiser = \"{randomiser}\"\n{check}")));
+                texts.push(generic_text(
+                    kind,
+                    frame_len,
+                    &format!("randomiser = \"{randomiser}\"\n{check}"),
+                ));
             }
         }
     };
@@ -278,7 +302,8 @@ fn generic_codings(block_len: usize) -> Vec<String> {
         for basis in ["dual", "conventional"] {
             for interleave in [1usize, 2, 3, 4, 5, 8] {
                 let Some(fill) = (255 * interleave).checked_sub(block_len) else { continue };
-                // A shorter code with more than half of it filled is more likely a code of less depth.
+                // A shorter code with more than half of it filled is more likely a code of less
+                // depth.
                 if !fill.is_multiple_of(interleave)
                     || fill > 128 * interleave
                     || block_len <= check_len * interleave
@@ -286,7 +311,8 @@ fn generic_codings(block_len: usize) -> Vec<String> {
                     continue;
                 }
                 let check = format!(
-                    "[coding.reed_solomon]\ncorrects = {corrects}\ninterleave = {interleave}\nbasis = \"{basis}\"\n\
+                    "[coding.reed_solomon]\ncorrects = {corrects}\ninterleave = \
+                    {interleave}\nbasis = \"{basis}\"\n\
                      virtual_fill = {fill}\n"
                 );
                 add(block_len - check_len * interleave, &check);
@@ -305,14 +331,18 @@ fn generic_text(kind: FrameKind, frame_len: usize, coding: &str) -> String {
     )
 }
 
-/// The first byte of a run of frames of a mission, where they may begin at any: behind what is left of another downlink.
+/// The first byte of a run of frames of a mission, where they may begin at any: behind what is left
+/// of another downlink.
 pub(crate) fn first_frame(sample: &[u8], missions: &MissionSet) -> Option<usize> {
     let mut first = None;
     for mission in missions.iter().filter(|mission| !mission.frame().is_variable()) {
         let (format, length) = (mission.frame(), mission.frame().length);
         let is_own = |at: usize| {
-            let seen = sample.get(at..at + length).and_then(|bytes| frame::glimpse_as(bytes, format));
-            seen.is_some_and(|(kind, channel, _)| kind == format.kind && mission.covers(channel.scid))
+            let seen =
+                sample.get(at..at + length).and_then(|bytes| frame::glimpse_as(bytes, format));
+            seen.is_some_and(|(kind, channel, _)| {
+                kind == format.kind && mission.covers(channel.scid)
+            })
         };
         let is_run = |at: &usize| (0..FEWEST_IN_RUN).all(|frame| is_own(at + frame * length));
         first = (0..first.unwrap_or(LEFT_MAX)).find(is_run).or(first);
@@ -325,10 +355,15 @@ const LEFT_MAX: usize = 16_384;
 /// Frames of a mission in a row that are no chance.
 const FEWEST_IN_RUN: usize = 4;
 
-/// The shortest length that divides the one found and has the same run of headers: where each frame is repeated many times, few of
-/// those looked at count on, and at a multiple of the length more do.
-fn shortest(sample: &[u8], (length, found): (usize, (FrameKind, Scid))) -> (usize, (FrameKind, Scid)) {
-    let shorter = (*FRAME_LENGTHS.start()..=length / 2).filter(|shorter| length.is_multiple_of(*shorter));
+/// The shortest length that divides the one found and has the same run of headers: where each frame
+/// is repeated many times, few of those looked at count on, and at a multiple of the length more
+/// do.
+fn shortest(
+    sample: &[u8],
+    (length, found): (usize, (FrameKind, Scid)),
+) -> (usize, (FrameKind, Scid)) {
+    let shorter =
+        (*FRAME_LENGTHS.start()..=length / 2).filter(|shorter| length.is_multiple_of(*shorter));
     let mut runs = shorter.filter_map(|shorter| {
         let seen = running_headers(sample, shorter, MAX_HEADERS * (length / shorter))?;
         (seen == found).then_some((shorter, seen))
@@ -337,7 +372,11 @@ fn shortest(sample: &[u8], (length, found): (usize, (FrameKind, Scid))) -> (usiz
 }
 
 /// Frames without markers: of a mission, else of any length at which headers go on.
-pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) -> Option<Identification> {
+pub(crate) fn bare_frames(
+    sample: &[u8],
+    missions: &MissionSet,
+    is_whole: bool,
+) -> Option<Identification> {
     let mut fitting = Vec::new();
     for mission in missions.iter() {
         let length = mission.frame().length;
@@ -359,7 +398,8 @@ pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) 
         // fifth of 446 where every second of 1,115 would.
         let kind = mission.frame().kind;
         let is_shorter = |scid| {
-            let runs = |shorter| running_headers(sample, shorter, MANY_HEADERS) == Some((kind, scid));
+            let runs =
+                |shorter| running_headers(sample, shorter, MANY_HEADERS) == Some((kind, scid));
             !is_variable && (*FRAME_LENGTHS.start()..length).any(runs)
         };
         if fits && !fitness.scid.is_some_and(is_shorter) {
@@ -373,7 +413,8 @@ pub(crate) fn bare_frames(sample: &[u8], missions: &MissionSet, is_whole: bool) 
         .clone()
         .find_map(|length| Some((length, running_headers(sample, length, MAX_HEADERS)?)))
         .map(|found| shortest(sample, found))?;
-    let mission = Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
+    let mission =
+        Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
     Some(Identification {
         format: InputFormat::Frames,
         mission,
@@ -407,11 +448,13 @@ struct Run {
 /// Counts that are passed over by a step that goes on, at most.
 const MOST_LOST: u64 = 15;
 
-/// Kind and spacecraft of the headers at every `length` bytes, `most` at the most, where counts of the same channel mostly go on.
-/// Frames may be repeated, and lost; what never counts on, like idle data, is no header.
+/// Kind and spacecraft of the headers at every `length` bytes, `most` at the most, where counts of
+/// the same channel mostly go on. Frames may be repeated, and lost; what never counts on, like idle
+/// data, is no header.
 fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKind, Scid)> {
     let looked_at = (sample.len() / length).min(most);
-    let headers: Vec<_> = sample.chunks_exact(length).take(looked_at).filter_map(frame::glimpse).collect();
+    let headers: Vec<_> =
+        sample.chunks_exact(length).take(looked_at).filter_map(frame::glimpse).collect();
     let (kind, first, _) = *headers.first()?;
     let mut runs: BTreeMap<Channel, Run> = BTreeMap::new();
     for (_, channel, count) in headers.iter().filter(|header| header.0 == kind) {
@@ -421,7 +464,8 @@ fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKi
             run.steps += 1;
             let step = last.modulus.step(last.value, count.value);
             run.in_sequence += usize::from(step == Step::Next);
-            run.onward += usize::from(matches!(step, Step::Next | Step::Gap { missing: ..=MOST_LOST }));
+            run.onward +=
+                usize::from(matches!(step, Step::Next | Step::Gap { missing: ..=MOST_LOST }));
         }
     }
     let counting = || runs.values().filter(|run| run.onward > 0);

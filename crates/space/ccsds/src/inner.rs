@@ -1,12 +1,13 @@
-//! The inner code: what stands between the symbols of a demodulator and the bits that markers are searched in.
+//! The inner code: what stands between the symbols of a demodulator and the bits that markers are
+//! searched in.
 //!
 //! ```text
 //! symbols → node synchronisation → Viterbi decoder → NRZ-M → bits
 //! ```
 //!
-//! A mission's `[coding]` says which of these there are; many receivers undo them themselves, and then give bits.
-//! Places in the bits are given as places in the input ([`InnerDecoder::position`]), so that an input can be read again from
-//! a frame on.
+//! A mission's `[coding]` says which of these there are; many receivers undo them themselves, and
+//! then give bits. Places in the bits are given as places in the input
+//! ([`InnerDecoder::position`]), so that an input can be read again from a frame on.
 
 use crate::identify::{Identification, InputFormat, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
@@ -46,7 +47,8 @@ impl InnerCode {
         symbols.bits() * symbols_sent
     }
 
-    /// As a mission's `[coding]` says it: the line code before other tables, the convolutional code behind them.
+    /// As a mission's `[coding]` says it: the line code before other tables, the convolutional code
+    /// behind them.
     fn text(self) -> (String, String) {
         let line = match self.line {
             LineCode::Level => String::new(),
@@ -68,13 +70,17 @@ impl InnerCode {
                 Modulation::Bpsk => "bpsk",
                 Modulation::Qpsk => "qpsk",
             };
-            format!("\n[coding.convolutional]\nrate = \"{rate}\"\nsecond_output = \"{second}\"\nmodulation = \"{modulation}\"\n")
+            format!(
+                "\n[coding.convolutional]\nrate = \"{rate}\"\nsecond_output = \
+                    \"{second}\"\nmodulation = \"{modulation}\"\n"
+            )
         });
         (line, convolutional.unwrap_or_default())
     }
 }
 
-/// Finds out what a sample of symbols is, by each inner code that the missions have, bits as they are first.
+/// Finds out what a sample of symbols is, by each inner code that the missions have, bits as they
+/// are first.
 ///
 /// # Errors
 /// [`Unidentified`], as the code that came closest has it.
@@ -123,7 +129,8 @@ fn identify_by(
         true => {
             let (line, convolutional) = code.text();
             let text = found.mission.text().replace("[coding]\n", &format!("[coding]\n{line}"));
-            Mission::from_toml(&format!("{text}{convolutional}")).map_err(|_| Unidentified::Nothing)?
+            Mission::from_toml(&format!("{text}{convolutional}"))
+                .map_err(|_| Unidentified::Nothing)?
         }
         false => found.mission,
     };
@@ -172,8 +179,8 @@ pub struct InnerDecoder {
 const PIECE: usize = 4_096;
 
 impl InnerDecoder {
-    /// Symbols before a place that have to be decoded so that the bits from there on come out, with lock found and the
-    /// decoder's memory filled.
+    /// Symbols before a place that have to be decoded so that the bits from there on come out, with
+    /// lock found and the decoder's memory filled.
     const LEAD: u64 = 4 * NodeSynchroniser::MAX_WAITING as u64;
 
     /// The same in bits of the input.
@@ -208,7 +215,8 @@ impl InnerDecoder {
                 for bytes in bytes.chunks(PIECE) {
                     self.soft.clear();
                     let of_byte = |byte: &u8| {
-                        [7, 6, 5, 4, 3, 2, 1, 0].map(|bit| ((*byte >> bit & 1) << 1).cast_signed() - 1)
+                        [7, 6, 5, 4, 3, 2, 1, 0]
+                            .map(|bit| ((*byte >> bit & 1) << 1).cast_signed() - 1)
                     };
                     self.soft.extend(bytes.iter().flat_map(of_byte));
                     node.push(&self.soft, out);
@@ -268,9 +276,15 @@ mod tests {
         }
         let mut sent = Vec::new();
         match code.convolutional {
-            Some((convolutional, _)) => Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit)),
+            Some((convolutional, _)) => {
+                Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit))
+            }
             None => {
-                sent.extend(levels.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)));
+                sent.extend(
+                    levels
+                        .iter()
+                        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)),
+                );
             }
         }
         match form {
@@ -315,7 +329,8 @@ mod tests {
                 decoder.push(bytes, &mut out);
             }
             decoder.finish(&mut out);
-            // Somewhere behind the junk and the lock's finding the data stand, at any bit offset, in either polarity.
+            // Somewhere behind the junk and the lock's finding the data stand, at any bit offset,
+            // in either polarity.
             let wanted = &data[data.len() - 1_000..data.len() - 500];
             let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
             let word = |bytes: &[u8], at: usize| (0..64).fold(0u64, |word, i| word << 1 | u64::from(bit(bytes, at + i)));
@@ -326,7 +341,8 @@ mod tests {
             let inverted = word(&out, found) != first;
             prop_assert!(!inverted || !mark, "changes of level have no polarity");
             for at in 0..8 * wanted.len() {
-                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit {}", at);
+                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit \
+                                                                                             {}", at);
             }
             let sent = |bits: u64| match convolutional {
                 Some((Code { rate: Rate::Half, .. }, _)) => 2 * bits,

@@ -1,14 +1,18 @@
 //! From a received bit stream to CCSDS frames, packets and their times.
 //!
-//! The way through: [`capture`] takes bytes and gives frames; it uses [`identify`] to find out what an input is,
-//! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets of frames,
-//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of several inputs.
-//! [`record`] is the form in which captured frames travel and are stored. [`scan`] finds the packets of a file that may
-//! be damaged, [`survey`] counts them. What a spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes
-//! downlinks, out of real packets or made-up ones.
+//! The way through: [`capture`] takes bytes and gives frames; it uses [`identify`] to find out what
+//! an input is,
+//! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets
+//! of frames,
+//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of
+//! several inputs.
+//! [`record`] is the form in which captured frames travel and are stored. [`scan`] finds the
+//! packets of a file that may be damaged, [`survey`] counts them. What a spacecraft's downlink
+//! looks like is data: [`mission`]. [`generate`] makes downlinks, out of real packets or made-up
+//! ones.
 //!
-//! Demodulation, order across channels, duplicates and products are left out: they belong to the receiver and to
-//! Level-0.
+//! Demodulation, order across channels, duplicates and products are left out: they belong to the
+//! receiver and to Level-0.
 //!
 //! ```
 //! use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};

@@ -1,11 +1,13 @@
-//! Bits taken for soft symbols, and soft symbols for bits: told by how often each byte comes, where nothing else tells.
+//! Bits taken for soft symbols, and soft symbols for bits: told by how often each byte comes, where
+//! nothing else tells.
 //!
-//! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols gather around two values of
-//! opposite sign, and as many lie on the one side as on the other.
+//! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols gather
+//! around two values of opposite sign, and as many lie on the one side as on the other.
 
 use crate::identify::{InputFormat, Unidentified};
 
-/// What the bytes of an input that was not identified look like, where that is not what the caller takes them for.
+/// What the bytes of an input that was not identified look like, where that is not what the caller
+/// takes them for.
 pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentified> {
     if sample.len() < LEAST {
         return None;
@@ -14,9 +16,12 @@ pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentifi
     let evenness = evenness(&counts, sample.len());
     match format {
         Some(InputFormat::Soft) => (evenness < EVEN).then_some(Unidentified::BitsAsSoft),
-        // Whoever says so knows what there is; data that no code has randomised may look like anything.
+        // Whoever says so knows what there is; data that no code has randomised may look like
+        // anything.
         Some(InputFormat::Frames) => None,
-        _ if evenness > UNEVEN && is_two_sided(&counts, sample.len()) => Some(Unidentified::SoftAsBits),
+        _ if evenness > UNEVEN && is_two_sided(&counts, sample.len()) => {
+            Some(Unidentified::SoftAsBits)
+        }
         _ => None,
     }
 }
@@ -29,7 +34,8 @@ const EVEN: f64 = 1.05;
 const UNEVEN: f64 = 1.1;
 /// The part of the bytes that soft symbols may have without a counterpart of the other sign.
 const UNPAIRED: f64 = 0.25;
-/// The least part of the bytes on either side: ones and zeros of a randomised downlink are about as many.
+/// The least part of the bytes on either side: ones and zeros of a randomised downlink are about as
+/// many.
 const LEAST_SIDE: f64 = 0.35;
 
 fn counts(sample: &[u8]) -> [u64; 256] {
@@ -40,7 +46,8 @@ fn counts(sample: &[u8]) -> [u64; 256] {
     counts
 }
 
-/// The probability that two bytes are the same, in 256ths: one for evenly spread bytes, more for others.
+/// The probability that two bytes are the same, in 256ths: one for evenly spread bytes, more for
+/// others.
 #[allow(clippy::cast_precision_loss, reason = "a figure to judge by")]
 fn evenness(counts: &[u64; 256], len: usize) -> f64 {
     let same: u64 = counts.iter().map(|count| count * count.saturating_sub(1)).sum();
@@ -69,7 +76,9 @@ mod tests {
     fn random(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed | 1;
         let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
         };
         (0..len).map(|_| next()).collect()
@@ -103,12 +112,16 @@ mod tests {
     /// Many noisy symbols of a level that most values of an octet come near.
     #[test]
     fn soft_symbols_that_spread_nearly_evenly_are_told_from_bits() {
-        assert_eq!(mistaken(&soft(1_608_043_669_752_029_338, 54, 29), None), Some(Unidentified::SoftAsBits));
+        assert_eq!(
+            mistaken(&soft(1_608_043_669_752_029_338, 54, 29), None),
+            Some(Unidentified::SoftAsBits)
+        );
     }
 
     #[test]
     fn what_is_neither_is_not_taken_for_either() {
-        let text: Vec<u8> = b"a log file, given by mistake; ".iter().copied().cycle().take(20_000).collect();
+        let text: Vec<u8> =
+            b"a log file, given by mistake; ".iter().copied().cycle().take(20_000).collect();
         for sample in [&*text, &[0; 20_000], &[0x55, 0xAA].repeat(10_000), &random(1, 100)] {
             assert_eq!(mistaken(sample, None), None, "{:02x?}", &sample[..8]);
         }

@@ -1,7 +1,8 @@
-//! The trend of a link's margin: how many symbols each codeword needed corrected, minute by minute of a contact.
+//! The trend of a link's margin: how many symbols each codeword needed corrected, minute by minute
+//! of a contact.
 //!
-//! A codeword of E = 16 is lost at 17 wrong symbols; how near the codewords come to that says how much the link has to
-//! spare, long before a frame is lost.
+//! A codeword of E = 16 is lost at 17 wrong symbols; how near the codewords come to that says how
+//! much the link has to spare, long before a frame is lost.
 
 use crate::mission::Mission;
 use crate::quality::{CapturedFrame, Verdict};
@@ -13,8 +14,8 @@ use skyhaul_units::Utc;
 pub struct MinuteMargin {
     /// When it began, in seconds since 1970 UTC, by the reception of the frames.
     pub unix_s: i64,
-    /// Codewords with so many symbols corrected: none, 1, 2, 3 and 4, 5 to 8, 9 to 12, 13 to 16; last those that could not be
-    /// corrected.
+    /// Codewords with so many symbols corrected: none, 1, 2, 3 and 4, 5 to 8, 9 to 12, 13 to 16;
+    /// last those that could not be corrected.
     pub codewords: [u32; BINS],
 }
 
@@ -30,8 +31,8 @@ pub struct LinkMargin {
 pub const BINS: usize = 8;
 /// The most symbols corrected in each group but the last.
 pub const BIN_ENDS: [u8; BINS - 1] = [0, 1, 2, 4, 8, 12, 16];
-/// Minutes kept: the longest passes are 20 minutes, contacts of the deep space networks 12 hours. What comes later counts to
-/// the last of them. 720 take 29 kB.
+/// Minutes kept: the longest passes are 20 minutes, contacts of the deep space networks 12 hours.
+/// What comes later counts to the last of them. 720 take 29 kB.
 pub const MAX_MINUTES: usize = 720;
 
 impl LinkMargin {
@@ -65,7 +66,8 @@ impl LinkMargin {
         &self.minutes
     }
 
-    /// The minute of a frame: the newest, a new one, or where the clock was set back, an earlier one.
+    /// The minute of a frame: the newest, a new one, or where the clock was set back, an earlier
+    /// one.
     fn minute(&mut self, received: Utc) -> Option<&mut MinuteMargin> {
         let unix_s = received.as_micros().div_euclid(60_000_000) * 60;
         let place = match self.minutes.binary_search_by_key(&unix_s, |known| known.unix_s) {
@@ -91,7 +93,11 @@ mod tests {
         CapturedFrame {
             received: Utc::from_micros(second * 1_000_000),
             position: BitPosition::START,
-            quality: Quality { verdict, corrected: CorrectedSymbols::new(corrected), ..Quality::NOT_CHECKED },
+            quality: Quality {
+                verdict,
+                corrected: CorrectedSymbols::new(corrected),
+                ..Quality::NOT_CHECKED
+            },
             set_aside: None,
             bytes: Bytes::new(),
             check_symbols: Bytes::new(),
@@ -100,7 +106,9 @@ mod tests {
 
     fn margin() -> LinkMargin {
         let missions = MissionSet::built_in();
-        LinkMargin::new(missions.by_name("suomi-npp").expect("a mission with four codewords a frame"))
+        LinkMargin::new(
+            missions.by_name("suomi-npp").expect("a mission with four codewords a frame"),
+        )
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Space packets (CCSDS 133.0-B-2 4.1) and encapsulation packets (133.1-B-3 4.1): their headers.
 //!
-//! [`Header::parse`] needs [`Header::LONGEST`] bytes at most and says when more are needed; after it succeeds,
-//! `total_len` is what to wait for. What the packet carries is not looked into, but for its time
-//! ([`crate::time`]).
+//! [`Header::parse`] needs [`Header::LONGEST`] bytes at most and says when more are needed; after
+//! it succeeds, `total_len` is what to wait for. What the packet carries is not looked into, but
+//! for its time ([`crate::time`]).
 
 use crate::id::Apid;
 
@@ -66,7 +66,9 @@ pub enum HeaderError {
     #[error("packet version {0} is neither a space packet (0) nor an encapsulation packet (7)")]
     Version(u8),
     /// An encapsulation packet that says it is shorter than its own header.
-    #[error("an encapsulation packet of {total_len} bytes is shorter than its header of {header_len}")]
+    #[error(
+        "an encapsulation packet of {total_len} bytes is shorter than its header of {header_len}"
+    )]
     Length {
         /// Header length in bytes.
         header_len: usize,

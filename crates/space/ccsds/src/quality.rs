@@ -70,7 +70,8 @@ impl CorrectedSymbols {
     }
     /// Over all codewords that could be corrected.
     pub fn total(&self) -> u32 {
-        let corrected = self.by_codeword().iter().filter(|symbols| **symbols != Self::UNCORRECTABLE);
+        let corrected =
+            self.by_codeword().iter().filter(|symbols| **symbols != Self::UNCORRECTABLE);
         corrected.map(|symbols| u32::from(*symbols)).sum()
     }
     /// Codewords that were corrected, and codewords that could not be.
@@ -99,7 +100,8 @@ pub struct Quality {
     pub marker_errors: u8,
     /// The bits came inverted (and were turned back).
     pub inverted: bool,
-    /// Bits by which the marker stood later (or, negative, earlier) than the one before it promised.
+    /// Bits by which the marker stood later (or, negative, earlier) than the one before it
+    /// promised.
     pub slip: i8,
     /// No marker was found: the frame is where the one before it promised.
     pub flywheel: bool,
@@ -131,7 +133,8 @@ impl Quality {
 
     /// Symbols corrected, by whatever code.
     pub fn corrected_symbols(&self) -> u32 {
-        self.corrected.total() + self.iterations.map_or(0, |iterations| iterations.corrected_symbols)
+        self.corrected.total()
+            + self.iterations.map_or(0, |iterations| iterations.corrected_symbols)
     }
 }
 
@@ -171,9 +174,9 @@ pub struct CapturedFrame {
     pub quality: Quality,
     /// Why it is set aside; `None` for a good frame.
     pub set_aside: Option<Reason>,
-    /// A good frame: the transfer frame. One set aside: everything after the marker as received, still randomised
-    /// and with its check symbols, true polarity. Frames decoded in one run share their memory: copy what outlives its
-    /// neighbours.
+    /// A good frame: the transfer frame. One set aside: everything after the marker as received,
+    /// still randomised and with its check symbols, true polarity. Frames decoded in one run share
+    /// their memory: copy what outlives its neighbours.
     pub bytes: Bytes,
     /// The block's check symbols after correction, where they are kept; otherwise empty.
     pub check_symbols: Bytes,

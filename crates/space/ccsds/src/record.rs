@@ -1,9 +1,9 @@
 //! Contact records: what a station puts into blocks and a centre reads back from the contact's log.
 //!
-//! A record is a head byte (version 1 in the high four bits, kind in the low four), the body's length as a
-//! varint, and the body. Varints are LEB128: seven bits a byte, lowest first, the top bit set on all but the
-//! last, at most ten bytes; signed ones are zigzag coded. Fixed fields are big-endian. Texts are a varint length
-//! and UTF-8.
+//! A record is a head byte (version 1 in the high four bits, kind in the low four), the body's
+//! length as a varint, and the body. Varints are LEB128: seven bits a byte, lowest first, the top
+//! bit set on all but the last, at most ten bytes; signed ones are zigzag coded. Fixed fields are
+//! big-endian. Texts are a varint length and UTF-8.
 //!
 //! | kind | record | body |
 //! |---|---|---|
@@ -28,9 +28,10 @@
 //! | header and frame error control, 2 bits each (0 none, 1 good, 2 corrected, 3 bad), header high | u8 | bit 5 |
 //! | goes at the checks of a low-density parity-check code, symbols corrected by it | two varints | bit 7 |
 //!
-//! A clean frame's annotations take 4 bytes at 2 Mbit/s, so its record takes 7 bytes more than the frame. The
-//! differences run on from record to record; [`RecordWriter::restart`] makes the next frame a base, so that what
-//! follows can be read without what came before: call it at the start of each block.
+//! A clean frame's annotations take 4 bytes at 2 Mbit/s, so its record takes 7 bytes more than the
+//! frame. The differences run on from record to record; [`RecordWriter::restart`] makes the next
+//! frame a base, so that what follows can be read without what came before: call it at the start of
+//! each block.
 
 mod wire;
 
@@ -87,7 +88,8 @@ pub struct Open {
     pub opened: Utc,
     /// Frames come with their check symbols.
     pub keeps_check_symbols: bool,
-    /// The contact of the same station that this one completes: frames that were missing in it, found in a recording.
+    /// The contact of the same station that this one completes: frames that were missing in it,
+    /// found in a recording.
     pub completes: Option<FlowId>,
 }
 
@@ -152,7 +154,8 @@ pub struct Close {
 
 /// Most channels that a closing record lists.
 pub const MAX_CLOSE_CHANNELS: usize = crate::extract::MAX_CHANNELS;
-/// Longest record body in bytes: a mission's text, or a frame of 16 KiB with its check symbols, with room.
+/// Longest record body in bytes: a mission's text, or a frame of 16 KiB with its check symbols,
+/// with room.
 pub const LONGEST_BODY: usize = 80 * 1024;
 /// The version written, and the only one read.
 pub const VERSION: u8 = 1;
@@ -162,7 +165,8 @@ pub const VERSION: u8 = 1;
 pub enum RecordError {
     /// Written by another version of the program.
     #[error(
-        "contact record of version {0}, this program reads version 1; install the same release at both ends"
+        "contact record of version {0}, this program reads version 1; install the same release at \
+        both ends"
     )]
     Version(u8),
     /// A kind that this version does not have.
@@ -242,7 +246,8 @@ impl RecordWriter {
         out.extend_from_slice(&body);
     }
 
-    /// Appends the record of a frame: the same as [`Self::write`] with [`Record::Frame`], without taking it.
+    /// Appends the record of a frame: the same as [`Self::write`] with [`Record::Frame`], without
+    /// taking it.
     pub fn write_frame(&mut self, frame: &CapturedFrame, out: &mut Vec<u8>) {
         let mut head = Vec::with_capacity(48);
         if let Some(reason) = frame.set_aside {
@@ -270,7 +275,8 @@ impl RecordReader {
         Self { base: None }
     }
 
-    /// Takes the next record off the front of `bytes`; `None` (and nothing taken) where it is not whole.
+    /// Takes the next record off the front of `bytes`; `None` (and nothing taken) where it is not
+    /// whole.
     ///
     /// # Errors
     /// [`RecordError`]; `bytes` is left where it was.
@@ -300,7 +306,8 @@ impl RecordReader {
         let record = match kind {
             KIND_OPEN => take_open(&mut input).map(Record::Open).ok_or(damaged("opening", "texts")),
             KIND_FRAME | KIND_SET_ASIDE => {
-                let (frame, base) = take_annotations(&mut input, kind == KIND_SET_ASIDE, self.base)?;
+                let (frame, base) =
+                    take_annotations(&mut input, kind == KIND_SET_ASIDE, self.base)?;
                 self.base = Some(base);
                 return Ok(Record::Frame(frame));
             }
@@ -311,8 +318,12 @@ impl RecordReader {
                 .varint()
                 .map(|bits| Record::Resumed(BitPosition::from_bits(bits)))
                 .ok_or(damaged("resuming", "position")),
-            KIND_CLOSE => take_close(&mut input).map(Record::Close).ok_or(damaged("closing", "counts")),
-            KIND_INPUTS => take_inputs(&mut input).map(Record::Inputs).ok_or(damaged("inputs'", "counts")),
+            KIND_CLOSE => {
+                take_close(&mut input).map(Record::Close).ok_or(damaged("closing", "counts"))
+            }
+            KIND_INPUTS => {
+                take_inputs(&mut input).map(Record::Inputs).ok_or(damaged("inputs'", "counts"))
+            }
             other => Err(RecordError::Kind(other)),
         }?;
         if input.rest().is_empty() { Ok(record) } else { Err(damaged("whole", "length")) }
@@ -334,7 +345,12 @@ const fn damaged(record: &'static str, field: &'static str) -> RecordError {
 fn put_open(open: &Open, out: &mut Vec<u8>) {
     put_i64(open.opened.as_micros(), out);
     let others = &open.also_fits[..open.also_fits.len().min(MAX_MISSIONS)];
-    let flags = [open.keeps_check_symbols, open.scid.is_some(), open.completes.is_some(), !others.is_empty()];
+    let flags = [
+        open.keeps_check_symbols,
+        open.scid.is_some(),
+        open.completes.is_some(),
+        !others.is_empty(),
+    ];
     out.push((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     if let Some(scid) = open.scid {
         out.extend(scid.value().to_be_bytes());
@@ -360,7 +376,8 @@ fn take_open(input: &mut Input<'_>) -> Option<Open> {
     let completes = if flags & 4 == 0 { None } else { Some(FlowId(input.u32()?)) };
     let (channel, mission) = (input.text()?, input.text()?);
     let others = if flags & 8 == 0 { Some(0) } else { usize::try_from(input.varint()?).ok() };
-    let others = others.filter(|others| *others <= MAX_MISSIONS && (*others > 0 || flags & 8 == 0))?;
+    let others =
+        others.filter(|others| *others <= MAX_MISSIONS && (*others > 0 || flags & 8 == 0))?;
     let also_fits = (0..others).map(|_| input.text()).collect::<Option<_>>()?;
     let keeps_check_symbols = flags & 1 != 0;
     Some(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
@@ -384,7 +401,8 @@ fn take_close(input: &mut Input<'_>) -> Option<Close> {
     let closed = Utc::from_micros(input.i64()?);
     let last_bit = Utc::from_micros(input.i64()?);
     let (set_aside, corrected_symbols) = (input.varint()?, input.varint()?);
-    let channels = usize::try_from(input.varint()?).ok().filter(|count| *count <= MAX_CLOSE_CHANNELS)?;
+    let channels =
+        usize::try_from(input.varint()?).ok().filter(|count| *count <= MAX_CLOSE_CHANNELS)?;
     let mut frames = Vec::with_capacity(channels);
     for _ in 0..channels {
         let scid = Scid::new(input.u16()?)?;
@@ -403,14 +421,17 @@ fn put_inputs(inputs: &[InputReport], out: &mut Vec<u8>) {
         let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew } =
             input.account;
         let skew = skew.as_micros();
-        for count in [given, chosen, only_here, worse, duplicates, repeated, late, skew, input.foreign] {
+        for count in
+            [given, chosen, only_here, worse, duplicates, repeated, late, skew, input.foreign]
+        {
             put_varint(count, out);
         }
     }
 }
 
 fn take_inputs(input: &mut Input<'_>) -> Option<Vec<InputReport>> {
-    let inputs = usize::try_from(input.varint()?).ok().filter(|inputs| (1..=MAX_INPUTS).contains(inputs))?;
+    let inputs =
+        usize::try_from(input.varint()?).ok().filter(|inputs| (1..=MAX_INPUTS).contains(inputs))?;
     let report = |_| {
         let (name, source) = (input.text()?, input.text()?);
         let account = InputAccount {
@@ -434,7 +455,18 @@ const LONGEST_SKEW: u64 = 86_400_000_000;
 const fn counts_in_order(counts: &SyncCounts) -> [u64; 10] {
     let SyncCounts { bits, frames, locks, losses, inverted, slips, flywheel, .. } = *counts;
     let SyncCounts { marker_errors, skipped_bits, dropped_bits, .. } = *counts;
-    [bits, frames, locks, losses, inverted, slips, flywheel, marker_errors, skipped_bits, dropped_bits]
+    [
+        bits,
+        frames,
+        locks,
+        losses,
+        inverted,
+        slips,
+        flywheel,
+        marker_errors,
+        skipped_bits,
+        dropped_bits,
+    ]
 }
 
 fn take_counts(input: &mut Input<'_>) -> Option<SyncCounts> {

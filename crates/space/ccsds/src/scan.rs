@@ -1,11 +1,12 @@
-//! The packets of a packet file that may be damaged: space packets one after the other, encapsulation packets among
-//! them.
+//! The packets of a packet file that may be damaged: space packets one after the other,
+//! encapsulation packets among them.
 //!
-//! A packet file has no markers. What tells that a packet's length is right is that another begins where it ends: a
-//! packet is handed out when a packet of an application known already follows it, or [`CHAIN`] packets in a row, or the
-//! end of the file. Where that fails and a chain of packets begins inside the packet, its length is wrong; else the
-//! packet stands and what follows it is damage. Behind damage the chain is taken up again where packets of
-//! known applications follow each other, so that noise is not taken for packets.
+//! A packet file has no markers. What tells that a packet's length is right is that another begins
+//! where it ends: a packet is handed out when a packet of an application known already follows it,
+//! or [`CHAIN`] packets in a row, or the end of the file. Where that fails and a chain of packets
+//! begins inside the packet, its length is wrong; else the packet stands and what follows it is
+//! damage. Behind damage the chain is taken up again where packets of known applications follow
+//! each other, so that noise is not taken for packets.
 
 use crate::id::Apid;
 use crate::packet::{Header, HeaderError, SpaceHeader};
@@ -40,7 +41,8 @@ pub struct Damage {
 /// What is wrong where the chain of packets breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageKind {
-    /// There are zeros, which would read as packets of one byte: what a disk gives for what it lost.
+    /// There are zeros, which would read as packets of one byte: what a disk gives for what it
+    /// lost.
     Zeros,
     /// There is no packet header.
     Header(HeaderError),
@@ -66,7 +68,8 @@ impl core::fmt::Display for DamageKind {
             Self::Length(length) => {
                 write!(
                     f,
-                    "a packet of {length} bytes is said to begin here, but no packet begins where it would end"
+                    "a packet of {length} bytes is said to begin here, but no packet begins where \
+                    it would end"
                 )
             }
             Self::CutOff(length) => write!(f, "the file ends inside a packet of {length} bytes"),
@@ -109,12 +112,17 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Hands out what stands in `bytes`, the file from where the last call left off. Returns how many of the bytes are
-    /// done with: the others are to be given again at the start of the next call, with what follows them in the file.
-    /// All are, where the file `ends` with them.
+    /// Hands out what stands in `bytes`, the file from where the last call left off. Returns how
+    /// many of the bytes are done with: the others are to be given again at the start of the next
+    /// call, with what follows them in the file. All are, where the file `ends` with them.
     ///
     /// Less than [`LOOK_AHEAD`] bytes are left over.
-    pub fn scan<'a>(&mut self, bytes: &'a [u8], end: FileEnd, mut sink: impl FnMut(Found<'a>)) -> usize {
+    pub fn scan<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        end: FileEnd,
+        mut sink: impl FnMut(Found<'a>),
+    ) -> usize {
         let mut at = 0;
         while at < bytes.len() {
             match self.place(&bytes[at..], end) {
@@ -184,14 +192,16 @@ impl Scanner {
                 Err(_) if self.has_known => return self.suspect(first, bytes, end),
                 // A short file that was cut off.
                 Err(kind) if kind.is_cut() && links >= SHORT_CHAIN => return Place::Packet(first),
-                // Not even one packet has been found yet: this is another kind of file, or it begins with damage.
+                // Not even one packet has been found yet: this is another kind of file, or it
+                // begins with damage.
                 Err(kind) => return Place::Wrong(kind),
             }
         }
         Place::Packet(first)
     }
 
-    /// What follows a packet is none: either its length is wrong, or it is the last before some damage.
+    /// What follows a packet is none: either its length is wrong, or it is the last before some
+    /// damage.
     fn suspect(&self, first: Header, bytes: &[u8], end: FileEnd) -> Place {
         let length = first.total_len();
         for at in 1..length {
@@ -220,8 +230,8 @@ impl Scanner {
                 }
                 Err(kind) if kind.is_cut() && end == FileEnd::Later => {
                     // Most places are told by the first header alone, whatever follows.
-                    let hopeless =
-                        Header::parse(rest).is_ok_and(|header| !self.carries_on(&header, link < known));
+                    let hopeless = Header::parse(rest)
+                        .is_ok_and(|header| !self.carries_on(&header, link < known));
                     return if hopeless { Place::Wrong(kind) } else { Place::More };
                 }
                 Ok(header) => return Place::Wrong(DamageKind::Length(header.total_len() as u64)),
@@ -231,8 +241,8 @@ impl Scanner {
         first.map_or(Place::Wrong(DamageKind::CutOffHeader), Place::Packet)
     }
 
-    /// Whether a packet may be one of a chain behind damage: of a known application, where that is `wanted`; where
-    /// nothing is known, a space packet.
+    /// Whether a packet may be one of a chain behind damage: of a known application, where that is
+    /// `wanted`; where nothing is known, a space packet.
     fn carries_on(&self, header: &Header, wanted: bool) -> bool {
         match header {
             Header::Space(_) => !wanted || self.knows(header),
@@ -274,19 +284,22 @@ pub enum FileEnd {
     Here,
 }
 
-/// Packets in a row that are taken for a chain. Of places in noise a quarter looks like the header of a packet.
+/// Packets in a row that are taken for a chain. Of places in noise a quarter looks like the header
+/// of a packet.
 pub const CHAIN: usize = 4;
-/// Behind damage, packets of known applications that a chain must begin with: with twenty known, one place of noise in
-/// ten million does.
+/// Behind damage, packets of known applications that a chain must begin with: with twenty known,
+/// one place of noise in ten million does.
 const KNOWN: usize = 2;
-/// Space packets that a file must begin with to be taken for a packet file; that it begins like one is no wonder: the
-/// marker of a capture reads as the start of a packet.
+/// Space packets that a file must begin with to be taken for a packet file; that it begins like one
+/// is no wonder: the marker of a capture reads as the start of a packet.
 const FIRST_CHAIN: usize = 6;
 /// Whole packets before the one that the file's end cuts off which will do in place of that.
 const SHORT_CHAIN: usize = 3;
-/// Space packets that make a chain where no application is known yet: one place of noise in 17 million.
+/// Space packets that make a chain where no application is known yet: one place of noise in 17
+/// million.
 const LONG_CHAIN: usize = 8;
-/// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets may say up to 4 GiB.
+/// 128 KiB: the longest packet believed in, twice the longest space packet. Encapsulation packets
+/// may say up to 4 GiB.
 const LONGEST: usize = 128 << 10;
 /// Bytes that may have to be seen from a place on to tell what stands there.
 pub const LOOK_AHEAD: usize = (LONG_CHAIN + 1) * LONGEST + Header::LONGEST;

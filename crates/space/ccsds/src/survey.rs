@@ -1,6 +1,8 @@
-//! What a series of packets amounts to, by application: packets, bytes, lengths, times, breaks in the sequence count.
+//! What a series of packets amounts to, by application: packets, bytes, lengths, times, breaks in
+//! the sequence count.
 //!
-//! Left out: order and duplicates, which are Level-0's business. A break is counted where it stands in the series.
+//! Left out: order and duplicates, which are Level-0's business. A break is counted where it stands
+//! in the series.
 
 use crate::count::{Modulus, Step};
 use crate::id::Apid;
@@ -32,7 +34,8 @@ impl PacketTimes {
     /// By the rules of a mission; without one no packet has a time.
     pub fn new(mission: Option<&Mission>) -> Self {
         let apids = (0..=Apid::MAX.value()).map(Apid::from_bits);
-        let rules: Box<_> = apids.map(|apid| mission.and_then(|mission| mission.time_rule(apid))).collect();
+        let rules: Box<_> =
+            apids.map(|apid| mission.and_then(|mission| mission.time_rule(apid))).collect();
         Self { group: vec![None; rules.len()].into(), rules }
     }
 
@@ -103,7 +106,8 @@ pub struct ApidSurvey {
     pub first: Option<Utc>,
     /// The latest time.
     pub last: Option<Utc>,
-    /// Breaks in the sequence count. Where applications share a counter, with the one of the packet after the break.
+    /// Breaks in the sequence count. Where applications share a counter, with the one of the packet
+    /// after the break.
     pub gaps: u64,
     /// Packets missing in those, up to half the range of the count each.
     pub missing: u64,
@@ -223,7 +227,9 @@ mod tests {
     #[test]
     fn breaks_are_counted_by_application_and_in_all() {
         let mut survey = Survey::new(None);
-        for (apid, count) in [(1, 16_383), (2, 7), (1, 0), (1, 3), (2, 7), (2, 6), (2047, 0), (2047, 9)] {
+        for (apid, count) in
+            [(1, 16_383), (2, 7), (1, 0), (1, 3), (2, 7), (2, 6), (2047, 0), (2047, 9)]
+        {
             survey.add(&Header::Space(header(apid, count, Grouping::Standalone)), None);
         }
         let encapsulation = EncapsulationHeader { protocol: 2, header_len: 2, total_len: 9 };
@@ -233,7 +239,10 @@ mod tests {
             let apid = apids[&Apid::new(apid).unwrap()];
             (apid.packets, apid.gaps, apid.missing, apid.resets)
         };
-        assert_eq!((breaks(1), breaks(2), breaks(2047)), ((3, 1, 2, 0), (3, 0, 0, 2), (2, 0, 0, 0)));
+        assert_eq!(
+            (breaks(1), breaks(2), breaks(2047)),
+            ((3, 1, 2, 0), (3, 0, 0, 2), (2, 0, 0, 0))
+        );
         let totals = survey.totals();
         assert_eq!((totals.packets, totals.bytes, totals.idle_packets), (9, 169, 2));
         assert_eq!((totals.encapsulation_packets, totals.encapsulation_bytes), (1, 9));
@@ -247,11 +256,13 @@ mod tests {
         let begun = Utc::from_day(20_063, Duration::from_secs(1));
         let mut packet = [0; 20];
         assert!(TimeCode::Cds8.write(begun, &mut packet[6..]));
-        let mut next = |count, grouping| times.next(&Header::Space(header(800, count, grouping)), &packet);
+        let mut next =
+            |count, grouping| times.next(&Header::Space(header(800, count, grouping)), &packet);
         assert_eq!(next(0, Grouping::Continuation), PacketTime { own: None, group: None });
         assert_eq!(next(1, Grouping::First), PacketTime { own: Some(begun), group: Some(begun) });
         assert_eq!(next(2, Grouping::Last), PacketTime { own: None, group: Some(begun) });
-        let none = Header::Space(SpaceHeader { has_secondary: false, ..header(800, 3, Grouping::First) });
+        let none =
+            Header::Space(SpaceHeader { has_secondary: false, ..header(800, 3, Grouping::First) });
         assert_eq!(times.next(&none, &packet), PacketTime::default());
     }
 }

@@ -1,21 +1,22 @@
 //! Time codes in packets (CCSDS 301.0-B-4) to calendar time.
 //!
-//! CDS codes count UTC days; CUC codes count TAI seconds, so a leap-second count is needed, which EOS packets
-//! carry with the code and others do not.
+//! CDS codes count UTC days; CUC codes count TAI seconds, so a leap-second count is needed, which
+//! EOS packets carry with the code and others do not.
 
 use skyhaul_units::{Duration, Utc};
 
 /// How a packet says its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimeCode {
-    /// CDS without P-field, 8 bytes: day u16, millisecond of the day u32, microsecond u16 (301.0-B-4 3.3).
+    /// CDS without P-field, 8 bytes: day u16, millisecond of the day u32, microsecond u16
+    /// (301.0-B-4 3.3).
     Cds8,
     /// CDS without P-field, 6 bytes: day u16, millisecond of the day u32.
     Cds6,
     /// As [`Self::Cds6`], days since 2000-01-01: MetOp.
     Cds6Since2000,
-    /// EOS CUC: two P-field bytes, the second with the leap-second count in its low 7 bits, then seconds u32 and
-    /// a fraction u16 since 1958 TAI.
+    /// EOS CUC: two P-field bytes, the second with the leap-second count in its low 7 bits, then
+    /// seconds u32 and a fraction u16 since 1958 TAI.
     EosCuc,
 }
 
@@ -58,8 +59,9 @@ impl TimeCode {
         }
     }
 
-    /// Writes `time` over the code at the start of `bytes`, keeping an EOS code's P-field and leap count.
-    /// Returns whether the bytes were enough and the time within the code's range; if not, nothing is written.
+    /// Writes `time` over the code at the start of `bytes`, keeping an EOS code's P-field and leap
+    /// count. Returns whether the bytes were enough and the time within the code's range; if not,
+    /// nothing is written.
     pub fn write(self, time: Utc, bytes: &mut [u8]) -> bool {
         match self {
             Self::Cds8 | Self::Cds6 | Self::Cds6Since2000 => write_cds(self, time, bytes),
@@ -78,7 +80,8 @@ impl TimeCode {
 
 fn write_cds(code: TimeCode, time: Utc, bytes: &mut [u8]) -> bool {
     let len = code.len();
-    let (Some(code), Ok(day)) = (bytes.get_mut(..len), u16::try_from(time.day() + code.days_to_1970()))
+    let (Some(code), Ok(day)) =
+        (bytes.get_mut(..len), u16::try_from(time.day() + code.days_to_1970()))
     else {
         return false;
     };
@@ -97,15 +100,17 @@ fn write_eos_cuc(time: Utc, bytes: &mut [u8]) -> bool {
     let nanos = time.as_nanos().rem_euclid(NANOS);
     // Rounded to the nearest 2^-16 s.
     let fraction = (nanos * 65_536 + NANOS / 2) / NANOS;
-    let seconds = time.as_nanos().div_euclid(NANOS) + DAYS_1958_TO_1970 * 86_400 + leap + (fraction >> 16);
+    let seconds =
+        time.as_nanos().div_euclid(NANOS) + DAYS_1958_TO_1970 * 86_400 + leap + (fraction >> 16);
     let Ok(seconds) = u32::try_from(seconds) else { return false };
     code[2..6].copy_from_slice(&seconds.to_be_bytes());
     code[6..8].copy_from_slice(&(fraction as u16).to_be_bytes());
     true
 }
 
-/// Days since 1958-01-01, millisecond of the day and microsecond of the millisecond, as UTC. `None` where the
-/// millisecond lies beyond a day with a leap second or the microsecond beyond a millisecond.
+/// Days since 1958-01-01, millisecond of the day and microsecond of the millisecond, as UTC. `None`
+/// where the millisecond lies beyond a day with a leap second or the microsecond beyond a
+/// millisecond.
 pub fn cds(day: u16, millis: u32, micros: u16) -> Option<Utc> {
     utc_of(i64::from(day) - DAYS_1958_TO_1970, millis, micros)
 }
@@ -118,8 +123,8 @@ fn utc_of(day: i64, millis: u32, micros: u16) -> Option<Utc> {
     Some(Utc::from_day(day, in_day))
 }
 
-/// Seconds since 1958-01-01 TAI of 1 to 4 bytes and a binary fraction of 0 to 3 bytes (301.0-B-4 3.2), on the
-/// TAI scale. `None` for other widths.
+/// Seconds since 1958-01-01 TAI of 1 to 4 bytes and a binary fraction of 0 to 3 bytes (301.0-B-4
+/// 3.2), on the TAI scale. `None` for other widths.
 pub fn cuc(coarse: &[u8], fine: &[u8]) -> Option<Utc> {
     if !(1..=4).contains(&coarse.len()) || fine.len() > 3 {
         return None;
@@ -131,8 +136,8 @@ pub fn cuc(coarse: &[u8], fine: &[u8]) -> Option<Utc> {
     Some(Utc::from_nanos(seconds * NANOS + nanos))
 }
 
-/// A CUC code that begins with its P-field, epoch 1958: the time on the TAI scale and the bytes taken.
-/// `None` for another epoch, another code, an extended P-field, or too few bytes.
+/// A CUC code that begins with its P-field, epoch 1958: the time on the TAI scale and the bytes
+/// taken. `None` for another epoch, another code, an extended P-field, or too few bytes.
 pub fn cuc_with_p_field(bytes: &[u8]) -> Option<(Utc, usize)> {
     let p_field = *bytes.first()?;
     // 301.0-B-4 3.2.2: extension flag, code 001, coarse octets - 1, fine octets.
@@ -199,7 +204,8 @@ mod tests {
             let mut eos = [0x9E, 37, 0, 0, 0, 0, 0, 0];
             prop_assert!(TimeCode::EosCuc.write(time, &mut eos));
             let read = TimeCode::EosCuc.parse(&eos).unwrap();
-            prop_assert!((read.as_nanos() - time.as_nanos()).abs() <= 7_630, "within half of 2^-16 s");
+            prop_assert!((read.as_nanos() - time.as_nanos()).abs() <= 7_630, "within half of 2^-16 \
+                                                                             s");
         }
 
         #[test]

@@ -1,4 +1,5 @@
-//! Tables of packets in columns: Parquet files, which analysis tools read without a parser of packets.
+//! Tables of packets in columns: Parquet files, which analysis tools read without a parser of
+//! packets.
 //!
 //! [`PacketTable`] writes one row a packet:
 //!
@@ -15,8 +16,8 @@
 //! | `time` | UTC in nanoseconds, or none | the time that the packet says |
 //! | `packet` | binary | the whole packet; only where [`Content::Packets`] was asked for |
 //!
-//! The Parquet library is the Arrow project's; this crate alone names it, so that what does not write tables is built
-//! without it.
+//! The Parquet library is the Arrow project's; this crate alone names it, so that what does not
+//! write tables is built without it.
 
 mod table;
 

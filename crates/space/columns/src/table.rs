@@ -46,7 +46,8 @@ pub struct PacketTable<W: Write + Send> {
     rows: Rows,
 }
 
-/// The rows of one row group, by column; of those that may be without a value, the values that are there.
+/// The rows of one row group, by column; of those that may be without a value, the values that are
+/// there.
 #[derive(Default)]
 struct Rows {
     files: Vec<ByteArray>,

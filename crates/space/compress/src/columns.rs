@@ -1,12 +1,14 @@
 //! Rows of one length, column by column, each byte less the one before it in its column.
 
-/// Appends `rows`, each of `width` bytes, as columns; what is over a whole number of rows is left out.
+/// Appends `rows`, each of `width` bytes, as columns; what is over a whole number of rows is left
+/// out.
 pub fn put(rows: &[u8], width: usize, out: &mut Vec<u8>) {
     let count = rows.len() / width;
     let at = out.len();
     out.resize(at + count * width, 0);
     let columns = &mut out[at..];
-    // Tiles of both: whole rows of a block do not fit into the first cache side by side with whole columns.
+    // Tiles of both: whole rows of a block do not fit into the first cache side by side with whole
+    // columns.
     for tile in (0..width).step_by(TILE) {
         let end = (tile + TILE).min(width);
         let mut before = &[0; TILE][..end - tile];

@@ -29,7 +29,8 @@ pub struct Group {
 /// A stretch of a channel's zones: its group, and its length.
 pub type Piece = (usize, usize);
 
-/// What packets have in common: the application process; and their length, or none for rare lengths.
+/// What packets have in common: the application process; and their length, or none for rare
+/// lengths.
 type Key = (Option<u16>, usize);
 
 /// Packets of one length in a block, from which on they lie by themselves.
@@ -38,7 +39,8 @@ const FEW: usize = 3;
 const HEADER: usize = 6;
 /// Bits a byte, in thousandths, from which on nothing is to be gained.
 const FULL: u64 = 7_960;
-/// Columns are taken where they have fewer bits a byte than this part of what the packets have, in hundredths.
+/// Columns are taken where they have fewer bits a byte than this part of what the packets have, in
+/// hundredths.
 const PAYS: u64 = 97;
 
 /// Bytes by which a group is judged.
@@ -46,7 +48,8 @@ const SAMPLE: usize = 16 << 10;
 /// Bytes in a row where packets have lengths of their own.
 const LOOSE: usize = 512;
 
-/// Sorts the packets of a channel into groups, appended to `groups`; the channel's pieces in their order.
+/// Sorts the packets of a channel into groups, appended to `groups`; the channel's pieces in their
+/// order.
 pub fn sort(zones: &Zones, groups: &mut Vec<Group>) -> Vec<Piece> {
     let pieces = pieces(zones);
     let mut counts: BTreeMap<(Option<u16>, usize), usize> = BTreeMap::new();
@@ -60,7 +63,10 @@ pub fn sort(zones: &Zones, groups: &mut Vec<Group>) -> Vec<Piece> {
     // In the order of processes and lengths, so that what is most alike is nearest.
     let mut sorted: BTreeMap<Key, Vec<u8>> = BTreeMap::new();
     for (range, process) in &pieces {
-        sorted.entry(key(range, *process)).or_default().extend_from_slice(&zones.bytes[range.clone()]);
+        sorted
+            .entry(key(range, *process))
+            .or_default()
+            .extend_from_slice(&zones.bytes[range.clone()]);
     }
     let mut numbers = BTreeMap::new();
     for (key, bytes) in sorted {
@@ -68,11 +74,14 @@ pub fn sort(zones: &Zones, groups: &mut Vec<Group>) -> Vec<Piece> {
         let len = key.1;
         groups.push(Group { len, order: order(&bytes, len), bytes });
     }
-    pieces.into_iter().map(|(range, process)| (numbers[&key(&range, process)], range.len())).collect()
+    pieces
+        .into_iter()
+        .map(|(range, process)| (numbers[&key(&range, process)], range.len()))
+        .collect()
 }
 
-/// The packets of a channel and what lies between them, in their order; a packet is one where the frames' own pointers do
-/// not contradict it.
+/// The packets of a channel and what lies between them, in their order; a packet is one where the
+/// frames' own pointers do not contradict it.
 fn pieces(zones: &Zones) -> Vec<(Range<usize>, Option<u16>)> {
     let bytes = &zones.bytes;
     let mut pieces = Vec::new();
@@ -83,7 +92,8 @@ fn pieces(zones: &Zones) -> Vec<(Range<usize>, Option<u16>)> {
         while firsts.next_if(|first| *first < at).is_some() {}
         in_step |= firsts.next_if_eq(&at).is_some();
         let limit = firsts.peek().copied().unwrap_or(bytes.len());
-        let packet = bytes[at..].first_chunk::<HEADER>().filter(|header| in_step && header[0] >> 5 == 0);
+        let packet =
+            bytes[at..].first_chunk::<HEADER>().filter(|header| in_step && header[0] >> 5 == 0);
         let found = packet.and_then(|header| {
             let len = usize::from(u16::from_be_bytes([header[4], header[5]])) + 1 + HEADER;
             let process = u16::from_be_bytes([header[0], header[1]]) & 0x7FF;
@@ -104,9 +114,13 @@ fn order(bytes: &[u8], len: usize) -> Order {
     let sample = || bytes.chunks(row).step_by(step);
     let plain = bits(sample());
     if len > 0 {
-        let differences = sample().zip(bytes[len..].chunks(row).step_by(step)).map(|(before, row)| {
-            row.iter().zip(before).map(|(byte, before)| byte.wrapping_sub(*before)).collect::<Vec<u8>>()
-        });
+        let differences =
+            sample().zip(bytes[len..].chunks(row).step_by(step)).map(|(before, row)| {
+                row.iter()
+                    .zip(before)
+                    .map(|(byte, before)| byte.wrapping_sub(*before))
+                    .collect::<Vec<u8>>()
+            });
         if bits(differences) * 100 < plain * PAYS {
             return Order::Columns;
         }
@@ -114,7 +128,8 @@ fn order(bytes: &[u8], len: usize) -> Order {
     if plain > FULL { Order::Kept } else { Order::Plain }
 }
 
-/// Bits that a byte takes if each stands for itself, in thousandths: the entropy of order 0 (Shannon 1948).
+/// Bits that a byte takes if each stands for itself, in thousandths: the entropy of order 0
+/// (Shannon 1948).
 fn bits(rows: impl Iterator<Item = impl AsRef<[u8]>>) -> u64 {
     // Neighbours are often equal: counted in one table, each would wait for the one before.
     let mut counts = [[0u32; 256]; 4];

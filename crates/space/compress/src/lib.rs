@@ -1,25 +1,28 @@
 //! Blocks of contact records made smaller, and back, bit by bit.
 //!
-//! What a downlink repeats stands far apart in it: the headers of packets of one application process, the fields of its
-//! housekeeping, the same detector in the next scan. [`Packer::pack`] takes a block of records apart and lays side by side
-//! what is alike:
+//! What a downlink repeats stands far apart in it: the headers of packets of one application
+//! process, the fields of its housekeeping, the same detector in the next scan. [`Packer::pack`]
+//! takes a block of records apart and lays side by side what is alike:
 //!
 //! - what stands between frames, and the frames' headers and trailers, by virtual channel;
-//! - the packets of each virtual channel, whose pieces lie in several frames, by application process and length;
-//! - where it pays, packets of one length byte by byte with the same byte of the packet before taken off: a field that
-//!   hardly changes becomes a row of zeros;
+//! - the packets of each virtual channel, whose pieces lie in several frames, by application
+//!   process and length;
+//! - where it pays, packets of one length byte by byte with the same byte of the packet before
+//!   taken off: a field that hardly changes becomes a row of zeros;
 //!
-//! and leaves the rest to zstd (RFC 8878). Fill frames, whose content repeats, shrink to almost nothing. What does not shrink
-//! is kept as it is. [`unpack`] knows nothing of frames or packets: the packed block says how it was taken apart, so that
-//! whatever went in comes out, well formed or not. A packed block is readable by itself.
+//! and leaves the rest to zstd (RFC 8878). Fill frames, whose content repeats, shrink to almost
+//! nothing. What does not shrink is kept as it is. [`unpack`] knows nothing of frames or packets:
+//! the packed block says how it was taken apart, so that whatever went in comes out, well formed or
+//! not. A packed block is readable by itself.
 //!
 //! | field | size | what |
 //! |---|---|---|
 //! | sections | 4 × (u8, u32, u32) | method (0 as it is, 1 zstd), length unpacked, length packed: layout, plain, columns, kept |
 //! | content | to the end | the sections |
 //!
-//! The layout section holds a count u32, so many words u32 (the first byte of each, then the second, and so on), then the
-//! bytes between the frames, then the frames' headers and trailers by virtual channel, as columns with differences. The words:
+//! The layout section holds a count u32, so many words u32 (the first byte of each, then the
+//! second, and so on), then the bytes between the frames, then the frames' headers and trailers by
+//! virtual channel, as columns with differences. The words:
 //!
 //! | words | what |
 //! |---|---|

@@ -30,9 +30,9 @@ impl Packer {
         Self { zstd: zstd::bulk::Compressor::default() }
     }
 
-    /// `records` made smaller, in which good frames of this format lie at `frames`, ascending; `None` where they do not get
-    /// smaller by at least an eighth of a thousandth. Any bytes may be given: frames that are none, or overlap, are packed
-    /// as other bytes are.
+    /// `records` made smaller, in which good frames of this format lie at `frames`, ascending;
+    /// `None` where they do not get smaller by at least an eighth of a thousandth. Any bytes may be
+    /// given: frames that are none, or overlap, are packed as other bytes are.
     pub fn pack(
         &mut self,
         records: &[u8],
@@ -45,7 +45,8 @@ impl Packer {
         }
         let split = Split::new(records, frames, format);
         let mut groups = Vec::new();
-        let pieces: Vec<Vec<Piece>> = split.zones.iter().map(|zones| sort(zones, &mut groups)).collect();
+        let pieces: Vec<Vec<Piece>> =
+            split.zones.iter().map(|zones| sort(zones, &mut groups)).collect();
         let layout = layout(&split, &groups, &pieces);
         if layout.len() > sections::most(records.len()) - records.len() {
             return None;
@@ -65,10 +66,12 @@ impl Packer {
         };
         let mut out = Vec::with_capacity(records.len() / 2);
         let shrink = |section: usize, bytes: &[u8]| {
-            // The last section is what nothing is to be gained from. A failure is one of memory: the bytes are kept.
+            // The last section is what nothing is to be gained from. A failure is one of memory:
+            // the bytes are kept.
             let tried = section + 1 < sections::SECTIONS && !bytes.is_empty();
-            let small = tried
-                .then(|| self.zstd.set_compression_level(level).and_then(|()| self.zstd.compress(bytes)));
+            let small = tried.then(|| {
+                self.zstd.set_compression_level(level).and_then(|()| self.zstd.compress(bytes))
+            });
             small.and_then(Result::ok).filter(|small| small.len() < bytes.len())
         };
         sections::put([&layout, &plain, &across, &kept], shrink, &mut out);
@@ -91,7 +94,8 @@ impl fmt::Debug for Packer {
 /// The layout section.
 fn layout(split: &Split, groups: &[Group], pieces: &[Vec<Piece>]) -> Vec<u8> {
     let cut = split.cut;
-    let mut words = vec![cut.head, cut.zone, cut.tail, split.frames.len(), split.zones.len(), groups.len()];
+    let mut words =
+        vec![cut.head, cut.zone, cut.tail, split.frames.len(), split.zones.len(), groups.len()];
     words.extend(split.frames.iter().flat_map(|(before, channel)| [*before, *channel]));
     words.push(split.rest);
     words.extend(groups.iter().flat_map(|group| [group.len, group.order as usize]));

@@ -7,12 +7,14 @@ pub const SECTIONS: usize = 4;
 /// Bytes that say what a section is.
 const ENTRY: usize = 9;
 
-/// Most bytes that the sections of so many bytes have together: the layout of a block of tiny packets is longer than they are.
+/// Most bytes that the sections of so many bytes have together: the layout of a block of tiny
+/// packets is longer than they are.
 pub const fn most(len: usize) -> usize {
     len.saturating_mul(2).saturating_add(1 << 16)
 }
 
-/// Appends the head of a block and its sections; `shrink` makes one smaller, or says that it does not get smaller.
+/// Appends the head of a block and its sections; `shrink` makes one smaller, or says that it does
+/// not get smaller.
 pub fn put(
     sections: [&[u8]; SECTIONS],
     mut shrink: impl FnMut(usize, &[u8]) -> Option<Vec<u8>>,
@@ -32,12 +34,14 @@ pub fn put(
 
 /// The sections of a packed block, together at most `most` bytes.
 pub fn take(packed: &[u8], most: usize) -> Result<[Vec<u8>; SECTIONS], UnpackError> {
-    let (head, mut rest) = packed.split_at_checked(SECTIONS * ENTRY).ok_or(UnpackError::Truncated)?;
+    let (head, mut rest) =
+        packed.split_at_checked(SECTIONS * ENTRY).ok_or(UnpackError::Truncated)?;
     let mut sections = [const { Vec::new() }; SECTIONS];
     let mut room = most;
     for (section, entry) in sections.iter_mut().zip(head.chunks_exact(ENTRY)) {
-        let number =
-            |at: usize| entry[at..at + 4].iter().fold(0, |value, byte| value << 8 | usize::from(*byte));
+        let number = |at: usize| {
+            entry[at..at + 4].iter().fold(0, |value, byte| value << 8 | usize::from(*byte))
+        };
         let (len, small) = (number(1), number(5));
         let (content, behind) = rest.split_at_checked(small).ok_or(UnpackError::Truncated)?;
         rest = behind;

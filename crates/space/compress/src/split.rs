@@ -1,4 +1,5 @@
-//! A block taken apart: what stands between frames, their headers and trailers, and the packet zones of each channel.
+//! A block taken apart: what stands between frames, their headers and trailers, and the packet
+//! zones of each channel.
 
 use skyhaul_ccsds::frame::{FirstHeader, Frame};
 use skyhaul_ccsds::id::Channel;
@@ -52,7 +53,9 @@ impl Split {
         let mut channels: Vec<Channel> = Vec::new();
         let mut at = 0;
         for place in frames {
-            let Some(bytes) = records.get(place.clone()).filter(|_| place.start >= at) else { continue };
+            let Some(bytes) = records.get(place.clone()).filter(|_| place.start >= at) else {
+                continue;
+            };
             let Some((channel, cut, first)) = cut(bytes, format) else { continue };
             if *split.frames.first().map_or(&cut, |_| &split.cut) != cut {
                 continue;
@@ -91,7 +94,9 @@ fn cut(bytes: &[u8], format: &FrameFormat) -> Option<(Channel, Cut, Option<usize
     let (zone, first) =
         frame.m_pdu(format.kind).map_or((frame.data, None), |packets| match packets.first_header {
             FirstHeader::At(first) if first < packets.zone.len() => (packets.zone, Some(first)),
-            FirstHeader::At(_) | FirstHeader::Continuation | FirstHeader::Idle => (packets.zone, None),
+            FirstHeader::At(_) | FirstHeader::Continuation | FirstHeader::Idle => {
+                (packets.zone, None)
+            }
         });
     let tail = 4 * usize::from(frame.ocf.is_some()) + format.fecf.len();
     let head = bytes.len().checked_sub(tail + zone.len())?;

@@ -47,8 +47,10 @@ pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
     let [layout, plain, across, kept] = sections::take(packed, sections::most(most))?;
     let (count, rest) = layout.split_first_chunk::<4>().ok_or(UnpackError::Truncated)?;
     let count = u32::from_be_bytes(*count) as usize;
-    let (planes, rest) =
-        count.checked_mul(4).and_then(|len| rest.split_at_checked(len)).ok_or(UnpackError::Truncated)?;
+    let (planes, rest) = count
+        .checked_mul(4)
+        .and_then(|len| rest.split_at_checked(len))
+        .ok_or(UnpackError::Truncated)?;
     let plane = |at: usize| &planes[at * count..(at + 1) * count];
     let mut words = Words { planes: [plane(0), plane(1), plane(2), plane(3)], next: 0 };
     let [head, zone, tail] = [words.take()?, words.take()?, words.take()?];
@@ -64,8 +66,9 @@ pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
         places.push((before, channel));
     }
     let behind = words.take()?;
-    let kinds: Vec<(usize, usize)> =
-        (0..groups).map(|_| Ok((words.take()?, words.take()?))).collect::<Result<_, UnpackError>>()?;
+    let kinds: Vec<(usize, usize)> = (0..groups)
+        .map(|_| Ok((words.take()?, words.take()?)))
+        .collect::<Result<_, UnpackError>>()?;
     let pieces: Vec<Pieces> =
         (0..channels).map(|_| pieces(&mut words, &kinds)).collect::<Result<_, UnpackError>>()?;
     if words.next != count {
@@ -101,10 +104,9 @@ pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
 
 impl Words<'_> {
     fn take(&mut self) -> Result<usize, UnpackError> {
-        let word = self
-            .planes
-            .iter()
-            .try_fold(0, |word, plane| plane.get(self.next).map(|byte| word << 8 | usize::from(*byte)));
+        let word = self.planes.iter().try_fold(0, |word, plane| {
+            plane.get(self.next).map(|byte| word << 8 | usize::from(*byte))
+        });
         self.next += 1;
         word.ok_or(UnpackError::Truncated)
     }
@@ -137,7 +139,8 @@ fn sources(
 ) -> Result<Vec<Source>, UnpackError> {
     let mut lens = vec![0usize; kinds.len()];
     for (group, len) in pieces.iter().flatten() {
-        lens[*group] = lens[*group].checked_add(*len).ok_or(UnpackError::Damaged("length of a piece"))?;
+        lens[*group] =
+            lens[*group].checked_add(*len).ok_or(UnpackError::Damaged("length of a piece"))?;
     }
     let mut rest = sections;
     let mut sources = Vec::with_capacity(kinds.len());
@@ -151,7 +154,11 @@ fn sources(
         };
         sources.push(Source { len: bytes.len(), bytes, taken: 0 });
     }
-    if rest.iter().all(|rest| rest.is_empty()) { Ok(sources) } else { Err(UnpackError::Damaged("groups")) }
+    if rest.iter().all(|rest| rest.is_empty()) {
+        Ok(sources)
+    } else {
+        Err(UnpackError::Damaged("groups"))
+    }
 }
 
 /// The zones of a channel, which are `len` bytes in all.

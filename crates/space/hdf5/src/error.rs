@@ -5,7 +5,8 @@
 pub enum LoadError {
     /// There is none.
     #[error(
-        "there is no HDF5 library: tried {} ({why}); install it (Debian: libhdf5-103-1 or libhdf5-310, Fedora: hdf5, \
+        "there is no HDF5 library: tried {} ({why}); install it (Debian: libhdf5-103-1 or \
+        libhdf5-310, Fedora: hdf5, \
          macOS: brew install hdf5), or give the path of libhdf5.so",
         tried.join(", ")
     )]

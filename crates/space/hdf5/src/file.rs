@@ -69,7 +69,9 @@ impl File {
     /// [`Error::Library`]
     pub fn object_reference(&self, path: &str, target: &str) -> Result<(), Error> {
         let target = text(target)?;
-        self.at("write", path, |session, name| session.create_object_reference(self.id, name, &target))
+        self.at("write", path, |session, name| {
+            session.create_object_reference(self.id, name, &target)
+        })
     }
 
     /// Makes a dataset that refers to all elements of the dataset `target`.
@@ -78,7 +80,9 @@ impl File {
     /// [`Error::Library`]
     pub fn region_reference(&self, path: &str, target: &str) -> Result<(), Error> {
         let target = text(target)?;
-        self.at("write", path, |session, name| session.create_region_reference(self.id, name, &target))
+        self.at("write", path, |session, name| {
+            session.create_region_reference(self.id, name, &target)
+        })
     }
 
     /// Gives the object `path` an attribute, with its values one below the other: [n, 1].
@@ -99,7 +103,12 @@ impl File {
                     };
                     let bytes: Vec<u8> = texts.iter().flat_map(padded).collect();
                     let types = (of.value(), of.value());
-                    return session.create_attribute(object.value(), &name, types, (texts.len(), &bytes));
+                    return session.create_attribute(
+                        object.value(),
+                        &name,
+                        types,
+                        (texts.len(), &bytes),
+                    );
                 }
                 Value::U32(numbers) => (
                     (known.u32_stored, known.u32_native),
@@ -153,18 +162,20 @@ impl File {
     /// The elements of a dataset as bytes.
     ///
     /// # Errors
-    /// [`Error::Library`]: there is no such dataset; [`Error::Content`]: it has more than `most` elements.
+    /// [`Error::Library`]: there is no such dataset; [`Error::Content`]: it has more than `most`
+    /// elements.
     pub fn read_bytes(&self, path: &str, most: usize) -> Result<Vec<u8>, Error> {
         let read = self.at("read", path, |session, name| {
             let dataset = session.object(self.id, name)?;
             session.read_bytes(dataset.value(), most)
         });
-        let too_many = |len| Error::content(path, format!("has {len} bytes; at most {most} are read"));
+        let too_many =
+            |len| Error::content(path, format!("has {len} bytes; at most {most} are read"));
         read?.map_err(too_many)
     }
 
-    /// An attribute of the object `path`: texts without their padding, whole numbers with 32 or 64 bits, fractions.
-    /// `None` where it has none of this name.
+    /// An attribute of the object `path`: texts without their padding, whole numbers with 32 or 64
+    /// bits, fractions. `None` where it has none of this name.
     ///
     /// # Errors
     /// [`Error::Library`]; [`Error::Content`]: it is of another kind, or too large.
@@ -172,7 +183,9 @@ impl File {
         let called = text(name)?;
         let value = self.at("read an attribute of", path, |session, path| {
             let object = session.object(self.id, path)?;
-            let Some(attribute) = session.attribute(object.value(), &called)? else { return Ok(Some(None)) };
+            let Some(attribute) = session.attribute(object.value(), &called)? else {
+                return Ok(Some(None));
+            };
             read_value(session, &attribute).map(|value| value.map(Some))
         })?;
         value.ok_or_else(|| {
@@ -199,7 +212,11 @@ impl File {
     ) -> Result<T, Error> {
         let name = text(path)?;
         let place = || format!("{path} of {}", self.name);
-        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library { what, place: place(), said })
+        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library {
+            what,
+            place: place(),
+            said,
+        })
     }
 }
 
@@ -233,7 +250,9 @@ fn read_value(session: &Session, attribute: &Id<'_>) -> Result<Option<Value>, Sa
             let bytes = read(known.f32_native)?;
             Value::F32(bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect())
         }
-        TEXTS if session.is_variable_text(&of)? => Value::Text(session.read_texts(attribute, &of, count)?),
+        TEXTS if session.is_variable_text(&of)? => {
+            Value::Text(session.read_texts(attribute, &of, count)?)
+        }
         TEXTS => {
             let width = session.size(of.value())?;
             if width > LONGEST_TEXT {
@@ -253,7 +272,8 @@ fn unpadded(bytes: &[u8]) -> String {
 }
 
 fn text(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::content(&text.replace('\0', "?"), "has a zero byte in its name"))
+    CString::new(text)
+        .map_err(|_| Error::content(&text.replace('\0', "?"), "has a zero byte in its name"))
 }
 
 /// Of a file that was closed: no identifier.

@@ -12,7 +12,8 @@ pub struct Library {
     api: &'static Api,
 }
 
-/// The library, once it is loaded. A failure is not kept: the library may be installed while the process runs.
+/// The library, once it is loaded. A failure is not kept: the library may be installed while the
+/// process runs.
 static LOADED: Mutex<Option<&'static Api>> = Mutex::new(None);
 
 impl std::fmt::Debug for Library {
@@ -22,10 +23,12 @@ impl std::fmt::Debug for Library {
 }
 
 impl Library {
-    /// Loads the library from `given`, or looks for it by its usual names. Where one is loaded already, that is it.
+    /// Loads the library from `given`, or looks for it by its usual names. Where one is loaded
+    /// already, that is it.
     ///
     /// # Errors
-    /// [`LoadError::Missing`] where there is none; [`LoadError::Unfit`] where it is too old, or something else.
+    /// [`LoadError::Missing`] where there is none; [`LoadError::Unfit`] where it is too old, or
+    /// something else.
     pub fn load(given: Option<&Path>) -> Result<Self, LoadError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(api) = *loaded {
@@ -39,9 +42,12 @@ impl Library {
         for name in &names {
             match Api::open(name) {
                 Ok(api) => {
-                    let api =
-                        api.map_err(|why| LoadError::Unfit { name: name.display().to_string(), why })?;
-                    // It is never unloaded: the library registers functions that run when the process ends.
+                    let api = api.map_err(|why| LoadError::Unfit {
+                        name: name.display().to_string(),
+                        why,
+                    })?;
+                    // It is never unloaded: the library registers functions that run when the
+                    // process ends.
                     let api: &'static Api = Box::leak(Box::new(api));
                     *loaded = Some(api);
                     return Ok(Self { api });
@@ -49,7 +55,10 @@ impl Library {
                 Err(said) => why = said,
             }
         }
-        Err(LoadError::Missing { tried: names.iter().map(|name| name.display().to_string()).collect(), why })
+        Err(LoadError::Missing {
+            tried: names.iter().map(|name| name.display().to_string()).collect(),
+            why,
+        })
     }
 
     /// Its version: major, minor, release.
@@ -63,8 +72,8 @@ impl Library {
     }
 }
 
-/// Names by which systems have the library: with its interface's number where only running, not building, was
-/// installed for. 103 is 1.10, 200 is 1.12, 310 is 1.14, 320 is 2.0.
+/// Names by which systems have the library: with its interface's number where only running, not
+/// building, was installed for. 103 is 1.10, 200 is 1.12, 310 is 1.14, 320 is 2.0.
 #[cfg(not(any(target_os = "macos", windows)))]
 const NAMES: &[&str] = &[
     "libhdf5_serial.so.320",
@@ -80,6 +89,7 @@ const NAMES: &[&str] = &[
 ];
 /// Homebrew's folders are not searched by themselves.
 #[cfg(target_os = "macos")]
-const NAMES: &[&str] = &["libhdf5.dylib", "/opt/homebrew/lib/libhdf5.dylib", "/usr/local/lib/libhdf5.dylib"];
+const NAMES: &[&str] =
+    &["libhdf5.dylib", "/opt/homebrew/lib/libhdf5.dylib", "/usr/local/lib/libhdf5.dylib"];
 #[cfg(windows)]
 const NAMES: &[&str] = &["hdf5.dll"];

@@ -56,7 +56,11 @@ impl RdrWriter {
     ///
     /// # Errors
     /// [`Error`]
-    pub fn granule(&mut self, collection: &Collection, granule: &PackedGranule) -> Result<(), Error> {
+    pub fn granule(
+        &mut self,
+        collection: &Collection,
+        granule: &PackedGranule,
+    ) -> Result<(), Error> {
         let name = &collection.short_name;
         let place = self.written.get(name).map_or(0, |written| written.number);
         let group = format!("{PRODUCTS}/{name}");
@@ -95,7 +99,9 @@ impl RdrWriter {
 }
 
 fn attributes(file: &File, path: &str, attributes: &[Attribute]) -> Result<(), Error> {
-    attributes.iter().try_for_each(|attribute| file.attribute(path, &attribute.name, &attribute.value))
+    attributes
+        .iter()
+        .try_for_each(|attribute| file.attribute(path, &attribute.name, &attribute.value))
 }
 
 /// Reads a Raw Data Record file, made here or elsewhere.
@@ -109,11 +115,13 @@ impl RdrReader {
     /// Opens a file and finds its granules.
     ///
     /// # Errors
-    /// [`Error::Library`]: it is not there, or no HDF5 file; [`Error::Content`]: it has no Raw Data Records.
+    /// [`Error::Library`]: it is not there, or no HDF5 file; [`Error::Content`]: it has no Raw Data
+    /// Records.
     pub fn open(library: Library, path: &Path) -> Result<Self, Error> {
         let file = File::open(library, path)?;
-        let nothing =
-            || Error::content(&path.display().to_string(), "is an HDF5 file without Raw Data Records");
+        let nothing = || {
+            Error::content(&path.display().to_string(), "is an HDF5 file without Raw Data Records")
+        };
         if !file.exists(ALL_DATA)? {
             return Err(nothing());
         }
@@ -146,7 +154,10 @@ impl RdrReader {
     /// # Errors
     /// [`Error`]: it cannot be read, or is larger than 2 GiB, which no Common RDR can be.
     pub fn blob(&self, collection: &str, granule: u32) -> Result<Vec<u8>, Error> {
-        self.file.read_bytes(&format!("{ALL_DATA}/{collection}_All/{PACKETS}{granule}"), i32::MAX as usize)
+        self.file.read_bytes(
+            &format!("{ALL_DATA}/{collection}_All/{PACKETS}{granule}"),
+            i32::MAX as usize,
+        )
     }
 
     /// An attribute of the file.

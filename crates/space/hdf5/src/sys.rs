@@ -1,8 +1,9 @@
 //! The library's C interface: the only place with calls into it.
 //!
-//! [`Session`] makes the calls safe. It is there once at a time, so that the library is never entered twice; texts are
-//! zero-terminated; every buffer is measured against what the library says it will read or write. Identifiers need no
-//! proof: the library looks each up and refuses those that it did not give out.
+//! [`Session`] makes the calls safe. It is there once at a time, so that the library is never
+//! entered twice; texts are zero-terminated; every buffer is measured against what the library says
+//! it will read or write. Identifiers need no proof: the library looks each up and refuses those
+//! that it did not give out.
 #![allow(unsafe_code, reason = "a library that is loaded at run time is called through pointers")]
 
 use libloading::Library as Loaded;
@@ -50,9 +51,11 @@ macro_rules! functions {
 
         impl Functions {
             /// # Safety
-            /// `library` is an HDF5 library, of version 1.10 or later, that is not unloaded while this lives.
+            /// `library` is an HDF5 library, of version 1.10 or later, that is not unloaded while
+            /// this lives.
             unsafe fn find(library: &Loaded) -> Result<Self, String> {
-                // SAFETY: the caller says whose functions they are; their types are those of the library's headers.
+                // SAFETY: the caller says whose functions they are; their types are those of the
+                // library's headers.
                 unsafe { Ok(Self { $($name: *library.get(stringify!($name)).map_err(|error| words(&error))?,)* }) }
             }
         }
@@ -143,17 +146,19 @@ pub struct Id<'s> {
 static LOCK: Mutex<()> = Mutex::new(());
 
 impl Api {
-    /// Loads the library called `name`. The outer error says why there is none, the inner one why it does not serve.
+    /// Loads the library called `name`. The outer error says why there is none, the inner one why
+    /// it does not serve.
     pub fn open(name: &OsStr) -> Result<Result<Self, String>, String> {
-        // SAFETY: loading runs the library's own start-up code, which HDF5 has none of that asks anything of its user.
-        // That the name leads to HDF5 is what whoever installed or named it says.
+        // SAFETY: loading runs the library's own start-up code, which HDF5 has none of that asks
+        // anything of its user. That the name leads to HDF5 is what whoever installed or named it
+        // says.
         let library = unsafe { Loaded::new(name) }.map_err(|error| words(&error))?;
         Ok(Self::start(library))
     }
 
     fn start(library: Loaded) -> Result<Self, String> {
-        // SAFETY: a library with all these names is HDF5; its version is asked before anything that older ones have
-        // with other types. It lives in the same value as the functions.
+        // SAFETY: a library with all these names is HDF5; its version is asked before anything that
+        // older ones have with other types. It lives in the same value as the functions.
         let functions = unsafe { Functions::find(&library)? };
         let mut version = (0, 0, 0);
         // SAFETY: three numbers to write to.
@@ -163,7 +168,8 @@ impl Api {
         if status < 0 || version < OLDEST {
             return Err(format!("its version is {}.{}.{}", version.0, version.1, version.2));
         }
-        // SAFETY: no arguments. The library may be called, because no value of this type is out yet.
+        // SAFETY: no arguments. The library may be called, because no value of this type is out
+        // yet.
         if unsafe { (functions.H5open)() } < 0 {
             return Err("it does not start".to_owned());
         }
@@ -198,7 +204,8 @@ impl Api {
     pub fn session(&'static self) -> Session {
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let session = Session { api: self, _lock: lock };
-        // SAFETY: null switches off the printing of errors for this thread; they are read from the stack instead.
+        // SAFETY: null switches off the printing of errors for this thread; they are read from the
+        // stack instead.
         unsafe {
             (session.api.functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
             (session.api.functions.H5Eclear2)(DEFAULT);
@@ -238,7 +245,8 @@ impl Session {
     /// Creates a file, over one that is there.
     pub fn create(&self, path: &CStr) -> Result<Hid, Said> {
         // SAFETY: a text.
-        let file = unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
+        let file =
+            unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
         self.id(file).map(Id::keep)
     }
 
@@ -285,7 +293,16 @@ impl Session {
             // SAFETY: a text, and a buffer with its length.
             let len = unsafe {
                 let to = name.as_mut_ptr().cast();
-                (self.call().H5Lget_name_by_idx)(group, c".".as_ptr(), 0, 0, place, to, LONGEST_NAME, DEFAULT)
+                (self.call().H5Lget_name_by_idx)(
+                    group,
+                    c".".as_ptr(),
+                    0,
+                    0,
+                    place,
+                    to,
+                    LONGEST_NAME,
+                    DEFAULT,
+                )
             };
             self.done(if len < 0 { -1 } else { 0 })?;
             let text = CStr::from_bytes_until_nul(&name).unwrap_or_default();
@@ -300,7 +317,12 @@ impl Session {
     }
 
     /// A dataset with a reference to an object.
-    pub fn create_object_reference(&self, from: Hid, name: &CStr, target: &CStr) -> Result<(), Said> {
+    pub fn create_object_reference(
+        &self,
+        from: Hid,
+        name: &CStr,
+        target: &CStr,
+    ) -> Result<(), Said> {
         let mut reference = [0u8; OBJECT_REFERENCE];
         // SAFETY: a buffer of the size of this kind of reference, and a text.
         self.done(unsafe {
@@ -310,7 +332,12 @@ impl Session {
     }
 
     /// A dataset with a reference to the whole of a dataset.
-    pub fn create_region_reference(&self, from: Hid, name: &CStr, target: &CStr) -> Result<(), Said> {
+    pub fn create_region_reference(
+        &self,
+        from: Hid,
+        name: &CStr,
+        target: &CStr,
+    ) -> Result<(), Said> {
         let dataset = self.object(from, target)?;
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Dget_space)(dataset.id) })?;
@@ -321,18 +348,26 @@ impl Session {
         self.create_dataset(from, name, self.known().region_reference, (1, &reference))
     }
 
-    /// A dataset of `elements.0` elements, whose bytes are `elements.1`. No time is kept with it, so that the same
-    /// content makes the same file.
-    fn create_dataset(&self, from: Hid, name: &CStr, of: Hid, elements: (usize, &[u8])) -> Result<(), Said> {
+    /// A dataset of `elements.0` elements, whose bytes are `elements.1`. No time is kept with it,
+    /// so that the same content makes the same file.
+    fn create_dataset(
+        &self,
+        from: Hid,
+        name: &CStr,
+        of: Hid,
+        elements: (usize, &[u8]),
+    ) -> Result<(), Said> {
         let (count, bytes) = elements;
         let space = self.space(&[count])?;
         // SAFETY: identifiers are looked up; a bool and an integer of value 0 are passed alike.
-        let properties = self.id(unsafe { (self.call().H5Pcreate)(self.known().dataset_creation) })?;
+        let properties =
+            self.id(unsafe { (self.call().H5Pcreate)(self.known().dataset_creation) })?;
         self.done(unsafe { (self.call().H5Pset_obj_track_times)(properties.id, 0) })?;
         let create = self.call().H5Dcreate2;
         // SAFETY: a text.
-        let dataset =
-            self.id(unsafe { create(from, name.as_ptr(), of, space.id, DEFAULT, properties.id, DEFAULT) })?;
+        let dataset = self.id(unsafe {
+            create(from, name.as_ptr(), of, space.id, DEFAULT, properties.id, DEFAULT)
+        })?;
         self.measured(bytes, of, count)?;
         // SAFETY: the bytes are those of the elements, as was just measured.
         self.done(unsafe {
@@ -357,7 +392,8 @@ impl Session {
         self.done(status).map(|()| Ok(bytes))
     }
 
-    /// An attribute with two dimensions, [n, 1], stored as `stored`; the bytes of its elements are of type `native`.
+    /// An attribute with two dimensions, [n, 1], stored as `stored`; the bytes of its elements are
+    /// of type `native`.
     pub fn create_attribute(
         &self,
         object: Hid,
@@ -399,7 +435,12 @@ impl Session {
     }
 
     /// An attribute's elements as type `of`, `count` of them.
-    pub fn read_attribute(&self, attribute: &Id<'_>, of: Hid, count: usize) -> Result<Vec<u8>, Said> {
+    pub fn read_attribute(
+        &self,
+        attribute: &Id<'_>,
+        of: Hid,
+        count: usize,
+    ) -> Result<Vec<u8>, Said> {
         let mut bytes = vec![0u8; count * self.size(of)?];
         if self.shape(attribute)?.1 != count as i64 {
             return Err(Said("the attribute has another number of elements".to_owned()));
@@ -410,15 +451,20 @@ impl Session {
     }
 
     /// An attribute's texts of any length, `count` of them.
-    pub fn read_texts(&self, attribute: &Id<'_>, of: &Id<'_>, count: usize) -> Result<Vec<String>, Said> {
+    pub fn read_texts(
+        &self,
+        attribute: &Id<'_>,
+        of: &Id<'_>,
+        count: usize,
+    ) -> Result<Vec<String>, Said> {
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Aget_space)(attribute.id) })?;
         if self.points(&space)? != count as i64 || !self.is_variable_text(of)? {
             return Err(Said("the attribute has another number or kind of elements".to_owned()));
         }
         let mut texts: Vec<*mut c_char> = vec![std::ptr::null_mut(); count];
-        // SAFETY: there is room for a pointer for each element; what they point at is the library's until it is given
-        // back, and is not used after that.
+        // SAFETY: there is room for a pointer for each element; what they point at is the library's
+        // until it is given back, and is not used after that.
         unsafe {
             self.done((self.call().H5Aread)(attribute.id, of.id, texts.as_mut_ptr().cast()))?;
             let copy = |text: &*mut c_char| {
@@ -429,7 +475,12 @@ impl Session {
                 }
             };
             let copies = texts.iter().map(copy).collect();
-            self.done((self.call().H5Dvlen_reclaim)(of.id, space.id, DEFAULT, texts.as_mut_ptr().cast()))?;
+            self.done((self.call().H5Dvlen_reclaim)(
+                of.id,
+                space.id,
+                DEFAULT,
+                texts.as_mut_ptr().cast(),
+            ))?;
             Ok(copies)
         }
     }
@@ -477,7 +528,9 @@ impl Session {
         let dimensions: Vec<u64> = dimensions.iter().map(|len| *len as u64).collect();
         let rank = c_int::try_from(dimensions.len()).expect("there are one or two dimensions");
         // SAFETY: as many lengths as dimensions.
-        self.id(unsafe { (self.call().H5Screate_simple)(rank, dimensions.as_ptr(), std::ptr::null()) })
+        self.id(unsafe {
+            (self.call().H5Screate_simple)(rank, dimensions.as_ptr(), std::ptr::null())
+        })
     }
 
     fn points(&self, space: &Id<'_>) -> Result<i64, Said> {
@@ -502,7 +555,8 @@ impl Id<'_> {
 
 impl Drop for Id<'_> {
     fn drop(&mut self) {
-        // SAFETY: identifiers are looked up. What was to be written was written before, and said so.
+        // SAFETY: identifiers are looked up. What was to be written was written before, and said
+        // so.
         unsafe { (self.session.call().H5Idec_ref)(self.id) };
     }
 }

@@ -1,11 +1,17 @@
 //! Files written and read again through the library: the system's, or the one that h5py brings.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 #[path = "../../level0/tests/all/support/python.rs"]
 mod python;
 
 use skyhaul_hdf5::{Error, File, Library, RdrReader, RdrWriter};
-use skyhaul_level0::rdr::{CommonRdr, FileFacts, GranuleBuilder, GranuleSpan, RdrPlan, RdrTable, Value};
+use skyhaul_level0::rdr::{
+    CommonRdr, FileFacts, GranuleBuilder, GranuleSpan, RdrPlan, RdrTable, Value,
+};
 use skyhaul_units::Utc;
 use std::path::Path;
 
@@ -18,7 +24,8 @@ fn library() -> Option<Library> {
     let packages = std::fs::read_dir(packages).unwrap().next().unwrap().unwrap().path();
     let files = std::fs::read_dir(packages.join("site-packages/h5py.libs")).unwrap();
     let mut files = files.map(|file| file.unwrap().path());
-    let brought = files.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-"));
+    let brought =
+        files.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-"));
     Some(Library::load(Some(&brought.unwrap())).unwrap())
 }
 
@@ -42,7 +49,9 @@ fn write(library: Library, path: &Path) -> Vec<Vec<u8>> {
     let diary = plan.collection("diary").unwrap();
     let mut writer = RdrWriter::create(library, path, &plan.satellite, facts()).unwrap();
     let packets: Vec<Vec<u8>> = (0..3u8)
-        .map(|count| vec![0x08, 0x0B, 0xC0, count, 0, 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, count])
+        .map(|count| {
+            vec![0x08, 0x0B, 0xC0, count, 0, 13, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, count]
+        })
         .collect();
     let mut time = plan.satellite.base;
     for packet in &packets {
@@ -93,7 +102,10 @@ fn errors_carry_the_librarys_own_words_and_leave_nothing_open() {
         let file = File::create(library, &path).unwrap();
         file.group("/group").unwrap();
         let twice = file.group("/group").unwrap_err();
-        assert!(matches!(&twice, Error::Library { said, .. } if said.contains("exists")), "{twice}");
+        assert!(
+            matches!(&twice, Error::Library { said, .. } if said.contains("exists")),
+            "{twice}"
+        );
         assert!(file.region_reference("/group/reference", "/group/nothing").is_err());
         assert!(file.bytes("/no/group", &[1]).is_err());
         file.bytes("/group/bytes", &[1, 2, 3]).unwrap();
@@ -101,7 +113,8 @@ fn errors_carry_the_librarys_own_words_and_leave_nothing_open() {
         assert!(matches!(file.read_bytes("/group/bytes", 2), Err(Error::Content { .. })));
         assert!(matches!(file.group("/zero\0byte"), Err(Error::Content { .. })));
         assert_eq!(file.members("/group").unwrap(), ["bytes"]);
-        // What is still open within a file keeps it open, and a file that is open cannot be created again.
+        // What is still open within a file keeps it open, and a file that is open cannot be created
+        // again.
         file.close().unwrap();
     }
     assert!(
@@ -125,7 +138,8 @@ fn threads_take_turns() {
             scope.spawn(move || write(library, &path));
         }
     });
-    let files: Vec<_> =
-        (0..4).map(|number| std::fs::read(folder.path().join(format!("{number}.h5"))).unwrap()).collect();
+    let files: Vec<_> = (0..4)
+        .map(|number| std::fs::read(folder.path().join(format!("{number}.h5"))).unwrap())
+        .collect();
     assert!(files.windows(2).all(|pair| pair[0] == pair[1]));
 }

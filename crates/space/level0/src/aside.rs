@@ -13,13 +13,15 @@ use std::io::{BufWriter, Write};
 pub enum Reason {
     /// The time code in the packet cannot be a time.
     ImpossibleTime,
-    /// The packet's time is too far from that of the contact: the clock jumped, or the bytes are wrong.
+    /// The packet's time is too far from that of the contact: the clock jumped, or the bytes are
+    /// wrong.
     ClockJump,
     /// The packet has no time and follows no packet of its application that has one.
     NoTime,
     /// The packet continues a group whose first packet was set aside.
     GroupSetAside,
-    /// Another packet with the same time, application and count, and other bytes, is in the product.
+    /// Another packet with the same time, application and count, and other bytes, is in the
+    /// product.
     Differs,
     /// The packet comes from a spacecraft that is neither the contact's nor the mission's.
     OtherSpacecraft,
@@ -113,7 +115,8 @@ impl<W: Write> Aside<W> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
-                let made = files.create(&self.working).map_err(Error::on("create", &self.working))?;
+                let made =
+                    files.create(&self.working).map_err(Error::on("create", &self.working))?;
                 self.file.insert(BufWriter::new(made))
             }
         };
@@ -138,5 +141,6 @@ impl<W: Write> Aside<W> {
     }
 }
 
-/// Packets set aside that a product lists one by one; the bytes of further ones are kept and counted by reason.
+/// Packets set aside that a product lists one by one; the bytes of further ones are kept and
+/// counted by reason.
 const LISTED: usize = 1_000;

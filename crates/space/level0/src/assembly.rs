@@ -1,8 +1,10 @@
 //! Products of several contacts: of a window of time, or of a contact and what completes it.
 //!
-//! The contacts may come from any stations and overlap. Of each packet the better copy is kept, and the packets of a
-//! product and their account do not depend on the order in which the contacts are given, nor on how the frames were
-//! divided among them, as long as each packet came whole in one, or in what they have together ([`Assembly::joint`]). Memory is bounded as that of one contact is.
+//! The contacts may come from any stations and overlap. Of each packet the better copy is kept, and
+//! the packets of a product and their account do not depend on the order in which the contacts are
+//! given, nor on how the frames were divided among them, as long as each packet came whole in one,
+//! or in what they have together ([`Assembly::joint`]). Memory is bounded as that of one contact
+//! is.
 
 use crate::brought::Brought;
 use crate::construction::ProductKind;
@@ -51,7 +53,8 @@ pub enum Standing {
 }
 
 impl<F: Files> Assembly<F> {
-    /// Begins. The products are those of `mission`'s groups. Nothing is created before the first packet.
+    /// Begins. The products are those of `mission`'s groups. Nothing is created before the first
+    /// packet.
     pub fn new(mission: &Mission, scid: Scid, edition: Edition, limits: Limits, files: F) -> Self {
         let only = edition.only.as_ref().map(|only| only.iter().cloned().collect());
         let is_partial = edition.only.is_some();
@@ -82,7 +85,8 @@ impl<F: Files> Assembly<F> {
     /// Begins the next contact, which ended at `closed` and whose frames `mission` describes.
     ///
     /// # Errors
-    /// [`Error::Files`] where storage fails; the products are then to be made again from the beginning.
+    /// [`Error::Files`] where storage fails; the products are then to be made again from the
+    /// beginning.
     pub fn contact(
         &mut self,
         mission: &Mission,
@@ -91,7 +95,8 @@ impl<F: Files> Assembly<F> {
         standing: Standing,
     ) -> Result<(), Error> {
         self.end_contact()?;
-        let intake = Intake::new(mission, info.scid, self.workshop.limits().clock).with_rules(&self.rules);
+        let intake =
+            Intake::new(mission, info.scid, self.workshop.limits().clock).with_rules(&self.rules);
         self.current = Some((intake, standing));
         self.format = *mission.frame();
         self.brought.contact();
@@ -100,11 +105,17 @@ impl<F: Files> Assembly<F> {
         Ok(())
     }
 
-    /// Lists another contact, of which frames come in [`Self::joint`] alone, behind those that the products are of.
+    /// Lists another contact, of which frames come in [`Self::joint`] alone, behind those that the
+    /// products are of.
     ///
     /// # Errors
     /// As [`Self::contact`].
-    pub fn other(&mut self, mission: &Mission, info: ContactInfo, closed: Utc) -> Result<(), Error> {
+    pub fn other(
+        &mut self,
+        mission: &Mission,
+        info: ContactInfo,
+        closed: Utc,
+    ) -> Result<(), Error> {
         self.end_contact()?;
         self.others.insert(info.contact.clone());
         self.list(mission, info, closed);
@@ -132,8 +143,8 @@ impl<F: Files> Assembly<F> {
         }
     }
 
-    /// Ends the contact, and begins the stream of frames that contacts have together; `standing` is [`Standing::New`] where one of
-    /// them is. To be given beside the contacts, whatever the order.
+    /// Ends the contact, and begins the stream of frames that contacts have together; `standing` is
+    /// [`Standing::New`] where one of them is. To be given beside the contacts, whatever the order.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -144,9 +155,11 @@ impl<F: Files> Assembly<F> {
         standing: Standing,
     ) -> Result<Joint<'_, F>, Error> {
         self.end_contact()?;
-        let intake = Intake::new(mission, scid, self.workshop.limits().clock).with_rules(&self.rules);
+        let intake =
+            Intake::new(mission, scid, self.workshop.limits().clock).with_rules(&self.rules);
         self.brought.contact();
-        let (format, span, is_later) = (*mission.frame(), self.edition.span, standing == Standing::New);
+        let (format, span, is_later) =
+            (*mission.frame(), self.edition.span, standing == Standing::New);
         let Self { workshop, files, brought, .. } = self;
         Ok(Joint { workshop, files, intake, format, brought, span, is_later })
     }
@@ -158,8 +171,8 @@ impl<F: Files> Assembly<F> {
         }
     }
 
-    /// Takes the next frame of the contact, good or set aside, in the order of capture. One before the first contact is
-    /// passed over.
+    /// Takes the next frame of the contact, good or set aside, in the order of capture. One before
+    /// the first contact is passed over.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -168,8 +181,9 @@ impl<F: Files> Assembly<F> {
         self.take(frame, standing)
     }
 
-    /// Takes a frame of another contact that completes this one, at its place among those of this one: so that packets come
-    /// whole that lie in frames of both. `standing` is that of the other contact.
+    /// Takes a frame of another contact that completes this one, at its place among those of this
+    /// one: so that packets come whole that lie in frames of both. `standing` is that of the other
+    /// contact.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -213,8 +227,8 @@ impl<F: Files> Assembly<F> {
         })
     }
 
-    /// Completes and publishes the products. One of which nothing changed since the version before is not published
-    /// again: it has no files.
+    /// Completes and publishes the products. One of which nothing changed since the version before
+    /// is not published again: it has no files.
     ///
     /// # Errors
     /// As [`Self::contact`]; [`Error::NamesUsedUp`] where the edition leaves no name.
@@ -224,8 +238,8 @@ impl<F: Files> Assembly<F> {
             Some(_) => (Basis::Time, Digit::default()),
             None => (Basis::Session, SESSION_VERSIONS),
         };
-        // In the order in which they began, so that the record does not depend on the order of arrival; behind the contact of
-        // which the products are those that it was joined with.
+        // In the order in which they began, so that the record does not depend on the order of
+        // arrival; behind the contact of which the products are those that it was joined with.
         let others = &self.others;
         self.contacts.sort_by(|one, other| {
             let place = |contact: &ContactReport| (others.contains(&contact.name), contact.opened);

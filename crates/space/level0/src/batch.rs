@@ -1,8 +1,10 @@
-//! Packets in memory: gathered in the order they come, handed out in order without those that were there already.
+//! Packets in memory: gathered in the order they come, handed out in order without those that were
+//! there already.
 //!
-//! The packets' bytes lie one after another, each with a head, and beside them a key for each to sort by: a packet costs
-//! its length and [`OVERHEAD`], and no allocation of its own. Packets that share a slot make a run, which is ordered by
-//! sequence count from behind its widest gap, so that a count that wraps inside it stays in sequence.
+//! The packets' bytes lie one after another, each with a head, and beside them a key for each to
+//! sort by: a packet costs its length and [`OVERHEAD`], and no allocation of its own. Packets that
+//! share a slot make a run, which is ordered by sequence count from behind its widest gap, so that
+//! a count that wraps inside it stays in sequence.
 
 use crate::order::{Held, PacketQuality, Slot};
 use arena::{Arena, Place};
@@ -15,7 +17,8 @@ pub(crate) enum Settled<'a> {
     Packet(Slot, Held<'a>),
     /// It was there already.
     Duplicate,
-    /// Another packet claims the same time, counter and count; this one, the worse of the two, is out.
+    /// Another packet claims the same time, counter and count; this one, the worse of the two, is
+    /// out.
     Differs(Utc, Held<'a>),
 }
 
@@ -45,8 +48,8 @@ pub(crate) struct Batch {
     aside: Vec<Key>,
 }
 
-/// A packet's place in order, and in memory: time, rank and count, then the place, so that of packets with equal
-/// claims the one that came first is first.
+/// A packet's place in order, and in memory: time, rank and count, then the place, so that of
+/// packets with equal claims the one that came first is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(u128);
 
@@ -54,7 +57,8 @@ impl Key {
     fn new(slot: Slot, count: u16, Place(place): Place) -> Self {
         // Flipping the sign makes the order of the bits that of the times.
         let time = slot.time.as_nanos().cast_unsigned() ^ (1 << 63);
-        let rank_count_place = u64::from(slot.rank) << 48 | u64::from(count) << 32 | u64::from(place);
+        let rank_count_place =
+            u64::from(slot.rank) << 48 | u64::from(count) << 32 | u64::from(place);
         Self(u128::from(time) << 64 | u128::from(rank_count_place))
     }
     const fn slot(self) -> Slot {
@@ -120,7 +124,8 @@ impl Batch {
         Some((key.slot(), self.held(*key)))
     }
 
-    /// Hands out a part of the packets in order. Returns the last slot handed out; none where there was nothing.
+    /// Hands out a part of the packets in order. Returns the last slot handed out; none where there
+    /// was nothing.
     pub fn drain<E>(
         &mut self,
         part: Part,
@@ -176,8 +181,8 @@ impl Batch {
         self.arena = arena;
     }
 
-    /// Tells the sink what became of the first packets in order, run by run, and lets their bytes go. Returns how many bytes
-    /// these are.
+    /// Tells the sink what became of the first packets in order, run by run, and lets their bytes
+    /// go. Returns how many bytes these are.
     fn settle<E>(
         &mut self,
         taken: usize,
@@ -187,11 +192,17 @@ impl Batch {
         let (mut at, mut bytes) = (0, 0);
         while at < taken {
             let key = self.keys[at];
-            let others = self.keys[at + 1..taken].iter().take_while(|other| other.run() == key.run()).count();
+            let others = self.keys[at + 1..taken]
+                .iter()
+                .take_while(|other| other.run() == key.run())
+                .count();
             let next = at + 1 + others;
             if others > 0 {
                 self.settle_run(at..next, &mut run, sink)?;
-                bytes += self.keys[at..next].iter().map(|key| self.held(*key).bytes.len()).sum::<usize>();
+                bytes += self.keys[at..next]
+                    .iter()
+                    .map(|key| self.held(*key).bytes.len())
+                    .sum::<usize>();
                 self.keys[at..next].iter().for_each(|key| self.arena.release(key.place()));
             } else {
                 let held = self.held(key);
@@ -219,8 +230,9 @@ impl Batch {
             let count = claims[0].count();
             let held = |place: Place| self.arena.held(place, count);
             let places = claims.iter().map(|key| key.place());
-            let best =
-                places.clone().min_by(|one, other| held(*one).preference().cmp(&held(*other).preference()));
+            let best = places
+                .clone()
+                .min_by(|one, other| held(*one).preference().cmp(&held(*other).preference()));
             let best = best.expect("a chunk holds a key at least");
             let mut quality = held(best).quality;
             for place in places.filter(|place| *place != best) {
@@ -231,12 +243,16 @@ impl Batch {
             }
             stay.push((best, quality));
         }
-        let counts =
-            || keys.chunk_by(|one, other| one.count() == other.count()).map(|claims| claims[0].count());
+        let counts = || {
+            keys.chunk_by(|one, other| one.count() == other.count()).map(|claims| claims[0].count())
+        };
         let start = start_of(counts());
         let staying = || counts().zip(&*stay);
         for (count, (place, quality)) in staying().skip(start).chain(staying().take(start)) {
-            sink(Settled::Packet(slot, Held { quality: *quality, ..self.arena.held(*place, count) }))?;
+            sink(Settled::Packet(
+                slot,
+                Held { quality: *quality, ..self.arena.held(*place, count) },
+            ))?;
         }
         Ok(())
     }
@@ -246,7 +262,8 @@ impl Batch {
     }
 }
 
-/// Which of the counts of a run, given in ascending order, its sequence begins with: the one behind the widest gap.
+/// Which of the counts of a run, given in ascending order, its sequence begins with: the one behind
+/// the widest gap.
 fn start_of(mut counts: impl Iterator<Item = u16> + Clone) -> usize {
     let Some(last) = counts.clone().last() else { return 0 };
     // From the greatest count over the wrap to the least, then each to the next.

@@ -1,9 +1,10 @@
 //! Which time a packet is placed by, and whether to believe it.
 //!
-//! One wrong time would put a packet at the wrong end of the product, or stretch the product over years. A
-//! packet's time is therefore compared with a reference. By default that is the contact's own time, the median of
-//! its first packet times: a contact lasts minutes, and an archived pass that is played again is as good as a live
-//! one. For live passes reception is the stricter reference.
+//! One wrong time would put a packet at the wrong end of the product, or stretch the product over
+//! years. A packet's time is therefore compared with a reference. By default that is the contact's
+//! own time, the median of its first packet times: a contact lasts minutes, and an archived pass
+//! that is played again is as good as a live one. For live passes reception is the stricter
+//! reference.
 
 use crate::aside::Reason;
 use skyhaul_ccsds::count::{Modulus, Step};
@@ -19,8 +20,9 @@ use std::collections::BTreeMap;
 pub struct ClockCheck {
     /// What packet times are compared with.
     pub reference: ClockReference,
-    /// The greatest difference. Default 24 h: wide enough for a spacecraft that plays back its last day, and less
-    /// than any clock fault worth the name (a reset to the epoch, a wrong bit in the day).
+    /// The greatest difference. Default 24 h: wide enough for a spacecraft that plays back its last
+    /// day, and less than any clock fault worth the name (a reset to the epoch, a wrong bit in the
+    /// day).
     pub bound: Duration,
 }
 
@@ -66,7 +68,8 @@ struct Streams {
     /// Places in `known`.
     places: BTreeMap<(Channel, Apid), usize>,
     known: Vec<((Channel, Apid), Leaders)>,
-    /// By APID, the place in `known` that was asked for last, and one more: most applications are on one channel.
+    /// By APID, the place in `known` that was asked for last, and one more: most applications are
+    /// on one channel.
     recent: Box<[u16]>,
 }
 
@@ -112,10 +115,12 @@ struct Leader {
     time: Option<Utc>,
 }
 
-/// The last [`LEADERS`] packets of an application that others may follow; of two with one count the later.
+/// The last [`LEADERS`] packets of an application that others may follow; of two with one count the
+/// later.
 #[derive(Debug)]
 struct Leaders {
-    /// Apart from the times, so that they are looked through at once; [`NO_COUNT`] where there is none.
+    /// Apart from the times, so that they are looked through at once; [`NO_COUNT`] where there is
+    /// none.
     counts: [u16; LEADERS],
     times: [Option<Utc>; LEADERS],
     /// The oldest, which the next one replaces.
@@ -131,7 +136,8 @@ impl Default for Leaders {
 impl Leaders {
     fn push(&mut self, leader: Leader) {
         // Most often none has it: all are compared at once, and only then looked for.
-        let is_known = self.counts.iter().fold(false, |found, count| found | (*count == leader.count));
+        let is_known =
+            self.counts.iter().fold(false, |found, count| found | (*count == leader.count));
         let place = || self.counts.iter().position(|count| *count == leader.count);
         if let Some(mut at) = is_known.then(place).flatten() {
             // What is younger moves up, so that its place becomes that of the youngest.
@@ -166,37 +172,51 @@ impl Timeline {
         self.reference.is_some() || matches!(self.check.reference, ClockReference::Reception)
     }
 
-    /// Looks at a packet to find the contact's time. Returns whether enough have been seen, of which fewer do where it is
-    /// late.
+    /// Looks at a packet to find the contact's time. Returns whether enough have been seen, of
+    /// which fewer do where it is late.
     pub fn sample(&mut self, mission: &Mission, packet: &ExtractedPacket, is_late: bool) -> bool {
         self.samples.extend(mission.packet_time(&packet.bytes));
         self.samples.len() >= if is_late { FEW_SAMPLES } else { SAMPLES }
     }
 
-    /// Takes the median of what was seen for the contact's time. Where no packet had a time it stays open.
+    /// Takes the median of what was seen for the contact's time. Where no packet had a time it
+    /// stays open.
     pub fn set(&mut self) {
         self.samples.sort_unstable();
         self.reference = self.samples.get(self.samples.len() / 2).copied();
         self.samples = Vec::new();
     }
 
-    /// Whether enough came of a packet that was cut to say where it goes. Without its time it is left out, and those that
-    /// follow it go where they go without it.
+    /// Whether enough came of a packet that was cut to say where it goes. Without its time it is
+    /// left out, and those that follow it go where they go without it.
     pub fn has_place(&self, mission: &Mission, packet: &ExtractedPacket) -> bool {
         let Header::Space(header) = packet.header else { return false };
         let Some((code, offset)) = mission.time_rule(header.apid) else { return true };
         let came = packet.bytes.len().saturating_sub(packet.fill as usize);
-        let has_time = packet.bytes[..came].get(offset..).is_some_and(|bytes| code.parse(bytes).is_some());
+        let has_time =
+            packet.bytes[..came].get(offset..).is_some_and(|bytes| code.parse(bytes).is_some());
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if header.has_secondary { has_time } else { !begins }
     }
 
-    /// Where a space packet goes. The packet that begins a group is to be shown before those that continue it,
-    /// which holds for a channel, because frames with earlier counts interrupt its packets.
-    pub fn place(&mut self, mission: &Mission, packet: &ExtractedPacket, header: &SpaceHeader) -> Placement {
+    /// Where a space packet goes. The packet that begins a group is to be shown before those that
+    /// continue it, which holds for a channel, because frames with earlier counts interrupt its
+    /// packets.
+    pub fn place(
+        &mut self,
+        mission: &Mission,
+        packet: &ExtractedPacket,
+        header: &SpaceHeader,
+    ) -> Placement {
         let key = (packet.channel, header.apid);
-        let Some((code, offset)) = mission.time_rule(header.apid) else { return Placement::AsReceived };
-        let code = packet.bytes.get(offset..).filter(|_| header.has_secondary).map(|bytes| code.parse(bytes));
+        let Some((code, offset)) = mission.time_rule(header.apid) else {
+            return Placement::AsReceived;
+        };
+        let code = packet
+            .bytes
+            .get(offset..)
+            .filter(|_| header.has_secondary)
+            .map(|bytes| code.parse(bytes));
         let time = code.flatten();
         let placement = match time {
             Some(time) if self.is_credible(time, packet.received) => Placement::At(time),
@@ -208,7 +228,8 @@ impl Timeline {
         placement
     }
 
-    /// A packet without a time goes where the packet with a time went that comes before it by sequence count.
+    /// A packet without a time goes where the packet with a time went that comes before it by
+    /// sequence count.
     fn follow(&mut self, key: (Channel, Apid), header: &SpaceHeader) -> Placement {
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if begins {
@@ -218,7 +239,8 @@ impl Timeline {
             return Placement::Aside(reason, None);
         }
         let count = u64::from(header.count);
-        let distance = |leader: &Leader| match Modulus::PACKET.step(u64::from(leader.count), count) {
+        let distance = |leader: &Leader| match Modulus::PACKET.step(u64::from(leader.count), count)
+        {
             Step::Next => Some(0),
             Step::Gap { missing } => Some(missing),
             Step::Same | Step::Back => None,
@@ -241,25 +263,27 @@ impl Timeline {
 
     fn is_credible(&self, time: Utc, received: Utc) -> bool {
         let reference = match self.check.reference {
-            ClockReference::Contact => self.reference.expect("packets with a time wait until it is set"),
+            ClockReference::Contact => {
+                self.reference.expect("packets with a time wait until it is set")
+            }
             ClockReference::Reception => received,
         };
         time.since(reference).max(reference.since(time)) <= self.check.bound
     }
 }
 
-/// Packet times that settle the contact's time: odd, so that the median is one of them, and more than a burst of
-/// wrong ones.
+/// Packet times that settle the contact's time: odd, so that the median is one of them, and more
+/// than a burst of wrong ones.
 const SAMPLES: usize = 65;
 /// The same where packets have waited for long: one or two wrong ones are no matter.
 const FEW_SAMPLES: usize = 5;
-/// Packets remembered for others to follow, of each application on each channel: 16 scans of an imager, so that a
-/// stretch that comes again finds its place.
+/// Packets remembered for others to follow, of each application on each channel: 16 scans of an
+/// imager, so that a stretch that comes again finds its place.
 const LEADERS: usize = 16;
 /// No sequence count, which has 14 bits.
 const NO_COUNT: u16 = u16::MAX;
-/// Applications of channels for which that is done, 1 MiB in all; a spacecraft has some hundred. The packets of
-/// further ones that have no time of their own are set aside.
+/// Applications of channels for which that is done, 1 MiB in all; a spacecraft has some hundred.
+/// The packets of further ones that have no time of their own are set aside.
 const MOST_STREAMS: usize = 2_048;
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The Level-0 processing of one contact: frames in, products out.
 //!
-//! Memory is bounded by [`Limits`] whatever the contact's length: packets go to their product's file in order
-//! through a window of time; what comes later than the window is spilled and merged when the contact closes, which
-//! takes a rewrite of that product's file. Where nothing was late, closing only flushes.
+//! Memory is bounded by [`Limits`] whatever the contact's length: packets go to their product's
+//! file in order through a window of time; what comes later than the window is spilled and merged
+//! when the contact closes, which takes a rewrite of that product's file. Where nothing was late,
+//! closing only flushes.
 
 use crate::clock::ClockCheck;
 use crate::construction::ProductKind;
@@ -54,16 +55,18 @@ pub struct Close {
 pub struct Limits {
     /// Which packet times are believed.
     pub clock: ClockCheck,
-    /// How far, in packet time, a packet may come behind later ones and still be put in place as it comes.
-    /// Default 30 s: channels of one spacecraft are a few seconds apart.
+    /// How far, in packet time, a packet may come behind later ones and still be put in place as it
+    /// comes. Default 30 s: channels of one spacecraft are a few seconds apart.
     pub window_span: Duration,
-    /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where every packet
-    /// is a kilobyte. At the limit the earliest packets of the largest window are written.
+    /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where
+    /// every packet is a kilobyte. At the limit the earliest packets of the largest window are
+    /// written.
     pub window: ByteCount,
-    /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a file.
+    /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a
+    /// file.
     pub late: ByteCount,
-    /// Size of the file of packets set aside from one product. Default 256 MiB; past it packets are dropped and
-    /// counted as rejected.
+    /// Size of the file of packets set aside from one product. Default 256 MiB; past it packets are
+    /// dropped and counted as rejected.
     pub set_aside: ByteCount,
 }
 
@@ -128,7 +131,8 @@ impl<F: Files> ContactProcessor<F> {
     /// Takes the next frame, good or set aside, in the order of capture.
     ///
     /// # Errors
-    /// [`Error::Files`] where storage fails; the contact is then to be processed again from its beginning.
+    /// [`Error::Files`] where storage fails; the contact is then to be processed again from its
+    /// beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
         let Self { intake, workshop, expedited, files, .. } = self;
         let mut sink = |packet: &ExtractedPacket, nature: Nature| {
@@ -139,8 +143,8 @@ impl<F: Files> ContactProcessor<F> {
         self.cut()
     }
 
-    /// Takes a packet that was extracted elsewhere. Packets of one application on one virtual channel are to come
-    /// in their order.
+    /// Takes a packet that was extracted elsewhere. Packets of one application on one virtual
+    /// channel are to come in their order.
     ///
     /// # Errors
     /// As [`Self::frame`].
@@ -164,8 +168,8 @@ impl<F: Files> ContactProcessor<F> {
         self.expedited.published()
     }
 
-    /// Completes and publishes all products: the last expedited ones, then those of the contact in the order of the
-    /// mission's groups, those without a group last.
+    /// Completes and publishes all products: the last expedited ones, then those of the contact in
+    /// the order of the mission's groups, those without a group last.
     ///
     /// # Errors
     /// As [`Self::frame`]; [`Error::NamesUsedUp`] where `close` leaves no name.

@@ -1,8 +1,9 @@
 //! Packets in working files: a fixed head, then (in a run file) the packet.
 //!
-//! Head, 24 bytes, big-endian: time of the slot i64 and reception i64 (ns since 1970), then 64 bits: packet length 17,
-//! octets of fill 17, rank of the APID 16, quality 8, virtual channel 6. A run file has its runs in the order of their slots; an index
-//! file has the heads of the packets in the packet file beside it.
+//! Head, 24 bytes, big-endian: time of the slot i64 and reception i64 (ns since 1970), then 64
+//! bits: packet length 17, octets of fill 17, rank of the APID 16, quality 8, virtual channel 6. A
+//! run file has its runs in the order of their slots; an index file has the heads of the packets in
+//! the packet file beside it.
 
 use crate::batch::{Batch, Settled};
 use crate::files::Error;
@@ -75,7 +76,8 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Hands on the packets before `limit` of a file, which are in order and without duplicates already; of memory none.
+    /// Hands on the packets before `limit` of a file, which are in order and without duplicates
+    /// already; of memory none.
     pub fn pass(
         &mut self,
         limit: Option<Slot>,
@@ -108,7 +110,9 @@ impl<R: Read> Reader<R> {
         limit: Option<Slot>,
         sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        while let Some(entry) = self.next.take_if(|next| limit.is_none_or(|limit| next.slot < limit)) {
+        while let Some(entry) =
+            self.next.take_if(|next| limit.is_none_or(|limit| next.slot < limit))
+        {
             sink(Settled::Packet(entry.slot, self.held(&entry)?))?;
             self.read_head()?;
         }
@@ -125,8 +129,9 @@ impl<R: Read> Reader<R> {
     fn held(&mut self, entry: &Entry) -> Result<Held<'_>, Error> {
         let packets = self.packets.as_mut().unwrap_or(&mut self.heads);
         let bytes = packets.take(entry.len).map_err(Error::on("read", &self.name))?;
-        let header =
-            SpaceHeader::parse(bytes).map_err(|_| changed()).map_err(Error::on("read", &self.name))?;
+        let header = SpaceHeader::parse(bytes)
+            .map_err(|_| changed())
+            .map_err(Error::on("read", &self.name))?;
         Ok(Held {
             apid: header.apid,
             count: header.count,
@@ -144,7 +149,8 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// A file read through a buffer, of which any stretch up to the longest packet can be seen in one piece.
+/// A file read through a buffer, of which any stretch up to the longest packet can be seen in one
+/// piece.
 struct Buffered<R> {
     file: R,
     buffer: Box<[u8]>,
@@ -166,7 +172,8 @@ impl<R: Read> Buffered<R> {
             }
         }
         let head: [u8; HEAD] = self.take(HEAD)?.try_into().expect("as many bytes were asked for");
-        let field = |at: usize| -> [u8; 8] { head[at..at + 8].try_into().expect("8 bytes were asked for") };
+        let field =
+            |at: usize| -> [u8; 8] { head[at..at + 8].try_into().expect("8 bytes were asked for") };
         let time = |at: usize| Utc::from_nanos(i64::from_be_bytes(field(at)));
         let facts = u64::from_be_bytes(field(16));
         let (len, fill) = ((facts >> 47) as usize, (facts >> 30) as u32 & LENGTH_MASK);

@@ -1,7 +1,9 @@
-//! Expedited data sets: subsets of a contact that are published while it goes on, in slices of reception time.
+//! Expedited data sets: subsets of a contact that are published while it goes on, in slices of
+//! reception time.
 //!
-//! They are there in time rather than complete: a slice has what was received in it, in order and without duplicates
-//! within it. Everything in them is in the contact's own products too. The same frames give the same slices.
+//! They are there in time rather than complete: a slice has what was received in it, in order and
+//! without duplicates within it. Everything in them is in the contact's own products too. The same
+//! frames give the same slices.
 
 use crate::construction::ProductKind;
 use crate::contact::Limits;
@@ -46,8 +48,8 @@ struct Stream<F: Files> {
     workshop: Workshop<F>,
     /// Slices so far.
     slices: u32,
-    /// Slices that are over, each with the reception of its last packet: at most those of the packets that a contact holds
-    /// back until its time is known.
+    /// Slices that are over, each with the reception of its last packet: at most those of the
+    /// packets that a contact holds back until its time is known.
     over: Vec<(Workshop<F>, Utc)>,
     /// When the slice that packets go to is over; none before its first packet.
     ends: Option<Utc>,
@@ -66,7 +68,8 @@ impl<F: Files> Default for Expedited<F> {
 impl<F: Files> Expedited<F> {
     /// The subsets of a contact of `mission`.
     pub fn new(mission: &Mission, limits: &Limits, subsets: Vec<Expedite>) -> Self {
-        let limits = Limits { window: limits.window.min(MEMORY), late: limits.late.min(MEMORY), ..*limits };
+        let limits =
+            Limits { window: limits.window.min(MEMORY), late: limits.late.min(MEMORY), ..*limits };
         let stream = |(place, expedite): (usize, Expedite)| Stream {
             rules: Rules::default(),
             workshop: workshop(mission, &limits, &expedite, (place, 0)),
@@ -80,19 +83,28 @@ impl<F: Files> Expedited<F> {
             last: Utc::default(),
             created: None,
         };
-        Self { streams: subsets.into_iter().enumerate().map(stream).collect(), published: Vec::new() }
+        Self {
+            streams: subsets.into_iter().enumerate().map(stream).collect(),
+            published: Vec::new(),
+        }
     }
 
     /// What becomes of packets that a missing frame cut is as `rules` say.
     pub fn fill(&mut self, rules: &Rules) {
         for stream in &mut self.streams {
-            stream.rules = Rules { fill: rules.fill, fills: rules.fills.clone(), ..Rules::default() };
+            stream.rules =
+                Rules { fill: rules.fill, fills: rules.fills.clone(), ..Rules::default() };
             stream.workshop.fill(rules);
         }
     }
 
     /// Takes a packet. The slices that it ends are to be published by [`Self::cut`].
-    pub fn take(&mut self, files: &mut F, packet: &ExtractedPacket, nature: Nature) -> Result<(), Error> {
+    pub fn take(
+        &mut self,
+        files: &mut F,
+        packet: &ExtractedPacket,
+        nature: Nature,
+    ) -> Result<(), Error> {
         for stream in &mut self.streams {
             if stream.ends.is_some_and(|ends| packet.received >= ends) {
                 stream.end();
@@ -112,7 +124,12 @@ impl<F: Files> Expedited<F> {
     }
 
     /// Publishes the slices that are over.
-    pub fn cut(&mut self, files: &mut F, frames: &FrameReport, contact: &ContactReport) -> Result<(), Error> {
+    pub fn cut(
+        &mut self,
+        files: &mut F,
+        frames: &FrameReport,
+        contact: &ContactReport,
+    ) -> Result<(), Error> {
         for stream in &mut self.streams {
             for (slice, last) in core::mem::take(&mut stream.over) {
                 let products = stream.publish(files, slice, last, (frames, contact))?;
@@ -143,7 +160,8 @@ impl<F: Files> Stream<F> {
     /// Ends the slice; the next has working files of its own.
     fn end(&mut self) {
         self.slices += 1;
-        let mut next = workshop(&self.mission, &self.limits, &self.expedite, (self.place, self.slices));
+        let mut next =
+            workshop(&self.mission, &self.limits, &self.expedite, (self.place, self.slices));
         next.fill(&self.rules);
         self.over.push((core::mem::replace(&mut self.workshop, next), self.last));
         self.ends = None;
@@ -166,7 +184,11 @@ impl<F: Files> Stream<F> {
             naming: Naming { created, uniqueness: self.expedite.uniqueness },
             window: None,
             basis: Basis::Session,
-            kind: if self.expedite.quick_look { ProductKind::QuickLookEds } else { ProductKind::Eds },
+            kind: if self.expedite.quick_look {
+                ProductKind::QuickLookEds
+            } else {
+                ProductKind::Eds
+            },
             previous: None,
             is_test: false,
         };
@@ -190,8 +212,8 @@ fn workshop<F: Files>(
     Workshop::new(mission, *limits, scope)
 }
 
-/// Memory of one subset, for packets in order and for late ones each: 2 s of a 15 Mbit/s downlink; the rest of a slice
-/// is in files.
+/// Memory of one subset, for packets in order and for late ones each: 2 s of a 15 Mbit/s downlink;
+/// the rest of a slice is in files.
 const MEMORY: ByteCount = ByteCount::mib(4);
 /// Names have whole seconds.
 const SHORTEST: Duration = Duration::from_secs(1);

@@ -1,11 +1,12 @@
-//! How products reach storage: the caller gives a [`Files`], so that this crate opens nothing itself.
+//! How products reach storage: the caller gives a [`Files`], so that this crate opens nothing
+//! itself.
 
 use std::io;
 
 /// A place to keep files by name while a contact is processed, and to publish products.
 ///
-/// Names are flat: letters, digits, `.`, `-` and `_`, no path. Working files of an earlier attempt may be there
-/// after a restart: `create` begins anew over them.
+/// Names are flat: letters, digits, `.`, `-` and `_`, no path. Working files of an earlier attempt
+/// may be there after a restart: `create` begins anew over them.
 pub trait Files {
     /// A file being written. Writes need no order or durability until it is published.
     type Writer: io::Write;
@@ -60,7 +61,8 @@ impl<F: Files> Files for &mut F {
 pub enum Error {
     /// A file could not be used.
     #[error(
-        "cannot {what} the file `{name}` of a Level-0 product: {source}; free the space or mend the permission and process the contact again"
+        "cannot {what} the file `{name}` of a Level-0 product: {source}; free the space or mend \
+        the permission and process the contact again"
     )]
     Files {
         /// What was tried.
@@ -71,7 +73,9 @@ pub enum Error {
         source: io::Error,
     },
     /// No name is left for a product.
-    #[error("ten products named like `{name}` exist already for this second; give a later creation time")]
+    #[error(
+        "ten products named like `{name}` exist already for this second; give a later creation time"
+    )]
     NamesUsedUp {
         /// The first of them.
         name: String,

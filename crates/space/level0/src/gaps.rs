@@ -1,7 +1,7 @@
 //! What there is of an APID in a product, what is missing, and what was filled up.
 //!
-//! Where several APIDs share a counter, a break is with the APID of the packet after it: the count says that packets
-//! are missing, not whose they were.
+//! Where several APIDs share a counter, a break is with the APID of the packet after it: the count
+//! says that packets are missing, not whose they were.
 
 use crate::order::Held;
 use skyhaul_ccsds::count::{Modulus, Step};
@@ -105,8 +105,9 @@ impl ApidAccount {
         }
     }
 
-    /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed last: of this APID,
-    /// or of another that shares the counter. Returns the break, if there is one.
+    /// Counts how the next packet, at `offset`, follows `before`, the one that its counter showed
+    /// last: of this APID, or of another that shares the counter. Returns the break, if there is
+    /// one.
     pub fn follow(&mut self, before: Last, next: Last, offset: ByteCount) -> Option<Gap> {
         let expected = Modulus::PACKET.after(u64::from(before.count));
         match Modulus::PACKET.step(u64::from(before.count), u64::from(next.count)) {
@@ -129,8 +130,8 @@ impl ApidAccount {
         }
     }
 
-    /// Counts a packet, at `offset`, whose length and bytes do not agree. Returns how many entries were listed:
-    /// none where there is no `room`.
+    /// Counts a packet, at `offset`, whose length and bytes do not agree. Returns how many entries
+    /// were listed: none where there is no `room`.
     pub fn note_fill(&mut self, held: &Held<'_>, offset: ByteCount, room: usize) -> usize {
         let fill = &mut self.fill;
         let before = fill.list.len() + fill.length_list.len();
@@ -170,10 +171,10 @@ impl FillAccount {
     }
 }
 
-/// Entries of fill and of lengths that differ that one product lists, with at most 24 bytes each; further ones are counted
-/// only: as many as gaps, of which each cuts one packet.
+/// Entries of fill and of lengths that differ that one product lists, with at most 24 bytes each;
+/// further ones are counted only: as many as gaps, of which each cuts one packet.
 pub(crate) const LISTED_FILLS: usize = 16_384;
 
-/// Gaps that one product lists, with 72 bytes each; further ones are counted only. A five-minute pass at
-/// 15 Mbit/s with 1 % of its frames lost has about 6000.
+/// Gaps that one product lists, with 72 bytes each; further ones are counted only. A five-minute
+/// pass at 15 Mbit/s with 1 % of its frames lost has about 6000.
 pub(crate) const LISTED_GAPS: usize = 16_384;

@@ -1,4 +1,5 @@
-//! The packets of one contact on their way into products: frames in, packets with their place in time out.
+//! The packets of one contact on their way into products: frames in, packets with their place in
+//! time out.
 
 use crate::aside::Reason;
 use crate::clock::{ClockCheck, Placement, Timeline};
@@ -58,8 +59,9 @@ impl Intake {
         self
     }
 
-    /// The same, settling the contact's time once a few packet times are known and packets have waited for so much
-    /// reception time, where that is sooner: for what is published while the contact goes on.
+    /// The same, settling the contact's time once a few packet times are known and packets have
+    /// waited for so much reception time, where that is sooner: for what is published while the
+    /// contact goes on.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
     }

@@ -1,5 +1,5 @@
-//! Frames of several contacts as one stream, of each the better copy: so that packets come whole of which no contact had every
-//! frame.
+//! Frames of several contacts as one stream, of each the better copy: so that packets come whole of
+//! which no contact had every frame.
 
 use crate::brought::Brought;
 use crate::clock::Placement;
@@ -12,9 +12,9 @@ use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
 
-/// Takes the frames that contacts have together. They count in the contacts themselves, not here. Packets that a contact had
-/// whole are offered again, and are duplicates; what has no place in time, or lies outside the span of the edition, is left to
-/// the contacts' own accounts.
+/// Takes the frames that contacts have together. They count in the contacts themselves, not here.
+/// Packets that a contact had whole are offered again, and are duplicates; what has no place in
+/// time, or lies outside the span of the edition, is left to the contacts' own accounts.
 pub struct Joint<'a, F: Files> {
     pub(crate) workshop: &'a mut Workshop<F>,
     pub(crate) files: &'a mut F,
@@ -29,15 +29,17 @@ impl<F: Files> Joint<'_, F> {
     /// Takes the next frame, in the order of the downlink.
     ///
     /// # Errors
-    /// [`Error::Files`] where storage fails; the products are then to be made again from the beginning.
+    /// [`Error::Files`] where storage fails; the products are then to be made again from the
+    /// beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
         let Self { workshop, files, intake, span, is_later, .. } = self;
-        intake
-            .frame(frame, &mut |packet, nature| offer(workshop, files, (packet, nature), (*span, *is_later)))
+        intake.frame(frame, &mut |packet, nature| {
+            offer(workshop, files, (packet, nature), (*span, *is_later))
+        })
     }
 
-    /// The same of a frame that a contact brought which the version before had not, and that is not given with its contact: it is
-    /// listed among those that are new.
+    /// The same of a frame that a contact brought which the version before had not, and that is not
+    /// given with its contact: it is listed among those that are new.
     ///
     /// # Errors
     /// As [`Self::frame`].
@@ -54,7 +56,9 @@ impl<F: Files> Joint<'_, F> {
     /// As [`Self::frame`].
     pub fn finish(self) -> Result<(), Error> {
         let Self { workshop, files, mut intake, span, is_later, .. } = self;
-        intake.finish(&mut |packet, nature| offer(workshop, files, (packet, nature), (span, is_later)))?;
+        intake.finish(&mut |packet, nature| {
+            offer(workshop, files, (packet, nature), (span, is_later))
+        })?;
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Packets that came after their place in the product was written: held, spilled to run files, merged at the end.
+//! Packets that came after their place in the product was written: held, spilled to run files,
+//! merged at the end.
 
 use crate::batch::{Batch, Part, Settled};
 use crate::entry::{Source, head};
@@ -43,16 +44,18 @@ impl Late {
         self.packets == 0
     }
 
-    /// Moves what is held in memory to a run file. [`RUN_FILES`] that were merged as often become one, so that a
-    /// packet is moved but a few times however many there are; `sink` gets the duplicates found on the way.
+    /// Moves what is held in memory to a run file. [`RUN_FILES`] that were merged as often become
+    /// one, so that a packet is moved but a few times however many there are; `sink` gets the
+    /// duplicates found on the way.
     pub fn spill<F: Files>(
         &mut self,
         files: &mut F,
         sink: &mut impl FnMut(&mut F, Settled<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut out = self.create(files)?;
-        self.held
-            .drain(Part::All, &mut |settled| write(&mut out, settled, &mut |other| sink(files, other)))?;
+        self.held.drain(Part::All, &mut |settled| {
+            write(&mut out, settled, &mut |other| sink(files, other))
+        })?;
         self.spilled.push(RunFile { name: out.close()?.working, tier: 0 });
         let mut tier = 0;
         while self.spilled.iter().filter(|file| file.tier == tier).count() >= RUN_FILES {
@@ -70,7 +73,8 @@ impl Late {
     ) -> Result<(), Error> {
         let spilled = core::mem::take(&mut self.spilled);
         let (merged, kept): (Vec<_>, _) = spilled.into_iter().partition(|file| file.tier == tier);
-        let sources = merged.iter().map(|file| open(files, &file.name)).collect::<Result<_, _>>()?;
+        let sources =
+            merged.iter().map(|file| open(files, &file.name)).collect::<Result<_, _>>()?;
         let mut out = self.create(files)?;
         merge(sources, &mut |settled| write(&mut out, settled, &mut |other| sink(files, other)))?;
         let name = out.close()?.working;
@@ -84,8 +88,11 @@ impl Late {
 
     /// All late packets in order, to merge with the packet file.
     pub fn sources<F: Files>(&mut self, files: &mut F) -> Result<Vec<Source<F::Reader>>, Error> {
-        let mut sources =
-            self.spilled.iter().map(|file| open(files, &file.name)).collect::<Result<Vec<_>, _>>()?;
+        let mut sources = self
+            .spilled
+            .iter()
+            .map(|file| open(files, &file.name))
+            .collect::<Result<Vec<_>, _>>()?;
         sources.push(Source::memory(core::mem::take(&mut self.held)));
         Ok(sources)
     }
@@ -120,9 +127,9 @@ fn open<F: Files>(files: &mut F, name: &str) -> Result<Source<F::Reader>, Error>
     Source::file(name, files.open(name).map_err(Error::on("open", name))?, None)
 }
 
-/// Run files of one tier that become one of the next: of the 8 MiB that all products' late packets may take, 128 MiB,
-/// then 2 GiB, then 32 GiB.
+/// Run files of one tier that become one of the next: of the 8 MiB that all products' late packets
+/// may take, 128 MiB, then 2 GiB, then 32 GiB.
 const RUN_FILES: usize = 16;
-/// Run files of this tier become one of the same: no more than 61 are there when a product is finished, with 8 MiB of
-/// buffers.
+/// Run files of this tier become one of the same: no more than 61 are there when a product is
+/// finished, with 8 MiB of buffers.
 const LAST_TIER: u8 = 3;

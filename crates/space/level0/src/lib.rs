@@ -1,13 +1,13 @@
 //! Level-0 products of a contact: packets in order, without duplicates, every gap accounted for.
 //!
-//! [`ContactProcessor`] takes a contact's frames and makes one session-based product for each group of the
-//! mission: a packet file, a construction record ([`construction`]) and an account in JSON ([`report`]). Packets
-//! of no group make products of their own, packets that cannot be placed are set aside with their bytes: nothing
-//! that was received is lost, and everything is counted once. The same frames and creation time give the same
-//! bytes.
+//! [`ContactProcessor`] takes a contact's frames and makes one session-based product for each group
+//! of the mission: a packet file, a construction record ([`construction`]) and an account in JSON
+//! ([`report`]). Packets of no group make products of their own, packets that cannot be placed are
+//! set aside with their bytes: nothing that was received is lost, and everything is counted once.
+//! The same frames and creation time give the same bytes.
 //!
-//! [`Assembly`] makes products of several contacts: time-based ones of a [`Window`], and further versions of a
-//! contact's products when data comes that completes them.
+//! [`Assembly`] makes products of several contacts: time-based ones of a [`Window`], and further
+//! versions of a contact's products when data comes that completes them.
 //!
 //! Files are reached through the caller's [`Files`]; this crate opens none.
 //!

@@ -10,8 +10,8 @@ use std::io::Read;
 
 /// Hands the packets of all sources to `sink`, run by run in the order of slots.
 ///
-/// A run is gathered in memory up to [`LONGEST_RUN`] bytes: more packets of one APID with one time stamp come out in
-/// several runs, in sequence only within each.
+/// A run is gathered in memory up to [`LONGEST_RUN`] bytes: more packets of one APID with one time
+/// stamp come out in several runs, in sequence only within each.
 pub(crate) fn merge<R: Read>(
     mut sources: Vec<Source<R>>,
     sink: &mut impl FnMut(Settled<'_>) -> Result<(), Error>,
@@ -44,7 +44,10 @@ pub(crate) fn merge<R: Read>(
 }
 
 /// The least of the heads and `own`, which is out of the heap: most often `own` stays the least.
-fn following<T: Ord>(heads: &mut BinaryHeap<Reverse<T>>, own: Option<Reverse<T>>) -> Option<Reverse<T>> {
+fn following<T: Ord>(
+    heads: &mut BinaryHeap<Reverse<T>>,
+    own: Option<Reverse<T>>,
+) -> Option<Reverse<T>> {
     let Some(mut own) = own else { return heads.pop() };
     if let Some(mut least) = heads.peek_mut().filter(|least| **least > own) {
         core::mem::swap(&mut *least, &mut own);

@@ -68,7 +68,8 @@ pub struct NameError {
     example: &'static str,
 }
 
-/// The mission that the name of a packet file tells: that of a product, or of packets that `skyhaul decode` wrote.
+/// The mission that the name of a packet file tells: that of a product, or of packets that `skyhaul
+/// decode` wrote.
 pub fn mission_of_file<'a>(name: &str, known: &'a MissionSet) -> Option<&'a Mission> {
     let product = ProductName::parse(name).ok().and_then(|name| Scid::new(name.scid()));
     let decoded = || {
@@ -83,13 +84,15 @@ pub fn mission_of_file<'a>(name: &str, known: &'a MissionSet) -> Option<&'a Miss
 impl ProductName {
     /// The name of the construction record (file 00) of a product.
     ///
-    /// `scid` above 999 is named by its low 8 bits, as the construction record does. `created` is cut to the second
-    /// and must lie in 1970 to 2069, because the name has two digits for the year; it is held at the nearer end.
+    /// `scid` above 999 is named by its low 8 bits, as the construction record does. `created` is
+    /// cut to the second and must lie in 1970 to 2069, because the name has two digits for the
+    /// year; it is held at the nearer end.
     pub fn construction_record(scid: u16, label: Label, created: Utc, uniqueness: Digit) -> Self {
         let scid = if scid > 999 { scid & 0xFF } else { scid };
         let last = Utc::from_day(day_of(2070, 1), Duration::ZERO) - Duration::from_secs(1);
         let created = created.clamp(Utc::default(), last);
-        let created = Utc::from_day(created.day(), Duration::from_secs(created.in_day().as_millis() / 1_000));
+        let created =
+            Utc::from_day(created.day(), Duration::from_secs(created.in_day().as_millis() / 1_000));
         Self {
             series: Series::Pds,
             scid,
@@ -133,21 +136,30 @@ impl ProductName {
 
     /// Reads a name. Never panics; a name that is returned prints as the text it was read from.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        let refuse =
-            |reason| NameError { text: shortened(text), kind: "file name", reason, example: EXAMPLE_NAME };
+        let refuse = |reason| NameError {
+            text: shortened(text),
+            kind: "file name",
+            reason,
+            example: EXAMPLE_NAME,
+        };
         if text.len() != LENGTH || !text.is_ascii() {
             return Err(refuse("it is not 40 ASCII characters long"));
         }
         let series = Series::ALL
             .into_iter()
             .find(|series| text.starts_with(series.letter()) && text.ends_with(series.suffix()))
-            .ok_or_else(|| refuse("first letter and suffix are none of P .PDS, E .EDS, X .PDR, Y .EDR"))?;
-        let scid = digits(&text[1..4]).ok_or_else(|| refuse("the spacecraft id is not three digits"))?;
+            .ok_or_else(|| {
+                refuse("first letter and suffix are none of P .PDS, E .EDS, X .PDR, Y .EDR")
+            })?;
+        let scid =
+            digits(&text[1..4]).ok_or_else(|| refuse("the spacecraft id is not three digits"))?;
         let label = Label::parse(&text[4..22])?;
-        let created = stamp(&text[22..33]).ok_or_else(|| refuse("the creation time is not yyDDDhhmmss"))?;
+        let created =
+            stamp(&text[22..33]).ok_or_else(|| refuse("the creation time is not yyDDDhhmmss"))?;
         let uniqueness =
             digits(&text[33..34]).ok_or_else(|| refuse("the uniqueness digit is not a digit"))?;
-        let number = digits(&text[34..36]).ok_or_else(|| refuse("the file number is not two digits"))?;
+        let number =
+            digits(&text[34..36]).ok_or_else(|| refuse("the file number is not two digits"))?;
         Ok(Self {
             series,
             scid,
@@ -181,24 +193,33 @@ impl Series {
 }
 
 impl Label {
-    /// Reads the 18 characters of a label, such as `0826VIIRSSCIENCEAS`: four digits and 14 of A-Z, 0-9, `_`, `-`.
+    /// Reads the 18 characters of a label, such as `0826VIIRSSCIENCEAS`: four digits and 14 of A-Z,
+    /// 0-9, `_`, `-`.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        let refuse =
-            |reason| NameError { text: shortened(text), kind: "label", reason, example: EXAMPLE_LABEL };
+        let refuse = |reason| NameError {
+            text: shortened(text),
+            kind: "label",
+            reason,
+            example: EXAMPLE_LABEL,
+        };
         if text.len() != LABEL || !text.is_ascii() {
             return Err(refuse("it is not 18 ASCII characters long"));
         }
         let apid = digits(&text[..4]).filter(|apid| *apid <= 2047);
-        let apid =
-            apid.ok_or_else(|| refuse("it does not start with an APID of four digits, at most 2047"))?;
+        let apid = apid
+            .ok_or_else(|| refuse("it does not start with an APID of four digits, at most 2047"))?;
         let rest = &text.as_bytes()[4..];
-        if !rest.iter().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-')) {
+        if !rest
+            .iter()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-'))
+        {
             return Err(refuse("it has characters other than A-Z, 0-9, _ and -"));
         }
         Ok(Self { apid, text: rest.try_into().expect("18 characters less 4 are 14") })
     }
 
-    /// The label of a session-based product that has no text of its own: the APID, filled with `A`, then `S`.
+    /// The label of a session-based product that has no text of its own: the APID, filled with `A`,
+    /// then `S`.
     pub const fn session(apid: u16) -> Self {
         Self { apid: apid & 0x7FF, text: *b"AAAAAAAAAAAAAS" }
     }
@@ -292,7 +313,12 @@ fn stamp(text: &str) -> Option<Utc> {
     let (yy, day) = (field(0, 2)?, field(2, 5)?);
     let (hour, minute, second) = (field(5, 7)?, field(7, 9)?, field(9, 11)?);
     let year = if yy < 70 { 2000 + yy } else { 1900 + yy };
-    if day < 1 || day_of(year, day) >= day_of(year + 1, 1) || hour > 23 || minute > 59 || second > 59 {
+    if day < 1
+        || day_of(year, day) >= day_of(year + 1, 1)
+        || hour > 23
+        || minute > 59
+        || second > 59
+    {
         return None;
     }
     let in_day = Duration::from_secs((hour * 3_600 + minute * 60 + second).unsigned_abs());
@@ -323,7 +349,8 @@ mod tests {
         let mission = |name: &str| mission_of_file(name, &known).map(Mission::name);
         assert_eq!(mission("P1590011AAAAAAAAAAAAAT21099051420501.PDS"), Some("noaa-20"));
         assert_eq!(mission("npp.dat-scid157-vcid16.packets"), Some("suomi-npp"));
-        for unknown in ["packets.dat", "x-scid1-vcid2.packets", "x-scid999999-vcid2.packets", "-", "P157.PDS"]
+        for unknown in
+            ["packets.dat", "x-scid1-vcid2.packets", "x-scid999999-vcid2.packets", "-", "P157.PDS"]
         {
             assert_eq!(mission(unknown), None, "{unknown}");
         }
@@ -351,7 +378,10 @@ mod tests {
         let created = Utc::from_day(day_of(2024, 341), Duration::from_millis(63_495_999));
         let name = ProductName::construction_record(157, label, created, Digit::default());
         assert_eq!(name.to_string(), "P1570826VIIRSSCIENCEAS24341173815000.PDS");
-        assert_eq!(name.file(FileNumber::PACKETS).to_string(), "P1570826VIIRSSCIENCEAS24341173815001.PDS");
+        assert_eq!(
+            name.file(FileNumber::PACKETS).to_string(),
+            "P1570826VIIRSSCIENCEAS24341173815001.PDS"
+        );
         assert_eq!(name.stem(), "P1570826VIIRSSCIENCEAS24341173815000");
         assert_eq!(Label::session(64).to_string(), "0064AAAAAAAAAAAAAS");
         assert_eq!(Label::session(64).time_based().to_string(), "0064AAAAAAAAAAAAAT");

@@ -1,8 +1,9 @@
-//! The order of packets in a product: by time, then by the product's order of APIDs, then by sequence count. APIDs
-//! that share a sequence counter have one place in the order of APIDs: the count tells which packet was first.
+//! The order of packets in a product: by time, then by the product's order of APIDs, then by
+//! sequence count. APIDs that share a sequence counter have one place in the order of APIDs: the
+//! count tells which packet was first.
 //!
-//! Packets that share time and counter make a run: a packet group of which only the first packet has a time, or
-//! several packets with one time stamp ([`crate::batch`]).
+//! Packets that share time and counter make a run: a packet group of which only the first packet
+//! has a time, or several packets with one time stamp ([`crate::batch`]).
 
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Vcid};
@@ -18,8 +19,8 @@ pub(crate) struct Slot {
     pub rank: u16,
 }
 
-/// The order of APIDs in a product: as the mission lists them, or by number where it lists none; those that share a
-/// counter go where the first of them goes.
+/// The order of APIDs in a product: as the mission lists them, or by number where it lists none;
+/// those that share a counter go where the first of them goes.
 #[derive(Debug, Clone)]
 pub(crate) struct ApidOrder {
     /// By APID.
@@ -29,7 +30,8 @@ pub(crate) struct ApidOrder {
 
 impl ApidOrder {
     pub fn new(listed: &[ApidRange], counters: &Counters) -> Self {
-        let all = (0..=Apid::MAX.value()).map(|value| rank(listed, counters.of(Apid::from_bits(value))));
+        let all =
+            (0..=Apid::MAX.value()).map(|value| rank(listed, counters.of(Apid::from_bits(value))));
         Self { ranks: all.collect(), counters: counters.clone() }
     }
 
@@ -50,13 +52,15 @@ fn rank(listed: &[ApidRange], apid: Apid) -> u16 {
             return before + (apid.value() - first);
         }
         // Ranges may overlap: the sum is held within the type, where only ties could follow.
-        before = before.saturating_add(last.saturating_sub(first) + 1).min(u16::MAX - Apid::MAX.value());
+        before =
+            before.saturating_add(last.saturating_sub(first) + 1).min(u16::MAX - Apid::MAX.value());
     }
     before + apid.value()
 }
 
-/// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. And where a product is
-/// made again: whether it is from a contact that the version before did not have, and which copies it stands for.
+/// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. And
+/// where a product is made again: whether it is from a contact that the version before did not
+/// have, and which copies it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PacketQuality(u8);
 
@@ -154,7 +158,8 @@ pub(crate) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// What decides between two packets of one place in a product: the better copy, else any fixed choice.
+    /// What decides between two packets of one place in a product: the better copy, else any fixed
+    /// choice.
     pub const fn preference(&self) -> (u8, u32, &[u8], Utc, Vcid) {
         (self.quality.rank(), self.fill, self.bytes, self.received, self.vcid)
     }
@@ -169,8 +174,8 @@ impl Held<'_> {
     }
 }
 
-/// How far the stream of packet times has come: the least of the last few, so that one packet with a time ahead
-/// of its place does not make all the others late.
+/// How far the stream of packet times has come: the least of the last few, so that one packet with
+/// a time ahead of its place does not make all the others late.
 #[derive(Debug, Clone)]
 pub(crate) struct Frontier {
     last: [Utc; RECENT],

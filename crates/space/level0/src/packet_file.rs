@@ -84,7 +84,8 @@ impl<W: Write> PacketFile<W> {
         })
     }
 
-    /// Appends a packet. `time` is what the product says of its time: none where the APID has no time code.
+    /// Appends a packet. `time` is what the product says of its time: none where the APID has no
+    /// time code.
     pub fn put(&mut self, slot: Slot, held: &Held<'_>, time: Option<Utc>) -> Result<(), Error> {
         self.out.put(held.bytes)?;
         if let Some(index) = &mut self.index {
@@ -102,7 +103,8 @@ impl<W: Write> PacketFile<W> {
         self.accountant = None;
     }
 
-    /// Flushes and closes both files, so that they can be read back. Returns the index's working name.
+    /// Flushes and closes both files, so that they can be read back. Returns the index's working
+    /// name.
     pub fn close(self) -> Result<(Written<W>, Option<String>), Error> {
         let Closed { file, working, sha256 } = self.out.close()?;
         let index = match self.index {
@@ -169,10 +171,11 @@ impl Accountant {
     /// Begins the account of an APID; returns its place.
     fn open(&mut self, apid: Apid, account: ApidAccount) -> usize {
         let known_by = self.counters.of(apid);
-        let counter = self.last.iter().position(|(apid, _)| *apid == known_by).unwrap_or_else(|| {
-            self.last.push((known_by, None));
-            self.last.len() - 1
-        });
+        let counter =
+            self.last.iter().position(|(apid, _)| *apid == known_by).unwrap_or_else(|| {
+                self.last.push((known_by, None));
+                self.last.len() - 1
+            });
         self.streams.push(Stream { apid, account, counter });
         self.places[usize::from(apid.value())] = self.streams.len() as u16;
         self.streams.len() - 1
@@ -184,7 +187,8 @@ impl Accountant {
     }
 }
 
-/// A working file written through a buffer, with the digest of what was written where one is wanted.
+/// A working file written through a buffer, with the digest of what was written where one is
+/// wanted.
 pub(crate) struct Output<W: Write> {
     working: String,
     file: W,
@@ -240,8 +244,10 @@ impl<W: Write> Output<W> {
 
 /// What is behind a buffer, with everything written through.
 pub(crate) fn flushed<W: Write>(buffer: BufWriter<W>, name: &str) -> Result<W, Error> {
-    let mut inner =
-        buffer.into_inner().map_err(|error| error.into_error()).map_err(Error::on("write", name))?;
+    let mut inner = buffer
+        .into_inner()
+        .map_err(|error| error.into_error())
+        .map_err(Error::on("write", name))?;
     inner.flush().map_err(Error::on("write", name))?;
     Ok(inner)
 }
@@ -274,7 +280,8 @@ mod tests {
         }
         let account = accountant.complete();
         let apid = &account.apids[&Apid::MAX];
-        let gaps: Vec<_> = apid.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
+        let gaps: Vec<_> =
+            apid.gaps.iter().map(|gap| (gap.first_missing, gap.missed, gap.offset)).collect();
         assert_eq!(gaps, [(16_383, 3, 20), (4, 6, 50)]);
         assert_eq!((apid.gap_count, apid.missing, apid.resets), (2, 9, 2));
         assert_eq!((apid.packets, apid.bytes, apid.corrected_packets), (7, ByteCount::new(70), 7));

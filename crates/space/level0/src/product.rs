@@ -28,7 +28,8 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SortedBy {
-    /// Packet time, APID, sequence count; duplicates are removed. APIDs that share a counter count as one.
+    /// Packet time, APID, sequence count; duplicates are removed. APIDs that share a counter count
+    /// as one.
     PacketTime,
     /// Reception: the packets have no time code that the mission knows. Duplicates cannot be told.
     Reception,
@@ -48,7 +49,8 @@ pub(crate) struct ProductBuilder<F: Files> {
     pub tally: Tally,
     pub aside: Aside<F::Writer>,
     window: Batch,
-    /// Packets in the window at which it is looked through for those that are old enough to be written.
+    /// Packets in the window at which it is looked through for those that are old enough to be
+    /// written.
     look_at: usize,
     frontier: Frontier,
     /// The last slot that was written: what belongs there or before is late.
@@ -88,7 +90,13 @@ impl<F: Files> ProductBuilder<F> {
     }
 
     /// Takes a packet that belongs at `time`.
-    pub fn place(&mut self, files: &mut F, limits: &Limits, time: Utc, held: Held<'_>) -> Result<(), Error> {
+    pub fn place(
+        &mut self,
+        files: &mut F,
+        limits: &Limits,
+        time: Utc,
+        held: Held<'_>,
+    ) -> Result<(), Error> {
         let slot = Slot { time, rank: self.plan.order.rank(held.apid) };
         if self.written.is_some_and(|written| slot <= written) {
             self.late.push(slot, held);
@@ -144,7 +152,8 @@ impl<F: Files> ProductBuilder<F> {
         self.late.spill(files, &mut |files, settled| shed(tally, aside, files, settled))
     }
 
-    /// Writes what is held. Where packets came late, the packet file is written anew with them in place.
+    /// Writes what is held. Where packets came late, the packet file is written anew with them in
+    /// place.
     pub fn finish(mut self, files: &mut F) -> Result<Finished<F>, Error> {
         self.write(files, Part::All)?;
         let late_packets = self.late.packets;
@@ -153,10 +162,12 @@ impl<F: Files> ProductBuilder<F> {
             if !self.late.is_empty() {
                 let mut sources = self.late.sources(files)?;
                 let heads = files.open(&index).map_err(Error::on("open", &index))?;
-                let packets = files.open(&written.working).map_err(Error::on("open", &written.working))?;
+                let packets =
+                    files.open(&written.working).map_err(Error::on("open", &written.working))?;
                 sources.push(Source::file(&index, heads, Some(packets))?);
                 let working = format!("{}.merged", self.plan.prefix);
-                let mut file = PacketFile::create(files, working, None, self.plan.order.counters())?;
+                let mut file =
+                    PacketFile::create(files, working, None, self.plan.order.counters())?;
                 merge(sources, &mut |settled| match settled {
                     Settled::Packet(slot, held) => file.put(slot, &held, Some(slot.time)),
                     other => shed(&mut self.tally, &mut self.aside, files, other),
@@ -169,7 +180,13 @@ impl<F: Files> ProductBuilder<F> {
             }
             files.remove(&index).map_err(Error::on("remove", &index))?;
         }
-        Ok(Finished { plan: self.plan, tally: self.tally, aside: self.aside, packets: written, late_packets })
+        Ok(Finished {
+            plan: self.plan,
+            tally: self.tally,
+            aside: self.aside,
+            packets: written,
+            late_packets,
+        })
     }
 }
 

@@ -1,5 +1,5 @@
-//! A finished product to its files: packets, packets set aside, account, and last the construction record, so that
-//! who sees the record sees everything.
+//! A finished product to its files: packets, packets set aside, account, and last the construction
+//! record, so that who sees the record sees everything.
 
 use crate::aside::Aside;
 use crate::brought::Brought;
@@ -31,7 +31,8 @@ pub(crate) struct Publication<'a> {
     pub window: Option<Window>,
     pub basis: Basis,
     pub kind: ProductKind,
-    /// Of products that may be made again, the versions that there are, and the frames of contacts that those had not.
+    /// Of products that may be made again, the versions that there are, and the frames of contacts
+    /// that those had not.
     pub previous: Option<(&'a BTreeMap<String, Previous>, &'a Brought)>,
     pub is_test: bool,
 }
@@ -53,7 +54,10 @@ impl Publication<'_> {
                 .in_series(series)
         };
         let first = self.naming.uniqueness;
-        first.after(earlier).map(name).ok_or_else(|| Error::NamesUsedUp { name: name(first).to_string() })
+        first
+            .after(earlier)
+            .map(name)
+            .ok_or_else(|| Error::NamesUsedUp { name: name(first).to_string() })
     }
 
     /// Whether a version before has all of it, as good.
@@ -67,7 +71,11 @@ impl Publication<'_> {
     }
 
     /// Drops the working files of a product that says nothing new.
-    pub fn unchanged<F: Files>(&self, files: &mut F, finished: Finished<F>) -> Result<Product, Error> {
+    pub fn unchanged<F: Files>(
+        &self,
+        files: &mut F,
+        finished: Finished<F>,
+    ) -> Result<Product, Error> {
         let mut aside = finished.aside;
         if aside.file.take().is_some() {
             files.remove(aside.working()).map_err(Error::on("remove", aside.working()))?;
@@ -77,9 +85,11 @@ impl Publication<'_> {
         files.remove(&packets.working).map_err(Error::on("remove", &packets.working))?;
         let name = self.before(&finished.plan.name).map(|before| before.name);
         let name = name.expect("it was compared with the version before");
-        let accounting = accounting(&finished.tally, &aside, &packets.account, finished.late_packets);
+        let accounting =
+            accounting(&finished.tally, &aside, &packets.account, finished.late_packets);
         let account = &packets.account;
-        let product = self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account);
+        let product =
+            self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account);
         let report = AsideReport { file: None, reasons: aside.reasons, packets: aside.entries };
         let sidecar = self.sidecar(product, accounting, report, account);
         Ok(Product { name, files: Vec::new(), sidecar, cells: Vec::new() })
@@ -104,11 +114,14 @@ impl Publication<'_> {
                 None
             }
             Some(name) => {
-                files.publish(packets.file, &packets.working, &name).map_err(Error::on("publish", &name))?;
+                files
+                    .publish(packets.file, &packets.working, &name)
+                    .map_err(Error::on("publish", &name))?;
                 Some(ProductFile { name, bytes: account.size.as_u64(), sha256: packets.sha256 })
             }
         };
-        let accounting = accounting(&finished.tally, &finished.aside, account, finished.late_packets);
+        let accounting =
+            accounting(&finished.tally, &finished.aside, account, finished.late_packets);
         let has_record = packet_file.is_some() && form == Form::Pds;
         let product = ProductReport {
             form,
@@ -119,9 +132,15 @@ impl Publication<'_> {
         let aside = publish_aside(files, finished.aside, format!("{}.aside", name.stem()))?;
         let sidecar = self.sidecar(product, accounting, aside, account);
         let packet_file = sidecar.product.packet_file.clone();
-        let mut published: Vec<_> = packet_file.into_iter().chain(sidecar.set_aside.file.clone()).collect();
+        let mut published: Vec<_> =
+            packet_file.into_iter().chain(sidecar.set_aside.file.clone()).collect();
         let json = serde_json::to_vec_pretty(&sidecar).expect("the sidecar has text keys only");
-        published.push(write_file(files, &account_working, format!("{}.json", name.stem()), &json)?);
+        published.push(write_file(
+            files,
+            &account_working,
+            format!("{}.json", name.stem()),
+            &json,
+        )?);
         if has_record {
             let record = self.construction_record(name, account).write()?;
             published.push(write_file(files, &record_working, name.to_string(), &record)?);
@@ -179,8 +198,13 @@ impl Publication<'_> {
             contacts: self.contacts.to_vec(),
             product,
             accounting,
-            apids: account.apids.iter().map(|(apid, account)| ApidReport::new(*apid, account)).collect(),
-            apids_not_in_construction_record: account.apids.len().saturating_sub(RECORD_APIDS) as u64,
+            apids: account
+                .apids
+                .iter()
+                .map(|(apid, account)| ApidReport::new(*apid, account))
+                .collect(),
+            apids_not_in_construction_record: account.apids.len().saturating_sub(RECORD_APIDS)
+                as u64,
             set_aside,
             frames: self.frames.clone(),
         }
@@ -197,7 +221,12 @@ fn file_name(name: ProductName, form: Form) -> Option<String> {
     }
 }
 
-fn accounting<W: Write>(tally: &Tally, aside: &Aside<W>, account: &Account, late: u64) -> Accounting {
+fn accounting<W: Write>(
+    tally: &Tally,
+    aside: &Aside<W>,
+    account: &Account,
+    late: u64,
+) -> Accounting {
     let accounted =
         account.packets + tally.duplicates + aside.rejected + tally.outside_window + aside.packets;
     Accounting {
@@ -228,8 +257,11 @@ fn publish_aside<F: Files>(
     if let Some(file) = aside.file {
         let file = flushed(file, &working)?;
         files.publish(file, &working, &name).map_err(Error::on("publish", &name))?;
-        report.file =
-            Some(ProductFile { name, bytes: aside.size.as_u64(), sha256: hex(&aside.hash.finalize()) });
+        report.file = Some(ProductFile {
+            name,
+            bytes: aside.size.as_u64(),
+            sha256: hex(&aside.hash.finalize()),
+        });
     }
     Ok(report)
 }

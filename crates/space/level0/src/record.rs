@@ -1,8 +1,8 @@
 //! The construction record of a product, from its account.
 
 use crate::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, RecordTime, SoftwareVersion,
-    SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, RecordTime,
+    SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
 use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
 use crate::naming::{FileNumber, ProductName};
@@ -13,14 +13,20 @@ use skyhaul_units::ByteCount;
 
 impl Publication<'_> {
     /// The construction record of the product called `name`.
-    pub(crate) fn construction_record(&self, name: ProductName, account: &Account) -> ConstructionRecord {
+    pub(crate) fn construction_record(
+        &self,
+        name: ProductName,
+        account: &Account,
+    ) -> ConstructionRecord {
         let scid = self.scid;
         let listed: Vec<_> = account.apids.iter().take(RECORD_APIDS).collect();
         let spans = listed.iter().map(|(apid, account)| ApidSpan {
             stream: SpacecraftApid::new(scid.value(), apid.value()),
             packet_times: packet_times(account.first, account.last),
         });
-        let text = |name: ProductName| Text::new(&name.to_string()).expect("a product name is 40 characters");
+        let text = |name: ProductName| {
+            Text::new(&name.to_string()).expect("a product name is 40 characters")
+        };
         let files = vec![
             FileEntry { name: text(name), apids: Vec::new() },
             FileEntry { name: text(name.file(FileNumber::PACKETS)), apids: spans.collect() },
@@ -32,7 +38,8 @@ impl Publication<'_> {
         ConstructionRecord {
             software: SoftwareVersion { major: MAJOR, minor: MINOR },
             kind: self.kind,
-            id: Text::new(&name.stem()).expect("a product name without its suffix is 36 characters"),
+            id: Text::new(&name.stem())
+                .expect("a product name without its suffix is 36 characters"),
             test: self.is_test,
             sessions: self.contacts.iter().map(session).collect(),
             totals: totals(account),
@@ -48,7 +55,9 @@ fn totals(account: &Account) -> Totals {
     let last = account.last.map_or(RecordTime::NONE, reception);
     Totals {
         fill: ByteCount::new(account.apids.values().map(|apid| apid.fill.octets).sum()),
-        length_discrepancies: count32(account.apids.values().map(|apid| apid.fill.length_differs).sum()),
+        length_discrepancies: count32(
+            account.apids.values().map(|apid| apid.fill.length_differs).sum(),
+        ),
         packet_times: Span {
             first: account.first.map_or(RecordTime::NONE, packet_time),
             last: account.last.map_or(RecordTime::NONE, packet_time),
@@ -65,11 +74,20 @@ fn apid_entry(scid: Scid, apid: Apid, account: &ApidAccount) -> ApidEntry {
     ApidEntry {
         stream: SpacecraftApid::new(scid.value(), apid.value()),
         first_offset: account.first_offset,
-        vcids: account.vcids.iter().map(|vcid| SpacecraftVcid::new(scid.value(), vcid.value())).collect(),
+        vcids: account
+            .vcids
+            .iter()
+            .map(|vcid| SpacecraftVcid::new(scid.value(), vcid.value()))
+            .collect(),
         gaps: account.gaps.iter().map(gap_entry).collect(),
         fill: account.fill.list.iter().map(fill_entry).collect(),
         fill_octets: ByteCount::new(account.fill.octets),
-        length_discrepancies: account.fill.length_list.iter().map(|count| u32::from(*count)).collect(),
+        length_discrepancies: account
+            .fill
+            .length_list
+            .iter()
+            .map(|count| u32::from(*count))
+            .collect(),
         packet_times: packet_times(account.first, account.last),
         reception: Span { first: reception(account.first), last: reception(account.last) },
         corrected_packets: count32(account.corrected_packets),

@@ -1,7 +1,7 @@
 //! The account of a product that is written beside it as JSON, and what `finish` returns.
 //!
-//! Times are ISO 8601 in UTC, sizes and offsets bytes. Every packet that was offered to a product is counted
-//! once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
+//! Times are ISO 8601 in UTC, sizes and offsets bytes. Every packet that was offered to a product
+//! is counted once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
 
 use crate::aside::{AsideEntry, Reason};
 use crate::brought::FrameRun;
@@ -25,8 +25,9 @@ use std::collections::BTreeMap;
 pub struct Product {
     /// The construction record's name.
     pub name: ProductName,
-    /// All files under their final names in the order of publication: packets, packets set aside, account, and the
-    /// construction record last. Where no packet could be delivered, there is no packet file and no record.
+    /// All files under their final names in the order of publication: packets, packets set aside,
+    /// account, and the construction record last. Where no packet could be delivered, there is no
+    /// packet file and no record.
     pub files: Vec<ProductFile>,
     /// What the JSON file says.
     pub sidecar: Sidecar,
@@ -57,8 +58,8 @@ pub struct ProductFile {
 pub struct Sidecar {
     /// Name and version of this format.
     pub format: &'static str,
-    /// Where the data came from: the contacts in the order in which they began. In a product of a contact, those that it was
-    /// joined with stand behind it.
+    /// Where the data came from: the contacts in the order in which they began. In a product of a
+    /// contact, those that it was joined with stand behind it.
     pub contacts: Vec<ContactReport>,
     /// The product and its files.
     pub product: ProductReport,
@@ -92,7 +93,8 @@ pub struct ContactReport {
     pub opened: Utc,
     /// End of the contact.
     pub closed: Utc,
-    /// What each of its inputs gave, where the station had several: its frames are the better copies of theirs.
+    /// What each of its inputs gave, where the station had several: its frames are the better
+    /// copies of theirs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ContactInput>,
     /// What it gave to the frames joined with those of other contacts, where it overlaps some.
@@ -100,8 +102,9 @@ pub struct ContactReport {
     pub joined: Option<JoinedFrames>,
 }
 
-/// What became of the frames of one of several that were joined, an input or a contact: `frames` is the sum of `chosen`, `worse`,
-/// `duplicates`, `repeated`, `late`, and of an input what [`ContactInput`] says further.
+/// What became of the frames of one of several that were joined, an input or a contact: `frames` is
+/// the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late`, and of an input what
+/// [`ContactInput`] says further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct JoinedFrames {
     /// Frames that it gave: of an input good or not, of a contact good ones.
@@ -116,19 +119,21 @@ pub struct JoinedFrames {
     pub duplicates: u64,
     /// Frames that it gave twice itself.
     pub repeated: u64,
-    /// Frames without a copy whose place had been passed: left out, and of a contact in its own packets only.
+    /// Frames without a copy whose place had been passed: left out, and of a contact in its own
+    /// packets only.
     pub late: u64,
 }
 
 impl From<InputAccount> for JoinedFrames {
     fn from(account: InputAccount) -> Self {
-        let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew: _ } = account;
+        let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew: _ } =
+            account;
         Self { frames: given, chosen, only_here, worse, duplicates, repeated, late }
     }
 }
 
-/// What one of several inputs of a contact gave: to the sum of its `frames` belong `foreign`, and what the station still held when
-/// it ended without closing the contact.
+/// What one of several inputs of a contact gave: to the sum of its `frames` belong `foreign`, and
+/// what the station still held when it ended without closing the contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContactInput {
     /// What the station calls it.
@@ -175,7 +180,8 @@ pub struct ProductReport {
     pub replaces: Option<Replaced>,
     /// When the product was made.
     pub created: Utc,
-    /// Name of the construction record; none where no packet could be delivered, and of plain packet files.
+    /// Name of the construction record; none where no packet could be delivered, and of plain
+    /// packet files.
     pub construction_record: Option<String>,
     /// The packets: raw space packets back to back; none where no packet could be delivered.
     pub packet_file: Option<ProductFile>,
@@ -196,12 +202,13 @@ pub struct Replaced {
     pub added: u64,
     /// Packets of which it had a worse copy.
     pub improved: u64,
-    /// Packets that were missing in it and are not any more; negative where gaps showed that it could not know of.
+    /// Packets that were missing in it and are not any more; negative where gaps showed that it
+    /// could not know of.
     pub missing_filled: i64,
     /// Gaps that were in it, less those that are left.
     pub gaps_closed: i64,
-    /// The frames of contacts that it had not, at most 4,096 runs: which gaps were filled. Copies of frames that it had are
-    /// among them.
+    /// The frames of contacts that it had not, at most 4,096 runs: which gaps were filled. Copies
+    /// of frames that it had are among them.
     pub frames: Vec<FrameRun>,
     /// Frames of runs that are not listed.
     pub frames_unlisted: u64,
@@ -222,7 +229,8 @@ pub struct Accounting {
     pub outside_window: u64,
     /// Packets set aside, with their bytes.
     pub set_aside: u64,
-    /// Packets that came after their place was written, and were merged in. They are counted above too.
+    /// Packets that came after their place was written, and were merged in. They are counted above
+    /// too.
     pub late: u64,
     /// Whether each packet is in one count.
     pub balanced: bool,
@@ -232,7 +240,8 @@ pub struct Accounting {
     pub gaps: u64,
     /// Packets with at least one byte from a frame that needed correction.
     pub corrected_packets: u64,
-    /// Packets of which the end did not come, filled up to their length. They are among those delivered.
+    /// Packets of which the end did not come, filled up to their length. They are among those
+    /// delivered.
     pub filled_packets: u64,
     /// Octets that stand for what did not come.
     pub fill_octets: u64,
@@ -259,8 +268,8 @@ pub struct ApidReport {
     pub first: Stamp,
     /// Its last packet.
     pub last: Stamp,
-    /// Packets missing: the sum of all gaps. Where it shares its counter with other applications, the missing
-    /// packets may be theirs.
+    /// Packets missing: the sum of all gaps. Where it shares its counter with other applications,
+    /// the missing packets may be theirs.
     pub missing: u64,
     /// Counts that repeated or went back: resets of the counter or replays, not gaps.
     pub resets: u64,
@@ -304,7 +313,8 @@ pub struct FrameReport {
     pub corrected_symbols: u64,
     /// Frames set aside as damaged; their bytes are in the contact's record.
     pub set_aside: u64,
-    /// Good frames with a header that is not the mission's; their bytes are in the contact's record.
+    /// Good frames with a header that is not the mission's; their bytes are in the contact's
+    /// record.
     pub unreadable: u64,
     /// Frames missing by their counts, without those of the idle channel.
     pub missing: u64,
@@ -379,7 +389,8 @@ impl FrameCounts {
     }
 
     pub fn report(self, extractor: &Extractor) -> FrameReport {
-        let channels: Vec<_> = extractor.channels().map(|(key, counts)| channel(key, &counts)).collect();
+        let channels: Vec<_> =
+            extractor.channels().map(|(key, counts)| channel(key, &counts)).collect();
         // Idle frames keep a count of their own that says nothing about data.
         let missing = channels.iter().filter(|channel| channel.vcid != Vcid::MAX);
         FrameReport {
@@ -414,8 +425,8 @@ fn channel(key: Channel, counts: &ChannelCounts) -> ChannelReport {
 }
 
 impl FrameReport {
-    /// Adds the frames of another contact. The list is in the order of reception, so that it does not depend on the
-    /// order of contacts.
+    /// Adds the frames of another contact. The list is in the order of reception, so that it does
+    /// not depend on the order of contacts.
     pub(crate) fn add(&mut self, other: Self) {
         self.received += other.received;
         self.good += other.good;
@@ -434,7 +445,11 @@ impl FrameReport {
         }
         self.set_aside_list.extend(other.set_aside_list);
         self.set_aside_list.sort_by(|one, other| {
-            (one.received, one.position, &one.reason).cmp(&(other.received, other.position, &other.reason))
+            (one.received, one.position, &one.reason).cmp(&(
+                other.received,
+                other.position,
+                &other.reason,
+            ))
         });
         self.set_aside_list.truncate(LISTED_FRAMES);
     }

@@ -1,4 +1,5 @@
-//! What the products of a centre are to be: form, fill and editions, as an operator configures them.
+//! What the products of a centre are to be: form, fill and editions, as an operator configures
+//! them.
 
 use crate::naming::ProductName;
 use crate::window::Window;
@@ -90,7 +91,8 @@ pub struct Previous {
 pub struct Edition {
     /// The window of time-based products; none for those of a contact with what completes it.
     pub window: Option<Window>,
-    /// Of what contacts have together ([`crate::Assembly::joint`]), packets with times in this span only; all where there is none.
+    /// Of what contacts have together ([`crate::Assembly::joint`]), packets with times in this span
+    /// only; all where there is none.
     pub span: Option<Window>,
     /// Names of the products to be made; all, packets without a time too, where there is no list.
     pub only: Option<Vec<String>>,

@@ -1,8 +1,9 @@
-//! Windows of time: the spans that time-based products cover, and the cells in which a contact says when its packets
-//! were made.
+//! Windows of time: the spans that time-based products cover, and the cells in which a contact says
+//! when its packets were made.
 //!
-//! Windows are counted from midnight UTC and half-open, [from, to). All begin and end where cells do, so that a list of
-//! cells says which windows a contact has packets for, of whatever length they are.
+//! Windows are counted from midnight UTC and half-open, [from, to). All begin and end where cells
+//! do, so that a list of cells says which windows a contact has packets for, of whatever length
+//! they are.
 
 use skyhaul_units::{Duration, Utc};
 
@@ -20,14 +21,17 @@ pub struct Window {
 }
 
 /// Ten minutes of packet time, by their number since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(transparent)]
 pub struct Cell(i64);
 
 /// A length that windows cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a window of {0} does not divide the day; write one of 10, 20, 30, 40 or 60 min, 2, 3, 4, 6, 8, 12 or 24 h"
+    "a window of {0} does not divide the day; write one of 10, 20, 30, 40 or 60 min, 2, 3, 4, 6, \
+    8, 12 or 24 h"
 )]
 pub struct WindowError(String);
 

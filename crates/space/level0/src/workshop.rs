@@ -1,5 +1,5 @@
-//! The products of a contact, or of several, in the making: each packet to its product, memory within the limits, and
-//! at the end names and files.
+//! The products of a contact, or of several, in the making: each packet to its product, memory
+//! within the limits, and at the end names and files.
 
 use crate::aside::{Reason, Shelved};
 use crate::clock::Placement;
@@ -37,7 +37,8 @@ pub(crate) struct Workshop<F: Files> {
 pub(crate) struct Scope {
     /// Packets with times in this window only.
     pub window: Option<Window>,
-    /// Products of these names only, and of packets with a place in time only; all where there is no list.
+    /// Products of these names only, and of packets with a place in time only; all where there is
+    /// no list.
     pub only: Option<BTreeSet<String>>,
     /// Packets of these applications only; all where there is no list.
     pub apids: Vec<ApidRange>,
@@ -121,7 +122,8 @@ impl<F: Files> Workshop<F> {
                 .position(|group| group.contains(packet.channel.vcid, header.apid))
                 .map_or(Route::Other, Route::Group),
         };
-        let is_cut_out = packet.fill > 0 && self.fills.get(self.place(route)) != Some(&FillPolicy::Pad);
+        let is_cut_out =
+            packet.fill > 0 && self.fills.get(self.place(route)) != Some(&FillPolicy::Pad);
         if is_cut_out || !self.is_wanted(route, header.apid) {
             return Ok(());
         }
@@ -197,7 +199,9 @@ impl<F: Files> Workshop<F> {
     }
 
     fn is_wanted(&self, route: Route, apid: Apid) -> bool {
-        if !self.scope.apids.is_empty() && !self.scope.apids.iter().any(|range| range.contains(apid)) {
+        if !self.scope.apids.is_empty()
+            && !self.scope.apids.iter().any(|range| range.contains(apid))
+        {
             return false;
         }
         let Some(only) = &self.scope.only else { return true };

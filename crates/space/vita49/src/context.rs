@@ -1,5 +1,6 @@
-//! What a context packet says of the signal (VITA 49.2 9.1): the fields of the first context indicator field, in its order,
-//! the highest bit first. Those that have no use here are stepped over by their length.
+//! What a context packet says of the signal (VITA 49.2 9.1): the fields of the first context
+//! indicator field, in its order, the highest bit first. Those that have no use here are stepped
+//! over by their length.
 
 use crate::packet::{PacketError, word};
 use skyhaul_units::Rate;
@@ -58,7 +59,8 @@ pub struct PayloadFormat {
     pub field_bits: u8,
     /// Bits of a number, 1 to 64, at the field's left.
     pub item_bits: u8,
-    /// Components in a row that belong to one time, less one; and repetitions of a sample, less one.
+    /// Components in a row that belong to one time, less one; and repetitions of a sample, less
+    /// one.
     pub vector_and_repeat: (u16, u16),
 }
 
@@ -104,7 +106,9 @@ impl Context {
             is_changed: self.is_changed,
             bandwidth_hz: self.bandwidth_hz.or(before.bandwidth_hz),
             rf_frequency_hz: self.rf_frequency_hz.or(before.rf_frequency_hz),
-            reference_level_128th_dbm: self.reference_level_128th_dbm.or(before.reference_level_128th_dbm),
+            reference_level_128th_dbm: self
+                .reference_level_128th_dbm
+                .or(before.reference_level_128th_dbm),
             sample_rate: self.sample_rate.or(before.sample_rate),
             payload_format: self.payload_format.or(before.payload_format),
             unread: self.unread,
@@ -114,7 +118,8 @@ impl Context {
 
 impl PayloadFormat {
     fn of(field: u64) -> Result<Self, PacketError> {
-        let bits = |high: u32, count: u32| (field >> (high + 1 - count) & ((1 << count) - 1)) as u16;
+        let bits =
+            |high: u32, count: u32| (field >> (high + 1 - count) & ((1 << count) - 1)) as u16;
         let (kind, format) = (bits(62, 2), bits(60, 5) as u8);
         let (field_bits, item_bits) = (bits(43, 6) as u8 + 1, bits(37, 6) as u8 + 1);
         if item_bits > field_bits {
@@ -152,7 +157,8 @@ fn length(bit: u32, bytes: &[u8], at: usize) -> Option<usize> {
             // Context association: counts of four lists; the last may be there twice, with tags.
             let (first, second) = (word(bytes, at)?, word(bytes, at + 4)?);
             let tags = if second >> 15 & 1 == 1 { 2 } else { 1 };
-            let lists = [first >> 16 & 0x1FF, first & 0x1FF, second >> 16, tags * (second & 0x7FFF)];
+            let lists =
+                [first >> 16 & 0x1FF, first & 0x1FF, second >> 16, tags * (second & 0x7FFF)];
             2 + lists.iter().map(|count| *count as usize).sum::<usize>()
         }
         _ => 0,

@@ -1,6 +1,6 @@
-//! VITA 49 (ANSI/VITA 49.0-2015, 49.2-2017) and DIFI (IEEE-ISTO 4900-2021) packets, as far as symbols of a downlink come
-//! in them: header, class, stream, time stamps, the first context indicator field, payload format and trailer, and of one
-//! stream the symbols in order.
+//! VITA 49 (ANSI/VITA 49.0-2015, 49.2-2017) and DIFI (IEEE-ISTO 4900-2021) packets, as far as
+//! symbols of a downlink come in them: header, class, stream, time stamps, the first context
+//! indicator field, payload format and trailer, and of one stream the symbols in order.
 //!
 //! ```
 //! use skyhaul_units::Utc;
@@ -18,8 +18,8 @@
 //! # Ok::<(), skyhaul_vita49::Refused>(())
 //! ```
 //!
-//! What it leaves out: command packets, the further context indicator fields (kept apart, not read), samples: those need a
-//! demodulator in front.
+//! What it leaves out: command packets, the further context indicator fields (kept apart, not
+//! read), samples: those need a demodulator in front.
 
 mod context;
 mod packet;

@@ -196,7 +196,8 @@ fn data<'a>(fields: &Fields<'a>, head: u32, pad_bits: u8) -> Result<Contents<'a>
 
 /// An indicator stands twelve bits below the bit that says that it is meant.
 fn trailer(word: u32) -> Trailer {
-    let indicator = |enable: u32| (word >> enable & 1 == 1).then_some(word >> (enable - 12) & 1 == 1);
+    let indicator =
+        |enable: u32| (word >> enable & 1 == 1).then_some(word >> (enable - 12) & 1 == 1);
     Trailer {
         is_valid: indicator(30),
         is_locked: indicator(29),

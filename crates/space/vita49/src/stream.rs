@@ -1,5 +1,5 @@
-//! The symbols of one stream, from its packets: in order, with the time at which they were received, what is missing
-//! counted.
+//! The symbols of one stream, from its packets: in order, with the time at which they were
+//! received, what is missing counted.
 
 use crate::context::{Context, ItemFormat, PayloadFormat, SampleKind};
 use crate::packet::{Contents, Packet, PacketError, PacketKind};
@@ -36,8 +36,8 @@ pub struct StreamCounters {
     pub data: u64,
     /// Context packets of the stream.
     pub context: u64,
-    /// Data packets that are missing by their count. The count goes to 16: of more that are lost in a row, the multiple of
-    /// 16 is not seen.
+    /// Data packets that are missing by their count. The count goes to 16: of more that are lost in
+    /// a row, the multiple of 16 is not seen.
     pub lost: u64,
     /// Data packets that came after a later one, or twice; left out.
     pub reordered: u64,
@@ -59,12 +59,14 @@ pub enum Refused {
     Packet(#[from] PacketError),
     /// The payload is samples.
     #[error(
-        "the VITA 49 packets carry {0} samples, not symbols; put a demodulator in front, or let the receiver send its demodulated bits"
+        "the VITA 49 packets carry {0} samples, not symbols; put a demodulator in front, or let \
+        the receiver send its demodulated bits"
     )]
     Samples(&'static str),
     /// The payload is of numbers that are no symbols.
     #[error(
-        "the VITA 49 packets carry numbers of {item} bits in fields of {field}; symbols are numbers of 1 bit, or of 8 bits"
+        "the VITA 49 packets carry numbers of {item} bits in fields of {field}; symbols are \
+        numbers of 1 bit, or of 8 bits"
     )]
     Items {
         /// Bits of a number.
@@ -105,16 +107,18 @@ impl Depacketiser {
         &self.context
     }
 
-    /// Takes a datagram that came at `arrived`: one packet, or several one behind the other. `None` where it holds no
-    /// symbols of the stream.
+    /// Takes a datagram that came at `arrived`: one packet, or several one behind the other. `None`
+    /// where it holds no symbols of the stream.
     ///
     /// # Errors
-    /// [`Refused`]; the symbols of packets before the one refused are lost with it. The next datagram may be well.
+    /// [`Refused`]; the symbols of packets before the one refused are lost with it. The next
+    /// datagram may be well.
     pub fn push(&mut self, arrived: Utc, datagram: &[u8]) -> Result<Option<Symbols>, Refused> {
         let mut rest = datagram;
         let mut symbols: Option<Symbols> = None;
         loop {
-            let (packet, after) = Packet::parse(rest).inspect_err(|_| self.counters.damaged += 1)?;
+            let (packet, after) =
+                Packet::parse(rest).inspect_err(|_| self.counters.damaged += 1)?;
             if let Some(more) = self.take(arrived, &packet)? {
                 match &mut symbols {
                     Some(symbols) if symbols.form == more.form => {

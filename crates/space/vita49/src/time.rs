@@ -38,8 +38,8 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// In UTC, where it tells better than to the second: a count of samples needs the `sample_rate` (a sample each bit of the
-    /// rate).
+    /// In UTC, where it tells better than to the second: a count of samples needs the `sample_rate`
+    /// (a sample each bit of the rate).
     pub fn utc(&self, sample_rate: Option<Rate>) -> Option<Utc> {
         let seconds = match self.integer {
             IntegerTime::None | IntegerTime::Other(_) => return None,
@@ -67,8 +67,10 @@ impl Timestamp {
 const GPS_EPOCH: i64 = 315_964_800;
 /// Leap seconds of the GPS scale before the first of the table: those to 1999.
 const LEAP_SECONDS_1999: i64 = 13;
-/// Since when there was one more (IERS Bulletin C), seconds since 1970 UTC; before 2006 there was no such packet.
-const LEAP_SECONDS: [i64; 5] = [1_136_073_600, 1_230_768_000, 1_341_100_800, 1_435_708_800, 1_483_228_800];
+/// Since when there was one more (IERS Bulletin C), seconds since 1970 UTC; before 2006 there was
+/// no such packet.
+const LEAP_SECONDS: [i64; 5] =
+    [1_136_073_600, 1_230_768_000, 1_341_100_800, 1_435_708_800, 1_483_228_800];
 
 /// Leap seconds between GPS and UTC at `gps`, seconds since 1970 on the GPS scale.
 fn leap_seconds(gps: i64) -> i64 {
@@ -86,7 +88,9 @@ mod tests {
 
     #[test]
     fn gps_time_is_utc_less_the_leap_seconds_of_the_day() {
-        for (utc, leap) in [(NOW, 18), (1_483_228_799, 17), (1_483_228_801, 18), (1_230_768_001, 15)] {
+        for (utc, leap) in
+            [(NOW, 18), (1_483_228_799, 17), (1_483_228_801, 18), (1_230_768_001, 15)]
+        {
             let integer = IntegerTime::Gps(u32::try_from(utc - GPS_EPOCH + leap).unwrap());
             let stamp = Timestamp { integer, fractional: FractionalTime::Picoseconds(1_500_000) };
             let expected = Utc::from_micros(utc * 1_000_000) + Duration::from_nanos(1_500);

@@ -1,12 +1,13 @@
-//! Packets laid out by hand from the standard's fields, and streams of them with everything that goes wrong on a network.
+//! Packets laid out by hand from the standard's fields, and streams of them with everything that
+//! goes wrong on a network.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at whatever it does not expect")]
 
 use proptest::prelude::*;
 use skyhaul_units::{Duration, Rate, Utc};
 use skyhaul_vita49::{
-    Contents, Depacketiser, FractionalTime, IntegerTime, ItemFormat, Packet, PacketError, PacketKind,
-    Refused, SampleKind, SymbolForm,
+    Contents, Depacketiser, FractionalTime, IntegerTime, ItemFormat, Packet, PacketError,
+    PacketKind, Refused, SampleKind, SymbolForm,
 };
 
 const SECOND: u32 = 1_730_419_200;
@@ -62,12 +63,17 @@ const DIFI: u64 = 1 << 63 | format(1, 0, 8, 8);
 
 #[test]
 fn a_data_packet_has_its_class_stream_time_payload_and_trailer() {
-    // Stream 0x1234, DIFI, GPS seconds, a count of samples, count 5, a trailer: valid, over-range not, samples missing.
+    // Stream 0x1234, DIFI, GPS seconds, a count of samples, count 5, a trailer: valid, over-range
+    // not, samples missing.
     let trailer = 1 << 30 | 1 << 25 | 1 << 24 | 1 << 18 | 1 << 12;
-    let bytes = words(&[0x1C95_0009, 0x1234, 0x6A_621E, 0, 1_400_000_000, 0, 500, 0xDEAD_BEEF, trailer]);
+    let bytes =
+        words(&[0x1C95_0009, 0x1234, 0x6A_621E, 0, 1_400_000_000, 0, 500, 0xDEAD_BEEF, trailer]);
     let (packet, after) = Packet::parse(&bytes).unwrap();
     assert!(after.is_empty());
-    assert_eq!((packet.kind, packet.stream, packet.count), (PacketKind::SignalData, Some(0x1234), 5));
+    assert_eq!(
+        (packet.kind, packet.stream, packet.count),
+        (PacketKind::SignalData, Some(0x1234), 5)
+    );
     assert_eq!(packet.class.unwrap().oui, 0x6A_621E);
     assert_eq!(packet.time.integer, IntegerTime::Gps(1_400_000_000));
     assert_eq!(packet.time.fractional, FractionalTime::Samples(500));
@@ -83,10 +89,12 @@ fn a_data_packet_has_its_class_stream_time_payload_and_trailer() {
 
 #[test]
 fn a_context_packet_has_its_fields_in_the_order_of_their_bits() {
-    // Reference point, bandwidth, IF, RF frequency, level, gain, sample rate, state, payload format; changed.
+    // Reference point, bandwidth, IF, RF frequency, level, gain, sample rate, state, payload
+    // format; changed.
     let indicators = 0b1111_1001_1010_0001 << 16 | 1 << 15;
     let fixed = |hertz: i64| [(hertz >> 12) as u32, (hertz << 20) as u32];
-    let (bandwidth, none, rf, rate) = (fixed(30_000_000), fixed(0), fixed(7_812_000_000), fixed(15_000_000));
+    let (bandwidth, none, rf, rate) =
+        (fixed(30_000_000), fixed(0), fixed(7_812_000_000), fixed(15_000_000));
     let fields = [
         &[indicators, 99][..],
         &bandwidth,
@@ -100,7 +108,9 @@ fn a_context_packet_has_its_fields_in_the_order_of_their_bits() {
     .concat();
     let head = [0x4000_0002 + fields.len() as u32, 7];
     let bytes = words(&[&head[..], &fields].concat());
-    let Contents::Context(context) = Packet::parse(&bytes).unwrap().0.contents else { panic!("context") };
+    let Contents::Context(context) = Packet::parse(&bytes).unwrap().0.contents else {
+        panic!("context")
+    };
     assert!(context.is_changed && context.unread == 0, "{context:?}");
     assert_eq!(context.bandwidth_hz, Some(30_000_000));
     assert_eq!(context.rf_frequency_hz, Some(7_812_000_000));
@@ -168,7 +178,8 @@ fn samples_are_refused_with_what_to_do() {
 fn gaps_late_packets_and_other_streams_are_counted_and_left_out() {
     let mut stream = Depacketiser::new();
     let at = Utc::from_micros(0);
-    let mut taken = |count: u32| stream.push(at, &data(count, 0, &count.to_be_bytes(), 0)).unwrap().is_some();
+    let mut taken =
+        |count: u32| stream.push(at, &data(count, 0, &count.to_be_bytes(), 0)).unwrap().is_some();
     let order = [14, 15, 0, 3, 2, 3, 4, 4, 9];
     let is_taken = order.map(&mut taken);
     assert_eq!(is_taken, [true, true, true, true, false, false, true, false, true]);
@@ -215,7 +226,8 @@ proptest! {
         }
         prop_assert_eq!(joined.len(), total / 8);
         for place in 0..8 * joined.len() {
-            prop_assert_eq!(u64::from(joined[place / 8] >> (7 - place % 8) & 1), bit(place), "bit {}", place);
+            prop_assert_eq!(u64::from(joined[place / 8] >> (7 - place % 8) & 1), bit(place), "bit \
+                                                                                             {}", place);
         }
     }
 

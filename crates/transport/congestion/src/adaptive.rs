@@ -1,32 +1,39 @@
 //! Nothing declared: find what the line carries, use it, and give way to a queue.
 //!
-//! **The model.** The line is one bottleneck with a queue of unknown depth, a round trip when that queue is empty (the
-//! floor), a rate of which a share is ours (the capacity), and a loss that goes on whatever is sent (the baseline).
-//! Everything is counted as sent, not as arrived, so that random loss changes no rate.
+//! **The model.** The line is one bottleneck with a queue of unknown depth, a round trip when that
+//! queue is empty (the floor), a rate of which a share is ours (the capacity), and a loss that goes
+//! on whatever is sent (the baseline). Everything is counted as sent, not as arrived, so that
+//! random loss changes no rate.
 //!
-//! - *Capacity*: what is sent in a stretch of time T and meets a queue that grows by Q meanwhile leaves the bottleneck in
-//!   T + Q. Sent ÷ (T + Q) is what the line carries for us, whatever is lost on it. While no queue is seen, what was sent
-//!   was carried, and a little more is tried, then more and more.
-//! - *Queue*: the pace is the capacity, corrected so that the queue comes to a small target within a round trip. What is
-//!   already under way is part of the reckoning, so that the regulation isn't late by a round trip. The target falls
-//!   with the square root of our own rate: of two flows that see the same queue, the slower one takes more, whatever
-//!   their round trips are (the idea of FAST TCP, Wei and others 2006, and Copa, Arun and Balakrishnan 2018, with a
-//!   weaker law that suits rates from kilobits to gigabits).
+//! - *Capacity*: what is sent in a stretch of time T and meets a queue that grows by Q meanwhile
+//!   leaves the bottleneck in T + Q. Sent ÷ (T + Q) is what the line carries for us, whatever is
+//!   lost on it. While no queue is seen, what was sent was carried, and a little more is tried,
+//!   then more and more.
+//! - *Queue*: the pace is the capacity, corrected so that the queue comes to a small target within
+//!   a round trip. What is already under way is part of the reckoning, so that the regulation isn't
+//!   late by a round trip. The target falls with the square root of our own rate: of two flows that
+//!   see the same queue, the slower one takes more, whatever their round trips are (the idea of
+//!   FAST TCP, Wei and others 2006, and Copa, Arun and Balakrishnan 2018, with a weaker law that
+//!   suits rates from kilobits to gigabits).
 //! - *Floor*: if sending much less does not shorten the queue, it is none: the route is longer.
-//! - *Loss* counts only where it is more than the baseline by more than chance, and no queue explains it: a shallow
-//!   queue, or a policer. Then less is sent for a round trip. If less is lost then, the rate before was too much;
-//!   if not, the line loses more than it did, and the rate comes back.
-//! - *Heavy loss*, beyond a fifth, is doubted in any case: others may overload the line as well. No more than what arrives
-//!   is sent, until less is lost or half of the rate has lost as much.
-//! - *Company*: a queue that stays although we give way belongs to traffic that fills it until it overflows. Beside it
-//!   the window follows CUBIC's law (RFC 9438), until the queue is found empty.
+//! - *Loss* counts only where it is more than the baseline by more than chance, and no queue
+//!   explains it: a shallow queue, or a policer. Then less is sent for a round trip. If less is
+//!   lost then, the rate before was too much; if not, the line loses more than it did, and the rate
+//!   comes back.
+//! - *Heavy loss*, beyond a fifth, is doubted in any case: others may overload the line as well. No
+//!   more than what arrives is sent, until less is lost or half of the rate has lost as much.
+//! - *Company*: a queue that stays although we give way belongs to traffic that fills it until it
+//!   overflows. Beside it the window follows CUBIC's law (RFC 9438), until the queue is found
+//!   empty.
 //!
-//! - *Hosts*: an end that waits for its processor, or gathers what arrives, answers late and for much at once. Only the
-//!   smallest delay of 8 ms or more is a queue (as in CoDel, RFC 8289 3.2, whose interval is longer), and each arrival is
-//!   counted where its packet was sent, so that one acknowledgement of a thousand packets tells of no loss.
+//! - *Hosts*: an end that waits for its processor, or gathers what arrives, answers late and for
+//!   much at once. Only the smallest delay of 8 ms or more is a queue (as in CoDel, RFC 8289 3.2,
+//!   whose interval is longer), and each arrival is counted where its packet was sent, so that one
+//!   acknowledgement of a thousand packets tells of no loss.
 //!
-//! Start-up, the filtering of round trips and the bound on what is under way are in the spirit of BBR
-//! (draft-ietf-ccwg-bbr), whose maximum of the delivery rate is not used: under loss it falls with each cycle.
+//! Start-up, the filtering of round trips and the bound on what is under way are in the spirit of
+//! BBR (draft-ietf-ccwg-bbr), whose maximum of the delivery rate is not used: under loss it falls
+//! with each cycle.
 
 mod company;
 mod compete;
@@ -81,7 +88,8 @@ enum Mode {
     Competing(Compete),
 }
 
-/// The queue is emptied now and then, so that nobody takes a standing queue for a part of the route.
+/// The queue is emptied now and then, so that nobody takes a standing queue for a part of the
+/// route.
 #[derive(Debug, Default)]
 struct Refresh {
     /// When the queue was last seen empty.
@@ -146,8 +154,8 @@ impl Adaptive {
         self.target_at(self.capacity)
     }
 
-    /// A queue that is not ours, if it stays: twice what we would hold at the best rate we had lately, and more than
-    /// what we hold now.
+    /// A queue that is not ours, if it stays: twice what we would hold at the best rate we had
+    /// lately, and more than what we hold now.
     fn foreign(&self) -> Duration {
         let best = self.target_at(self.company.best().max(self.capacity));
         (best.min((self.route.base() / 10).max(LEAST_FOREIGN)) * 2).max(self.target() * 3 / 2)
@@ -227,7 +235,8 @@ impl Adaptive {
         }
     }
 
-    /// One step of the regulation: what the line carries, then the pace that brings the queue to its target.
+    /// One step of the regulation: what the line carries, then the pace that brings the queue to
+    /// its target.
     fn steer(&mut self, now: Instant, flight: &Flight, stretch: Option<Stretch>) {
         let target = self.target();
         if self.queue <= target * 2 {
@@ -284,7 +293,8 @@ impl Adaptive {
         let rounds = self.quiet / LAG as u32;
         let faster = if self.quiet > SURE { FIRST_STEP << (rounds - 1).min(6) } else { 0 };
         let largest = if self.excess.is_warned() { CAREFUL_STEP } else { LARGEST_STEP };
-        let step = ppm(self.target().saturating_sub(self.queue), self.horizon()).max(faster).min(largest);
+        let step =
+            ppm(self.target().saturating_sub(self.queue), self.horizon()).max(faster).min(largest);
         self.pace = self.capacity.scaled(PPM + step, PPM);
     }
 
@@ -300,8 +310,8 @@ impl Adaptive {
             self.capacity = average(self.capacity, carried, weight);
             return;
         }
-        // The line was idle for a part of that time, so it carries this and more. What came out slower than it went in
-        // shows the line's rate all the same.
+        // The line was idle for a part of that time, so it carries this and more. What came out
+        // slower than it went in shows the line's rate all the same.
         let went_in = stretch.went_in(flight);
         // A short queue may be a host that answered late.
         let is_plain = self.queue > self.target() * 2 && carried < went_in.scaled(9, 10);
@@ -312,7 +322,8 @@ impl Adaptive {
         };
     }
 
-    /// The pace that brings `queue` to its target within the horizon, all that is under way considered.
+    /// The pace that brings `queue` to its target within the horizon, all that is under way
+    /// considered.
     fn hold(&mut self, now: Instant, flight: &Flight, queue: Duration) {
         let (target, horizon) = (self.target(), self.horizon());
         // The newest packet has only begun to leave.
@@ -425,7 +436,8 @@ impl Controller for Adaptive {
         self.flights.heard(now, silence);
         self.smoothed = ack.smoothed;
         if self.route.known().is_none() {
-            // A handshake was answered, however often it was tried: what follows is answered a round trip from now.
+            // A handshake was answered, however often it was tried: what follows is answered a
+            // round trip from now.
             self.flights.expect(now + ack.smoothed);
         }
         self.flights.marked(ack.sent, ack.marked);
@@ -448,7 +460,8 @@ impl Controller for Adaptive {
             Mode::Steady => {}
             Mode::Competing(compete) => {
                 compete.arrived(now, ack.packets, ack.smoothed);
-                self.pace = Rate::over(compete.window(now, ack.smoothed), ack.smoothed).scaled(6, 5);
+                self.pace =
+                    Rate::over(compete.window(now, ack.smoothed), ack.smoothed).scaled(6, 5);
             }
         }
         // In jitter only the smallest round trip of many tells of a queue.
@@ -513,7 +526,8 @@ const fn average(old: Rate, new: Rate, eighths: u64) -> Rate {
     Rate::from_bps(sum)
 }
 
-/// The target is 5 ms at 100 Mbit/s: 40 packets, 3 % of a round trip of 160 ms. Half the rate, 1.4 times the queue.
+/// The target is 5 ms at 100 Mbit/s: 40 packets, 3 % of a round trip of 160 ms. Half the rate, 1.4
+/// times the queue.
 const TARGET_NANOS: u128 = 5_000_000;
 const TARGET_RATE: Rate = Rate::from_mbps(100);
 
@@ -535,20 +549,22 @@ const TWO_PACKETS: ByteCount = ByteCount::new(3_000);
 /// Twice this is a foreign queue on the shortest routes.
 const LEAST_FOREIGN: Duration = Duration::from_millis(8);
 
-/// After two round trips without a queue, growth becomes faster: by 2 % in a round trip at first, then doubling, up to
-/// a half, which a queue of half a round trip still holds.
+/// After two round trips without a queue, growth becomes faster: by 2 % in a round trip at first,
+/// then doubling, up to a half, which a queue of half a round trip still holds.
 const SURE: u32 = 2 * LAG as u32;
 const FIRST_STEP: u64 = PPM / 50;
 const LARGEST_STEP: u64 = PPM / 2;
 
-/// Whatever is lost on the way, no more than three times what arrives is sent: at two thirds lost, that is what the line
-/// carries.
+/// Whatever is lost on the way, no more than three times what arrives is sent: at two thirds lost,
+/// that is what the line carries.
 const MOST_SENT: u64 = 3;
 
-/// Near to what was too much steps are smaller: a policer's full bucket lets more through for a while, then none of it.
+/// Near to what was too much steps are smaller: a policer's full bucket lets more through for a
+/// while, then none of it.
 const CAREFUL_STEP: u64 = PPM / 25;
 
-/// After what was remembered was confirmed, growth begins with 16 %: the line may be faster than it was.
+/// After what was remembered was confirmed, growth begins with 16 %: the line may be faster than it
+/// was.
 const AS_REMEMBERED: u32 = 4 * LAG as u32;
 
 /// At least half of the capacity is used while a queue drains.
@@ -560,7 +576,8 @@ const MARKED: u64 = 85;
 /// The queue is emptied at least this often: 160 ms at three quarters in 10 s cost 0.4 %.
 const REFRESH_EVERY: Duration = Duration::from_secs(10);
 
-/// Less than half a round trip without acknowledgements, or this, is no outage: four acknowledgement timers.
+/// Less than half a round trip without acknowledgements, or this, is no outage: four
+/// acknowledgement timers.
 const SILENCE: Duration = Duration::from_millis(100);
 const FOUR_PACKETS: ByteCount = ByteCount::new(6_000);
 

@@ -1,10 +1,10 @@
-//! BBR version 1: send at the rate at which data was seen to arrive, with two such bandwidth-delay products under way
-//! (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016; the constants and the order of steps are those of
-//! tcp_bbr.c).
+//! BBR version 1: send at the rate at which data was seen to arrive, with two such bandwidth-delay
+//! products under way (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016; the
+//! constants and the order of steps are those of tcp_bbr.c).
 //!
-//! The model is the largest delivery rate of ten round trips and the smallest round trip of ten seconds. Loss is no
-//! signal to it but in [`Policer`]. After a long silence the kernel starts with one segment; here the conservation of
-//! packets does that.
+//! The model is the largest delivery rate of ten round trips and the smallest round trip of ten
+//! seconds. Loss is no signal to it but in [`Policer`]. After a long silence the kernel starts with
+//! one segment; here the conservation of packets does that.
 
 use crate::max_filter::MaxFilter;
 use crate::segments::Multiple;
@@ -101,8 +101,9 @@ impl Rounds {
 
 /// Losses are being made good. For the first round trip no more is sent than arrives.
 ///
-/// A kernel leaves recovery when all is repaired that was lost before it: two round trips after it began, as the repairs
-/// of its last losses need one. Where more was lost by then it goes on, and isn't conserving again.
+/// A kernel leaves recovery when all is repaired that was lost before it: two round trips after it
+/// began, as the repairs of its last losses need one. Where more was lost by then it goes on, and
+/// isn't conserving again.
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     since: Instant,
@@ -117,12 +118,17 @@ impl Bbr {
         Self {
             segment: config.segment,
             mode: Mode::Startup,
-            model: Model { rates: MaxFilter::over(RATE_ROUNDS), min_rtt: None, min_rtt_at: Instant::ZERO },
+            model: Model {
+                rates: MaxFilter::over(RATE_ROUNDS),
+                min_rtt: None,
+                min_rtt_at: Instant::ZERO,
+            },
             pipe: FullPipe::default(),
             rounds: Rounds::default(),
             window: config.segment.times(FIRST_WINDOW),
             prior_window: ByteCount::ZERO,
-            pacing: Rate::over(config.segment.times(FIRST_WINDOW), FIRST_RTT).scaled(HIGH_GAIN, UNIT),
+            pacing: Rate::over(config.segment.times(FIRST_WINDOW), FIRST_RTT)
+                .scaled(HIGH_GAIN, UNIT),
             recovery: None,
             aggregation: Aggregation::default(),
             policer: Policer::default(),
@@ -167,7 +173,9 @@ impl Bbr {
             recovery.conserving = false;
         }
         let lost = core::mem::take(&mut self.newly_lost);
-        if self.policer.update(now, ack, lost, self.rounds) && matches!(self.mode, Mode::ProbeBw { .. }) {
+        if self.policer.update(now, ack, lost, self.rounds)
+            && matches!(self.mode, Mode::ProbeBw { .. })
+        {
             self.enter_probe_bw(now, ack);
         }
         if let Some(rate) = ack.sample.rate()
@@ -187,7 +195,8 @@ impl Bbr {
         self.update_min_rtt(now, ack);
     }
 
-    /// A random phase, but not the one that drains what nobody has sent: a hash of the moment serves for chance.
+    /// A random phase, but not the one that drains what nobody has sent: a hash of the moment
+    /// serves for chance.
     fn enter_probe_bw(&mut self, now: Instant, ack: &Ack) {
         let phase = [0, 2, 3, 4, 5, 6, 7][(chance(now, ack.sample.total) % 7) as usize];
         self.mode = Mode::ProbeBw { phase, since: now };
@@ -201,7 +210,8 @@ impl Bbr {
         let is_over = match gain {
             UNIT => is_full_length,
             gain if gain > UNIT => {
-                is_full_length && (lost > ByteCount::ZERO || before >= self.inflight(self.max_rate(), gain))
+                is_full_length
+                    && (lost > ByteCount::ZERO || before >= self.inflight(self.max_rate(), gain))
             }
             _ => is_full_length || before <= self.inflight(self.max_rate(), UNIT),
         };
@@ -273,8 +283,11 @@ impl Bbr {
     fn set_window(&mut self, now: Instant, ack: &Ack) {
         if let Some(recovery) = self.recovery {
             if ack.sent > recovery.since + ack.smoothed {
-                self.recovery =
-                    recovery.again.then_some(Recovery { since: now, conserving: false, again: false });
+                self.recovery = recovery.again.then_some(Recovery {
+                    since: now,
+                    conserving: false,
+                    again: false,
+                });
                 self.window = self.window.max(self.prior_window);
             } else if recovery.conserving {
                 self.window = self.window.max(ack.in_flight + ack.bytes);
@@ -282,7 +295,11 @@ impl Bbr {
             }
         }
         let (_, gain) = self.gains();
-        let extra = if self.pipe.reached { self.aggregation.allowance(self.rate()) } else { ByteCount::ZERO };
+        let extra = if self.pipe.reached {
+            self.aggregation.allowance(self.rate())
+        } else {
+            ByteCount::ZERO
+        };
         let target = self.inflight(self.rate(), gain) + extra;
         if self.pipe.reached {
             self.window = (self.window + ack.bytes).min(target);
@@ -347,8 +364,8 @@ impl Controller for Bbr {
     }
 }
 
-/// A number that differs from flow to flow and from time to time, and is the same in the same run (the finaliser of
-/// MurmurHash3).
+/// A number that differs from flow to flow and from time to time, and is the same in the same run
+/// (the finaliser of MurmurHash3).
 pub(crate) fn chance(now: Instant, delivered: ByteCount) -> u64 {
     let mut bits = now.as_nanos() ^ delivered.as_u64().rotate_left(32);
     for factor in [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53u64] {

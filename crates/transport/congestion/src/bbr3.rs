@@ -1,9 +1,12 @@
-//! BBR version 3: version 1's model, bounded by what loss and queueing have shown (draft-ietf-ccwg-bbr).
+//! BBR version 3: version 1's model, bounded by what loss and queueing have shown
+//! (draft-ietf-ccwg-bbr).
 //!
-//! Beside the largest delivery rate of two probing cycles and the smallest round trip of ten seconds it keeps
-//! [`Bounds`]: long-term, how much may be under way before more than 2 % of it is lost; short-term, what arrived in
-//! round trips with loss while it wasn't probing. A cycle is DOWN (drain), CRUISE, REFILL, UP (probe); it comes every 2 to
-//! 3 s, or after as many round trips as Reno would need to recover.
+//! Beside the largest delivery rate of two probing cycles and the smallest round trip of ten
+//! seconds it keeps
+//! [`Bounds`]: long-term, how much may be under way before more than 2 % of it is lost; short-term,
+//! what arrived in round trips with loss while it wasn't probing. A cycle is DOWN (drain), CRUISE,
+//! REFILL, UP (probe); it comes every 2 to 3 s, or after as many round trips as Reno would need to
+//! recover.
 //!
 //! The answer to a retransmission time-out is left out: the endpoints of this crate have none.
 
@@ -223,7 +226,8 @@ impl Bbr3 {
         if self.state == State::Startup && self.full.ever {
             self.state = State::Drain;
         }
-        if self.state == State::Drain && ack.in_flight <= self.quantised(self.product(self.max_rate(), UNIT))
+        if self.state == State::Drain
+            && ack.in_flight <= self.quantised(self.product(self.max_rate(), UNIT))
         {
             self.start_down(now, ack);
         }
@@ -281,13 +285,16 @@ impl Bbr3 {
 
     /// After 2 to 3 s, or when Reno would have come back from a loss.
     fn is_time_to_probe(&self, now: Instant) -> bool {
-        let flight = self.product(self.rate(), UNIT).min(self.window).as_u64() / self.segment.as_u64().max(1);
-        now.since(self.cycle.began) > self.cycle.wait || self.cycle.rounds >= flight.min(RENO_ROUNDS)
+        let flight = self.product(self.rate(), UNIT).min(self.window).as_u64()
+            / self.segment.as_u64().max(1);
+        now.since(self.cycle.began) > self.cycle.wait
+            || self.cycle.rounds >= flight.min(RENO_ROUNDS)
     }
 
     fn is_time_to_cruise(&self, ack: &Ack) -> bool {
         let product = self.quantised(self.product(self.max_rate(), UNIT));
-        self.bounds.with_headroom().is_none_or(|room| ack.in_flight <= room) && ack.in_flight <= product
+        self.bounds.with_headroom().is_none_or(|room| ack.in_flight <= room)
+            && ack.in_flight <= product
     }
 
     fn adapt_long_term(&mut self, now: Instant, ack: &Ack) {
@@ -429,7 +436,9 @@ impl Controller for Bbr3 {
 
     fn on_loss(&mut self, now: Instant, loss: &Loss) {
         self.bounds.note_loss(loss);
-        if !self.bounds.probing || !bounds::is_too_high(loss.lost_since_sent, loss.in_flight_when_sent) {
+        if !self.bounds.probing
+            || !bounds::is_too_high(loss.lost_since_sent, loss.in_flight_when_sent)
+        {
             return;
         }
         let mut ack = Ack { in_flight: loss.in_flight, ..Ack::default() };

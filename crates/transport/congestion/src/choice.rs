@@ -14,8 +14,9 @@ use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use skyhaul_units::Rate;
 
-/// A controller and its parameters, as a configuration or a scenario states them: `{ kind = "cubic" }`,
-/// `{ kind = "line", rate = "93 Mbit/s" }`. Its [`FromStr`] form is the name alone, every parameter at its default.
+/// A controller and its parameters, as a configuration or a scenario states them: `{ kind = "cubic"
+/// }`, `{ kind = "line", rate = "93 Mbit/s" }`. Its [`FromStr`] form is the name alone, every
+/// parameter at its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ControllerConfig {
@@ -157,9 +158,9 @@ impl core::fmt::Display for ControllerNameError {
                 write!(f, "no congestion controller is called {name:?}: use one of ")?;
                 f.write_str(&ControllerConfig::NAMES.join(", "))
             }
-            Self::NeedsRate => {
-                f.write_str("the controller \"line\" needs the line's rate: declare it, or use \"adaptive\"")
-            }
+            Self::NeedsRate => f.write_str(
+                "the controller \"line\" needs the line's rate: declare it, or use \"adaptive\"",
+            ),
         }
     }
 }
@@ -190,7 +191,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_list() {
         let error = "cubik".parse::<ControllerConfig>().unwrap_err().to_string();
-        assert!(error.contains("\"cubik\"") && error.contains("cubic, scalable, scalable-capped"), "{error}");
+        assert!(
+            error.contains("\"cubik\"") && error.contains("cubic, scalable, scalable-capped"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -207,10 +211,12 @@ mod tests {
             assert_eq!(toml::from_str::<Table>(&toml::to_string(&table).unwrap()).unwrap(), table);
         }
         let capped: Table =
-            toml::from_str("controller = { kind = \"scalable-capped\", bound = \"2 MiB\" }").unwrap();
+            toml::from_str("controller = { kind = \"scalable-capped\", bound = \"2 MiB\" }")
+                .unwrap();
         let expected = ScalableCappedConfig { bound: ByteCount::mib(2), ..Default::default() };
         assert_eq!(capped.controller, ControllerConfig::ScalableCapped(expected));
-        let error = toml::from_str::<Table>("controller = { kind = \"cubic\", beta = 1 }").unwrap_err();
+        let error =
+            toml::from_str::<Table>("controller = { kind = \"cubic\", beta = 1 }").unwrap_err();
         assert!(error.to_string().contains("unknown field `beta`"), "{error}");
     }
 
@@ -281,7 +287,8 @@ mod tests {
                         controller.on_loss(now, loss);
                     }
                     let _ = (controller.pacing_rate(), controller.status(), controller.next_timeout());
-                    prop_assert!(controller.window() >= ByteCount::new(1_500), "{name}: {controller:?}");
+                    prop_assert!(controller.window() >= ByteCount::new(1_500), "{name}: \
+                                                                               {controller:?}");
                 }
             }
         }

@@ -12,14 +12,14 @@ pub struct Ack {
     pub packets: u32,
     /// When the newest packet of the batch was sent.
     pub sent: Instant,
-    /// From sending the newest packet of the batch until now, the far end's delay in acknowledging included. `None`
-    /// where a newer packet was acknowledged before: such a time would hold the wait for the acknowledgement (RFC 9002
-    /// 5.1).
+    /// From sending the newest packet of the batch until now, the far end's delay in acknowledging
+    /// included. `None` where a newer packet was acknowledged before: such a time would hold the
+    /// wait for the acknowledgement (RFC 9002 5.1).
     pub rtt: Option<Duration>,
     /// The path's smoothed round-trip time.
     pub smoothed: Duration,
-    /// True when a full count of datagrams made the far end acknowledge at once, so that `rtt` holds no wait
-    /// for an acknowledgement timer.
+    /// True when a full count of datagrams made the far end acknowledge at once, so that `rtt`
+    /// holds no wait for an acknowledgement timer.
     pub prompt: bool,
     /// What is still under way.
     pub in_flight: ByteCount,
@@ -109,13 +109,15 @@ pub trait Controller: Send + core::fmt::Debug {
     /// `bytes` were sent; `in_flight` is what is under way with them.
     fn on_sent(&mut self, _now: Instant, _bytes: ByteCount, _in_flight: ByteCount) {}
 
-    /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch is told.
+    /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch
+    /// is told.
     fn on_arrived(&mut self, _sent: Instant, _packets: u32) {}
 
     /// A batch of acknowledgements came.
     fn on_ack(&mut self, now: Instant, ack: &Ack);
 
-    /// A packet is considered lost. Losses found with a batch of acknowledgements are told after it.
+    /// A packet is considered lost. Losses found with a batch of acknowledgements are told after
+    /// it.
     fn on_loss(&mut self, now: Instant, loss: &Loss);
 
     /// The rate to pace at.

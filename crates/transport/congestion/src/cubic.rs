@@ -1,7 +1,8 @@
-//! CUBIC: the window follows a cubic of the time since the last loss, flat where that loss came (RFC 9438). The average
-//! window is 1.054 × RTT^0.75 ÷ p^0.75, and never less than Reno's.
+//! CUBIC: the window follows a cubic of the time since the last loss, flat where that loss came
+//! (RFC 9438). The average window is 1.054 × RTT^0.75 ÷ p^0.75, and never less than Reno's.
 //!
-//! Slow start ends at the first loss: HyStart (RFC 9406), which ends it at a rise of the round trip, is left out.
+//! Slow start ends at the first loss: HyStart (RFC 9406), which ends it at a rise of the round
+//! trip, is left out.
 
 use crate::segments::{FRACTION, Segments};
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -14,8 +15,8 @@ use skyhaul_units::{ByteCount, Duration, Instant};
 pub struct CubicConfig {
     /// What the window is counted in. Default 1500 bytes.
     pub segment: ByteCount,
-    /// Whether a loss below the last one's window makes room for others (RFC 9438 4.7). Default yes. Lone flows lose by
-    /// it, where losses come a little earlier or later.
+    /// Whether a loss below the last one's window makes room for others (RFC 9438 4.7). Default
+    /// yes. Lone flows lose by it, where losses come a little earlier or later.
     pub fast_convergence: bool,
 }
 
@@ -58,7 +59,12 @@ impl Cubic {
 
     pub(crate) fn new(config: CubicConfig) -> Self {
         let fast_convergence = config.fast_convergence;
-        Self { fast_convergence, most: Segments::default(), prior: Segments::default(), epoch: None }
+        Self {
+            fast_convergence,
+            most: Segments::default(),
+            prior: Segments::default(),
+            epoch: None,
+        }
     }
 
     fn epoch(&mut self, seen: &Seen<'_>) -> &mut Epoch {
@@ -81,7 +87,8 @@ impl Law for Cubic {
     fn avoidance(&mut self, seen: &Seen<'_>) -> Segments {
         let prior = self.prior;
         let epoch = self.epoch(seen);
-        // RFC 9438 4.3: Reno's increase with CUBIC's decrease, and Reno's own from where the loss came.
+        // RFC 9438 4.3: Reno's increase with CUBIC's decrease, and Reno's own from where the loss
+        // came.
         let slope = if epoch.reno < prior { Segments::ONE.scaled(9, 17) } else { Segments::ONE };
         epoch.reno = epoch.reno.plus(seen.share(slope));
         let elapsed = seen.now.since(epoch.began);
@@ -93,7 +100,11 @@ impl Law for Cubic {
     }
 
     fn decreased(&mut self, window: Segments) -> Segments {
-        self.most = if self.fast_convergence && window < self.most { window.scaled(17, 20) } else { window };
+        self.most = if self.fast_convergence && window < self.most {
+            window.scaled(17, 20)
+        } else {
+            window
+        };
         self.prior = window;
         self.epoch = None;
         window.scaled(7, 10)
@@ -115,7 +126,9 @@ fn time_to_flat(way: Segments) -> Duration {
 fn curve(epoch: &Epoch, elapsed: Duration) -> Segments {
     let cubed = |span: Duration| {
         let micros = u128::from(span.as_micros()).min(LONGEST_MICROS);
-        Segments::from_u128((micros * micros * micros / 2_500_000_000) * (1 << FRACTION) / 1_000_000_000)
+        Segments::from_u128(
+            (micros * micros * micros / 2_500_000_000) * (1 << FRACTION) / 1_000_000_000,
+        )
     };
     if elapsed < epoch.flat {
         epoch.origin.minus(cubed(epoch.flat - elapsed))

@@ -1,6 +1,7 @@
-//! How fast packets arrive at the far end, measured from acknowledgements (draft-ietf-ccwg-bbr, "delivery rate
-//! samples"): what was delivered between the sending of a packet and its acknowledgement, over the longer of the
-//! time it took to send that and the time it took to be acknowledged.
+//! How fast packets arrive at the far end, measured from acknowledgements (draft-ietf-ccwg-bbr,
+//! "delivery rate samples"): what was delivered between the sending of a packet and its
+//! acknowledgement, over the longer of the time it took to send that and the time it took to be
+//! acknowledged.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -13,8 +14,8 @@ pub struct RateSample {
     pub interval: Duration,
     /// Delivered in all, up to now.
     pub total: ByteCount,
-    /// Delivered in all when the newest packet of the batch was sent. A round trip is over when this reaches what
-    /// `total` was at its beginning.
+    /// Delivered in all when the newest packet of the batch was sent. A round trip is over when
+    /// this reaches what `total` was at its beginning.
     pub prior: ByteCount,
     /// Under way when that packet was sent, itself included.
     pub in_flight_when_sent: ByteCount,
@@ -70,7 +71,8 @@ impl Delivery {
     /// A packet leaves; `in_flight` counts it.
     pub(crate) fn sent(&mut self, now: Instant, bytes: ByteCount, in_flight: ByteCount) -> Stamp {
         if in_flight <= bytes {
-            // Nothing was under way: the time since the last acknowledgement is the application's, not the line's.
+            // Nothing was under way: the time since the last acknowledgement is the application's,
+            // not the line's.
             self.delivered_at = now;
             self.first_sent = now;
         }

@@ -1,5 +1,5 @@
-//! HighSpeed TCP: Reno up to a window of 38 segments; above, the increase grows and the decrease shrinks with the window
-//! (RFC 3649). The average window is 0.12 ÷ p^0.835.
+//! HighSpeed TCP: Reno up to a window of 38 segments; above, the increase grows and the decrease
+//! shrinks with the window (RFC 3649). The average window is 0.12 ÷ p^0.835.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -37,12 +37,15 @@ impl Law for HighSpeed {
     }
 
     fn decreased(&mut self, window: Segments) -> Segments {
-        window.minus(window.times(between_rows(window, |index| Segments::ONE.scaled(ROWS[index].1, 100))))
+        window.minus(
+            window.times(between_rows(window, |index| Segments::ONE.scaled(ROWS[index].1, 100))),
+        )
     }
 }
 
-/// What a row says at `window`, interpolated: at small windows the rows are far apart, and a whole number of segments would
-/// be off the response function by a fifth. Below the first row and above the last it is what they say.
+/// What a row says at `window`, interpolated: at small windows the rows are far apart, and a whole
+/// number of segments would be off the response function by a fifth. Below the first row and above
+/// the last it is what they say.
 fn between_rows(window: Segments, of: impl Fn(usize) -> Segments) -> Segments {
     let next = ROWS.partition_point(|(least, _)| *least <= window.count());
     if next == 0 || next == ROWS.len() {
@@ -53,8 +56,8 @@ fn between_rows(window: Segments, of: impl Fn(usize) -> Segments) -> Segments {
     of(next - 1).scaled(way - done, way).plus(of(next).scaled(done, way))
 }
 
-/// RFC 3649 appendix B: at this window the number of the row (counted from one) is added each round trip, and these
-/// hundredths are given up at a loss.
+/// RFC 3649 appendix B: at this window the number of the row (counted from one) is added each round
+/// trip, and these hundredths are given up at a loss.
 const ROWS: [(u64, u64); 73] = [
     (38, 50),
     (118, 44),
@@ -136,8 +139,9 @@ mod tests {
     use super::*;
     use crate::window::drive::{Drive, RTT, close};
 
-    /// The rows by the formulas of RFC 3649 5: b falls from 0.5 to 0.1 with the logarithm of the window between 38 and
-    /// 83,000; a follows from p(w) = 0.078 / w^1.2. A row stands where a has grown by one.
+    /// The rows by the formulas of RFC 3649 5: b falls from 0.5 to 0.1 with the logarithm of the
+    /// window between 38 and 83,000; a follows from p(w) = 0.078 / w^1.2. A row stands where a has
+    /// grown by one.
     fn generated() -> Vec<(u64, u64)> {
         let mut rows = vec![(38, 50)];
         let mut grown_to = 1.0;
@@ -198,7 +202,9 @@ mod tests {
 
     #[test]
     fn between_two_rows_it_is_in_between() {
-        let added = |window| between_rows(Segments::whole(window), |index| Segments::whole(index as u64 + 1));
+        let added = |window| {
+            between_rows(Segments::whole(window), |index| Segments::whole(index as u64 + 1))
+        };
         assert_eq!(added(5), Segments::ONE);
         assert_eq!(added(78), Segments::whole(3).scaled(1, 2));
         assert_eq!(added(118), Segments::whole(2));

@@ -1,7 +1,7 @@
-//! Hybla: growth as if the round trip were short, so that a satellite hop isn't at a disadvantage (Caini and
-//! Firrincieli, "TCP Hybla", 2004; tcp_hybla.c). With rho = round trip ÷ 25 ms, at least 1, the window grows by
-//! 2^rho - 1 for each acknowledgement in slow start and by rho² ÷ W later. Losses halve it as Reno's, so the
-//! average window is rho × 1.22 ÷ sqrt(p).
+//! Hybla: growth as if the round trip were short, so that a satellite hop isn't at a disadvantage
+//! (Caini and Firrincieli, "TCP Hybla", 2004; tcp_hybla.c). With rho = round trip ÷ 25 ms, at least
+//! 1, the window grows by 2^rho - 1 for each acknowledgement in slow start and by rho² ÷ W later.
+//! Losses halve it as Reno's, so the average window is rho × 1.22 ÷ sqrt(p).
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -49,7 +49,8 @@ impl Law for Hybla {
     fn observe(&mut self, seen: &Seen<'_>) {
         let Some(rtt) = seen.ack.rtt.filter(|rtt| *rtt < self.least) else { return };
         self.least = rtt;
-        self.rho = Segments::ONE.scaled(rtt.as_nanos(), self.reference.as_nanos()).max(Segments::ONE);
+        self.rho =
+            Segments::ONE.scaled(rtt.as_nanos(), self.reference.as_nanos()).max(Segments::ONE);
     }
 
     fn slow_start(&mut self, seen: &Seen<'_>) -> Segments {

@@ -1,6 +1,6 @@
-//! Illinois: loss says when the window shrinks, delay says by how much, and how fast it grows (Liu, Başar and Srikant,
-//! "TCP-Illinois", 2008; tcp_illinois.c). Far from queueing it adds ten segments a round trip and gives up an eighth;
-//! with a full queue it adds 0.3 and gives up half.
+//! Illinois: loss says when the window shrinks, delay says by how much, and how fast it grows (Liu,
+//! Başar and Srikant, "TCP-Illinois", 2008; tcp_illinois.c). Far from queueing it adds ten segments
+//! a round trip and gives up an eighth; with a full queue it adds 0.3 and gives up half.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -173,8 +173,8 @@ mod tests {
         ];
         for (micros, increase, decrease) in cases {
             let average = Duration::from_micros(micros);
-            let value =
-                Illinois::new().increase_at(average, most).steps() as f64 / Segments::ONE.steps() as f64;
+            let value = Illinois::new().increase_at(average, most).steps() as f64
+                / Segments::ONE.steps() as f64;
             assert!(close(value, increase, 0.005), "{average}: +{value}");
             assert_eq!(decrease_at(average, most), decrease, "{average}");
         }

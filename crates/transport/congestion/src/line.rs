@@ -1,11 +1,12 @@
 //! A line whose rate its operator declares: use it to the full, give way to a standing queue.
 //!
-//! Random loss says nothing about such a line, so it is ignored. A queue that stands does: either the line is
-//! slower than declared, or someone shares it. The round-trip time of the empty line (the base) is the smallest
-//! seen; a queue stands when even the smallest round trip of an interval stays above the base by more than
-//! [`LineConfig::queue_target`] for [`LineConfig::queue_time`]. Then the rate falls until the queue has gone,
-//! and comes back by steps. If less and less sending does not shorten the round trip, the route
-//! has become longer (or the queue is not ours to empty): the base is learned anew.
+//! Random loss says nothing about such a line, so it is ignored. A queue that stands does: either
+//! the line is slower than declared, or someone shares it. The round-trip time of the empty line
+//! (the base) is the smallest seen; a queue stands when even the smallest round trip of an interval
+//! stays above the base by more than
+//! [`LineConfig::queue_target`] for [`LineConfig::queue_time`]. Then the rate falls until the queue
+//! has gone, and comes back by steps. If less and less sending does not shorten the round trip, the
+//! route has become longer (or the queue is not ours to empty): the base is learned anew.
 
 use crate::{Ack, Controller, Loss, Phase, Status};
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,12 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 pub struct LineConfig {
     /// The line's rate, counted in whole IP packets.
     pub rate: Rate,
-    /// How much queueing is tolerated; at least two full packets, and a sixteenth of the empty line's round trip. Default 5 ms.
+    /// How much queueing is tolerated; at least two full packets, and a sixteenth of the empty
+    /// line's round trip. Default 5 ms.
     #[serde(default = "queue_target")]
     pub queue_target: Duration,
-    /// How long a queue must stand before the rate falls. Default 200 ms: longer than bursts of others last.
+    /// How long a queue must stand before the rate falls. Default 200 ms: longer than bursts of
+    /// others last.
     #[serde(default = "queue_time")]
     pub queue_time: Duration,
 }
@@ -106,14 +109,15 @@ impl Line {
         }
     }
 
-    /// From what on a queue counts as standing. On a thin line packets of different length differ by more than the configured
-    /// target in the time that they take alone.
+    /// From what on a queue counts as standing. On a thin line packets of different length differ
+    /// by more than the configured target in the time that they take alone.
     fn target(&self) -> Duration {
         self.config.queue_target.max(self.config.rate.time_for(PACKETS))
     }
 
-    /// The queueing that is tolerated however long it stands. On a long line the target is shorter than busy hosts take to answer,
-    /// for seconds at times: to give way to them empties no queue, and what is short of time is late.
+    /// The queueing that is tolerated however long it stands. On a long line the target is shorter
+    /// than busy hosts take to answer, for seconds at times: to give way to them empties no queue,
+    /// and what is short of time is late.
     fn tolerated(&self) -> Duration {
         self.target().max(self.base.unwrap_or(Duration::ZERO) / BASE_PART)
     }
@@ -139,7 +143,8 @@ impl Line {
 
     fn judge_drain(&mut self, now: Instant, min: Duration, drain: Drain) {
         if self.queue <= self.target() / 2 {
-            // A shallow drain sufficed: the line is nearly as fast as declared. A deep one says it is not.
+            // A shallow drain sufficed: the line is nearly as fast as declared. A deep one says it
+            // is not.
             self.allowed = self.allowed.scaled(64 - drain.depth, 64);
             self.mode = Mode::Open(None);
             self.stepped = now;
@@ -160,16 +165,20 @@ impl Line {
     }
 
     fn drain(&mut self, now: Instant, depth: u64) {
-        // Emptying takes queue ÷ share held back; seeing it takes a round trip, and another for the margin.
+        // Emptying takes queue ÷ share held back; seeing it takes a round trip, and another for the
+        // margin.
         let emptying = self.queue.scaled(24, depth);
         let until = now + emptying + self.smoothed * 2 + self.config.queue_time;
         self.mode = Mode::Draining(Drain { depth, queue: self.queue, until });
     }
 
-    /// An eighth of what is missing, at most once a round trip: before that, the last step's effect is unknown.
+    /// An eighth of what is missing, at most once a round trip: before that, the last step's effect
+    /// is unknown.
     fn step_up(&mut self, now: Instant) {
         let full = share_of(self.config.rate);
-        if self.allowed >= full || now.since(self.stepped) < self.smoothed.max(self.config.queue_time) {
+        if self.allowed >= full
+            || now.since(self.stepped) < self.smoothed.max(self.config.queue_time)
+        {
             return;
         }
         let missing = full.as_bps() - self.allowed.as_bps();
@@ -192,7 +201,9 @@ impl Controller for Line {
         if self.interval.samples == 1 {
             self.interval.start = now;
         }
-        if now.since(self.interval.start) >= self.config.queue_time / 4 && self.interval.samples >= SAMPLES {
+        if now.since(self.interval.start) >= self.config.queue_time / 4
+            && self.interval.samples >= SAMPLES
+        {
             self.judge(now, self.interval.min);
             self.interval = Interval::starting(now);
         }
@@ -230,14 +241,14 @@ impl Controller for Line {
     }
 }
 
-/// The share of the declared rate that is used: 0.5 % less than all lets a queue that came from a burst empty
-/// by itself, and covers clocks that disagree.
+/// The share of the declared rate that is used: 0.5 % less than all lets a queue that came from a
+/// burst empty by itself, and covers clocks that disagree.
 const fn share_of(declared: Rate) -> Rate {
     declared.scaled(995, 1000)
 }
 
-/// How much to hold back first, in sixteenths: so much that the queue is gone within a second, from an
-/// eighth to a half of the rate.
+/// How much to hold back first, in sixteenths: so much that the queue is gone within a second, from
+/// an eighth to a half of the rate.
 fn first_depth(queue: Duration) -> u64 {
     (queue.as_millis() * 16 / 1_000).clamp(2, 8)
 }
@@ -267,7 +278,8 @@ const WINDOW_MAX: ByteCount = ByteCount::mib(256);
 mod tests {
     use super::*;
 
-    /// A bottleneck seen from its sender: fluid in, a queue, round trips out, an acknowledgement each millisecond.
+    /// A bottleneck seen from its sender: fluid in, a queue, round trips out, an acknowledgement
+    /// each millisecond.
     struct Bottleneck {
         rate: Rate,
         rtt: Duration,
@@ -338,7 +350,8 @@ mod tests {
         bottleneck.run(&mut line, Duration::from_secs(20));
         assert!(
             bottleneck.carried
-                >= (RATE * Duration::from_secs(20)).min(RATE.scaled(994, 1000) * Duration::from_secs(20))
+                >= (RATE * Duration::from_secs(20))
+                    .min(RATE.scaled(994, 1000) * Duration::from_secs(20))
         );
         assert_eq!(bottleneck.median_delay(), Duration::ZERO);
         assert_eq!(line.status().drains, 0);
@@ -422,13 +435,22 @@ mod tests {
             bottleneck.carried = ByteCount::ZERO;
             bottleneck.run(&mut line, Duration::from_secs(40));
             let used = Rate::over(bottleneck.carried, Duration::from_secs(40));
-            assert!(used >= bottleneck.rate.scaled(85, 100), "{percent} %: {used} {:?}", line.status());
+            assert!(
+                used >= bottleneck.rate.scaled(85, 100),
+                "{percent} %: {used} {:?}",
+                line.status()
+            );
             let median = bottleneck.median_delay();
-            assert!(median <= Duration::from_millis(60), "{percent} %: {median} {:?}", line.status());
+            assert!(
+                median <= Duration::from_millis(60),
+                "{percent} %: {median} {:?}",
+                line.status()
+            );
         }
     }
 
-    /// Processors that stood still for some milliseconds now and then, for two seconds, brought a stream of 1 Gbit/s down to half.
+    /// Processors that stood still for some milliseconds now and then, for two seconds, brought a
+    /// stream of 1 Gbit/s down to half.
     #[test]
     fn hosts_that_answer_late_for_a_while_are_no_queue_of_a_long_line() {
         for (rtt, drains) in [(RTT, 0), (Duration::from_millis(40), 1)] {

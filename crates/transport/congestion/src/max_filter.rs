@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// A windowed maximum over values numbered by round. At most one entry for each round of the window.
+/// A windowed maximum over values numbered by round. At most one entry for each round of the
+/// window.
 #[derive(Debug, Clone)]
 pub(crate) struct MaxFilter<T> {
     /// Rounds that count, the present one included.

@@ -15,7 +15,8 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Takes in one round-trip time (RFC 9002 5.3, without the far end's delay, which is small here).
+    /// Takes in one round-trip time (RFC 9002 5.3, without the far end's delay, which is small
+    /// here).
     pub fn sample(&mut self, now: Instant, rtt: Duration) {
         if now.since(self.stretch_began) >= STRETCH {
             self.least = [None, self.least[0]];
@@ -55,7 +56,8 @@ impl Meter {
         }
     }
 
-    /// Smoothed round-trip time; what is assumed before the first sample otherwise (RFC 9002 6.2.2).
+    /// Smoothed round-trip time; what is assumed before the first sample otherwise (RFC 9002
+    /// 6.2.2).
     pub fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::from_millis(333))
     }

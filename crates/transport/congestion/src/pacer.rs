@@ -1,12 +1,13 @@
 //! Spreads datagrams out in time: a token bucket served in turns, a tick apart or less.
 //!
-//! A sender that waits is woken once a tick, not once a datagram, because at low rates wake-ups cost more than
-//! the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one that had
-//! nothing to send keeps a tick's worth, so that it doesn't start with a burst.
+//! A sender that waits is woken once a tick, not once a datagram, because at low rates wake-ups
+//! cost more than the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one
+//! that had nothing to send keeps a tick's worth, so that it doesn't start with a burst.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// A token bucket that may go into debt. Levels are kept in billionths of a bit, so no rate is rounded.
+/// A token bucket that may go into debt. Levels are kept in billionths of a bit, so no rate is
+/// rounded.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     rate: Rate,
@@ -16,8 +17,8 @@ pub struct Pacer {
     level: i128,
     served: Instant,
     demand: Demand,
-    /// What a sender that does not wait may gather: a tick's worth, or what it had waited for and what comes while that is made
-    /// into datagrams.
+    /// What a sender that does not wait may gather: a tick's worth, or what it had waited for and
+    /// what comes while that is made into datagrams.
     most: i128,
     /// What is left of the last offer; negative where there is none.
     offered: i128,
@@ -61,7 +62,8 @@ impl Pacer {
         }
     }
 
-    /// How much may be sent at `now`. While the sender waits this is zero until a whole turn's worth is there.
+    /// How much may be sent at `now`. While the sender waits this is zero until a whole turn's
+    /// worth is there.
     pub fn available(&mut self, now: Instant) -> ByteCount {
         self.advance(now);
         let short = match self.demand {
@@ -85,8 +87,8 @@ impl Pacer {
         self.most = self.level;
     }
 
-    /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be sent
-    /// (acknowledgements, probes) is sent, and paid for later.
+    /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be
+    /// sent (acknowledgements, probes) is sent, and paid for later.
     pub fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.advance(now);
         self.level = (self.level - scaled(bytes)).max(-self.late_level());
@@ -121,7 +123,9 @@ impl Pacer {
         self.level = match self.demand {
             Demand::Waiting => level.min(self.late_level()),
             // Between the offer and the sending of it nothing is cut.
-            Demand::Idle | Demand::Offered if span <= TICK => level.min(self.most.max(self.tick_level())),
+            Demand::Idle | Demand::Offered if span <= TICK => {
+                level.min(self.most.max(self.tick_level()))
+            }
             Demand::Idle | Demand::Offered => {
                 self.unused |= level > self.tick_level();
                 (self.most, self.offered) = (0, NONE);
@@ -157,12 +161,14 @@ const NONE: i128 = -1;
 /// How seldom a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
 const TICK: Duration = Duration::from_millis(2);
 
-/// At high rates a waiting sender is served more often than once a tick, each time for 64 datagrams of 1500 bytes: what the
-/// kernel takes in one call costs no wake-up worth saving, and a tick's worth would be a burst of 750 KB at 3 Gbit/s, more than
-/// many switches hold. Above 384 Mbit/s it is less than a tick's worth.
+/// At high rates a waiting sender is served more often than once a tick, each time for 64 datagrams
+/// of 1500 bytes: what the kernel takes in one call costs no wake-up worth saving, and a tick's
+/// worth would be a burst of 750 KB at 3 Gbit/s, more than many switches hold. Above 384 Mbit/s it
+/// is less than a tick's worth.
 const TURN: ByteCount = ByteCount::new(96_000);
 
-/// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes that long.
+/// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes
+/// that long.
 const LATE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -172,7 +178,8 @@ mod tests {
 
     const PACKET: ByteCount = ByteCount::new(1_494);
 
-    /// Serves a sender that always has data at times `step` apart, and gives what it sent in `span`.
+    /// Serves a sender that always has data at times `step` apart, and gives what it sent in
+    /// `span`.
     fn greedy(pacer: &mut Pacer, span: Duration, mut step: impl FnMut() -> Duration) -> ByteCount {
         let mut now = Instant::ZERO;
         let mut sent = ByteCount::ZERO;
@@ -194,7 +201,8 @@ mod tests {
         let due = rate * Duration::from_secs(10);
         for millis in [1, 3, 7, 19] {
             let mut pacer = Pacer::new(rate, PACKET, Instant::ZERO);
-            let sent = greedy(&mut pacer, Duration::from_secs(10), || Duration::from_millis(millis));
+            let sent =
+                greedy(&mut pacer, Duration::from_secs(10), || Duration::from_millis(millis));
             assert!(sent.as_u64() * 1000 >= due.as_u64() * 997, "{millis} ms: {sent} of {due}");
             assert!(sent <= due + rate * TICK, "{millis} ms: {sent} of {due}");
         }

@@ -1,4 +1,5 @@
-//! Reno: one segment a round trip, halved at a loss (RFC 5681). The average window is 1.22 ÷ sqrt(p).
+//! Reno: one segment a round trip, halved at a loss (RFC 5681). The average window is 1.22 ÷
+//! sqrt(p).
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};

@@ -1,8 +1,10 @@
-//! Scalable TCP: growth and decrease both in proportion to the window, so that the time to recover from a loss does
-//! not depend on the rate (Kelly, "Scalable TCP", 2003; tcp_scalable.c). The average window is a ÷ (b × p): 0.08 ÷ p.
+//! Scalable TCP: growth and decrease both in proportion to the window, so that the time to recover
+//! from a loss does not depend on the rate (Kelly, "Scalable TCP", 2003; tcp_scalable.c). The
+//! average window is a ÷ (b × p): 0.08 ÷ p.
 //!
-//! [`ScalableCapped`] is what is left when both numbers are driven to their ends: a segment for every acknowledgement, a
-//! decrease of 2^-30, and a bound on the window. It is a fixed window, and takes no notice of loss or of others.
+//! [`ScalableCapped`] is what is left when both numbers are driven to their ends: a segment for
+//! every acknowledgement, a decrease of 2^-30, and a bound on the window. It is a fixed window, and
+//! takes no notice of loss or of others.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -15,8 +17,8 @@ use skyhaul_units::ByteCount;
 pub struct ScalableConfig {
     /// What the window is counted in. Default 1500 bytes.
     pub segment: ByteCount,
-    /// A segment is added for so many that arrive, or for a window where that is less. Default 100, which is Kelly's
-    /// 0.01; kernels have had 50 and 100.
+    /// A segment is added for so many that arrive, or for a window where that is less. Default 100,
+    /// which is Kelly's 0.01; kernels have had 50 and 100.
     pub acks_per_segment: u32,
 }
 
@@ -124,6 +126,10 @@ mod tests {
         let full = drive.segments();
         assert!(close(full, 2_097_152.0 / 1_500.0, 0.001), "{full}");
         (0..100).for_each(|_| drive.lose());
-        assert!(drive.segments() < full && close(drive.segments(), full, 1e-6), "{}", drive.segments());
+        assert!(
+            drive.segments() < full && close(drive.segments(), full, 1e-6),
+            "{}",
+            drive.segments()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Windows counted in segments, in fixed point: controllers that add a hundredth of a segment an acknowledgement stay
-//! in integers, and replay exactly.
+//! Windows counted in segments, in fixed point: controllers that add a hundredth of a segment an
+//! acknowledgement stay in integers, and replay exactly.
 
 use skyhaul_units::ByteCount;
 
@@ -88,13 +88,14 @@ impl Multiple for ByteCount {
     }
 
     fn scaled(self, numerator: u64, denominator: u64) -> Self {
-        let product = u128::from(self.as_u64()) * u128::from(numerator) / u128::from(denominator.max(1));
+        let product =
+            u128::from(self.as_u64()) * u128::from(numerator) / u128::from(denominator.max(1));
         Self::new(u64::try_from(product).unwrap_or(u64::MAX))
     }
 }
 
-/// Bits behind the point: a window of 2^40 segments still fits, and the smallest decrease in use (2^-30 of 1,000
-/// segments) is 15 steps.
+/// Bits behind the point: a window of 2^40 segments still fits, and the smallest decrease in use
+/// (2^-30 of 1,000 segments) is 15 steps.
 pub(crate) const FRACTION: u32 = 24;
 
 #[cfg(test)]
@@ -106,7 +107,10 @@ mod tests {
         let segment = ByteCount::new(1_500);
         let third = Segments::ONE.over(Segments::whole(3));
         assert_eq!(third.scaled(3, 1).plus(Segments(1)), Segments::ONE);
-        assert_eq!(Segments::of(ByteCount::new(2_250), segment).bytes(segment), ByteCount::new(2_250));
+        assert_eq!(
+            Segments::of(ByteCount::new(2_250), segment).bytes(segment),
+            ByteCount::new(2_250)
+        );
         assert_eq!(Segments::whole(5).times(Segments::whole(7)).count(), 35);
         assert_eq!(Segments::MAX.times(Segments::MAX), Segments::MAX);
         assert_eq!(Segments::ONE.over(Segments::default()), Segments::MAX);

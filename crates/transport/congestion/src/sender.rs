@@ -1,7 +1,8 @@
-//! What a path may send, when, and what became of it: one controller, its pacer and the packets under way.
+//! What a path may send, when, and what became of it: one controller, its pacer and the packets
+//! under way.
 //!
-//! Whatever carries packets (QUIC, a plain path of the lab) tells of each packet by number, and asks for room.
-//! A packet may carry a tag, which comes back with its fate.
+//! Whatever carries packets (QUIC, a plain path of the lab) tells of each packet by number, and
+//! asks for room. A packet may carry a tag, which comes back with its fate.
 
 use crate::delivery::{Delivery, Stamp};
 use crate::{Ack, Controller, Loss, Memory, Meter, Pacer, Status};
@@ -24,7 +25,8 @@ pub struct Sender<T> {
     /// Packets that make the far end acknowledge at once.
     prompt: u32,
     batch: Batch,
-    /// The window was closed since the last packet: that nothing was sent was not the application's doing.
+    /// The window was closed since the last packet: that nothing was sent was not the application's
+    /// doing.
     held_by_window: bool,
 }
 
@@ -43,14 +45,21 @@ struct Batch {
     packets: u32,
     bytes: ByteCount,
     newest: Option<(u64, Stamp)>,
-    /// The last of them that were sent at one time, and how many: what leaves together mostly arrives together.
+    /// The last of them that were sent at one time, and how many: what leaves together mostly
+    /// arrives together.
     together: Option<(Instant, u32)>,
     marked: u64,
 }
 
 impl<T> Sender<T> {
-    /// A sender of IP packets of up to `full` bytes, whose far end acknowledges at once after `prompt` packets.
-    pub fn new(now: Instant, controller: Box<dyn Controller>, full: ByteCount, prompt: u32) -> Self {
+    /// A sender of IP packets of up to `full` bytes, whose far end acknowledges at once after
+    /// `prompt` packets.
+    pub fn new(
+        now: Instant,
+        controller: Box<dyn Controller>,
+        full: ByteCount,
+        prompt: u32,
+    ) -> Self {
         Self {
             pacer: Pacer::new(controller.pacing_rate(), full, now),
             controller,
@@ -69,7 +78,8 @@ impl<T> Sender<T> {
 
     /// Full packets that may be sent now.
     pub fn room(&mut self, now: Instant) -> usize {
-        let window = self.controller.window().saturating_sub(self.in_flight).as_u64() / self.full.as_u64();
+        let window =
+            self.controller.window().saturating_sub(self.in_flight).as_u64() / self.full.as_u64();
         let paced = self.pacer.available(now).as_u64() / self.full.as_u64();
         if window < paced {
             self.pacer.is_held_back();
@@ -78,7 +88,8 @@ impl<T> Sender<T> {
         usize::try_from(paced.min(window)).unwrap_or(usize::MAX)
     }
 
-    /// Packet `number`, higher than any before, of `bytes` as an IP packet was sent, and will be acknowledged.
+    /// Packet `number`, higher than any before, of `bytes` as an IP packet was sent, and will be
+    /// acknowledged.
     pub fn sent(&mut self, now: Instant, number: u64, bytes: ByteCount) {
         debug_assert!(self.packets.back().is_none_or(|packet| packet.number < number));
         if self.pacer.take_unused() && !self.held_by_window {
@@ -91,8 +102,8 @@ impl<T> Sender<T> {
         self.controller.on_sent(now, bytes, self.in_flight);
     }
 
-    /// Packet `number` carries `tag`. Returns the tag of the oldest packet where there are too many under way: its
-    /// fate will not be known any more.
+    /// Packet `number` carries `tag`. Returns the tag of the oldest packet where there are too many
+    /// under way: its fate will not be known any more.
     pub fn tag(&mut self, number: u64, tag: T) -> Option<T> {
         match self.find(number) {
             Some(at) => self.packets[at].tag = Some(tag),
@@ -196,7 +207,8 @@ impl<T> Sender<T> {
         tag
     }
 
-    /// The oldest packet's tag, if the packet has been under way for longer than 30 s; it counts as forgotten.
+    /// The oldest packet's tag, if the packet has been under way for longer than 30 s; it counts as
+    /// forgotten.
     pub fn expire(&mut self, now: Instant) -> Option<T> {
         while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
             let packet = self.packets.pop_front()?;
@@ -219,7 +231,8 @@ impl<T> Sender<T> {
         [self.pacer.wake(), self.controller.next_timeout()].into_iter().flatten().min()
     }
 
-    /// The wait is over: room is offered once, so that a sender with nothing to send isn't woken again.
+    /// The wait is over: room is offered once, so that a sender with nothing to send isn't woken
+    /// again.
     pub fn woken(&mut self, now: Instant) {
         if self.controller.next_timeout().is_some_and(|at| at <= now) {
             self.controller.on_timeout(now);
@@ -258,7 +271,8 @@ impl<T> Sender<T> {
         let first = self.packets.front()?.number;
         let guess = usize::try_from(number.checked_sub(first)?).ok()?;
         if self.packets.get(guess).is_some_and(|packet| packet.number == number) {
-            return Some(guess).filter(|at| self.packets[*at].open || self.packets[*at].tag.is_some());
+            return Some(guess)
+                .filter(|at| self.packets[*at].open || self.packets[*at].tag.is_some());
         }
         self.packets.binary_search_by_key(&number, |packet| packet.number).ok()
     }

@@ -1,5 +1,6 @@
-//! What controllers that regulate by a window and take loss for congestion have in common: slow start, one reduction a
-//! round trip, the restart after a long silence, and a pace (RFC 5681, RFC 9002 7).
+//! What controllers that regulate by a window and take loss for congestion have in common: slow
+//! start, one reduction a round trip, the restart after a long silence, and a pace (RFC 5681, RFC
+//! 9002 7).
 //!
 //! What tells them apart is their [`Law`]: how the window grows and how it shrinks.
 
@@ -90,7 +91,8 @@ impl<L: Law> Windowed<L> {
         self.window < self.threshold
     }
 
-    /// A window that is not used to the full says nothing about what the line would bear (RFC 9002 7.8).
+    /// A window that is not used to the full says nothing about what the line would bear (RFC 9002
+    /// 7.8).
     fn is_limit(&self, now: Instant) -> bool {
         self.limited.is_some_and(|at| now.since(at) <= self.smoothed)
     }
@@ -173,7 +175,9 @@ impl<L: Law> Controller for Windowed<L> {
             rate: self.pacing_rate(),
             window: self.window(),
             base_rtt: self.base_rtt,
-            queue: self.base_rtt.map_or(Duration::ZERO, |base| self.latest_rtt.saturating_sub(base)),
+            queue: self
+                .base_rtt
+                .map_or(Duration::ZERO, |base| self.latest_rtt.saturating_sub(base)),
             drains: self.reductions,
             route_changes: 0,
         }
@@ -226,8 +230,14 @@ pub(crate) mod drive {
             self.windowed.limited = Some(self.now);
             for _ in 0..count {
                 self.delivered += SEGMENT;
-                let mut ack =
-                    Ack { bytes: SEGMENT, packets: 1, sent, rtt: Some(rtt), smoothed: rtt, ..Ack::default() };
+                let mut ack = Ack {
+                    bytes: SEGMENT,
+                    packets: 1,
+                    sent,
+                    rtt: Some(rtt),
+                    smoothed: rtt,
+                    ..Ack::default()
+                };
                 (ack.sample.prior, ack.sample.total) = (prior, self.delivered);
                 self.windowed.on_ack(self.now, &ack);
             }
@@ -253,7 +263,13 @@ pub(crate) mod drive {
                         lost += 1;
                         continue;
                     }
-                    let ack = Ack { bytes: SEGMENT, sent, rtt: Some(rtt), smoothed: rtt, ..Ack::default() };
+                    let ack = Ack {
+                        bytes: SEGMENT,
+                        sent,
+                        rtt: Some(rtt),
+                        smoothed: rtt,
+                        ..Ack::default()
+                    };
                     self.windowed.on_ack(self.now, &ack);
                 }
                 if lost > before {
@@ -301,15 +317,17 @@ mod tests {
         drive
     }
 
-    /// RFC 9438 table 3: the loss rates at which 1500-byte packets keep 10, 100 and 1000 Mbit/s over 100 ms.
+    /// RFC 9438 table 3: the loss rates at which 1500-byte packets keep 10, 100 and 1000 Mbit/s
+    /// over 100 ms.
     #[test]
     fn average_windows_are_those_of_rfc_9438() {
         let reno = |period, window| Drive::avoiding(Reno, window).average(period, RTT, 9);
         let highspeed = |period, window| Drive::avoiding(HighSpeed, window).average(period, RTT, 9);
-        // The function knows neither fast convergence nor growth as Reno's, which helps at 10 Mbit/s.
+        // The function knows neither fast convergence nor growth as Reno's, which helps at 10
+        // Mbit/s.
         let config = CubicConfig { fast_convergence: false, ..CubicConfig::default() };
-        // Without it a start from elsewhere takes a hundred losses to forget: it begins as after a loss at the top of
-        // a cycle, whose average is 0.925 of it.
+        // Without it a start from elsewhere takes a hundred losses to forget: it begins as after a
+        // loss at the top of a cycle, whose average is 0.925 of it.
         let cubic = |period, top| {
             let mut drive = Drive::avoiding(Cubic::new(config), top);
             drive.lose();
@@ -336,7 +354,10 @@ mod tests {
             assert_eq!(drive.windowed.window.count(), expected);
             drive.round(RTT);
         }
-        assert_eq!(drive.windowed.pacing_rate(), Rate::over(drive.windowed.window(), RTT).scaled(2, 1));
+        assert_eq!(
+            drive.windowed.pacing_rate(),
+            Rate::over(drive.windowed.window(), RTT).scaled(2, 1)
+        );
         assert_eq!(drive.windowed.status().phase, Phase::Starting);
     }
 
@@ -352,7 +373,10 @@ mod tests {
         drive.now += RTT * 2;
         drive.lose();
         assert_eq!(drive.windowed.window.count(), 25);
-        assert_eq!(drive.windowed.pacing_rate(), Rate::over(drive.windowed.window(), FIRST_RTT).scaled(6, 5));
+        assert_eq!(
+            drive.windowed.pacing_rate(),
+            Rate::over(drive.windowed.window(), FIRST_RTT).scaled(6, 5)
+        );
     }
 
     #[test]
@@ -370,7 +394,8 @@ mod tests {
     fn a_window_that_is_not_filled_does_not_grow() {
         let mut drive = starting();
         drive.windowed.on_sent(drive.now, SEGMENT, SEGMENT);
-        let ack = Ack { bytes: SEGMENT, packets: 1, sent: drive.now, smoothed: RTT, ..Ack::default() };
+        let ack =
+            Ack { bytes: SEGMENT, packets: 1, sent: drive.now, smoothed: RTT, ..Ack::default() };
         drive.windowed.on_ack(drive.now, &ack);
         assert_eq!(drive.windowed.window, Segments::INITIAL);
     }

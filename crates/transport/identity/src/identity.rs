@@ -60,7 +60,8 @@ const PREFIX: &str = "SHA256:";
 /// A text that is no fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a key fingerprint: write `SHA256:` and the 64 hexadecimal digits that keygen prints"
+    "`{text}` is not a key fingerprint: write `SHA256:` and the 64 hexadecimal digits that keygen \
+    prints"
 )]
 pub struct FingerprintError {
     text: String,
@@ -97,13 +98,15 @@ impl Identity {
 
     /// The key that belongs to 32 given secret bytes (RFC 8032 5.1.5).
     pub fn from_seed(seed: &[u8; 32]) -> Result<Self, IdentityError> {
-        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| IdentityError::NotEd25519)?;
+        let pair =
+            Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| IdentityError::NotEd25519)?;
         Self::from_pair(&pair)
     }
 
     /// Reads a key from PEM text holding one `PRIVATE KEY` section (RFC 7468 10, RFC 8410 7).
     pub fn from_pem(text: &str) -> Result<Self, IdentityError> {
-        let der = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|_| IdentityError::NotPem)?;
+        let der = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes())
+            .map_err(|_| IdentityError::NotPem)?;
         Self::from_pkcs8(der.secret_pkcs8_der())
     }
 
@@ -123,8 +126,8 @@ impl Identity {
         self.fingerprint
     }
 
-    /// A secret for `purpose` that only this key's owner can make, the same each time: SHA-256 over `purpose` and the
-    /// private key. One purpose must not begin with another.
+    /// A secret for `purpose` that only this key's owner can make, the same each time: SHA-256 over
+    /// `purpose` and the private key. One purpose must not begin with another.
     pub fn derive_secret(&self, purpose: &[u8]) -> [u8; 32] {
         let mut hash = Context::new(&SHA256);
         hash.update(purpose);
@@ -146,8 +149,8 @@ impl Identity {
 
     fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, IdentityError> {
         let der = PrivatePkcs8KeyDer::from(pkcs8);
-        let signer =
-            rustls::crypto::aws_lc_rs::sign::any_eddsa_type(&der).map_err(|_| IdentityError::NotEd25519)?;
+        let signer = rustls::crypto::aws_lc_rs::sign::any_eddsa_type(&der)
+            .map_err(|_| IdentityError::NotEd25519)?;
         let spki = signer.public_key().ok_or(IdentityError::NotEd25519)?;
         let fingerprint = Fingerprint::of_public_key(&spki);
         // RFC 7250 3: the certificate's place is taken by the bare public key.
@@ -208,9 +211,11 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_what_to_do() {
         let cut = RFC_8410_KEY.replace("MC4CAQAw", "MC4CAQAx");
-        for (text, error) in
-            [("", IdentityError::NotPem), ("x", IdentityError::NotPem), (&cut, IdentityError::NotEd25519)]
-        {
+        for (text, error) in [
+            ("", IdentityError::NotPem),
+            ("x", IdentityError::NotPem),
+            (&cut, IdentityError::NotEd25519),
+        ] {
             assert_eq!(Identity::from_pem(text).unwrap_err(), error, "{text}");
             assert!(error.to_string().contains("keygen"));
         }

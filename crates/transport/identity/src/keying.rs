@@ -1,4 +1,5 @@
-//! What the two ends of a connection share and nobody else has, and how one connection is proved to belong to another.
+//! What the two ends of a connection share and nobody else has, and how one connection is proved to
+//! belong to another.
 
 use aws_lc_rs::{constant_time, hmac};
 
@@ -26,8 +27,9 @@ impl Keying {
         derived.then_some(keying)
     }
 
-    /// The proof, given on this connection, that it is to be `path` of the session that `first` began: HMAC-SHA-256 under this
-    /// connection's key of the first one's secret, the direction and the path.
+    /// The proof, given on this connection, that it is to be `path` of the session that `first`
+    /// began: HMAC-SHA-256 under this connection's key of the first one's secret, the direction and
+    /// the path.
     pub fn prove(&self, first: &Self, path: u8, from_caller: bool) -> [u8; 32] {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.proof);
         let mut said = [0; 34];
@@ -39,7 +41,12 @@ impl Keying {
     }
 
     /// Whether `proof` is what [`Keying::prove`] gives.
-    pub fn is_proved(&self, first: &Self, (path, from_caller): (u8, bool), proof: &[u8; 32]) -> bool {
+    pub fn is_proved(
+        &self,
+        first: &Self,
+        (path, from_caller): (u8, bool),
+        proof: &[u8; 32],
+    ) -> bool {
         constant_time::verify_slices_are_equal(&self.prove(first, path, from_caller), proof).is_ok()
     }
 }
@@ -73,7 +80,8 @@ mod tests {
     fn the_proof_is_hmac_sha_256() {
         let first = Keying { session: [0x61; 32], proof: [0; 32] };
         let second = Keying { session: [0; 32], proof: [0x0b; 32] };
-        let hex: String = second.prove(&first, 2, true).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String =
+            second.prove(&first, 2, true).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, "b75faefbe77867d3dcd27a3f8fbe516c430e68fec8df3877710bd11130a19ee6");
     }
 

@@ -1,8 +1,10 @@
 //! Who a node is, and TLS 1.3 between nodes that know each other by their keys. No IO.
 //!
-//! A node has one Ed25519 key for all its connections, of whatever kind. Others know it by the key's
-//! [`Fingerprint`]; there are no certificates, no names and no dates. The paths over QUIC and over TCP take their TLS
-//! configuration from here, so that the same keys are accepted and refused, for the same reasons, on both.
+//! A node has one Ed25519 key for all its connections, of whatever kind. Others know it by the
+//! key's
+//! [`Fingerprint`]; there are no certificates, no names and no dates. The paths over QUIC and over
+//! TCP take their TLS configuration from here, so that the same keys are accepted and refused, for
+//! the same reasons, on both.
 //!
 //! ```
 //! use skyhaul_identity::Identity;
@@ -20,6 +22,8 @@ mod tls;
 
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
 pub use keying::Keying;
-pub use one_way::{ONE_WAY_SEAL, OneWayKey, OneWayKeyError, OneWaySession, Opened, Opener, Sealer, Unopened};
+pub use one_way::{
+    ONE_WAY_SEAL, OneWayKey, OneWayKeyError, OneWaySession, Opened, Opener, Sealer, Unopened,
+};
 pub use refusal::Refusal;
 pub use tls::{RefusedKey, Trust, client_config, presented_key, server_config};

@@ -1,8 +1,10 @@
-//! Datagrams sealed for a path without return: a key that both ends have, and nothing to agree on over the line.
+//! Datagrams sealed for a path without return: a key that both ends have, and nothing to agree on
+//! over the line.
 //!
-//! Each session of a sender has a key of its own, derived (HKDF, RFC 5869, SHA-256) from the shared one, the session's
-//! name, which stands in clear in every datagram, and an epoch that changes every 2^20 datagrams, long before AES-GCM
-//! has sealed too much under one key (RFC 9001, B.1). The datagram's number is the nonce.
+//! Each session of a sender has a key of its own, derived (HKDF, RFC 5869, SHA-256) from the shared
+//! one, the session's name, which stands in clear in every datagram, and an epoch that changes
+//! every 2^20 datagrams, long before AES-GCM has sealed too much under one key (RFC 9001, B.1). The
+//! datagram's number is the nonce.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Algorithm, LessSafeKey, MAX_TAG_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
@@ -24,7 +26,8 @@ pub enum OneWayKeyError {
     NoRandomness,
 }
 
-/// The name of a sender's session: when it began, and what chance added. Later sessions have greater names.
+/// The name of a sender's session: when it began, and what chance added. Later sessions have
+/// greater names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OneWaySession([u8; 16]);
 
@@ -37,7 +40,8 @@ pub struct Sealer {
     key: EpochKey,
 }
 
-/// Opens datagrams, and drops what is forged, altered, sent again, or of a session that a later one has replaced.
+/// Opens datagrams, and drops what is forged, altered, sent again, or of a session that a later one
+/// has replaced.
 #[derive(Debug)]
 pub struct Opener {
     secret: OneWayKey,
@@ -131,13 +135,15 @@ impl OneWayKey {
     /// # Errors
     /// The text is no key.
     pub fn from_text(text: &str) -> Result<Self, OneWayKeyError> {
-        let digits = text.trim().strip_prefix(WORD).ok_or(OneWayKeyError::NotAKey)?.trim().as_bytes();
+        let digits =
+            text.trim().strip_prefix(WORD).ok_or(OneWayKeyError::NotAKey)?.trim().as_bytes();
         let mut key = [0; 32];
         if digits.len() != 2 * key.len() {
             return Err(OneWayKeyError::NotAKey);
         }
         for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or(OneWayKeyError::NotAKey);
+            let digit =
+                |at: usize| char::from(pair[at]).to_digit(16).ok_or(OneWayKeyError::NotAKey);
             *byte = (digit(0)? * 16 + digit(1)?) as u8;
         }
         Ok(Self(key))
@@ -175,7 +181,8 @@ impl core::fmt::Debug for OneWayKey {
 }
 
 impl OneWaySession {
-    /// A session that begins so many microseconds after 1970, told from others of that moment by `salt`.
+    /// A session that begins so many microseconds after 1970, told from others of that moment by
+    /// `salt`.
     pub fn new(began_micros: u64, salt: [u8; 8]) -> Self {
         let mut name = [0; SESSION];
         name[..8].copy_from_slice(&began_micros.to_be_bytes());
@@ -230,7 +237,8 @@ impl Sealer {
         datagram.extend_from_slice(&number.to_be_bytes());
         datagram.extend_from_slice(plain);
         let (head, body) = datagram.split_at_mut(HEADER);
-        let sealed = self.key.key.seal_in_place_separate_tag(nonce(number), Aad::from(&head[..]), body);
+        let sealed =
+            self.key.key.seal_in_place_separate_tag(nonce(number), Aad::from(&head[..]), body);
         let tag = sealed.expect("a datagram is far shorter than what AES-GCM seals");
         datagram.extend_from_slice(tag.as_ref());
         datagram
@@ -254,7 +262,8 @@ impl Opener {
         let (head, body) = datagram.split_at_mut(HEADER);
         let mut session = OneWaySession([0; SESSION]);
         session.0.copy_from_slice(&head[1..=SESSION]);
-        let number = head[1 + SESSION..].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        let number =
+            head[1 + SESSION..].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
         if number == u64::MAX {
             return Err(Unopened::Malformed);
         }
@@ -267,11 +276,14 @@ impl Opener {
             _ => {}
         }
         let epoch = number >> EPOCH_BITS;
-        let held = known.and_then(|at| self.sessions[at].keys.iter().find(|key| key.epoch == epoch));
+        let held =
+            known.and_then(|at| self.sessions[at].keys.iter().find(|key| key.epoch == epoch));
         let derived = held.is_none().then(|| self.secret.epoch(session, number));
         let key = held.or(derived.as_ref()).ok_or(Unopened::Forged)?;
-        let plain =
-            key.key.open_in_place(nonce(number), Aad::from(&head[..]), body).map_err(|_| Unopened::Forged)?;
+        let plain = key
+            .key
+            .open_in_place(nonce(number), Aad::from(&head[..]), body)
+            .map_err(|_| Unopened::Forged)?;
         let followed = match known {
             Some(at) => &mut self.sessions[at],
             None => {
@@ -305,7 +317,8 @@ impl Window {
     }
 
     fn is_new(&self, number: u64) -> bool {
-        number >= self.end || (self.end - number <= WINDOW && self.came[word(number)] & bit(number) == 0)
+        number >= self.end
+            || (self.end - number <= WINDOW && self.came[word(number)] & bit(number) == 0)
     }
 
     fn take(&mut self, number: u64) {
@@ -381,7 +394,10 @@ mod tests {
             assert_eq!(refused, expected, "bit {bit}");
         }
         assert_eq!(open(&mut Opener::new(key(2)), &datagram), Err(Unopened::Forged));
-        assert_eq!(open(&mut Opener::new(key(1)), &datagram[..ONE_WAY_SEAL - 1]), Err(Unopened::Malformed));
+        assert_eq!(
+            open(&mut Opener::new(key(1)), &datagram[..ONE_WAY_SEAL - 1]),
+            Err(Unopened::Malformed)
+        );
     }
 
     #[test]
@@ -453,13 +469,13 @@ mod tests {
         assert!(!format!("{made:?}").contains(&made.to_text()[20..60]));
     }
 
-    /// Made by another implementation: HKDF-SHA-256 and AES-256-GCM of the layout in docs/reference/wire.md.
+    /// Made by another implementation: HKDF-SHA-256 and AES-256-GCM of the layout in
+    /// docs/reference/wire.md.
     #[test]
     fn the_layout_is_as_documented() {
         let sealed = Sealer::new(key(0x0b), OneWaySession::new(1, [2; 8])).seal(b"skyhaul");
         assert_eq!(hex(&sealed), VECTOR);
     }
 
-    const VECTOR: &str =
-        "71000000000000000102020202020202020000000000000000d4521c77cd8932afa3102a7c080819ae3b0e421d4d7c7c";
+    const VECTOR: &str = "71000000000000000102020202020202020000000000000000d4521c77cd8932afa3102a7c080819ae3b0e421d4d7c7c";
 }

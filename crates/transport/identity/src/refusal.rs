@@ -6,7 +6,9 @@ use crate::Fingerprint;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A caller's key is not trusted here.
-    #[error("the caller's key is not trusted: if it should be, add its fingerprint to the trusted peers")]
+    #[error(
+        "the caller's key is not trusted: if it should be, add its fingerprint to the trusted peers"
+    )]
     UntrustedKey,
     /// The node called has another key than expected.
     #[error("the far end's key is not the expected {expected}: check its address and fingerprint")]
@@ -31,20 +33,25 @@ pub enum Refusal {
     /// More handshakes are in progress than are allowed at a time.
     #[error("too many handshakes at a time: try again later")]
     Busy,
-    /// The caller left before it was up, without a fault: another of its calls stood first, or it only looked.
+    /// The caller left before it was up, without a fault: another of its calls stood first, or it
+    /// only looked.
     #[error("the caller withdrew the connection during the handshake")]
     Withdrawn,
     /// It took longer to be set up than a call may.
-    #[error("the handshake took too long: the caller is too slow, or the line loses nearly all packets")]
+    #[error(
+        "the handshake took too long: the caller is too slow, or the line loses nearly all packets"
+    )]
     TooSlow,
     /// Nothing came back.
     #[error(
-        "no answer from the far end: check its address, that it runs, and that no firewall blocks UDP (TCP for a TLS path)"
+        "no answer from the far end: check its address, that it runs, and that no firewall blocks \
+        UDP (TCP for a TLS path)"
     )]
     NoAnswer,
     /// The system found no way there, or nobody who takes calls.
     #[error(
-        "the far end cannot be reached ({0}): check its address, that it runs, and that no firewall blocks TCP"
+        "the far end cannot be reached ({0}): check its address, that it runs, and that no \
+        firewall blocks TCP"
     )]
     Unreachable(String),
     /// We closed it before it was up.

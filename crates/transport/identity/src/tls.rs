@@ -1,4 +1,5 @@
-//! TLS 1.3 between two nodes: bare public keys in both directions (RFC 7250), accepted by fingerprint alone.
+//! TLS 1.3 between two nodes: bare public keys in both directions (RFC 7250), accepted by
+//! fingerprint alone.
 
 use crate::{Fingerprint, Identity};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -10,8 +11,8 @@ use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, Uni
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved,
-    ServerConfig, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error,
+    PeerMisbehaved, ServerConfig, SignatureScheme,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -36,8 +37,8 @@ impl Trust {
 pub struct RefusedKey(Mutex<Option<Fingerprint>>);
 
 impl RefusedKey {
-    /// The key that was refused since the last call. Where several connections share this, it belongs to the one
-    /// just driven.
+    /// The key that was refused since the last call. Where several connections share this, it
+    /// belongs to the one just driven.
     pub fn take(&self) -> Option<Fingerprint> {
         held(&self.0).take()
     }
@@ -55,7 +56,9 @@ pub fn client_config(
         .expect("the provider has TLS 1.3 suites")
         .dangerous()
         .with_custom_certificate_verifier(verifier(Accepted::Only(expected), refused))
-        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(identity.certified())));
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
+            identity.certified(),
+        )));
     config.alpn_protocols = vec![alpn.to_vec()];
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;
@@ -63,7 +66,8 @@ pub fn client_config(
     config
 }
 
-/// For being called, as `alpn`, by nodes whose keys are in `trust`; a refused key is noted in `refused`.
+/// For being called, as `alpn`, by nodes whose keys are in `trust`; a refused key is noted in
+/// `refused`.
 pub fn server_config(
     identity: &Identity,
     trust: &Arc<Trust>,
@@ -82,7 +86,8 @@ pub fn server_config(
     config
 }
 
-/// The key behind what a peer presented: with RFC 7250, the bare key stands in the place of the certificate.
+/// The key behind what a peer presented: with RFC 7250, the bare key stands in the place of the
+/// certificate.
 pub fn presented_key(chain: &[CertificateDer<'_>]) -> Option<Fingerprint> {
     chain.first().map(|key| Fingerprint::of_public_key(key))
 }
@@ -212,7 +217,8 @@ impl rustls::time_provider::TimeProvider for NoClock {
     }
 }
 
-/// One key exchange and AES-128-GCM first: the hello fits one datagram, and the cipher is the fastest.
+/// One key exchange and AES-128-GCM first: the hello fits one datagram, and the cipher is the
+/// fastest.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![

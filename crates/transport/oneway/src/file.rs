@@ -1,8 +1,10 @@
-//! Files over a path without return: blocks that say by themselves where they belong, and what is missing of a file.
+//! Files over a path without return: blocks that say by themselves where they belong, and what is
+//! missing of a file.
 //!
-//! Each block of data names its file and offset, so it can be written wherever it belongs as soon as it comes, in
-//! whatever round of a transfer that is repeated. A manifest names the file, and when all of it was read its length and
-//! SHA-256; it is sent at the beginning and several times at the end.
+//! Each block of data names its file and offset, so it can be written wherever it belongs as soon
+//! as it comes, in whatever round of a transfer that is repeated. A manifest names the file, and
+//! when all of it was read its length and SHA-256; it is sent at the beginning and several times at
+//! the end.
 
 use bytes::Bytes;
 use skyhaul_transport::{Block, FlowId};
@@ -145,15 +147,16 @@ impl Progress {
         }
     }
 
-    /// Notes that `offset..offset + len` came; whether it is to be written: not where it is known, or in too many pieces.
+    /// Notes that `offset..offset + len` came; whether it is to be written: not where it is known,
+    /// or in too many pieces.
     pub fn came(&mut self, offset: u64, len: u64) -> bool {
         let (mut start, mut end) = (offset, offset.saturating_add(len));
         let before = self.extents.range(..=start).next_back().map(|(from, to)| (*from, *to));
         if before.is_some_and(|(_, to)| to >= end) {
             return false;
         }
-        let touches =
-            before.is_some_and(|(_, to)| to >= start) || self.extents.range(start..=end).next().is_some();
+        let touches = before.is_some_and(|(_, to)| to >= start)
+            || self.extents.range(start..=end).next().is_some();
         if !touches && self.extents.len() >= EXTENTS_MAX {
             return false;
         }
@@ -161,7 +164,9 @@ impl Progress {
             self.extents.remove(&from);
             (start, end) = (from, end.max(to));
         }
-        while let Some((from, to)) = self.extents.range(start..=end).next().map(|(from, to)| (*from, *to)) {
+        while let Some((from, to)) =
+            self.extents.range(start..=end).next().map(|(from, to)| (*from, *to))
+        {
             self.extents.remove(&from);
             end = end.max(to);
         }
@@ -180,7 +185,8 @@ impl Progress {
         whole.is_some_and(|whole| self.gaps().is_empty() && self.bytes() == whole.len)
     }
 
-    /// What is missing: from where to where; to an end that is not known where no manifest told the length.
+    /// What is missing: from where to where; to an end that is not known where no manifest told the
+    /// length.
     pub fn gaps(&self) -> Vec<(u64, Option<u64>)> {
         let len = self.manifest.as_ref().and_then(|manifest| manifest.whole).map(|whole| whole.len);
         let mut gaps = Vec::new();
@@ -211,7 +217,8 @@ mod tests {
 
     #[test]
     fn parts_survive_and_what_is_none_is_refused() {
-        let data = Part::Data { file: FileNumber(3), offset: 1 << 40, bytes: Bytes::from_static(b"abc") };
+        let data =
+            Part::Data { file: FileNumber(3), offset: 1 << 40, bytes: Bytes::from_static(b"abc") };
         let parts = [
             data,
             Part::Manifest(FileNumber(0), manifest("pass.cadu", None)),

@@ -1,9 +1,10 @@
 //! Transmission over a path without return, sealed and paced, and files over it. No IO.
 //!
-//! `skyhaul_transport::oneway` codes blocks for a path of which nothing is ever heard. Here each of its datagrams is
-//! sealed with a key that both ends have, and goes out at the declared rate ([`Transmitter`]); at the other end what is
-//! forged or sent again is dropped before anything else sees it, and each session of a sender gets a receiver of its own
-//! ([`Listener`]). [`mod@file`] cuts files into blocks and puts them together again.
+//! `skyhaul_transport::oneway` codes blocks for a path of which nothing is ever heard. Here each of
+//! its datagrams is sealed with a key that both ends have, and goes out at the declared rate
+//! ([`Transmitter`]); at the other end what is forged or sent again is dropped before anything else
+//! sees it, and each session of a sender gets a receiver of its own ([`Listener`]). [`mod@file`]
+//! cuts files into blocks and puts them together again.
 //!
 //! ```
 //! use skyhaul_identity::OneWayKey;

@@ -6,8 +6,8 @@ use skyhaul_transport::oneway::{Event, Receiver, ReceiverConfig};
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Receives what was sealed with one key. It follows at most four sessions: a sender that starts again begins a new one,
-/// and the oldest is then given up.
+/// Receives what was sealed with one key. It follows at most four sessions: a sender that starts
+/// again begins a new one, and the oldest is then given up.
 #[derive(Debug)]
 pub struct Listener {
     config: ReceiverConfig,
@@ -127,7 +127,8 @@ impl Listener {
         let opener = &self.opener;
         for (name, mut receiver) in self.sessions.extract_if(.., |name, _| !opener.follows(*name)) {
             receiver.expire(Instant::FAR_FUTURE);
-            self.last.extend(core::iter::from_fn(|| receiver.poll_event()).map(|event| (name, event)));
+            self.last
+                .extend(core::iter::from_fn(|| receiver.poll_event()).map(|event| (name, event)));
         }
     }
 }
@@ -147,9 +148,11 @@ mod tests {
     /// All datagrams of a session that sends `blocks`.
     fn sent(began: i64, blocks: &[&'static str]) -> Vec<Vec<u8>> {
         let session = Session { key: key(), began: Utc::from_micros(began), salt: [1; 8] };
-        let assumptions = assumptions_for(Rate::from_mbps(50), ByteCount::new(1_500), crate::HEADERS_IPV4);
+        let assumptions =
+            assumptions_for(Rate::from_mbps(50), ByteCount::new(1_500), crate::HEADERS_IPV4);
         let mut now = Instant::ZERO;
-        let mut transmitter = Transmitter::new(now, session, &assumptions, SenderConfig::default()).unwrap();
+        let mut transmitter =
+            Transmitter::new(now, session, &assumptions, SenderConfig::default()).unwrap();
         for block in blocks {
             transmitter.sender().send(now, Block::reliable(FlowId(0), (*block).into())).unwrap();
         }
@@ -167,7 +170,8 @@ mod tests {
 
     fn blocks(listener: &mut Listener) -> Vec<Bytes> {
         let events = core::iter::from_fn(|| listener.poll_event());
-        let block = |(_, event)| if let Event::Block(block) = event { Some(block.bytes) } else { None };
+        let block =
+            |(_, event)| if let Event::Block(block) = event { Some(block.bytes) } else { None };
         events.filter_map(block).collect()
     }
 
@@ -187,7 +191,10 @@ mod tests {
         for datagram in second.iter().chain(&first) {
             listener.datagram(Instant::ZERO, datagram.clone());
         }
-        assert_eq!((blocks(&mut listener).len(), listener.counters().superseded), (1, first.len() as u64));
+        assert_eq!(
+            (blocks(&mut listener).len(), listener.counters().superseded),
+            (1, first.len() as u64)
+        );
     }
 
     #[test]
@@ -200,7 +207,9 @@ mod tests {
         let counters = listener.counters();
         assert!(counters.opened == 0 && counters.forged > 5 && counters.malformed == 1);
         assert!(
-            listener.poll_event().is_none() && listener.memory() == 0 && listener.next_timeout().is_none()
+            listener.poll_event().is_none()
+                && listener.memory() == 0
+                && listener.next_timeout().is_none()
         );
     }
 

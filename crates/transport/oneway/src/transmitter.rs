@@ -33,7 +33,8 @@ pub const HEADERS_IPV4: usize = 28;
 /// What IPv6 and UDP put in front of a datagram, in bytes.
 pub const HEADERS_IPV6: usize = 48;
 
-/// [`Assumptions::over`] a line of this rate that takes IP packets of up to `mtu`, with `headers` of IP and UDP.
+/// [`Assumptions::over`] a line of this rate that takes IP packets of up to `mtu`, with `headers`
+/// of IP and UDP.
 pub fn assumptions_for(rate: Rate, mtu: ByteCount, headers: usize) -> Assumptions {
     let headers = headers + ONE_WAY_SEAL;
     let payload = mtu.as_usize().saturating_sub(headers);
@@ -90,7 +91,8 @@ impl Transmitter {
         Some(datagram)
     }
 
-    /// When to ask [`Self::poll`] again after it had nothing, unless a block is sent before; `None` when all is over.
+    /// When to ask [`Self::poll`] again after it had nothing, unless a block is sent before; `None`
+    /// when all is over.
     pub fn next_timeout(&mut self, now: Instant) -> Option<Instant> {
         let due = self.sender.next_timeout(now)?;
         match self.pacer.wake() {

@@ -4,7 +4,8 @@ use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-/// Maps [`Instant::ZERO`] to a fixed reading of the standard library's clock, which is never read here.
+/// Maps [`Instant::ZERO`] to a fixed reading of the standard library's clock, which is never read
+/// here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock(pub(crate) std::time::Instant);
 

@@ -22,7 +22,8 @@ pub struct EndpointConfig {
     pub path: PathConfig,
     /// Makes the state machine's random choices repeat. Only for tests: peers may guess them.
     pub rng_seed: Option<[u8; 32]>,
-    /// What [`skyhaul_units::Instant::ZERO`] is on the standard library's clock. Any fixed value serves.
+    /// What [`skyhaul_units::Instant::ZERO`] is on the standard library's clock. Any fixed value
+    /// serves.
     pub epoch: std::time::Instant,
     /// Wire protocol version; [`PROTOCOL_VERSION`].
     pub version: u16,
@@ -55,8 +56,9 @@ pub(crate) const ALPN_PREFIX: &str = "skyhaul/";
 pub struct PathConfig {
     /// How fast this end sends.
     pub controller: ControllerConfig,
-    /// UDP payload of a full datagram, 1200 to 65527 bytes. It should fit the line: where it does not, or no longer, that is
-    /// found, and smaller ones are used, down to 1200. Default 1472: IPv4 packets of 1500 bytes; 1452 for IPv6.
+    /// UDP payload of a full datagram, 1200 to 65527 bytes. It should fit the line: where it does
+    /// not, or no longer, that is found, and smaller ones are used, down to 1200. Default 1472:
+    /// IPv4 packets of 1500 bytes; 1452 for IPv6.
     pub udp_payload: u16,
     /// A path silent for this long is given up. Default 60 s.
     pub idle_timeout: Duration,
@@ -66,8 +68,8 @@ pub struct PathConfig {
     pub receive_buffer: ByteCount,
     /// Control stream bytes held until sent and acknowledged, and until polled. Default 256 KiB.
     pub control_buffer: ByteCount,
-    /// How often each datagram of the set-up is sent. Default three times: at 10 % loss and 660 ms round trip
-    /// that halves the slowest per cent's time.
+    /// How often each datagram of the set-up is sent. Default three times: at 10 % loss and 660 ms
+    /// round trip that halves the slowest per cent's time.
     pub setup_copies: u8,
 }
 
@@ -92,13 +94,14 @@ impl PathConfig {
         }
     }
 
-    /// The search for the size that the line carries (RFC 8899): from the configured one down to the
-    /// smallest when only large datagrams are lost, then at once upwards, and again from time to time.
+    /// The search for the size that the line carries (RFC 8899): from the configured one down to
+    /// the smallest when only large datagrams are lost, then at once upwards, and again from time
+    /// to time.
     ///
     /// The first probe is for the configured size, the second for the one half-way, and there is no
-    /// third. At high loss chance alone looks like a smaller line now and then: a single probe mends
-    /// that. A search by halving goes through four sizes, at each of which the datagrams of the size
-    /// before are lost while larger ones arrive, which looks the same and begins it anew.
+    /// third. At high loss chance alone looks like a smaller line now and then: a single probe
+    /// mends that. A search by halving goes through four sizes, at each of which the datagrams of
+    /// the size before are lost while larger ones arrive, which looks the same and begins it anew.
     fn search(&self) -> MtuDiscoveryConfig {
         let mut search = MtuDiscoveryConfig::default();
         search
@@ -109,8 +112,9 @@ impl PathConfig {
         search
     }
 
-    /// How many datagrams the far end may receive before it acknowledges: a batch, or what comes in 20 ms.
-    /// Waiting longer would let its acknowledgement timer (25 ms) decide, and blur the round-trip time.
+    /// How many datagrams the far end may receive before it acknowledges: a batch, or what comes in
+    /// 20 ms. Waiting longer would let its acknowledgement timer (25 ms) decide, and blur the
+    /// round-trip time.
     pub(crate) fn ack_threshold(&self) -> u32 {
         let Some(rate) = self.controller.declared_rate() else { return ACK_EVERY };
         let datagrams = (rate * Duration::from_millis(20)).as_u64() / u64::from(self.udp_payload);
@@ -133,7 +137,8 @@ impl PathConfig {
             .stream_receive_window(control)
             .receive_window(control)
             .send_window(self.control_buffer.as_u64())
-            // Loss is told by time: long lines reorder by jitter, and packets are counted by the thousand.
+            // Loss is told by time: long lines reorder by jitter, and packets are counted by the
+            // thousand.
             .packet_threshold(10_000)
             .time_threshold(1.25)
             .initial_mtu(self.udp_payload)
@@ -148,16 +153,17 @@ impl PathConfig {
     }
 }
 
-/// Datagrams that may come before they are acknowledged: enough to keep acknowledgements rare, few enough for the 64
-/// ranges of an acknowledgement to span many of them at 15 % loss.
+/// Datagrams that may come before they are acknowledged: enough to keep acknowledgements rare, few
+/// enough for the 64 ranges of an acknowledgement to span many of them at 15 % loss.
 const ACK_EVERY: u32 = 9;
 
 /// Every line carries datagrams of this size whole (RFC 9000 14).
 pub(crate) const PAYLOAD_MIN: u16 = 1_200;
 
-/// A larger size is tried again after this: a detour ends. RFC 8899 5.1.1 proposes ten minutes; ten probes a minute cost nothing.
+/// A larger size is tried again after this: a detour ends. RFC 8899 5.1.1 proposes ten minutes; ten
+/// probes a minute cost nothing.
 const SEARCH_AGAIN: Duration = Duration::from_secs(60);
 
-/// The search begins so soon after large datagrams alone were lost: where it was chance, it is back at the full size a few
-/// round trips later.
+/// The search begins so soon after large datagrams alone were lost: where it was chance, it is back
+/// at the full size a few round trips later.
 const SEARCH_AFTER: Duration = Duration::from_millis(100);

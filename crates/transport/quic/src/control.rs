@@ -1,8 +1,9 @@
 //! The ordered control stream: one unidirectional stream each way, opened by its sender.
 //!
-//! Each begins with one byte, which says "I have your ACK_FREQUENCY frame", and what the connection is for: a session of
-//! its own ([`GREETING`]), or one more path of a session that stands ([`JOINING`]). The path is up at an end when the far
-//! end's byte has come and the handshake is confirmed.
+//! Each begins with one byte, which says "I have your ACK_FREQUENCY frame", and what the connection
+//! is for: a session of its own ([`GREETING`]), or one more path of a session that stands
+//! ([`JOINING`]). The path is up at an end when the far end's byte has come and the handshake is
+//! confirmed.
 
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, ReadError, StreamId};
@@ -80,7 +81,8 @@ impl Control {
     fn take(&mut self, conn: &mut Connection, limit: usize) -> Result<Option<Bytes>, Broken> {
         let Some(id) = self.incoming.filter(|_| self.readable) else { return Ok(None) };
         let mut stream = conn.recv_stream(id);
-        let mut chunks = stream.read(true).map_err(|_| Broken("the far end closed its direction"))?;
+        let mut chunks =
+            stream.read(true).map_err(|_| Broken("the far end closed its direction"))?;
         let taken = match chunks.next(limit) {
             Ok(Some(chunk)) => Ok(Some(chunk.bytes)),
             Ok(None) => Err(Broken("the far end finished its direction")),

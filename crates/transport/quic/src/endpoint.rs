@@ -44,7 +44,8 @@ pub struct QuicEndpoint {
     segments: usize,
     /// Answers outside connections, and what they are.
     answers: VecDeque<(Transmit, Vec<u8>)>,
-    /// The connection that took in datagrams last, and when: what came of them is looked at once for all of them.
+    /// The connection that took in datagrams last, and when: what came of them is looked at once
+    /// for all of them.
     unsettled: Option<(ConnectionId, Instant)>,
     events: VecDeque<EndpointEvent>,
     counters: Counters,
@@ -177,7 +178,8 @@ impl QuicEndpoint {
         self.trust.accept(trusted);
     }
 
-    /// Calls the node at `remote`, which must have the key `expected`. Ends in [`EndpointEvent::Ready`] or
+    /// Calls the node at `remote`, which must have the key `expected`. Ends in
+    /// [`EndpointEvent::Ready`] or
     /// [`EndpointEvent::Refused`].
     pub fn connect(
         &mut self,
@@ -190,14 +192,15 @@ impl QuicEndpoint {
         if self.connections.len() >= MAX_CONNECTIONS {
             return Err(ConnectError::TooMany { max: MAX_CONNECTIONS });
         }
-        let crypto = tls::client(&self.config.identity, expected, &self.refused, &self.config.alpn());
+        let crypto =
+            tls::client(&self.config.identity, expected, &self.refused, &self.config.alpn());
         let mut client = ClientConfig::new(Arc::new(crypto));
         let feed = Feed::default();
         client.transport_config(self.config.path.transport(&feed));
-        let (handle, conn) = self
-            .inner
-            .connect(self.clock.std(now), client, remote, SERVER_NAME)
-            .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
+        let (handle, conn) =
+            self.inner
+                .connect(self.clock.std(now), client, remote, SERVER_NAME)
+                .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
         let memory = self.memories.of(remote.ip());
         let path = QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
         let held = Held {
@@ -222,13 +225,20 @@ impl QuicEndpoint {
         let bytes = received.payload.len();
         let mut answer = Vec::new();
         let ecn = received.ecn.map(codepoint);
-        match self.inner.handle(self.clock.std(now), network_path, ecn, received.payload, &mut answer) {
+        match self.inner.handle(
+            self.clock.std(now),
+            network_path,
+            ecn,
+            received.payload,
+            &mut answer,
+        ) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 let Some(id) = self.by_handle.get(&handle.0).copied() else { return };
                 if self.unsettled.is_some_and(|(other, _)| other != id) {
                     self.settle_pending();
                 }
-                let held = self.connections.get_mut(&id).expect("both maps hold the same connections");
+                let held =
+                    self.connections.get_mut(&id).expect("both maps hold the same connections");
                 held.path.heard(now, bytes);
                 held.path.connection().handle_event(event);
                 self.unsettled = Some((id, now));
@@ -266,8 +276,8 @@ impl QuicEndpoint {
         }
     }
 
-    /// When [`QuicEndpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick for a path that
-    /// wants to send, or the next try of a silent line.
+    /// When [`QuicEndpoint::handle_timeout`] is due: a timer of a connection, the pacer's next tick
+    /// for a path that wants to send, or the next try of a silent line.
     pub fn next_timeout(&self) -> Option<Instant> {
         if let Some((_, at)) = self.unsettled {
             return Some(at);
@@ -275,13 +285,14 @@ impl QuicEndpoint {
         self.connections.values().filter_map(Held::due).min()
     }
 
-    /// From now on up to `segments` datagrams of one size are given out as one batch, which the system cuts apart
-    /// ([`Transmit::segment_size`]); one by one before.
+    /// From now on up to `segments` datagrams of one size are given out as one batch, which the
+    /// system cuts apart ([`Transmit::segment_size`]); one by one before.
     pub fn batch(&mut self, segments: usize) {
         self.segments = segments;
     }
 
-    /// The next datagram to be sent, or a batch of them to one address, into `out`, which is emptied first.
+    /// The next datagram to be sent, or a batch of them to one address, into `out`, which is
+    /// emptied first.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         self.settle_pending();
@@ -330,9 +341,11 @@ impl QuicEndpoint {
     /// Somebody calls.
     fn called(&mut self, now: Instant, incoming: Incoming, bytes: usize) {
         let remote = incoming.remote_address();
-        let handshakes = self.connections.values().filter(|held| held.setup_ends().is_some()).count();
+        let handshakes =
+            self.connections.values().filter(|held| held.setup_ends().is_some()).count();
         let mut answer = Vec::new();
-        if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry() {
+        if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry()
+        {
             self.counters.retried += 1;
             if let Ok(retry) = self.inner.retry(incoming, &mut answer) {
                 self.answer(transmit(&retry), answer);
@@ -363,7 +376,8 @@ impl QuicEndpoint {
         match self.inner.accept(incoming, self.clock.std(now), &mut answer, server) {
             Ok((handle, conn)) => {
                 let memory = self.memories.of(remote.ip());
-                let mut path = QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
+                let mut path =
+                    QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
                 path.heard(now, bytes);
                 if validated {
                     path.validated();
@@ -388,14 +402,16 @@ impl QuicEndpoint {
                 if let Some(response) = error.response {
                     self.answer(transmit(&response), answer);
                 }
-                let reason = refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
+                let reason =
+                    refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
                 self.report(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
             }
         }
     }
 
-    /// A caller that speaks another version is let in as far as the handshake goes, because only then can it be
-    /// told which version is spoken here (RFC 9001 4.8: an alert says no more than "no common protocol").
+    /// A caller that speaks another version is let in as far as the handshake goes, because only
+    /// then can it be told which version is spoken here (RFC 9001 4.8: an alert says no more than
+    /// "no common protocol").
     fn other_version(&self, incoming: &Incoming) -> Option<String> {
         let hello = incoming.decrypt()?;
         let offered: Vec<_> = hello.alpns()?.filter_map(Result::ok).collect();
@@ -407,7 +423,8 @@ impl QuicEndpoint {
     }
 
     fn server_config(&self) -> ServerConfig {
-        let crypto = tls::server(&self.config.identity, &self.trust, &self.refused, &self.config.alpn());
+        let crypto =
+            tls::server(&self.config.identity, &self.trust, &self.refused, &self.config.alpn());
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         let mut no_tokens = ValidationTokenConfig::default();
         no_tokens.sent(0);
@@ -425,7 +442,8 @@ impl QuicEndpoint {
         let mut server = self.server.clone()?;
         server.transport_config(self.config.path.transport(feed));
         if let Some(alpn) = other_version {
-            let crypto = tls::server(&self.config.identity, &self.trust, &self.refused, alpn.as_bytes());
+            let crypto =
+                tls::server(&self.config.identity, &self.trust, &self.refused, alpn.as_bytes());
             server.crypto = Arc::new(crypto);
         }
         Some(Arc::new(server))
@@ -446,8 +464,8 @@ impl QuicEndpoint {
         }
     }
 
-    /// After any change of a connection: carries its messages to the state machine's endpoint and back, and
-    /// reports what came of it.
+    /// After any change of a connection: carries its messages to the state machine's endpoint and
+    /// back, and reports what came of it.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         loop {
             let Some(held) = self.connections.get_mut(&id) else { return };
@@ -498,15 +516,21 @@ impl QuicEndpoint {
                 held.stage = Stage::Over;
                 let ours = String::from_utf8_lossy(&alpn).into_owned();
                 let reason = Refusal::Version { ours, theirs };
-                EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: peer, reason }
+                EndpointEvent::Refused {
+                    id: Some(id),
+                    remote: held.remote,
+                    fingerprint: peer,
+                    reason,
+                }
             }
             Notice::Up => {
                 held.stage = Stage::Ready;
                 held.shown = true;
                 let peer = peer.expect("a path is up only after the peer's key was checked");
-                let keying =
-                    Keying::derive(|out, label| held.path.export_keying_material(out, label, b"").is_ok())
-                        .expect("TLS 1.3 exports keys of any length once it is set up");
+                let keying = Keying::derive(|out, label| {
+                    held.path.export_keying_material(out, label, b"").is_ok()
+                })
+                .expect("TLS 1.3 exports keys of any length once it is set up");
                 let (incoming, joins) = (held.incoming, held.path.joins());
                 EndpointEvent::Ready { id, peer, keying, incoming, joins }
             }
@@ -521,7 +545,12 @@ impl QuicEndpoint {
                         (None, _) => refusal(&error, ours, &alpn),
                     };
                     let fingerprint = refused_key.or(peer);
-                    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint, reason }
+                    EndpointEvent::Refused {
+                        id: Some(id),
+                        remote: held.remote,
+                        fingerprint,
+                        reason,
+                    }
                 }
             },
         };
@@ -541,7 +570,11 @@ impl QuicEndpoint {
                 id: Some(id),
                 remote: held.remote,
                 fingerprint: None,
-                reason: refusal(&ConnectionError::LocallyClosed, self.config.identity.fingerprint(), &[]),
+                reason: refusal(
+                    &ConnectionError::LocallyClosed,
+                    self.config.identity.fingerprint(),
+                    &[],
+                ),
             },
         };
         self.report(event);
@@ -567,7 +600,8 @@ impl QuicEndpoint {
 /// Not sent (no server name indication), but the TLS library wants one.
 const SERVER_NAME: &str = "skyhaul";
 
-/// 4 bytes: leaves 1,438 bytes of 1,472 for a symbol; unique among the 13 ids each of 1,024 connections has.
+/// 4 bytes: leaves 1,438 bytes of 1,472 for a symbol; unique among the 13 ids each of 1,024
+/// connections has.
 const CID_BYTES: usize = 4;
 
 /// Connections open at a time, those in handshake included. More calls are refused, and counted.

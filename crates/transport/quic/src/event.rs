@@ -42,7 +42,9 @@ pub(crate) const CLOSE_VERSION: u32 = 1;
 pub(crate) fn refusal(error: &ConnectionError, ours: Fingerprint, alpn: &[u8]) -> Refusal {
     let text = |bytes: &[u8]| shortened(&String::from_utf8_lossy(bytes));
     match error {
-        ConnectionError::ConnectionClosed(close) if u64::from(close.error_code) == ACCESS_DENIED => {
+        ConnectionError::ConnectionClosed(close)
+            if u64::from(close.error_code) == ACCESS_DENIED =>
+        {
             Refusal::OwnKeyUntrusted { ours }
         }
         ConnectionError::ConnectionClosed(close)

@@ -1,8 +1,9 @@
-//! News of single packets, carried out of the state machine through its congestion controller interface.
+//! News of single packets, carried out of the state machine through its congestion controller
+//! interface.
 //!
-//! The state machine's own pacing and window are switched off here (a window it can't fill, no pacing rate): the
-//! path paces, and keeps the window. What is gathered is drained after every batch of datagrams, and never holds more
-//! than a few items for each packet under way.
+//! The state machine's own pacing and window are switched off here (a window it can't fill, no
+//! pacing rate): the path paces, and keeps the window. What is gathered is drained after every
+//! batch of datagrams, and never holds more than a few items for each packet under way.
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -34,14 +35,16 @@ impl Feed {
         self.0.lock().expect("no holder of this lock panics")
     }
 
-    /// Moves the news into `out`, which is emptied first. The two lists change places, so neither is allocated anew.
+    /// Moves the news into `out`, which is emptied first. The two lists change places, so neither
+    /// is allocated anew.
     pub(crate) fn drain_into(&self, out: &mut Vec<News>) {
         out.clear();
         core::mem::swap(&mut *self.list(), out);
     }
 }
 
-/// Gives all controllers of one connection the same feed: a far end that moves to another address gets a new one.
+/// Gives all controllers of one connection the same feed: a far end that moves to another address
+/// gets a new one.
 #[derive(Debug)]
 pub(crate) struct FeedFactory(pub(crate) Feed);
 
@@ -59,16 +62,38 @@ impl Controller for Tap {
     fn on_packet_sent(&mut self, _now: Instant, bytes: u16, number: u64) {
         self.0.list().push(News::Sent { number, bytes: bytes.into() });
     }
-    fn on_ack(&mut self, _: Instant, sent: Instant, _bytes: u64, number: u64, _: bool, _: &RttEstimator) {
+    fn on_ack(
+        &mut self,
+        _: Instant,
+        sent: Instant,
+        _bytes: u64,
+        number: u64,
+        _: bool,
+        _: &RttEstimator,
+    ) {
         self.0.list().push(News::Acked { number, sent });
     }
-    fn on_end_acks(&mut self, _now: Instant, _in_flight: u64, _app_limited: bool, _largest: Option<u64>) {
+    fn on_end_acks(
+        &mut self,
+        _now: Instant,
+        _in_flight: u64,
+        _app_limited: bool,
+        _largest: Option<u64>,
+    ) {
         self.0.list().push(News::EndOfAcks);
     }
     fn on_packet_lost(&mut self, _bytes: u16, number: u64, _now: Instant) {
         self.0.list().push(News::Lost { number });
     }
-    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, is_ecn: bool, _: u64, _: u64) {
+    fn on_congestion_event(
+        &mut self,
+        _: Instant,
+        _: Instant,
+        _: bool,
+        is_ecn: bool,
+        _: u64,
+        _: u64,
+    ) {
         if is_ecn {
             self.0.list().push(News::Marked);
         }

@@ -1,10 +1,12 @@
-//! A path on the QUIC state machine, and the only crate that names it. Sans-IO: time and bytes are arguments.
+//! A path on the QUIC state machine, and the only crate that names it. Sans-IO: time and bytes are
+//! arguments.
 //!
-//! An [`QuicEndpoint`] calls and is called; each connection is one [`QuicPath`], which carries symbols in DATAGRAM
-//! frames (RFC 9221), one a packet, paced by the declared line's controller, and one ordered control stream.
-//! Nodes know each other by the [`Fingerprint`] of a bare Ed25519 key (RFC 7250); nothing else is trusted.
-//! It leaves out: sockets and timers (crate `net`), several paths as one session (crate `transport`), migration of
-//! a path to another line (each line is a path of its own).
+//! An [`QuicEndpoint`] calls and is called; each connection is one [`QuicPath`], which carries
+//! symbols in DATAGRAM frames (RFC 9221), one a packet, paced by the declared line's controller,
+//! and one ordered control stream. Nodes know each other by the [`Fingerprint`] of a bare Ed25519
+//! key (RFC 7250); nothing else is trusted. It leaves out: sockets and timers (crate `net`),
+//! several paths as one session (crate `transport`), migration of a path to another line (each line
+//! is a path of its own).
 //!
 //! ```
 //! use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};

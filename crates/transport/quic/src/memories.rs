@@ -18,7 +18,8 @@ impl Memories {
         self.1 += 1;
         self.0.insert(remote, (memory, self.1));
         if self.0.len() > MEMORIES_MAX {
-            let oldest = self.0.iter().min_by_key(|(_, (_, kept))| *kept).map(|(remote, _)| *remote);
+            let oldest =
+                self.0.iter().min_by_key(|(_, (_, kept))| *kept).map(|(remote, _)| *remote);
             oldest.map(|remote| self.0.remove(&remote));
         }
     }

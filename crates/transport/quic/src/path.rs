@@ -15,7 +15,9 @@ use crate::feed::{Feed, News};
 use crate::sender::{Reading, Sender};
 use crate::setup::Setup;
 use bytes::Bytes;
-use noq_proto::{Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt};
+use noq_proto::{
+    Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt,
+};
 use skyhaul_congestion::{Memory, Status};
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -83,7 +85,9 @@ pub struct PathCounters {
 
 /// Keying material could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no keying material: the handshake is not complete, or more was requested than TLS provides")]
+#[error(
+    "no keying material: the handshake is not complete, or more was requested than TLS provides"
+)]
 pub struct ExportError;
 
 impl QuicPath {
@@ -94,7 +98,8 @@ impl QuicPath {
         (clock, config, memory): (Clock, PathConfig, Option<Memory>),
     ) -> Self {
         let remote = conn.network_path(PathId::ZERO).map(|path| path.remote());
-        let headers = ByteCount::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
+        let headers =
+            ByteCount::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
         let setup = Setup::towards(conn.side().is_client());
         Self {
             conn,
@@ -115,15 +120,18 @@ impl QuicPath {
         }
     }
 
-    /// Derives key material bound to this connection (RFC 8446 7.5): both ends get the same for the same label and
-    /// context.
+    /// Derives key material bound to this connection (RFC 8446 7.5): both ends get the same for the
+    /// same label and context.
     pub fn export_keying_material(
         &self,
         out: &mut [u8],
         label: &[u8],
         context: &[u8],
     ) -> Result<(), ExportError> {
-        self.conn.crypto_session().export_keying_material(out, label, context).map_err(|_| ExportError)
+        self.conn
+            .crypto_session()
+            .export_keying_material(out, label, context)
+            .map_err(|_| ExportError)
     }
 
     /// The far end's address now.
@@ -141,7 +149,8 @@ impl QuicPath {
         self.control.joins = true;
     }
 
-    /// Whether the connection is for one more path of a session that stands, as the calling end said.
+    /// Whether the connection is for one more path of a session that stands, as the calling end
+    /// said.
     pub(crate) const fn joins(&self) -> bool {
         self.control.joins || self.control.peer_joins
     }
@@ -204,7 +213,9 @@ impl QuicPath {
                     notices.push(Notice::Connected);
                 }
                 Event::HandshakeConfirmed => self.confirmed = true,
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.control.opened(&mut self.conn),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.control.opened(&mut self.conn)
+                }
                 Event::Stream(StreamEvent::Readable { .. }) => self.control.readable(),
                 Event::ConnectionLost { reason } => {
                     self.end(down_reason(&reason));
@@ -213,7 +224,8 @@ impl QuicPath {
                 _ => {}
             }
         }
-        // The endpoint may want to end what has just connected before it comes up; it drives again after a notice.
+        // The endpoint may want to end what has just connected before it comes up; it drives again
+        // after a notice.
         if matches!(self.state, State::Setup) && notices.is_empty() {
             self.advance_setup(now, &mut notices);
         }
@@ -241,7 +253,8 @@ impl QuicPath {
         }
     }
 
-    /// The line carries datagrams of another size than so far: larger ones alone were lost, or one arrived.
+    /// The line carries datagrams of another size than so far: larger ones alone were lost, or one
+    /// arrived.
     fn resize(&mut self) {
         let payload = self.conn.datagrams().max_size().filter(|_| matches!(self.state, State::Up));
         let Some(payload) = payload.filter(|payload| *payload != self.payload) else { return };
@@ -258,7 +271,11 @@ impl QuicPath {
     }
 
     fn fail(&mut self, now: Instant, reason: &str, notices: &mut Vec<Notice>) {
-        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Bytes::copy_from_slice(reason.as_bytes()));
+        self.conn.close(
+            self.clock.std(now),
+            VarInt::from_u32(0),
+            Bytes::copy_from_slice(reason.as_bytes()),
+        );
         self.end(DownReason::Failed(reason.to_owned()));
         notices.push(Notice::Over(ConnectionError::LocallyClosed));
     }
@@ -275,12 +292,17 @@ impl QuicPath {
         self.feed.drain_into(&mut self.news);
         if !self.is_over() {
             let largest = u64::from(self.conn.current_mtu());
-            self.sender.absorb(Reading { now, clock: self.clock, largest }, &self.news, &mut self.events);
+            self.sender.absorb(
+                Reading { now, clock: self.clock, largest },
+                &self.news,
+                &mut self.events,
+            );
         }
     }
 
-    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty. Those that only acknowledge are
-    /// not paid for (RFC 9002 7.7): an end that only answers would wait to say what has arrived.
+    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty. Those
+    /// that only acknowledge are not paid for (RFC 9002 7.7): an end that only answers would wait
+    /// to say what has arrived.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
@@ -291,7 +313,11 @@ impl QuicPath {
             return self.copy_out(now, &copy, out);
         }
         // What is to be repeated is looked at one by one.
-        let limit = if self.setup.is_on(now) { NonZeroUsize::MIN } else { batch_limit(&self.config, limit) };
+        let limit = if self.setup.is_on(now) {
+            NonZeroUsize::MIN
+        } else {
+            batch_limit(&self.config, limit)
+        };
         self.feed_datagrams(limit.get());
         let transmit = self.conn.poll_transmit(self.clock.std(now), limit, out)?;
         self.absorb(now);
@@ -320,12 +346,23 @@ impl QuicPath {
         Some(transmit)
     }
 
-    fn copy_out(&mut self, now: Instant, copy: &[u8], out: &mut Vec<u8>) -> Option<noq_proto::Transmit> {
+    fn copy_out(
+        &mut self,
+        now: Instant,
+        copy: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<noq_proto::Transmit> {
         let path = self.conn.network_path(PathId::ZERO).ok()?;
         out.extend_from_slice(copy);
         self.sender.transmitted(now, copy.len(), 1);
         let (destination, src_ip) = (path.remote(), path.local_ip());
-        Some(noq_proto::Transmit { destination, ecn: None, size: copy.len(), segment_size: None, src_ip })
+        Some(noq_proto::Transmit {
+            destination,
+            ecn: None,
+            size: copy.len(),
+            segment_size: None,
+            src_ip,
+        })
     }
 
     /// Keeps up to `limit` datagrams ready in the state machine.
@@ -354,8 +391,8 @@ impl QuicPath {
         [state_machine].into_iter().chain(ours).flatten().min()
     }
 
-    /// When to look for the line again: the state machine's own probes come ever more seldom, up to every two
-    /// seconds, and each may be lost.
+    /// When to look for the line again: the state machine's own probes come ever more seldom, up to
+    /// every two seconds, and each may be lost.
     fn ping_at(&self) -> Option<Instant> {
         let silence = self.sender.answer_within().max(PING);
         self.sender.expects_answer().then(|| (self.heard + silence).max(self.pinged + PING))
@@ -455,7 +492,11 @@ impl Path for QuicPath {
         if self.is_over() {
             return;
         }
-        self.conn.close(self.clock.std(now), VarInt::from_u32(0), Bytes::copy_from_slice(reason.as_bytes()));
+        self.conn.close(
+            self.clock.std(now),
+            VarInt::from_u32(0),
+            Bytes::copy_from_slice(reason.as_bytes()),
+        );
         self.end(DownReason::ClosedHere);
     }
 }
@@ -469,5 +510,6 @@ fn batch_limit(config: &PathConfig, limit: usize) -> NonZeroUsize {
 /// What the kernel takes as one batch: less than the largest UDP payload.
 const MAX_BATCH: usize = 65_000;
 
-/// How often a silent line is tried: data flows again half a second and a round trip after it is back.
+/// How often a silent line is tried: data flows again half a second and a round trip after it is
+/// back.
 const PING: Duration = Duration::from_millis(500);

@@ -1,4 +1,5 @@
-//! What a path sends, and what became of it: the congestion controller's sender, told of QUIC's packets.
+//! What a path sends, and what became of it: the congestion controller's sender, told of QUIC's
+//! packets.
 
 use crate::clock::Clock;
 use crate::config::PathConfig;
@@ -18,7 +19,8 @@ pub(crate) struct Sender {
     outgoing: VecDeque<Outgoing>,
     /// Handed to the state machine, not yet in a packet, oldest first: token and length.
     handed: VecDeque<(Option<Token>, usize)>,
-    /// Room found at a time, less what was added since: asked for before each datagram, and costly to find.
+    /// Room found at a time, less what was added since: asked for before each datagram, and costly
+    /// to find.
     room: Option<(Instant, usize)>,
     /// IP and UDP headers of one datagram.
     headers: ByteCount,
@@ -34,12 +36,18 @@ pub(crate) struct Sender {
 pub(crate) struct Reading {
     pub(crate) now: Instant,
     pub(crate) clock: Clock,
-    /// The UDP payload of a full datagram now: what is larger is a probe for the line's size, whose loss means nothing else.
+    /// The UDP payload of a full datagram now: what is larger is a probe for the line's size, whose
+    /// loss means nothing else.
     pub(crate) largest: u64,
 }
 
 impl Sender {
-    pub(crate) fn new(now: Instant, config: &PathConfig, headers: ByteCount, memory: Option<Memory>) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        config: &PathConfig,
+        headers: ByteCount,
+        memory: Option<Memory>,
+    ) -> Self {
         let full = ByteCount::new(u64::from(config.udp_payload)) + headers;
         let controller = config.controller.build(memory);
         Self {
@@ -79,8 +87,8 @@ impl Sender {
         Ok(())
     }
 
-    /// The next datagram for the state machine, which holds at most `limit`, no two of which fit into one packet of
-    /// `payload` bytes: so the packet that carries each is known.
+    /// The next datagram for the state machine, which holds at most `limit`, no two of which fit
+    /// into one packet of `payload` bytes: so the packet that carries each is known.
     pub(crate) fn hand_over(&mut self, limit: usize, payload: usize) -> Option<Bytes> {
         let next = self.outgoing.front()?.1.len();
         if self.handed.len() >= limit
@@ -93,8 +101,8 @@ impl Sender {
         Some(datagram)
     }
 
-    /// Of the packets just sent, which `news` tells of, `count` carried datagrams handed over, in order. Tokens that
-    /// are given up, or whose packet is not known, go to `events` as lost.
+    /// Of the packets just sent, which `news` tells of, `count` carried datagrams handed over, in
+    /// order. Tokens that are given up, or whose packet is not known, go to `events` as lost.
     pub(crate) fn carried(&mut self, count: u64, news: &[News], events: &mut VecDeque<PathEvent>) {
         let mut left = usize::try_from(count).unwrap_or(usize::MAX).min(self.handed.len());
         let sent = |item: &News| match *item {
@@ -141,8 +149,10 @@ impl Sender {
     /// `count` UDP datagrams of `payload` bytes together left.
     pub(crate) fn transmitted(&mut self, now: Instant, payload: usize, count: usize) {
         self.room = None;
-        self.regulated
-            .spend(now, ByteCount::of(payload) + ByteCount::new(self.headers.as_u64() * count as u64));
+        self.regulated.spend(
+            now,
+            ByteCount::of(payload) + ByteCount::new(self.headers.as_u64() * count as u64),
+        );
     }
 
     /// When a waiting sender should look for room again.
@@ -198,7 +208,8 @@ impl Sender {
                     self.regulated.sent(now, number, ByteCount::new(bytes) + self.headers);
                 }
                 // A packet of an earlier stage of the handshake may have had the same number.
-                News::Acked { number, sent } if self.regulated.sent_at(number) != Some(clock.ours(sent)) => {}
+                News::Acked { number, sent }
+                    if self.regulated.sent_at(number) != Some(clock.ours(sent)) => {}
                 News::Acked { number, .. } => {
                     self.answered = now;
                     events.extend(self.regulated.acked(now, number).map(PathEvent::Acked));
@@ -225,8 +236,9 @@ impl Sender {
     }
 }
 
-/// Room is never more than 128 datagrams: two of the kernel's batches, which stay in the processor's cache from being
-/// made to being encrypted. Who has more to send asks again when they are out.
+/// Room is never more than 128 datagrams: two of the kernel's batches, which stay in the
+/// processor's cache from being made to being encrypted. Who has more to send asks again when they
+/// are out.
 const MAX_ROOM: usize = 128;
 
 /// Datagrams that may wait here, those added without room included.

@@ -1,9 +1,10 @@
 //! The time before data may flow: lost datagrams are costly then, and cheap to repeat.
 //!
-//! Each datagram of the set-up is sent several times at once; receivers ignore copies (RFC 9000 12.3). The
-//! datagram with the ACK_FREQUENCY frame is sent again and again until the far end says that it has it, because the
-//! state machine sends that frame once only, and without it every second datagram would be acknowledged.
-//! The far end drops datagrams as copies that are more than 128 packets old: during set-up there aren't as many.
+//! Each datagram of the set-up is sent several times at once; receivers ignore copies (RFC 9000
+//! 12.3). The datagram with the ACK_FREQUENCY frame is sent again and again until the far end says
+//! that it has it, because the state machine sends that frame once only, and without it every
+//! second datagram would be acknowledged. The far end drops datagrams as copies that are more than
+//! 128 packets old: during set-up there aren't as many.
 
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -28,7 +29,8 @@ impl Setup {
         Self { validated, ..Self::default() }
     }
 
-    /// This end is up. What it sends for the far end to come up too is still repeated for four round trips.
+    /// This end is up. What it sends for the far end to come up too is still repeated for four
+    /// round trips.
     pub(crate) fn up(&mut self, now: Instant, rtt: Duration) {
         *self = Self { validated: true, ends: Some(now + rtt * 4), ..Self::default() };
     }
@@ -42,8 +44,9 @@ impl Setup {
         self.received += bytes as u64;
     }
 
-    /// Whether `bytes` more may go: no more than three times what an address sent goes to it before it is validated
-    /// (RFC 9000 8.1). The state machine sees to that too, but doesn't know of the copies.
+    /// Whether `bytes` more may go: no more than three times what an address sent goes to it before
+    /// it is validated (RFC 9000 8.1). The state machine sees to that too, but doesn't know of the
+    /// copies.
     pub(crate) const fn may_send(&self, bytes: usize) -> bool {
         self.validated || self.sent + bytes as u64 <= 3 * self.received
     }
@@ -91,7 +94,8 @@ impl Setup {
     }
 }
 
-/// Half a round trip, 100 ms at least: at 10 % loss the frame is missed for one round trip once in a hundred.
+/// Half a round trip, 100 ms at least: at 10 % loss the frame is missed for one round trip once in
+/// a hundred.
 fn interval(rtt: Duration) -> Duration {
     (rtt / 2).max(Duration::from_millis(100))
 }

@@ -36,8 +36,8 @@ pub(crate) fn peer_key(conn: &noq_proto::Connection) -> Option<Fingerprint> {
     presented_key(&chain)
 }
 
-/// Made from the node's key, so that a node that was started anew can tell the others that it knows their
-/// connections no more (RFC 9000 10.3), and they needn't wait for the idle time-out.
+/// Made from the node's key, so that a node that was started anew can tell the others that it knows
+/// their connections no more (RFC 9000 10.3), and they needn't wait for the idle time-out.
 pub(crate) fn reset_key(identity: &Identity) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, &identity.derive_secret(b"skyhaul stateless reset"))
 }

@@ -1,20 +1,25 @@
 //! Whose call is taken while calls are being set up.
 //!
-//! A call that is being set up costs memory and the work of a handshake, and its caller has shown no key yet. So there are
-//! only so many at a time, only so many of one address and of one network, and each has only so much time. Above half of all, one that
-//! is slow gives its place to a new one; where none is, some new ones are overlooked by chance, the more the fuller it is (random
-//! early drop, RFC 2309): who calls again gets in, however many places somebody takes who never ends what he has begun.
+//! A call that is being set up costs memory and the work of a handshake, and its caller has shown
+//! no key yet. So there are only so many at a time, only so many of one address and of one network,
+//! and each has only so much time. Above half of all, one that is slow gives its place to a new
+//! one; where none is, some new ones are overlooked by chance, the more the fuller it is (random
+//! early drop, RFC 2309): who calls again gets in, however many places somebody takes who never
+//! ends what he has begun.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use skyhaul_units::{Duration, Instant};
 
 /// Calls set up at a time. More are refused.
 pub const CALLS_MAX: usize = 128;
-/// Calls set up at a time from one address: all lanes and paths of a station, and of others behind one translator.
+/// Calls set up at a time from one address: all lanes and paths of a station, and of others behind
+/// one translator.
 pub const ADDRESS_MAX: usize = 32;
-/// Calls set up at a time from one network: below half of all, so that it makes nobody else be overlooked.
+/// Calls set up at a time from one network: below half of all, so that it makes nobody else be
+/// overlooked.
 pub const NETWORK_MAX: usize = 48;
-/// How long a call may take to be set up. At 660 ms and 10 % loss it takes 2 s, over 2.6 s to the Moon and back 8 s.
+/// How long a call may take to be set up. At 660 ms and 10 % loss it takes 2 s, over 2.6 s to the
+/// Moon and back 8 s.
 pub const SETUP_MAX: Duration = Duration::from_secs(15);
 
 /// A call that takes so long is slow, and gives its place to another where there are many.
@@ -41,13 +46,16 @@ pub struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    /// One whose chance begins with `seed`. Who knows it gains little: whom it strikes depends on all other callers.
+    /// One whose chance begins with `seed`. Who knows it gains little: whom it strikes depends on
+    /// all other callers.
     pub fn new(seed: &[u8; 32]) -> Self {
-        let random = seed.iter().fold(0_u64, |random, byte| random.rotate_left(8) ^ u64::from(*byte));
+        let random =
+            seed.iter().fold(0_u64, |random, byte| random.rotate_left(8) ^ u64::from(*byte));
         Self { random: random | 1 }
     }
 
-    /// Whether a call from `caller` is taken while those from `others` are being set up, each since when it is.
+    /// Whether a call from `caller` is taken while those from `others` are being set up, each since
+    /// when it is.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -95,8 +103,12 @@ fn network(address: IpAddr) -> IpAddr {
 
 fn masked(address: IpAddr, (v4, v6): (u32, u32)) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - v4))).into(),
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - v6))).into(),
+        IpAddr::V4(address) => {
+            Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - v4))).into()
+        }
+        IpAddr::V6(address) => {
+            Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - v6))).into()
+        }
     }
 }
 

@@ -17,8 +17,9 @@ impl core::fmt::Display for ConnectionId {
 
 /// Takes and makes calls over one socket, and knows each connection by its id.
 pub trait Endpoint {
-    /// Calls the node at `remote`, which must have the key `expected`, for a session or, if it `joins`, for one more path of
-    /// one. Ends in [`EndpointEvent::Ready`] or [`EndpointEvent::Refused`].
+    /// Calls the node at `remote`, which must have the key `expected`, for a session or, if it
+    /// `joins`, for one more path of one. Ends in [`EndpointEvent::Ready`] or
+    /// [`EndpointEvent::Refused`].
     ///
     /// # Errors
     /// See [`ConnectError`].

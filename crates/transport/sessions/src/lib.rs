@@ -1,9 +1,11 @@
-//! Sessions of one node, and the connections that are their paths. Sans-IO: time and bytes are arguments.
+//! Sessions of one node, and the connections that are their paths. Sans-IO: time and bytes are
+//! arguments.
 //!
-//! A [`Endpoint`] makes connections of one kind over one socket: QUIC over UDP (crate `quic`), TLS over TCP (crate `tls`).
-//! The [`SessionManager`] opens a session on a connection, joins further connections to it whatever their kind, and moves what
-//! can move between sessions and connections. It leaves out: what a session does (crate `transport`), sockets and timers
-//! (crate `net`), and when to call whom (crate `node`).
+//! A [`Endpoint`] makes connections of one kind over one socket: QUIC over UDP (crate `quic`), TLS
+//! over TCP (crate `tls`). The [`SessionManager`] opens a session on a connection, joins further
+//! connections to it whatever their kind, and moves what can move between sessions and connections.
+//! It leaves out: what a session does (crate `transport`), sockets and timers (crate `net`), and
+//! when to call whom (crate `node`).
 
 pub mod admission;
 mod endpoint;

@@ -1,10 +1,12 @@
 //! The endpoints of a node, and for each session the connections that are its paths.
 //!
-//! One session manager serves one node: one endpoint for each socket, or address in the lab. It is driven like everything
-//! sans-IO: hand it what arrived and the time, then take datagrams and events until there are none.
+//! One session manager serves one node: one endpoint for each socket, or address in the lab. It is
+//! driven like everything sans-IO: hand it what arrived and the time, then take datagrams and
+//! events until there are none.
 //!
-//! A session begins with one connection. Further ones join it: each end proves with keying material of the new connection
-//! (RFC 8446 7.5) over a secret of the first that it is the same two nodes' session which they mean.
+//! A session begins with one connection. Further ones join it: each end proves with keying material
+//! of the new connection (RFC 8446 7.5) over a secret of the first that it is the same two nodes'
+//! session which they mean.
 
 mod joining;
 
@@ -13,8 +15,8 @@ use core::net::SocketAddr;
 use joining::Joining;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_transport::{
-    DownReason, Estimate, Event, Path, PathEvent, PathId, PathOptions, Session, SessionConfig, give_out,
-    take_in,
+    DownReason, Estimate, Event, Path, PathEvent, PathId, PathOptions, Session, SessionConfig,
+    give_out, take_in,
 };
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +46,8 @@ impl core::fmt::Display for SessionId {
     }
 }
 
-/// A session manager's endpoint, and the socket or address that it stands for, in the order in which they were added.
+/// A session manager's endpoint, and the socket or address that it stands for, in the order in
+/// which they were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SocketId(pub usize);
 
@@ -120,7 +123,8 @@ pub enum SessionManagerEvent {
     },
 }
 
-/// A session that waits for its path's room is looked at this often, should the path not say when it has some.
+/// A session that waits for its path's room is looked at this often, should the path not say when
+/// it has some.
 const WAITING: Duration = Duration::from_millis(20);
 
 impl<C: Endpoint> SessionManager<C> {
@@ -144,7 +148,8 @@ impl<C: Endpoint> SessionManager<C> {
         SocketId(self.endpoints.len() - 1)
     }
 
-    /// Begins a connection over the first endpoint to the node at `remote` that has the key `expected`.
+    /// Begins a connection over the first endpoint to the node at `remote` that has the key
+    /// `expected`.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -192,7 +197,10 @@ impl<C: Endpoint> SessionManager<C> {
         let path = u8::try_from(held.next_path).map(PathId).map_err(too_many)?;
         let connection = endpoint.call(now, remote, held.peer, true)?;
         held.next_path += 1;
-        self.roles.insert((socket, connection), Role::Joining(Joining::calling(id, path, options, remote)));
+        self.roles.insert(
+            (socket, connection),
+            Role::Joining(Joining::calling(id, path, options, remote)),
+        );
         Ok(path)
     }
 
@@ -237,7 +245,10 @@ impl<C: Endpoint> SessionManager<C> {
     }
 
     /// The connections that are a session's paths: the endpoint of each, and the connection there.
-    pub fn paths(&self, id: SessionId) -> impl Iterator<Item = (PathId, SocketId, ConnectionId)> + '_ {
+    pub fn paths(
+        &self,
+        id: SessionId,
+    ) -> impl Iterator<Item = (PathId, SocketId, ConnectionId)> + '_ {
         let paths = self.sessions.get(&id).into_iter().flat_map(|held| held.paths.iter());
         paths.map(|(path, key)| (*path, key.0, key.1))
     }
@@ -247,7 +258,8 @@ impl<C: Endpoint> SessionManager<C> {
         let calling = |role: &Role| matches!(role, Role::Calling(other) if *other == id);
         let called: Vec<Key> =
             self.roles.iter().filter(|(_, role)| calling(role)).map(|(key, _)| *key).collect();
-        let paths = self.sessions.get(&id).map(|held| held.paths.values().copied().collect::<Vec<_>>());
+        let paths =
+            self.sessions.get(&id).map(|held| held.paths.values().copied().collect::<Vec<_>>());
         for key in called.into_iter().chain(paths.unwrap_or_default()) {
             if let Some(path) = connection(&mut self.endpoints, key) {
                 path.close(now, reason);
@@ -264,8 +276,8 @@ impl<C: Endpoint> SessionManager<C> {
         }
     }
 
-    /// Moves what can move between sessions and their paths. Call it after datagrams, time-outs and changes to
-    /// sessions, then take events and transmits.
+    /// Moves what can move between sessions and their paths. Call it after datagrams, time-outs and
+    /// changes to sessions, then take events and transmits.
     pub fn flush(&mut self, now: Instant) {
         self.flushed = now;
         self.take_carrier_events(now);
@@ -288,8 +300,8 @@ impl<C: Endpoint> SessionManager<C> {
         [endpoints, sessions].into_iter().flatten().min()
     }
 
-    /// Uses the room that what left the endpoints has made: nothing would come to tell of it. Whether there is more to
-    /// leave now.
+    /// Uses the room that what left the endpoints has made: nothing would come to tell of it.
+    /// Whether there is more to leave now.
     pub fn refill(&mut self, now: Instant) -> bool {
         let mut any = false;
         for held in self.sessions.values_mut().filter(|held| held.session.has_symbol()) {
@@ -375,7 +387,12 @@ impl<C: Endpoint> SessionManager<C> {
                 });
             }
             Some(Role::Member(..)) | None => {
-                self.events.push_back(SessionManagerEvent::Refused { id: None, remote, fingerprint, reason });
+                self.events.push_back(SessionManagerEvent::Refused {
+                    id: None,
+                    remote,
+                    fingerprint,
+                    reason,
+                });
             }
         }
     }
@@ -414,9 +431,13 @@ impl<C: Datagrams> SessionManager<C> {
         }
     }
 
-    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first; and the endpoint
-    /// whose socket it goes from.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(SocketId, Transmit)> {
+    /// The next datagram, or batch of datagrams of one size, into `out`, which is emptied first;
+    /// and the endpoint whose socket it goes from.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Option<(SocketId, Transmit)> {
         if let Some(found) = self.poll_carriers(now, out) {
             return Some(found);
         }
@@ -452,7 +473,8 @@ fn serve<C: Endpoint>(endpoints: &mut [C], held: &mut Held, now: Instant) {
         }
     }
     session.handle_timeout(now);
-    let order = if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
+    let order =
+        if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
     for id in order {
         let Some(key) = paths.get(&id) else { continue };
         if let Some(path) = connection(endpoints, *key) {

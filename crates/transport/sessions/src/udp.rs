@@ -10,7 +10,8 @@ pub trait Datagrams: Endpoint {
     /// Takes in a UDP datagram.
     fn handle_datagram(&mut self, now: Instant, received: Received);
 
-    /// The next datagram to be sent, or a batch of them to one address, into `out`, which is emptied first.
+    /// The next datagram to be sent, or a batch of them to one address, into `out`, which is
+    /// emptied first.
     fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit>;
 }
 

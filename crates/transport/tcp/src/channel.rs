@@ -52,7 +52,8 @@ impl Channel {
         Self { stage, refused: Arc::default(), other_version: None }
     }
 
-    /// Takes in some of `bytes`, and hands what they say in clear to `clear`. Alerts for the far end go to `out`.
+    /// Takes in some of `bytes`, and hands what they say in clear to `clear`. Alerts for the far
+    /// end go to `out`.
     pub(crate) fn receive(
         &mut self,
         bytes: &mut &[u8],
@@ -86,7 +87,8 @@ impl Channel {
             Ok(Some(accepted)) => {
                 let offered = accepted.client_hello().alpn().into_iter().flatten();
                 self.other_version = other_version(offered, &terms.alpn);
-                let alpn = self.other_version.as_ref().map_or(&terms.alpn[..], |name| name.as_bytes());
+                let alpn =
+                    self.other_version.as_ref().map_or(&terms.alpn[..], |name| name.as_bytes());
                 let config = server_config(&terms.identity, &terms.trust, &self.refused, alpn);
                 accepted.into_connection(Arc::new(config))
             }
@@ -108,7 +110,8 @@ impl Channel {
     /// Encrypts `clear`, in records of its own.
     pub(crate) fn seal(&mut self, clear: &[u8]) {
         if let Stage::Talking(connection) = &mut self.stage {
-            // The buffer has no limit, so only a connection that TLS has ended refuses: its end is being told already.
+            // The buffer has no limit, so only a connection that TLS has ended refuses: its end is
+            // being told already.
             let _ = connection.writer().write_all(clear);
         }
     }
@@ -149,8 +152,8 @@ impl Channel {
         connection.alpn_protocol()
     }
 
-    /// The protocol name of a caller that speaks another version. It is let in as far as the handshake goes, because only
-    /// then can it be told which version is spoken here.
+    /// The protocol name of a caller that speaks another version. It is let in as far as the
+    /// handshake goes, because only then can it be told which version is spoken here.
     pub(crate) fn other_version(&self) -> Option<&str> {
         self.other_version.as_deref()
     }
@@ -160,7 +163,12 @@ impl Channel {
         self.refused.take()
     }
 
-    pub(crate) fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> bool {
+    pub(crate) fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> bool {
         let Stage::Talking(connection) = &self.stage else { return false };
         connection.export_keying_material(out, label, Some(context)).is_ok()
     }

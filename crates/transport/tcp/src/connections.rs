@@ -1,7 +1,9 @@
-//! The connections of one node over TCP, each known by its id. Sans-IO: its owner has the sockets and moves the bytes.
+//! The connections of one node over TCP, each known by its id. Sans-IO: its owner has the sockets
+//! and moves the bytes.
 //!
-//! A connection begins with [`TlsConnections::accept`], or as a call that [`TlsConnections::poll_call`] asks the owner to make. The
-//! owner moves bytes between its socket and [`TlsConnections::stream`] until that is `None` or has finished.
+//! A connection begins with [`TlsConnections::accept`], or as a call that
+//! [`TlsConnections::poll_call`] asks the owner to make. The owner moves bytes between its socket
+//! and [`TlsConnections::stream`] until that is `None` or has finished.
 
 use crate::{TcpPath, TlsEndpoint};
 use core::net::SocketAddr;
@@ -20,7 +22,8 @@ pub struct TlsConnections {
     /// Calls that the owner has not begun yet. Bounded by the connections.
     calls: VecDeque<(ConnectionId, SocketAddr)>,
     next_id: u64,
-    /// Bounded by twice the connections, and the refusals of one turn of the owner: see [`MAX_EVENTS`].
+    /// Bounded by twice the connections, and the refusals of one turn of the owner: see
+    /// [`MAX_EVENTS`].
     events: VecDeque<EndpointEvent>,
     refused_busy: u64,
     doorkeeper: Doorkeeper,
@@ -93,7 +96,8 @@ impl TlsConnections {
         self.refused_busy
     }
 
-    /// Somebody calls from `remote`; `None` where there is no place for the call, which is reported: close the stream.
+    /// Somebody calls from `remote`; `None` where there is no place for the call, which is
+    /// reported: close the stream.
     pub fn accept(&mut self, now: Instant, remote: SocketAddr) -> Option<ConnectionId> {
         self.sweep();
         let room = self.connections.len() < MAX_CONNECTIONS;
@@ -114,7 +118,8 @@ impl TlsConnections {
             Err(reason) => {
                 self.refused_busy += 1;
                 if self.events.len() < MAX_EVENTS {
-                    let refused = EndpointEvent::Refused { id: None, remote, fingerprint: None, reason };
+                    let refused =
+                        EndpointEvent::Refused { id: None, remote, fingerprint: None, reason };
                     self.events.push_back(refused);
                 }
                 None
@@ -122,7 +127,8 @@ impl TlsConnections {
         }
     }
 
-    /// The next address to open a stream to, for the connection of this id. Where that fails, tell its stream with
+    /// The next address to open a stream to, for the connection of this id. Where that fails, tell
+    /// its stream with
     /// [`TcpPath::stream_failed`].
     pub fn poll_call(&mut self) -> Option<(ConnectionId, SocketAddr)> {
         self.calls.pop_front()
@@ -149,18 +155,21 @@ impl TlsConnections {
     fn settle(&mut self) {
         for (id, held) in &mut self.connections {
             if held.stage == Stage::Setup {
-                let (stage, event) = match (held.path.is_up(), held.path.end_reason(), held.path.refusal()) {
-                    (false, None, _) => continue,
-                    (_, _, Some(refusal)) => (Stage::Refused, refused(*id, held, refusal.clone())),
-                    // Up, and maybe over again already.
-                    (_, _, None) => match ready(*id, held) {
-                        Some(event) => (Stage::Ready, event),
-                        None => {
-                            let reason = Refusal::Failed("no keying material".to_owned());
-                            (Stage::Refused, refused(*id, held, reason))
+                let (stage, event) =
+                    match (held.path.is_up(), held.path.end_reason(), held.path.refusal()) {
+                        (false, None, _) => continue,
+                        (_, _, Some(refusal)) => {
+                            (Stage::Refused, refused(*id, held, refusal.clone()))
                         }
-                    },
-                };
+                        // Up, and maybe over again already.
+                        (_, _, None) => match ready(*id, held) {
+                            Some(event) => (Stage::Ready, event),
+                            None => {
+                                let reason = Refusal::Failed("no keying material".to_owned());
+                                (Stage::Refused, refused(*id, held, reason))
+                            }
+                        },
+                    };
                 held.stage = stage;
                 self.events.push_back(event);
             }
@@ -182,7 +191,12 @@ fn ready(id: ConnectionId, held: &Held) -> Option<EndpointEvent> {
 }
 
 fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> EndpointEvent {
-    EndpointEvent::Refused { id: Some(id), remote: held.remote, fingerprint: held.path.peer(), reason }
+    EndpointEvent::Refused {
+        id: Some(id),
+        remote: held.remote,
+        fingerprint: held.path.peer(),
+        reason,
+    }
 }
 
 impl Endpoint for TlsConnections {
@@ -236,8 +250,9 @@ impl Endpoint for TlsConnections {
     }
 }
 
-/// Connections open at a time, those in set-up included: twice the stations that a centre takes, because each may call
-/// anew before its old connection is given up. More calls are refused, and counted.
+/// Connections open at a time, those in set-up included: twice the stations that a centre takes,
+/// because each may call anew before its old connection is given up. More calls are refused, and
+/// counted.
 const MAX_CONNECTIONS: usize = 512;
 
 /// Events kept for the owner beyond those of its connections. Refusals beyond are counted only.

@@ -37,8 +37,8 @@ impl TlsEndpoint {
     /// # Errors
     /// The system gives no random numbers.
     pub fn connect(&mut self, now: Instant, expected: Fingerprint) -> Result<TcpPath, Refusal> {
-        let channel =
-            Channel::call(&self.terms, expected).map_err(|error| Refusal::Failed(error.to_string()))?;
+        let channel = Channel::call(&self.terms, expected)
+            .map_err(|error| Refusal::Failed(error.to_string()))?;
         Ok(TcpPath::new(now, self.config.path, channel, self.terms(Some(expected))))
     }
 
@@ -62,7 +62,11 @@ impl TlsEndpoint {
     }
 
     fn terms(&self, expected: Option<Fingerprint>) -> PathTerms {
-        PathTerms { ours: self.terms.identity.fingerprint(), expected, alpn: self.terms.alpn.clone() }
+        PathTerms {
+            ours: self.terms.identity.fingerprint(),
+            expected,
+            alpn: self.terms.alpn.clone(),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Datagrams on their way, in order, until the far end's count covers them; and how fast that goes.
 //!
-//! The stream keeps order and loses nothing, so one number tells the fate of all. The rate of arrival is measured as
-//! in draft-cheng-iccrg-delivery-rate-estimation, 2.2: what was delivered between the sending of a datagram and its
-//! acknowledgement, over the longer of the time it took to send that and the time it took to be acknowledged. So
-//! counts that come late and together, as when TCP has filled a gap, do not look like a fast line.
+//! The stream keeps order and loses nothing, so one number tells the fate of all. The rate of
+//! arrival is measured as in draft-cheng-iccrg-delivery-rate-estimation, 2.2: what was delivered
+//! between the sending of a datagram and its acknowledgement, over the longer of the time it took
+//! to send that and the time it took to be acknowledged. So counts that come late and together, as
+//! when TCP has filled a gap, do not look like a fast line.
 
 use skyhaul_transport::Token;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -20,7 +21,8 @@ pub(crate) struct Ledger {
     delivered_at: Instant,
     /// When the datagram was sent whose acknowledgement set `delivered_at` last.
     first_sent: Instant,
-    /// Until this many datagrams are acknowledged, the application had nothing to send for part of the time.
+    /// Until this many datagrams are acknowledged, the application had nothing to send for part of
+    /// the time.
     limited_until: u64,
 }
 
@@ -117,8 +119,8 @@ impl Ledger {
         self.first_sent = newest.sent;
         let sending = newest.sent.since(newest.first_sent);
         let interval = sending.max(now.since(newest.delivered_at));
-        let rate =
-            (interval > Duration::ZERO).then(|| Rate::over(self.delivered - newest.delivered, interval));
+        let rate = (interval > Duration::ZERO)
+            .then(|| Rate::over(self.delivered - newest.delivered, interval));
         Ok(Some(Sample { elapsed: now.since(newest.sent), rate, is_limited: newest.is_limited }))
     }
 
@@ -152,7 +154,8 @@ mod tests {
         let mut ledger = Ledger::new(at(0));
         (0..10).for_each(|n| ledger.sent(at(n), DATAGRAM, (n != 4).then_some(Token(n))));
         let mut arrived = Vec::new();
-        let sample = ledger.acknowledged(at(100), 6, |token| arrived.push(token.0)).unwrap().unwrap();
+        let sample =
+            ledger.acknowledged(at(100), 6, |token| arrived.push(token.0)).unwrap().unwrap();
         assert_eq!(arrived, [0, 1, 2, 3, 5]);
         assert_eq!(sample.elapsed, Duration::from_millis(95));
         assert_eq!(ledger.in_flight(), ByteCount::new(4_000));
@@ -171,15 +174,16 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_line_however_acknowledgements_bunch() {
-        // One datagram a millisecond, 100 ms there and back: 8 Mbit/s. Counts come every 20 ms, but for a stop of
-        // 200 ms, after which all comes at once.
+        // One datagram a millisecond, 100 ms there and back: 8 Mbit/s. Counts come every 20 ms, but
+        // for a stop of 200 ms, after which all comes at once.
         let mut ledger = Ledger::new(at(0));
         let mut fastest = Rate::ZERO;
         for millis in 0..1_000 {
             let arrived = millis - millis.min(100);
             if millis % 20 == 0 && !(500..700).contains(&millis) {
                 let sample = ledger.acknowledged(at(millis), arrived, |_| ()).unwrap();
-                fastest = sample.and_then(|sample| sample.rate).map_or(fastest, |rate| rate.max(fastest));
+                fastest =
+                    sample.and_then(|sample| sample.rate).map_or(fastest, |rate| rate.max(fastest));
             }
             ledger.sent(at(millis), DATAGRAM, None);
         }

@@ -1,12 +1,16 @@
-//! A path over one TCP connection, for networks that block UDP. Sans-IO: time and bytes are arguments.
+//! A path over one TCP connection, for networks that block UDP. Sans-IO: time and bytes are
+//! arguments.
 //!
-//! A [`TlsConnections`] knows the connections of a node by their ids, for the session manager of its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it calls or is called on is one
-//! [`TcpPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session and one control stream
-//! in frames ([`wire`]). TCP repairs and paces, so nothing is lost before the path ends, and what is lost on the line
-//! shows as delay. What is on the way is bounded by what the line carries, so that the session decides late.
+//! A [`TlsConnections`] knows the connections of a node by their ids, for the session manager of
+//! its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it
+//! calls or is called on is one
+//! [`TcpPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session
+//! and one control stream in frames ([`wire`]). TCP repairs and paces, so nothing is lost before
+//! the path ends, and what is lost on the line shows as delay. What is on the way is bounded by
+//! what the line carries, so that the session decides late.
 //!
-//! It leaves out: sockets and timers (crate `net`), the choice between this and QUIC (crate `transport`), and any way to
-//! look like another protocol.
+//! It leaves out: sockets and timers (crate `net`), the choice between this and QUIC (crate
+//! `transport`), and any way to look like another protocol.
 //!
 //! ```
 //! use skyhaul_identity::Identity;

@@ -7,8 +7,9 @@
 //!     └─────────────────────────────┴──► Over ◄── closed, failed ◄─────┘
 //! ```
 //!
-//! A caller's TLS is complete before the called end has looked at its key, so only the greeting, which is sent when TLS is
-//! complete, shows that the key was accepted. After the end the stream lingers until what is left to say has been read.
+//! A caller's TLS is complete before the called end has looked at its key, so only the greeting,
+//! which is sent when TLS is complete, shows that the key was accepted. After the end the stream
+//! lingers until what is left to say has been read.
 
 use crate::channel::{Channel, Progress};
 use crate::config::TlsPathConfig;
@@ -27,7 +28,8 @@ use std::sync::Arc;
 
 /// A path on one byte stream, sans-IO: its owner moves the bytes.
 ///
-/// After any call, write what [`TcpPath::poll_transmit`] gives, and call [`TcpPath::handle_timeout`] at
+/// After any call, write what [`TcpPath::poll_transmit`] gives, and call
+/// [`TcpPath::handle_timeout`] at
 /// [`TcpPath::next_timeout`].
 pub struct TcpPath {
     config: TlsPathConfig,
@@ -87,11 +89,18 @@ pub struct TlsPathCounters {
 
 /// Keying material could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no keying material: the handshake is not complete, or more was requested than TLS provides")]
+#[error(
+    "no keying material: the handshake is not complete, or more was requested than TLS provides"
+)]
 pub struct ExportError;
 
 impl TcpPath {
-    pub(crate) fn new(now: Instant, config: TlsPathConfig, channel: Channel, terms: PathTerms) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        config: TlsPathConfig,
+        channel: Channel,
+        terms: PathTerms,
+    ) -> Self {
         Self {
             terms,
             state: State::Handshake,
@@ -132,8 +141,8 @@ impl TcpPath {
         self.setup = Some(setup);
     }
 
-    /// Takes in bytes of the stream; returns how many. Less than all only where received datagrams wait to be polled:
-    /// give the rest again afterwards.
+    /// Takes in bytes of the stream; returns how many. Less than all only where received datagrams
+    /// wait to be polled: give the rest again afterwards.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -188,7 +197,10 @@ impl TcpPath {
             return self.read_out();
         }
         if matches!(self.state, State::Up) {
-            self.end(now, DownReason::Failed("the stream ended without a close message".to_owned()));
+            self.end(
+                now,
+                DownReason::Failed("the stream ended without a close message".to_owned()),
+            );
         } else {
             let is_unheard = self.counters.received == ByteCount::ZERO;
             let is_called = self.terms.expected.is_none();
@@ -206,7 +218,8 @@ impl TcpPath {
 
     /// The far end has taken its leave.
     fn farewell_came(&mut self, now: Instant) {
-        if matches!(self.state, State::Handshake | State::Greeting) && self.terms.expected.is_none() {
+        if matches!(self.state, State::Handshake | State::Greeting) && self.terms.expected.is_none()
+        {
             self.refuse(now, Refusal::Withdrawn);
         }
         self.end_of_stream(now);
@@ -235,8 +248,8 @@ impl TcpPath {
         self.read_out();
     }
 
-    /// When [`TcpPath::handle_timeout`] is due: the end of the time allowed for the set-up, of that allowed for silence,
-    /// of lingering, or an acknowledgement or a sign of life to be sent.
+    /// When [`TcpPath::handle_timeout`] is due: the end of the time allowed for the set-up, of that
+    /// allowed for silence, of lingering, or an acknowledgement or a sign of life to be sent.
     pub fn next_timeout(&self) -> Option<Instant> {
         match &self.state {
             State::Handshake | State::Greeting => Some(self.began + self.config.setup_timeout),
@@ -244,19 +257,26 @@ impl TcpPath {
                 let may_seal = self.unwritten.len() < MOST_UNWRITTEN;
                 let acknowledgement = self.receiver.due().filter(|_| may_seal);
                 // While bytes wait for the stream there is nothing to add to them.
-                let ping = self.unwritten.is_empty().then(|| self.pulse.last_sent() + self.config.keep_alive);
+                let ping = self
+                    .unwritten
+                    .is_empty()
+                    .then(|| self.pulse.last_sent() + self.config.keep_alive);
                 [self.idle_end(), acknowledgement, ping].into_iter().flatten().min()
             }
-            State::Over(over) => (!over.read_out || !self.unwritten.is_empty()).then(|| over.since + LINGER),
+            State::Over(over) => {
+                (!over.read_out || !self.unwritten.is_empty()).then(|| over.since + LINGER)
+            }
         }
     }
 
-    /// Does what is due. Acknowledgements and signs of life leave with the next [`TcpPath::poll_transmit`].
+    /// Does what is due. Acknowledgements and signs of life leave with the next
+    /// [`TcpPath::poll_transmit`].
     pub fn handle_timeout(&mut self, now: Instant) {
         match &mut self.state {
             State::Handshake | State::Greeting => {
                 if now >= self.began + self.config.setup_timeout {
-                    let is_caller = self.terms.expected.is_none() && self.counters.received > ByteCount::ZERO;
+                    let is_caller =
+                        self.terms.expected.is_none() && self.counters.received > ByteCount::ZERO;
                     self.refuse(now, if is_caller { Refusal::TooSlow } else { Refusal::NoAnswer });
                 }
             }
@@ -296,7 +316,8 @@ impl TcpPath {
         matches!(self.state, State::Up)
     }
 
-    /// Whether it is for one more path of a session that stands, as the calling end said. Known once it is up.
+    /// Whether it is for one more path of a session that stands, as the calling end said. Known
+    /// once it is up.
     pub const fn joins(&self) -> bool {
         self.joins
     }
@@ -324,8 +345,8 @@ impl TcpPath {
         self.counters
     }
 
-    /// Derives key material bound to this connection (RFC 8446 7.5): both ends get the same for the same label and
-    /// context.
+    /// Derives key material bound to this connection (RFC 8446 7.5): both ends get the same for the
+    /// same label and context.
     ///
     /// # Errors
     /// The handshake is not complete, or `out` is longer than TLS gives.
@@ -410,14 +431,17 @@ impl TcpPath {
             (State::Greeting, Frame::Close { .. }) if self.terms.expected.is_none() => {
                 self.refuse(now, Refusal::Withdrawn);
             }
-            (State::Greeting, Frame::Close { reason, .. }) => self.refuse(now, Refusal::Failed(reason)),
+            (State::Greeting, Frame::Close { reason, .. }) => {
+                self.refuse(now, Refusal::Failed(reason))
+            }
             (State::Up, Frame::Datagram(datagram)) => {
                 self.counters.datagrams_received += 1;
                 self.receiver.datagram(now, datagram);
             }
             (State::Up, Frame::Control(bytes)) => self.receiver.control(bytes),
             (State::Up, Frame::Acknowledgement { count, delay }) => {
-                if let Err(wrong) = self.sender.acknowledged(now, (count, delay), &mut self.events) {
+                if let Err(wrong) = self.sender.acknowledged(now, (count, delay), &mut self.events)
+                {
                     self.fail(now, &wrong.to_string());
                 }
             }
@@ -427,9 +451,13 @@ impl TcpPath {
                     self.sender.answered(now, rtt);
                 }
             }
-            (State::Up, Frame::Close { reason, .. }) => self.end(now, DownReason::ClosedByPeer(reason)),
+            (State::Up, Frame::Close { reason, .. }) => {
+                self.end(now, DownReason::ClosedByPeer(reason))
+            }
             (State::Up, Frame::Greeting { .. }) => self.fail(now, "a second greeting"),
-            (State::Handshake | State::Greeting, _) => self.fail(now, "a frame before the greeting"),
+            (State::Handshake | State::Greeting, _) => {
+                self.fail(now, "a frame before the greeting")
+            }
             (State::Over(_), _) => {}
         }
     }
@@ -444,7 +472,10 @@ impl TcpPath {
             frame.encode(&mut self.clear);
         }
         if matches!(self.state, State::Up) {
-            self.receiver.acknowledge(now).into_iter().for_each(|frame| frame.encode(&mut self.clear));
+            self.receiver
+                .acknowledge(now)
+                .into_iter()
+                .for_each(|frame| frame.encode(&mut self.clear));
             self.sender.fill(now, &mut self.clear);
         }
         self.seal(now)
@@ -556,7 +587,8 @@ impl Path for TcpPath {
         }
     }
 
-    /// The rate is that of arrival, counted in IP packets. Nothing is lost on a stream: what TCP repairs shows as time.
+    /// The rate is that of arrival, counted in IP packets. Nothing is lost on a stream: what TCP
+    /// repairs shows as time.
     fn estimate(&self) -> Estimate {
         let window = &self.sender.window;
         let (packet, carried) = PACKET;
@@ -588,12 +620,14 @@ const WORDLESS: &str =
 /// It began to speak.
 const EARLY: &str = "the far end closed the stream during the handshake";
 
-/// Encrypted bytes kept for the stream: four times what one system call takes. At the bound nothing more is encrypted.
+/// Encrypted bytes kept for the stream: four times what one system call takes. At the bound nothing
+/// more is encrypted.
 const MOST_UNWRITTEN: usize = 256 * 1024;
 
-/// How long the last words may take to be read by the far end. A stream closed at once, with bytes unread, may take
-/// them back (RFC 9293 3.6.1).
+/// How long the last words may take to be read by the far end. A stream closed at once, with bytes
+/// unread, may take them back (RFC 9293 3.6.1).
 const LINGER: Duration = Duration::from_secs(3);
 
-/// Of an IPv4 packet of 1500 bytes, TCP with time stamps leaves 1448, and TLS takes 22 of 16 KiB and a few.
+/// Of an IPv4 packet of 1500 bytes, TCP with time stamps leaves 1448, and TLS takes 22 of 16 KiB
+/// and a few.
 const PACKET: (u64, u64) = (1_500, 1_446);

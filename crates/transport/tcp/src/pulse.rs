@@ -1,4 +1,5 @@
-//! Signs of life: when the far end was heard last, when it must hear from here, and how long an answer takes.
+//! Signs of life: when the far end was heard last, when it must hear from here, and how long an
+//! answer takes.
 
 use crate::wire::Frame;
 use skyhaul_units::{Duration, Instant};
@@ -12,7 +13,8 @@ pub(crate) struct Pulse {
     asked: Option<(u64, Instant)>,
     next: u64,
     ask_now: bool,
-    /// The far end's ping to be answered. A newer one takes its place, so a flood of them brings no flood of answers.
+    /// The far end's ping to be answered. A newer one takes its place, so a flood of them brings no
+    /// flood of answers.
     owed: Option<u64>,
 }
 

@@ -74,7 +74,8 @@ impl Receiver {
     }
 }
 
-/// What an event takes of the buffer: its bytes, and its place in the queue with what the allocator adds.
+/// What an event takes of the buffer: its bytes, and its place in the queue with what the allocator
+/// adds.
 fn cost(event: &PathEvent) -> ByteCount {
     match event {
         PathEvent::Datagram(bytes) | PathEvent::Control(bytes) => ByteCount::of(bytes.len() + 128),
@@ -82,8 +83,8 @@ fn cost(event: &PathEvent) -> ByteCount {
     }
 }
 
-/// Datagrams that are acknowledged at once: about every 92 kB, so that acknowledgements take a thousandth of what they
-/// answer.
+/// Datagrams that are acknowledged at once: about every 92 kB, so that acknowledgements take a
+/// thousandth of what they answer.
 const ACK_EVERY: u64 = 64;
 
 #[cfg(test)]

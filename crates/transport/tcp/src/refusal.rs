@@ -14,9 +14,11 @@ pub(crate) fn of_error(error: &Error, refused: Option<Fingerprint>, terms: &Path
             Refusal::OwnKeyUntrusted { ours: terms.ours }
         }
         // What a caller says that has no fault to find.
-        (Error::AlertReceived(AlertDescription::CloseNotify | AlertDescription::UserCanceled), _, None) => {
-            Refusal::Withdrawn
-        }
+        (
+            Error::AlertReceived(AlertDescription::CloseNotify | AlertDescription::UserCanceled),
+            _,
+            None,
+        ) => Refusal::Withdrawn,
         (other, ..) => Refusal::Failed(shortened(&other.to_string())),
     }
 }

@@ -24,7 +24,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// For datagrams of up to `payload` bytes; holds at most `control_bound` bytes of the control stream.
+    /// For datagrams of up to `payload` bytes; holds at most `control_bound` bytes of the control
+    /// stream.
     pub(crate) fn new(now: Instant, payload: u16, control_bound: ByteCount) -> Self {
         Self {
             control: BytesMut::new(),
@@ -40,9 +41,11 @@ impl Sender {
 
     /// Full datagrams that may be added, where `unwritten` bytes wait for the socket already.
     pub(crate) fn room(&self, unwritten: usize) -> usize {
-        let unsent = self.waiting_bytes + ByteCount::of(self.control.len()) + ByteCount::of(unwritten);
+        let unsent =
+            self.waiting_bytes + ByteCount::of(self.control.len()) + ByteCount::of(unwritten);
         let here = self.window.unsent() - unsent;
-        let on_the_way = self.window.unacknowledged() - self.waiting_bytes - self.ledger.in_flight();
+        let on_the_way =
+            self.window.unacknowledged() - self.waiting_bytes - self.ledger.in_flight();
         let room = (here.min(on_the_way).as_u64() / self.full.as_u64()) as usize;
         room.min(MAX_DATAGRAMS.saturating_sub(self.ledger.len() + self.waiting.len()))
     }
@@ -72,8 +75,9 @@ impl Sender {
         taken
     }
 
-    /// Appends the frames of one TLS record to `clear`, control bytes first: they are few, and the far end's store waits
-    /// for them. One datagram at least goes with them, so that neither can keep the other back.
+    /// Appends the frames of one TLS record to `clear`, control bytes first: they are few, and the
+    /// far end's store waits for them. One datagram at least goes with them, so that neither can
+    /// keep the other back.
     pub(crate) fn fill(&mut self, now: Instant, clear: &mut Vec<u8>) {
         let record = self.window.record().as_usize();
         if !self.control.is_empty() {
@@ -106,8 +110,9 @@ impl Sender {
         (count, delay): (u64, Duration),
         events: &mut VecDeque<PathEvent>,
     ) -> Result<(), WrongCount> {
-        let sample =
-            self.ledger.acknowledged(now, count, |token| events.push_back(PathEvent::Acked(token)))?;
+        let sample = self
+            .ledger
+            .acknowledged(now, count, |token| events.push_back(PathEvent::Acked(token)))?;
         if let Some(sample) = sample {
             let round_trip = RoundTrip { sent: now - sample.elapsed, took: sample.elapsed - delay };
             self.window.round_trip(now, round_trip, self.ledger.in_flight());
@@ -141,7 +146,8 @@ fn framed(datagram: usize) -> ByteCount {
 /// 262,144 datagrams under way: three times 1 Gbit/s × 660 ms. There is no room beyond.
 const MAX_DATAGRAMS: usize = 1 << 18;
 
-/// An application that leaves room for longer has nothing to send; until then it may just not have been asked.
+/// An application that leaves room for longer has nothing to send; until then it may just not have
+/// been asked.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Control bytes in one frame: a TLS record's worth with the frame's head.
@@ -183,7 +189,8 @@ mod tests {
         assert!(sender.room(0) >= room);
     }
 
-    /// The rate that is measured of ten datagrams in a round trip, after the line was seen to be a hundred times as fast.
+    /// The rate that is measured of ten datagrams in a round trip, after the line was seen to be a
+    /// hundred times as fast.
     fn rate_after(pause: Duration) -> Rate {
         let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         let mut now = Instant::ZERO;

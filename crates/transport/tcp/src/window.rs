@@ -1,10 +1,11 @@
 //! How much may be on its way before the far end has said that it is there.
 //!
-//! TCP paces and repairs; it also buffers, here and at every hop. What is handed to it cannot be called back or sent
-//! another way, so no more is handed over than keeps the line busy: twice what it carries in the shortest round trip
-//! known, and what acknowledgements wait for. The shortest round trip must not be learned from our own queue, or
-//! each would make the other longer. So when none near it was seen for ten seconds or more, three quarters of it is sent for a
-//! round trip, and the shortest of that time counts from then on (the idea is that of ProbeRTT in
+//! TCP paces and repairs; it also buffers, here and at every hop. What is handed to it cannot be
+//! called back or sent another way, so no more is handed over than keeps the line busy: twice what
+//! it carries in the shortest round trip known, and what acknowledgements wait for. The shortest
+//! round trip must not be learned from our own queue, or each would make the other longer. So when
+//! none near it was seen for ten seconds or more, three quarters of it is sent for a round trip,
+//! and the shortest of that time counts from then on (the idea is that of ProbeRTT in
 //! draft-ietf-ccwg-bbr, 5.3.4).
 
 use skyhaul_congestion::Meter;
@@ -105,11 +106,14 @@ impl Window {
         }
         self.peak[0] = self.peak[0].max(rate);
         self.smoothed = Some(self.smoothed.map_or(rate, |smoothed| {
-            Rate::from_bps((u128::from(smoothed.as_bps()) * 7 + u128::from(rate.as_bps())).div_ceil(8) as u64)
+            Rate::from_bps(
+                (u128::from(smoothed.as_bps()) * 7 + u128::from(rate.as_bps())).div_ceil(8) as u64,
+            )
         }));
     }
 
-    /// The rate of arrival, of frames; before it was measured, what TCP begins with (RFC 6928) in each round trip.
+    /// The rate of arrival, of frames; before it was measured, what TCP begins with (RFC 6928) in
+    /// each round trip.
     pub(crate) fn rate(&self) -> Rate {
         self.smoothed.unwrap_or_else(|| Rate::over(FIRST_FLIGHT, self.meter.smoothed()))
     }
@@ -121,7 +125,8 @@ impl Window {
         if self.look.is_some() {
             return ByteCount::new(carried.as_u64() / 4 * 3) + LEAST_LOOK;
         }
-        let waiting = ByteCount::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
+        let waiting =
+            ByteCount::new((peak * ACK_WAIT).as_u64().saturating_mul(2)).min(MOST_WAITING);
         carried + carried + waiting + LEAST
     }
 
@@ -130,8 +135,8 @@ impl Window {
         (self.rate() * PROMPT).max(LEAST)
     }
 
-    /// How much goes into one TLS record: what the line takes in two milliseconds, because a record is of no use before
-    /// its end has come.
+    /// How much goes into one TLS record: what the line takes in two milliseconds, because a record
+    /// is of no use before its end has come.
     pub(crate) fn record(&self) -> ByteCount {
         (self.rate() * PROMPT).min(MOST_RECORD)
     }
@@ -152,9 +157,11 @@ pub(crate) const ACK_WAIT: Duration = Duration::from_millis(20);
 const PROMPT: Duration = Duration::from_millis(2);
 /// 64 KiB: one system call's worth, and 0.5 s at 1 Mbit/s.
 const LEAST: ByteCount = ByteCount::kib(64);
-/// What is on its way during a look whatever the rate: some datagrams, so that there are round trips to see.
+/// What is on its way during a look whatever the rate: some datagrams, so that there are round
+/// trips to see.
 const LEAST_LOOK: ByteCount = ByteCount::kib(16);
-/// Bound of what acknowledgements may wait for: at 200 Mbit/s and above they come by count, not by time.
+/// Bound of what acknowledgements may wait for: at 200 Mbit/s and above they come by count, not by
+/// time.
 const MOST_WAITING: ByteCount = ByteCount::mib(1);
 /// As much clear text as a TLS record holds (RFC 8446 5.1).
 const MOST_RECORD: ByteCount = ByteCount::kib(16);
@@ -162,20 +169,29 @@ const MOST_RECORD: ByteCount = ByteCount::kib(16);
 const FIRST_FLIGHT: ByteCount = ByteCount::new(14_600);
 /// A round trip of up to 9/8 of the base is near it.
 const NEAR: (u64, u64) = (9, 8);
-/// After so long without a round trip near the base, or after 32 of them, it is looked for. A look costs a quarter of a
-/// round trip of the line's time, so under a hundredth of it.
+/// After so long without a round trip near the base, or after 32 of them, it is looked for. A look
+/// costs a quarter of a round trip of the line's time, so under a hundredth of it.
 const BASE_LIFE: Duration = Duration::from_secs(10);
-/// A look that finds nothing ends, and the base stays: the far end does not read, or the line has become very slow.
+/// A look that finds nothing ends, and the base stays: the far end does not read, or the line has
+/// become very slow.
 const LONGEST_LOOK: Duration = Duration::from_secs(4);
-/// The highest rate of one to two seconds counts, or of four to eight of the shortest round trips where that is longer.
+/// The highest rate of one to two seconds counts, or of four to eight of the shortest round trips
+/// where that is longer.
 const STRETCH: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A line of `line` and `base` that a sender keeps as full as the window allows, in steps of a round trip.
-    fn settle(window: &mut Window, from: Instant, line: Rate, base: Duration, span: Duration) -> Instant {
+    /// A line of `line` and `base` that a sender keeps as full as the window allows, in steps of a
+    /// round trip.
+    fn settle(
+        window: &mut Window,
+        from: Instant,
+        line: Rate,
+        base: Duration,
+        span: Duration,
+    ) -> Instant {
         let mut now = from;
         while now.since(from) < span {
             let held = window.unacknowledged();
@@ -210,7 +226,11 @@ mod tests {
         for (millis, seconds) in [(40, 20), (300, 60), (100, 60)] {
             let base = Duration::from_millis(millis);
             now = settle(&mut window, now, line, base, Duration::from_secs(seconds));
-            assert!(window.base() >= base && window.base() <= base.scaled(5, 4), "{base}: {}", window.base());
+            assert!(
+                window.base() >= base && window.base() <= base.scaled(5, 4),
+                "{base}: {}",
+                window.base()
+            );
             assert!(window.unacknowledged() >= line * base);
         }
     }

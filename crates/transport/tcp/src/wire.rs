@@ -1,7 +1,8 @@
-//! The frames inside the TLS stream: a type, the length of the body, the body. They follow each other without gaps and
-//! know nothing of TLS records.
+//! The frames inside the TLS stream: a type, the length of the body, the body. They follow each
+//! other without gaps and know nothing of TLS records.
 //!
-//! [`FrameReader`] takes the stream in pieces of any length and never panics; what it holds back is less than one frame.
+//! [`FrameReader`] takes the stream in pieces of any length and never panics; what it holds back is
+//! less than one frame.
 
 use bytes::{Buf, Bytes, BytesMut};
 use skyhaul_units::Duration;
@@ -9,9 +10,11 @@ use skyhaul_units::Duration;
 /// One frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The first frame of each end: the keys are accepted. Bytes behind the first of its body are for later versions.
+    /// The first frame of each end: the keys are accepted. Bytes behind the first of its body are
+    /// for later versions.
     Greeting {
-        /// The sender calls for one more path of a session that stands, not for a session of its own.
+        /// The sender calls for one more path of a session that stands, not for a session of its
+        /// own.
         joins: bool,
     },
     /// A datagram of a session.
@@ -22,7 +25,8 @@ pub enum Frame {
     Acknowledgement {
         /// Datagrams received since the beginning.
         count: u64,
-        /// Between the arrival of the newest of them and this frame; in whole microseconds on the wire.
+        /// Between the arrival of the newest of them and this frame; in whole microseconds on the
+        /// wire.
         delay: Duration,
     },
     /// Asks for a [`Frame::Pong`] with the same number.
@@ -67,7 +71,9 @@ impl Frame {
     /// Appends the frame to `out`. What does not fit a body (65,535 bytes) is cut off.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Greeting { joins } => append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }]),
+            Self::Greeting { joins } => {
+                append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }])
+            }
             Self::Datagram(bytes) => append(out, DATAGRAM, bytes),
             Self::Control(bytes) => append(out, CONTROL, bytes),
             Self::Acknowledgement { count, delay } => {
@@ -137,7 +143,8 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// The next bytes of the stream. Take the frames out before more is added: what is added is held.
+    /// The next bytes of the stream. Take the frames out before more is added: what is added is
+    /// held.
     pub fn extend(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
@@ -178,7 +185,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn frame() -> impl Strategy<Value = Frame> {
-        let bytes = |least| proptest::collection::vec(any::<u8>(), least..200).prop_map(Bytes::from);
+        let bytes =
+            |least| proptest::collection::vec(any::<u8>(), least..200).prop_map(Bytes::from);
         prop_oneof![
             any::<bool>().prop_map(|joins| Frame::Greeting { joins }),
             bytes(0).prop_map(Frame::Datagram),

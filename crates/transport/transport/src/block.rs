@@ -43,7 +43,8 @@ impl Block {
         }
     }
 
-    /// A block that is given up after `deadline`, and given out as soon as it is whole, whatever came before it.
+    /// A block that is given up after `deadline`, and given out as soon as it is whole, whatever
+    /// came before it.
     pub fn expendable(flow: FlowId, deadline: Duration, bytes: Bytes) -> Self {
         Self { deadline: Some(deadline), mode: Mode::Expendable, ..Self::reliable(flow, bytes) }
     }
@@ -55,7 +56,8 @@ pub const PRIORITY_NORMAL: u8 = 1;
 /// What happens to a block when it is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It is delivered in the order of its flow, after its deadline too: the deadline only says how urgent it is.
+    /// It is delivered in the order of its flow, after its deadline too: the deadline only says how
+    /// urgent it is.
     #[default]
     Reliable,
     /// It is delivered as soon as it is whole, or expires at its deadline.
@@ -80,7 +82,8 @@ pub enum Outcome {
     Expired,
     /// The application took it back, or a block which it depends on.
     Cancelled,
-    /// It and its repair were sent over a path without return: whether it arrived is not known here. Only
+    /// It and its repair were sent over a path without return: whether it arrived is not known
+    /// here. Only
     /// [`crate::oneway`] says so.
     Sent,
 }
@@ -114,8 +117,8 @@ pub struct BlockTiming {
 /// The largest block in bytes: offsets have 24 bits on the wire.
 pub const MAX_BLOCK: usize = (1 << 24) - 1;
 
-/// What a block of `len` bytes costs against flow control, in bytes: its length and the book-keeping, so that many
-/// small blocks cannot take more memory than the window says.
+/// What a block of `len` bytes costs against flow control, in bytes: its length and the
+/// book-keeping, so that many small blocks cannot take more memory than the window says.
 pub const fn cost(len: usize) -> u64 {
     len as u64 + 256
 }

@@ -12,9 +12,14 @@ pub fn take_in(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized
     session.measured(id, path.estimate());
 }
 
-/// Fills a path's room from the session. Do it for every path in the session's [`Session::path_order`]. Whether
-/// anything was sent.
-pub fn give_out(session: &mut Session, id: PathId, path: &mut (impl Path + ?Sized), now: Instant) -> bool {
+/// Fills a path's room from the session. Do it for every path in the session's
+/// [`Session::path_order`]. Whether anything was sent.
+pub fn give_out(
+    session: &mut Session,
+    id: PathId,
+    path: &mut (impl Path + ?Sized),
+    now: Instant,
+) -> bool {
     loop {
         let bytes = session.poll_control(id);
         let taken = if bytes.is_empty() { 0 } else { path.send_control(now, bytes) };
@@ -38,8 +43,8 @@ pub fn give_out(session: &mut Session, id: PathId, path: &mut (impl Path + ?Size
     any
 }
 
-/// All of it for a session with one path. Afterwards take the session's events, and call again at the earlier of the two
-/// next time-outs or when either has something new.
+/// All of it for a session with one path. Afterwards take the session's events, and call again at
+/// the earlier of the two next time-outs or when either has something new.
 pub fn drive(session: &mut Session, path: &mut (impl Path + ?Sized), now: Instant) {
     take_in(session, PathId(0), path, now);
     session.handle_timeout(now);

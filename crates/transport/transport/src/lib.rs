@@ -1,8 +1,10 @@
-//! Blocks over paths: symbols, reports, repair, scheduling, flow control. Sans-IO: time and bytes are arguments.
+//! Blocks over paths: symbols, reports, repair, scheduling, flow control. Sans-IO: time and bytes
+//! are arguments.
 //!
-//! A [`Session`] takes [`Block`]s with their priorities and deadlines, cuts them into symbols as paths have room, sends
-//! again what a path lost or computes repair for it ahead, and gives the far end's blocks out whole, once. It keeps no
-//! file and knows no QUIC: a [`Path`] carries its datagrams and one ordered control stream.
+//! A [`Session`] takes [`Block`]s with their priorities and deadlines, cuts them into symbols as
+//! paths have room, sends again what a path lost or computes repair for it ahead, and gives the far
+//! end's blocks out whole, once. It keeps no file and knows no QUIC: a [`Path`] carries its
+//! datagrams and one ordered control stream.
 //!
 //! ```
 //! use skyhaul_transport::{Session, SessionConfig};
@@ -29,18 +31,24 @@ mod session;
 mod stats;
 pub mod wire;
 
-pub use block::{Block, BlockId, BlockTiming, MAX_BLOCK, Mode, Outcome, PRIORITY_NORMAL, Received, cost};
+pub use block::{
+    Block, BlockId, BlockTiming, MAX_BLOCK, Mode, Outcome, PRIORITY_NORMAL, Received, cost,
+};
 pub use classes::{
-    ClassConfig, ClassCounters, ClassError, ClassId, ClassTree, ClassesConfig, MAX_CLASSES, MAX_LEAVES,
+    ClassConfig, ClassCounters, ClassError, ClassId, ClassTree, ClassesConfig, MAX_CLASSES,
+    MAX_LEAVES,
 };
 pub use drive::{drive, give_out, take_in};
-pub use path::{DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token};
+pub use path::{
+    DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token,
+};
 pub use schedule::{
     Candidate, Earliest, Fifo, Forecast, Key, Line, Outlook, Policy, PolicyConfig, Strict, Urgency,
     UrgencyConfig, Verdict, can_arrive, forecast, forecast_by,
 };
 pub use session::{
-    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig, Waits,
+    CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig,
+    Waits,
 };
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use stats::Stats;

@@ -1,8 +1,10 @@
-//! What the session needs of a path: room for symbols, news of those sent, an ordered control stream.
+//! What the session needs of a path: room for symbols, news of those sent, an ordered control
+//! stream.
 //!
 //! A path may lose, repeat and reorder symbols. Whether they arrived is its business to find out
-//! ([`PathEvent::Acked`], [`PathEvent::Lost`]); both are hints that may be wrong, because the far end's report
-//! is what counts. When a path may send, and how fast, is its congestion controller's decision.
+//! ([`PathEvent::Acked`], [`PathEvent::Lost`]); both are hints that may be wrong, because the far
+//! end's report is what counts. When a path may send, and how fast, is its congestion controller's
+//! decision.
 
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant, Probability, Rate};
@@ -18,9 +20,11 @@ pub struct Token(pub u64);
 /// What a path reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathEvent {
-    /// The path carries symbols of up to `payload` bytes from now on. Reported again when `payload` changes.
+    /// The path carries symbols of up to `payload` bytes from now on. Reported again when `payload`
+    /// changes.
     Up {
-        /// Largest symbol datagram, its own header included, in bytes. A path with less than [`PAYLOAD_MIN`] is not used.
+        /// Largest symbol datagram, its own header included, in bytes. A path with less than
+        /// [`PAYLOAD_MIN`] is not used.
         payload: usize,
     },
     /// A symbol or report datagram arrived.
@@ -61,7 +65,8 @@ pub struct Estimate {
     pub rate: Rate,
     /// Share of datagrams lost, over the last few thousand.
     pub loss: Probability,
-    /// When the far end last acknowledged anything, signs of life included; zero where the path does not say.
+    /// When the far end last acknowledged anything, signs of life included; zero where the path
+    /// does not say.
     pub answered: Instant,
 }
 
@@ -99,11 +104,11 @@ pub enum PathState {
     Active,
     /// It waits for the others to fail.
     Standby,
-    /// It has not answered for longer than a round trip allows: nothing goes there but a report now and then, to see
-    /// whether it is back.
+    /// It has not answered for longer than a round trip allows: nothing goes there but a report now
+    /// and then, to see whether it is back.
     Stalled,
-    /// Nothing was heard from it for long, and no other path carries its data: only what loses its worth by waiting goes
-    /// there, and a report now and then, to see whether it is back.
+    /// Nothing was heard from it for long, and no other path carries its data: only what loses its
+    /// worth by waiting goes there, and a report now and then, to see whether it is back.
     Silent,
     /// It answers short datagrams, and brings no symbols: full ones are tried now and then.
     BlackHole,
@@ -131,8 +136,8 @@ pub trait Path {
     /// How many full-size datagrams the congestion controller and the pacer let go at `now`.
     fn room(&mut self, now: Instant) -> usize;
 
-    /// Hands over one datagram of at most the announced payload. Call only while `room` is above zero.
-    /// `token` is `None` for datagrams whose fate the session does not follow (reports).
+    /// Hands over one datagram of at most the announced payload. Call only while `room` is above
+    /// zero. `token` is `None` for datagrams whose fate the session does not follow (reports).
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes);
 
     /// Appends to the ordered, reliable control stream. Bounded: returns the number of bytes taken.

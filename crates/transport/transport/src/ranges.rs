@@ -1,7 +1,7 @@
 //! Sets of byte ranges within a block.
 
-/// Ascending, disjoint, non-adjacent half-open ranges. A block sees a handful at a time; the worst case is one for
-/// every second symbol, 6,000 for the largest block.
+/// Ascending, disjoint, non-adjacent half-open ranges. A block sees a handful at a time; the worst
+/// case is one for every second symbol, 6,000 for the largest block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeSet(Vec<(u32, u32)>);
 

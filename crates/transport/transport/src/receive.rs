@@ -70,10 +70,12 @@ pub enum Came {
 pub const FLOWS_MAX: usize = 1 << 16;
 /// How far ahead of the first open block of a flow a symbol may be.
 const AHEAD_MAX: u64 = 1 << 22;
-/// What one symbol's block may grow by beyond the window, so that an honest sender is never refused over a rounding.
+/// What one symbol's block may grow by beyond the window, so that an honest sender is never refused
+/// over a rounding.
 pub const SLACK: u64 = 1 << 16;
-/// Runs of places done beyond the first open one, over all flows: as many as blocks of no bytes fit into a window of
-/// 64 MiB. An honest far end stays below, since each run ends at a block that it holds.
+/// Runs of places done beyond the first open one, over all flows: as many as blocks of no bytes fit
+/// into a window of 64 MiB. An honest far end stays below, since each run ends at a block that it
+/// holds.
 pub const RUNS_MAX: usize = 1 << 18;
 /// Flows in one report, as the parser bounds them.
 const FLOWS_TOLD: usize = 256;
@@ -186,7 +188,8 @@ impl Inbox {
             && at <= now
         {
             self.deadlines.pop_first();
-            let block = self.flows.get_mut(&name.flow).and_then(|flow| flow.blocks.get_mut(&name.seq.0));
+            let block =
+                self.flows.get_mut(&name.flow).and_then(|flow| flow.blocks.get_mut(&name.seq.0));
             let Some(block) = block.filter(|block| !block.dead && block.expires == Some(at)) else {
                 continue;
             };
@@ -202,7 +205,8 @@ impl Inbox {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The flows of the next report, as many as `budget` bytes hold; their news is then told once more.
+    /// The flows of the next report, as many as `budget` bytes hold; their news is then told once
+    /// more.
     pub fn report(&mut self, number: u32, budget: usize) -> (Report, Vec<FlowId>) {
         let mut report = Report { number, limit: self.limit(), ..Report::default() };
         let mut room = budget.saturating_sub(24);
@@ -296,8 +300,8 @@ impl Inbox {
             stats.symbols_late += 1;
             return;
         }
-        let grown =
-            known.map_or_else(|| cost(end as usize), |block| u64::from(end.saturating_sub(block.end())));
+        let grown = known
+            .map_or_else(|| cost(end as usize), |block| u64::from(end.saturating_sub(block.end())));
         if self.held + grown > self.window + SLACK {
             stats.over_limit += 1;
             return;
@@ -338,7 +342,8 @@ impl Inbox {
         if block.len.is_some_and(|len| block.got.contains(0, len)) {
             block.complete = Some(now);
             let gone = block.expires.is_some();
-            // Whole blocks out of order are news too: the far end frees them, and needs no time-out for them.
+            // Whole blocks out of order are news too: the far end frees them, and needs no time-out
+            // for them.
             self.news.insert(id, TELL);
             self.mark_done(id, seq);
             if gone {
@@ -362,7 +367,8 @@ impl Inbox {
             repaired: block.repaired,
         };
         stats.bytes_delivered += block.bytes.len() as u64;
-        *(if block.repaired { &mut stats.blocks_repaired } else { &mut stats.blocks_delivered }) += 1;
+        *(if block.repaired { &mut stats.blocks_repaired } else { &mut stats.blocks_delivered }) +=
+            1;
         let name = BlockId { flow: id, seq: Seq(seq) };
         if let Some(at) = block.expires {
             self.deadlines.remove(&(at, name));
@@ -597,7 +603,8 @@ mod tests {
         for flow in 0..100 {
             inbox.symbol(Instant::ZERO, symbol(flow, 0, b"a part", None), Came::Sent, &mut stats);
         }
-        let told: BTreeSet<FlowId> = (0..10).flat_map(|number| inbox.report(number, 400).1).collect();
+        let told: BTreeSet<FlowId> =
+            (0..10).flat_map(|number| inbox.report(number, 400).1).collect();
         assert_eq!(told.len(), 100);
     }
 
@@ -609,6 +616,10 @@ mod tests {
         }
         assert_eq!((inbox.counts().2, stats.over_limit), (RUNS_MAX, RUNS_MAX as u64));
         notice(&mut inbox, 0, 0, 0, &mut stats);
-        assert_eq!(inbox.counts().2, RUNS_MAX - 1, "the first is taken, and the run behind it passed");
+        assert_eq!(
+            inbox.counts().2,
+            RUNS_MAX - 1,
+            "the first is taken, and the run behind it passed"
+        );
     }
 }

@@ -52,9 +52,13 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// `received = delivered + repaired + expired + set aside + in flight`; a session sets nothing aside.
+    /// `received = delivered + repaired + expired + set aside + in flight`; a session sets nothing
+    /// aside.
     pub const fn balances(&self) -> bool {
         self.blocks_seen
-            == self.blocks_delivered + self.blocks_repaired + self.blocks_expired + self.blocks_in_flight
+            == self.blocks_delivered
+                + self.blocks_repaired
+                + self.blocks_expired
+                + self.blocks_in_flight
     }
 }

@@ -58,7 +58,8 @@ impl ContactStore {
         let mut handles = Vec::new();
         for (name, station) in &self.stations {
             for (flow, contact) in &station.open {
-                // The end of a segment syncs by itself, so that a receipt may be due without a sync.
+                // The end of a segment syncs by itself, so that a receipt may be due without a
+                // sync.
                 if contact.durable < contact.next {
                     let (key, last) = ((name.clone(), *flow), contact.marks.last);
                     let sync = contact.log.sync_handle();

@@ -1,5 +1,5 @@
-//! Which flows of a station are finished: ranges, because flow numbers ascend and contacts end nearly in
-//! order.
+//! Which flows of a station are finished: ranges, because flow numbers ascend and contacts end
+//! nearly in order.
 
 use crate::FlowId;
 use skyhaul_units::BlockMark;
@@ -16,8 +16,8 @@ pub(super) struct Finished {
 /// Finished flows named in a greeting: a week of contacts of a busy station.
 const MARKED: usize = 1_024;
 
-/// Holes between finished flows: contacts that never ended. One station would need as many open contacts at
-/// once.
+/// Holes between finished flows: contacts that never ended. One station would need as many open
+/// contacts at once.
 pub(super) const MAX_RANGES: usize = 4_096;
 
 impl Finished {
@@ -26,7 +26,8 @@ impl Finished {
         self.ranges.get(at).is_some_and(|(first, _)| *first <= flow.0)
     }
 
-    /// Adds a flow, whose last block has this mark; `false` where that needs a range more than there may be.
+    /// Adds a flow, whose last block has this mark; `false` where that needs a range more than
+    /// there may be.
     #[must_use]
     pub fn insert(&mut self, flow: FlowId, last: BlockMark) -> bool {
         let is_there = self.contains(flow) || self.widen(flow);
@@ -158,7 +159,10 @@ mod tests {
         }
         assert!(!finished.insert(FlowId(u32::MAX), BlockMark(1)));
         assert!(!finished.contains(FlowId(u32::MAX)));
-        assert!(finished.insert(FlowId(6), BlockMark(1)), "a flow that joins two ranges needs none");
+        assert!(
+            finished.insert(FlowId(6), BlockMark(1)),
+            "a flow that joins two ranges needs none"
+        );
         assert_eq!(finished.newest().count(), MARKED, "the oldest are not named");
         assert_eq!(Finished::decode(&finished.encode()), Some(finished));
     }

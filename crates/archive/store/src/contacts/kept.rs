@@ -5,8 +5,8 @@ use crate::FlowId;
 use crate::log::{Cursor, Item, Log, LogConfig};
 use skyhaul_units::Utc;
 
-/// Reads a finished contact from its beginning. Needs the store no more: other threads may go on with it meanwhile.
-/// Hold the contact while it is read.
+/// Reads a finished contact from its beginning. Needs the store no more: other threads may go on
+/// with it meanwhile. Hold the contact while it is read.
 #[derive(Debug)]
 pub struct KeptReader {
     log: Log,
@@ -39,8 +39,8 @@ impl ContactStore {
         self.kept.contains_key(&(station.clone(), flow))
     }
 
-    /// Holds contacts, and no others: their data stays beyond its retention, and is not given up where room is needed.
-    /// Forgotten at a restart: hold them again before the first append.
+    /// Holds contacts, and no others: their data stays beyond its retention, and is not given up
+    /// where room is needed. Forgotten at a restart: hold them again before the first append.
     pub fn hold(&mut self, contacts: impl IntoIterator<Item = (StationName, FlowId)>) {
         self.held = contacts.into_iter().collect();
     }
@@ -49,7 +49,11 @@ impl ContactStore {
     ///
     /// # Errors
     /// [`StoreError::NotOpen`] where its data is gone; [`StoreError::Log`].
-    pub fn kept_reader(&self, station: &StationName, flow: FlowId) -> Result<KeptReader, StoreError> {
+    pub fn kept_reader(
+        &self,
+        station: &StationName,
+        flow: FlowId,
+    ) -> Result<KeptReader, StoreError> {
         if !self.is_kept(station, flow) {
             return Err(StoreError::NotOpen { station: station.clone(), flow });
         }

@@ -1,8 +1,9 @@
 //! Opening the contact store: finished contacts by name only, open ones with their log.
 
 use super::{
-    Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, Finished, Kept, MAX_OPEN_CONTACTS,
-    Marks, Origin, ROOT, Station, StationName, StoreError, contact_dir, mark_behind, station_dir,
+    Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, Finished, Kept,
+    MAX_OPEN_CONTACTS, Marks, Origin, ROOT, Station, StationName, StoreError, contact_dir,
+    mark_behind, station_dir,
 };
 use crate::disk::{Disk, EntryKind};
 use crate::log::{Cursor, Item, Log, LogConfig, Position};
@@ -14,7 +15,8 @@ use std::io;
 use std::sync::Arc;
 
 impl ContactStore {
-    /// Opens the store on this disk, made where absent. Everything found valid is durable when this returns.
+    /// Opens the store on this disk, made where absent. Everything found valid is durable when this
+    /// returns.
     ///
     /// # Errors
     /// [`StoreError::State`], [`StoreError::Log`], [`StoreError::TooManyContacts`].
@@ -33,7 +35,9 @@ impl ContactStore {
         store.disk.make_dir(ROOT).map_err(refused)?;
         for entry in store.disk.list(ROOT).map_err(refused)? {
             // Only directories that this store made have such names.
-            if let (EntryKind::Directory, Some(name)) = (entry.kind, StationName::of_space(&entry.name)) {
+            if let (EntryKind::Directory, Some(name)) =
+                (entry.kind, StationName::of_space(&entry.name))
+            {
                 store.load_station(name)?;
             }
         }
@@ -43,22 +47,27 @@ impl ContactStore {
     fn load_station(&mut self, name: StationName) -> Result<(), StoreError> {
         let dir = station_dir(&name);
         let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
-        // The last session may have ended between a rename and its sync: what is seen now must not vanish
-        // later.
+        // The last session may have ended between a rename and its sync: what is seen now must not
+        // vanish later.
         self.disk.sync_dir(&dir).map_err(refused)?;
-        let finished = match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
-            Some(state) => {
-                self.stats.state_mended += u64::from(state.is_damaged);
-                Finished::decode(&state.body).ok_or_else(|| {
-                    refused(io::Error::new(io::ErrorKind::InvalidData, "not a list of finished contacts"))
-                })?
-            }
-            None => Finished::default(),
-        };
+        let finished =
+            match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
+                Some(state) => {
+                    self.stats.state_mended += u64::from(state.is_damaged);
+                    Finished::decode(&state.body).ok_or_else(|| {
+                        refused(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            "not a list of finished contacts",
+                        ))
+                    })?
+                }
+                None => Finished::default(),
+            };
         let origin = self.load_origin(&name).map_err(refused)?;
         let mut station = Station { finished, open: BTreeMap::new(), origin, taken: 0 };
         for entry in self.disk.list(&dir).map_err(refused)? {
-            let Some(flow) = parse_contact_dir(&entry.name).filter(|_| entry.kind == EntryKind::Directory)
+            let Some(flow) =
+                parse_contact_dir(&entry.name).filter(|_| entry.kind == EntryKind::Directory)
             else {
                 continue;
             };
@@ -83,8 +92,10 @@ impl ContactStore {
     fn load_contact(&mut self, name: &StationName, flow: FlowId) -> Result<Contact, StoreError> {
         let config = LogConfig { segment_size: self.config.segment_size };
         let mut log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
-        let spans = log.segments().filter_map(|(number, summary)| Some((number, summary.span(flow)?)));
-        let last = spans.map(|(segment, span)| (span.last, Position { segment, offset: span.last_at }));
+        let spans =
+            log.segments().filter_map(|(number, summary)| Some((number, summary.span(flow)?)));
+        let last =
+            spans.map(|(segment, span)| (span.last, Position { segment, offset: span.last_at }));
         let last = last.max_by_key(|(last, _)| *last);
         let next = last.map_or(Seq::FIRST, |(last, _)| last.next());
         self.stats.torn += log.stats().torn;
@@ -102,7 +113,8 @@ impl ContactStore {
         let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
         // Without a readable mark its retention counts as over: the contact is processed.
         let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
-        let micros = mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
+        let micros =
+            mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
         Ok(Kept { size, finished: Utc::from_micros(micros) })
     }
 }

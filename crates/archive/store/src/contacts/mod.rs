@@ -7,13 +7,13 @@
 //! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
 //! ```
 //!
-//! A record is taken in the order of its flow, once. It may be receipted when a sync that began after it
-//! ended well. A finished contact's flow answers every repetition as a duplicate for ever, and its data stays
-//! for the retention time, or until room is needed.
+//! A record is taken in the order of its flow, once. It may be receipted when a sync that began
+//! after it ended well. A finished contact's flow answers every repetition as a duplicate for ever,
+//! and its data stays for the retention time, or until room is needed.
 //!
-//! Memory: what the log of each open contact keeps (170 bytes a segment), at most [`MAX_OPEN_CONTACTS`] of
-//! them; 120 bytes a finished contact whose data is still there, at most [`MAX_KEPT_CONTACTS`]; 8 bytes a
-//! range of finished flows.
+//! Memory: what the log of each open contact keeps (170 bytes a segment), at most
+//! [`MAX_OPEN_CONTACTS`] of them; 120 bytes a finished contact whose data is still there, at most
+//! [`MAX_KEPT_CONTACTS`]; 8 bytes a range of finished flows.
 
 mod commit;
 mod finished;
@@ -52,11 +52,13 @@ pub struct ContactConfig {
     pub segment_size: ByteCount,
     /// What all contacts together may fill. Default 64 GiB.
     pub max_size: ByteCount,
-    /// How long a finished contact's data stays. Default 1 day. Given up early where room is needed.
+    /// How long a finished contact's data stays. Default 1 day. Given up early where room is
+    /// needed.
     pub retention: Duration,
     /// What is left free on the file system. Default 64 MiB.
     pub reserve: ByteCount,
-    /// Bytes that the caller puts before what the station sent, in each record: the marks are of what is behind them. Default 0.
+    /// Bytes that the caller puts before what the station sent, in each record: the marks are of
+    /// what is behind them. Default 0.
     pub preface: usize,
 }
 
@@ -125,7 +127,8 @@ pub struct ContactStats {
     pub refused: u64,
     /// Finished contacts whose data was removed after its retention.
     pub removed: u64,
-    /// Finished contacts whose data was removed before its retention was over, because room was needed.
+    /// Finished contacts whose data was removed before its retention was over, because room was
+    /// needed.
     pub removed_early: u64,
     /// Bytes found behind the last valid record when the logs were opened, and cut off.
     pub torn: ByteCount,
@@ -138,10 +141,12 @@ pub struct ContactStats {
 /// Why the contact store cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room, nothing was written. Hold the station back and try again: it ends by itself when space
-    /// returns.
+    /// No room, nothing was written. Hold the station back and try again: it ends by itself when
+    /// space returns.
     #[error(
-        "the contact store is full: {needed} needed, {available} available; free space on the state folder's file system (the store leaves {reserve} of it free), or raise max_size in [store]"
+        "the contact store is full: {needed} needed, {available} available; free space on the \
+        state folder's file system (the store leaves {reserve} of it free), or raise max_size in \
+        [store]"
     )]
     Full {
         /// What the append needs.
@@ -153,7 +158,8 @@ pub enum StoreError {
     },
     /// A record that does not come next.
     #[error(
-        "{station}, flow {flow}: record {got} received, {expected} expected; the station must send in order, from {expected}"
+        "{station}, flow {flow}: record {got} received, {expected} expected; the station must send \
+        in order, from {expected}"
     )]
     Gap {
         /// The station.
@@ -167,7 +173,8 @@ pub enum StoreError {
     },
     /// No such contact is open.
     #[error(
-        "{station}, flow {flow}: no contact is open under this number: it was never opened, or is finished"
+        "{station}, flow {flow}: no contact is open under this number: it was never opened, or is \
+        finished"
     )]
     NotOpen {
         /// The station.
@@ -180,7 +187,8 @@ pub enum StoreError {
     TooManyContacts,
     /// A station came with too many spools.
     #[error(
-        "{station}: {MAX_SPOOLS} spools sent data under this key, the limit: give each station its own key, or remove folders of former spools from contacts/"
+        "{station}: {MAX_SPOOLS} spools sent data under this key, the limit: give each station its \
+        own key, or remove folders of former spools from contacts/"
     )]
     TooManySpools {
         /// The station.
@@ -193,7 +201,10 @@ pub enum StoreError {
         space: StationName,
     },
     /// Too many contacts below the finished ones never ended.
-    #[error("{station}: more than 4096 gaps between its finished contacts: finish the older contacts first")]
+    #[error(
+        "{station}: more than 4096 gaps between its finished contacts: finish the older contacts \
+        first"
+    )]
     TooManyHoles {
         /// The station.
         station: StationName,
@@ -273,8 +284,8 @@ impl ContactStore {
     /// Appends a record that arrived. It may be receipted after the next sync.
     ///
     /// # Errors
-    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it does not come
-    /// next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
+    /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it
+    /// does not come next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
     pub fn append(&mut self, arrival: Arrival<'_>) -> Result<Appended, StoreError> {
         let (station, flow, got) = (arrival.station, arrival.flow, arrival.seq);
         let expected = match self.status(station, flow) {
@@ -311,8 +322,10 @@ impl ContactStore {
 
     fn try_append(&mut self, arrival: &Arrival<'_>) -> Result<(), StoreError> {
         let size = ByteCount::of(arrival.payload.len());
-        let open = self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
-        let needed = open.map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.growth(size));
+        let open =
+            self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
+        let needed =
+            open.map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.growth(size));
         let full = self.full(needed);
         if needed > self.available() {
             return Err(full);
@@ -337,13 +350,18 @@ impl ContactStore {
         }
     }
 
-    /// Begins a contact of which the station has only the records from `first` on, because what came before
-    /// is lost at both ends. Nothing happens where the contact is known. Forgotten at a restart before its
-    /// first record.
+    /// Begins a contact of which the station has only the records from `first` on, because what
+    /// came before is lost at both ends. Nothing happens where the contact is known. Forgotten at a
+    /// restart before its first record.
     ///
     /// # Errors
     /// [`StoreError::TooManyContacts`], [`StoreError::Full`], [`StoreError::Log`].
-    pub fn begin_at(&mut self, station: &StationName, flow: FlowId, first: Seq) -> Result<(), StoreError> {
+    pub fn begin_at(
+        &mut self,
+        station: &StationName,
+        flow: FlowId,
+        first: Seq,
+    ) -> Result<(), StoreError> {
         if self.status(station, flow) == FlowStatus::Unknown {
             self.contact(station, flow, first)?;
         }
@@ -363,7 +381,9 @@ impl ContactStore {
 
     /// The open contacts, to go on with them after a restart.
     pub fn open_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId)> {
-        self.stations.iter().flat_map(|(name, station)| station.open.keys().map(move |flow| (name, *flow)))
+        self.stations
+            .iter()
+            .flat_map(|(name, station)| station.open.keys().map(move |flow| (name, *flow)))
     }
 
     /// A reader at the contact's first record.
@@ -379,8 +399,8 @@ impl ContactStore {
         }
     }
 
-    /// The contact's next durable record, or damage; `None` where everything durable was read: read again
-    /// after a sync.
+    /// The contact's next durable record, or damage; `None` where everything durable was read: read
+    /// again after a sync.
     ///
     /// # Errors
     /// [`StoreError::NotOpen`] where the contact was finished meanwhile; [`StoreError::Log`].
@@ -410,13 +430,19 @@ impl ContactStore {
         self.damage.as_ref()
     }
 
-    /// The contact is processed: its products are published. From here on its flow only answers duplicates.
-    /// Syncs; once this returns well, a receipt for the whole flow is due.
+    /// The contact is processed: its products are published. From here on its flow only answers
+    /// duplicates. Syncs; once this returns well, a receipt for the whole flow is due.
     ///
     /// # Errors
-    /// [`StoreError::NotOpen`]; [`StoreError::Full`] or [`StoreError::State`] where that cannot be made
-    /// durable now: the contact stays open, try again. [`StoreError::TooManyHoles`], [`StoreError::Log`].
-    pub fn finish(&mut self, station: &StationName, flow: FlowId, now: Utc) -> Result<Receipt, StoreError> {
+    /// [`StoreError::NotOpen`]; [`StoreError::Full`] or [`StoreError::State`] where that cannot be
+    /// made durable now: the contact stays open, try again. [`StoreError::TooManyHoles`],
+    /// [`StoreError::Log`].
+    pub fn finish(
+        &mut self,
+        station: &StationName,
+        flow: FlowId,
+        now: Utc,
+    ) -> Result<Receipt, StoreError> {
         let not_open = || StoreError::NotOpen { station: station.clone(), flow };
         let state = self.stations.get_mut(station).ok_or_else(not_open)?;
         let contact = state.open.get_mut(&flow).ok_or_else(not_open)?;
@@ -438,8 +464,8 @@ impl ContactStore {
         Ok(Receipt { station: station.clone(), flow, next: Seq::FINISHED })
     }
 
-    /// Removes the data of finished contacts older than their retention. Call it about once a minute. Returns
-    /// the bytes freed.
+    /// Removes the data of finished contacts older than their retention. Call it about once a
+    /// minute. Returns the bytes freed.
     ///
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.
@@ -466,8 +492,8 @@ impl ContactStore {
         open.map(|contact| contact.log.size()).sum::<ByteCount>() + self.kept_size
     }
 
-    /// Whether the folder that the store is in is still where it was. Ask about once a second, and before anything is
-    /// receipted that no sync went before.
+    /// Whether the folder that the store is in is still where it was. Ask about once a second, and
+    /// before anything is receipted that no sync went before.
     ///
     /// # Errors
     /// As [`Disk::in_place`]: nothing may be receipted any more.
@@ -482,7 +508,10 @@ impl ContactStore {
 
     fn available(&self) -> ByteCount {
         // Where the disk does not say what is free, the append finds out.
-        let free = self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
+        let free = self
+            .disk
+            .free_space()
+            .map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
         free.min(self.config.max_size - self.size())
     }
 

@@ -9,7 +9,8 @@ pub struct StationName(String);
 /// A text that cannot be a station's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` cannot name a station: use 1 to 64 letters, digits, `.`, `_` or `-`, not beginning with `.`"
+    "`{text}` cannot name a station: use 1 to 64 letters, digits, `.`, `_` or `-`, not beginning \
+    with `.`"
 )]
 pub struct StationNameError {
     text: String,
@@ -25,7 +26,9 @@ impl StationName {
             return Ok(Self(text.to_owned()));
         }
         // The text may come from a peer: a sentence holds no more of it than this.
-        Err(StationNameError { text: text.chars().take(LONGEST).flat_map(char::escape_default).collect() })
+        Err(StationNameError {
+            text: text.chars().take(LONGEST).flat_map(char::escape_default).collect(),
+        })
     }
 
     /// This station's name with what tells one of its spools from the others.
@@ -62,7 +65,8 @@ mod tests {
     fn names_that_could_leave_the_directory_are_refused() {
         assert_eq!(StationName::new("Svalbard-2.x_1").unwrap().as_str(), "Svalbard-2.x_1");
         let long = "x".repeat(65);
-        for text in ["", ".", "..", "a/b", "../a", "a\\b", ".a", "a b", "a\n", "é", long.as_str()] {
+        for text in ["", ".", "..", "a/b", "../a", "a\\b", ".a", "a b", "a\n", "é", long.as_str()]
+        {
             let error = StationName::new(text).unwrap_err().to_string();
             assert!(error.contains("use 1 to 64") && !error.contains('\n'), "{error}");
         }

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 pub struct Resume {
     /// Flows below this number and not in `flows` are finished.
     pub finished_below: FlowId,
-    /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one that is
-    /// finished. The newest 1,024 finished ones are named; whatever is sent again of others is a duplicate.
+    /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one
+    /// that is finished. The newest 1,024 finished ones are named; whatever is sent again of others
+    /// is a duplicate.
     pub flows: Vec<Held>,
 }
 
@@ -21,13 +22,18 @@ impl ContactStore {
         let Some(station) = self.stations.get(station) else {
             return Resume::default();
         };
-        let finished = station.finished.newest().map(|(flow, last)| Held { flow, next: Seq::FINISHED, last });
+        let finished =
+            station.finished.newest().map(|(flow, last)| Held { flow, next: Seq::FINISHED, last });
         let open = station.open.iter().map(|(flow, contact)| Held {
             flow: *flow,
             next: contact.durable,
             last: contact.marks.durable,
         });
-        let flows: BTreeMap<FlowId, Held> = finished.chain(open).map(|held| (held.flow, held)).collect();
-        Resume { finished_below: station.finished.prefix_end(), flows: flows.into_values().collect() }
+        let flows: BTreeMap<FlowId, Held> =
+            finished.chain(open).map(|held| (held.flow, held)).collect();
+        Resume {
+            finished_below: station.finished.prefix_end(),
+            flows: flows.into_values().collect(),
+        }
     }
 }

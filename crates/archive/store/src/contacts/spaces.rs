@@ -1,4 +1,5 @@
-//! Whose contacts lie where: each spool that comes under a station's key has a name space of its own.
+//! Whose contacts lie where: each spool that comes under a station's key has a name space of its
+//! own.
 //!
 //! ```text
 //! contacts/STATION/spool             the first spool that data came from
@@ -12,7 +13,9 @@
 //! | turn | u64 | the spool of the station with the highest brought data last |
 //! | station | to the end | whose key it came under |
 
-use super::{Appended, ContactStore, Finished, Resume, Station, StationName, StoreError, station_dir};
+use super::{
+    Appended, ContactStore, Finished, Resume, Station, StationName, StoreError, station_dir,
+};
 use crate::publish::{load_state, save_state};
 use skyhaul_units::{SpoolId, SpoolIdentity, SpoolOpening};
 use std::io;
@@ -94,7 +97,8 @@ impl Origin {
         let (drawn, rest) = rest.split_first_chunk::<8>()?;
         let (turn, rest) = rest.split_first_chunk::<8>()?;
         let station = StationName::new(std::str::from_utf8(rest).ok()?).ok()?;
-        let opening = SpoolOpening { count: u64::from_be_bytes(*count), drawn: u64::from_be_bytes(*drawn) };
+        let opening =
+            SpoolOpening { count: u64::from_be_bytes(*count), drawn: u64::from_be_bytes(*drawn) };
         let spool = SpoolIdentity { id: SpoolId(*id), opening };
         Some(Self { station, spool, turn: u64::from_be_bytes(*turn) })
     }
@@ -106,7 +110,8 @@ impl Origin {
 }
 
 impl ContactStore {
-    /// Reads whose contacts lie in a name space. What is damaged belongs to nobody: the spool gets another one.
+    /// Reads whose contacts lie in a name space. What is damaged belongs to nobody: the spool gets
+    /// another one.
     pub(super) fn load_origin(&self, space: &StationName) -> io::Result<Option<Origin>> {
         let body = match load_state(&*self.disk, &format!("{}/{SPOOL_NAME}", station_dir(space))) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(Vec::new()),
@@ -115,15 +120,21 @@ impl ContactStore {
         Ok(body.map(|body| Origin::decode(&body).unwrap_or_else(|| Origin::nobodys(space))))
     }
 
-    /// What the store has of each spool of a station that brought data, the newest first, at most `most`.
+    /// What the store has of each spool of a station that brought data, the newest first, at most
+    /// `most`.
     pub fn known(&self, station: &StationName, most: usize) -> Vec<SpoolKnown> {
         let mut known: Vec<(u64, SpoolKnown)> = Vec::new();
         for (space, state) in &self.stations {
-            let Some(origin) = state.origin.as_ref().filter(|origin| origin.station == *station) else {
+            let Some(origin) = state.origin.as_ref().filter(|origin| origin.station == *station)
+            else {
                 continue;
             };
             if origin.is_known() {
-                let one = SpoolKnown { spool: origin.spool, resume: self.resume(space), state: state.told() };
+                let one = SpoolKnown {
+                    spool: origin.spool,
+                    resume: self.resume(space),
+                    state: state.told(),
+                };
                 known.push((origin.turn, one));
             }
         }
@@ -134,14 +145,17 @@ impl ContactStore {
     /// The name spaces of a station's spools, its own name among them.
     pub fn spaces(&self, station: &StationName) -> Vec<StationName> {
         let is_its = |state: &Station| {
-            state.origin.as_ref().is_some_and(|origin| origin.station == *station && origin.is_known())
+            state
+                .origin
+                .as_ref()
+                .is_some_and(|origin| origin.station == *station && origin.is_known())
         };
         let its = self.stations.iter().filter(|(space, state)| *space != station && is_its(state));
         std::iter::once(station).chain(its.map(|(space, _)| space)).cloned().collect()
     }
 
-    /// Where the contacts of a spool are kept that came under a station's key. One from which no data came is forgotten for the
-    /// next one.
+    /// Where the contacts of a spool are kept that came under a station's key. One from which no
+    /// data came is forgotten for the next one.
     ///
     /// # Errors
     /// [`StoreError::TooManySpools`].
@@ -154,11 +168,13 @@ impl ContactStore {
         };
         self.stations.retain(|_, space| !is_claim(space));
         let own = |origin: &&Origin| origin.station == *station;
-        let origins = || self.stations.values().filter_map(|space| space.origin.as_ref()).filter(own);
+        let origins =
+            || self.stations.values().filter_map(|space| space.origin.as_ref()).filter(own);
         let last = origins().filter(|origin| origin.is_known()).max_by_key(|origin| origin.turn);
         let other = last.map(|origin| origin.spool.id).filter(|last| *last != spool);
         let found = self.stations.iter().find_map(|(space, state)| {
-            let origin = state.origin.as_ref().filter(|origin| own(origin) && origin.spool.id == spool)?;
+            let origin =
+                state.origin.as_ref().filter(|origin| own(origin) && origin.spool.id == spool)?;
             Some((space.clone(), origin.is_known()))
         });
         if let Some((space, is_known)) = found {
@@ -168,9 +184,11 @@ impl ContactStore {
         if origins().count() >= MAX_SPOOLS {
             return Err(StoreError::TooManySpools { station: station.clone() });
         }
-        let names = [station.clone(), station.with(&spool.short()), station.with(&spool.to_string())];
-        let is_free =
-            |name: &&StationName| self.stations.get(*name).is_none_or(|space| space.origin.is_none());
+        let names =
+            [station.clone(), station.with(&spool.short()), station.with(&spool.to_string())];
+        let is_free = |name: &&StationName| {
+            self.stations.get(*name).is_none_or(|space| space.origin.is_none())
+        };
         let space = names.iter().find(is_free).unwrap_or(&names[2]).clone();
         let identity = SpoolIdentity { id: spool, ..SpoolIdentity::default() };
         let origin = Origin { station: station.clone(), spool: identity, turn: 0 };
@@ -187,16 +205,20 @@ impl ContactStore {
     }
 
     fn next_turn(&self) -> u64 {
-        let turns =
-            self.stations.values().filter_map(|space| space.origin.as_ref()).map(|origin| origin.turn);
+        let turns = self
+            .stations
+            .values()
+            .filter_map(|space| space.origin.as_ref())
+            .map(|origin| origin.turn);
         turns.max().unwrap_or(0).saturating_add(1)
     }
 
-    /// Whether a sender's records may be taken: where nothing came since it was told what is there, but from itself. It is
-    /// durable when this returns which opening data comes from.
+    /// Whether a sender's records may be taken: where nothing came since it was told what is there,
+    /// but from itself. It is durable when this returns which opening data comes from.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`]: the sender is to ask anew. [`StoreError::Full`], [`StoreError::State`].
+    /// [`StoreError::Overtaken`]: the sender is to ask anew. [`StoreError::Full`],
+    /// [`StoreError::State`].
     pub fn take_up(&mut self, sender: &Sender) -> Result<(), StoreError> {
         let overtaken = || StoreError::Overtaken { space: sender.space.clone() };
         let state = self.stations.get(&sender.space).ok_or_else(overtaken)?;
@@ -206,29 +228,32 @@ impl ContactStore {
             return Ok(());
         }
         let told = sender.told;
-        let is_as_told =
-            told.opening == origin.spool.opening && (!origin.is_known() || told.taken == Some(state.taken));
+        let is_as_told = told.opening == origin.spool.opening
+            && (!origin.is_known() || told.taken == Some(state.taken));
         if !is_as_told {
             return Err(overtaken());
         }
         let turn = self.next_turn();
         let new = Origin { station: sender.station.clone(), spool: sender.spool, turn };
         let dir = station_dir(&sender.space);
-        let saved =
-            self.disk.make_dir(&dir).and_then(|()| save_state(&*self.disk, &dir, SPOOL_NAME, &new.encode()));
+        let saved = self
+            .disk
+            .make_dir(&dir)
+            .and_then(|()| save_state(&*self.disk, &dir, SPOOL_NAME, &new.encode()));
         saved.map_err(|source| self.state_error(format!("{dir}/{SPOOL_NAME}"), source))?;
         self.stations.entry(sender.space.clone()).or_default().origin = Some(new);
         Ok(())
     }
 
-    /// Whether data comes from this sender: receipts are for it alone. To another one that has the same spool they would be for
-    /// what it may never have held.
+    /// Whether data comes from this sender: receipts are for it alone. To another one that has the
+    /// same spool they would be for what it may never have held.
     pub fn is_taken_up(&self, sender: &Sender) -> bool {
         let origin = self.stations.get(&sender.space).and_then(|space| space.origin.as_ref());
         origin.is_some_and(|origin| origin.spool == sender.spool)
     }
 
-    /// Appends what a sender sent, where its records may be taken: see [`ContactStore::take_up`] and [`ContactStore::append`].
+    /// Appends what a sender sent, where its records may be taken: see [`ContactStore::take_up`]
+    /// and [`ContactStore::append`].
     ///
     /// # Errors
     /// As those two.
@@ -285,7 +310,8 @@ mod tests {
     fn put(store: &mut ContactStore, sender: &Sender, seq: u64) -> Result<Appended, StoreError> {
         let payload = [sender.spool.id.0[0]; 40];
         let station = &sender.space;
-        let arrival = Arrival { station, flow: FlowId(9), seq: Seq(seq), received: NOW, payload: &payload };
+        let arrival =
+            Arrival { station, flow: FlowId(9), seq: Seq(seq), received: NOW, payload: &payload };
         store.append_from(sender, arrival)
     }
 
@@ -324,11 +350,15 @@ mod tests {
         let first = session(&mut store, spool(1, 1));
         put(&mut store, &first, 0).unwrap();
         store.sync();
-        let copy = session(&mut store, SpoolIdentity { opening: spool(7, 2).opening, ..spool(1, 1) });
+        let copy =
+            session(&mut store, SpoolIdentity { opening: spool(7, 2).opening, ..spool(1, 1) });
         put(&mut store, &first, 1).unwrap();
         store.sync();
         assert!(matches!(put(&mut store, &copy, 1), Err(StoreError::Overtaken { .. })));
-        assert!(store.is_taken_up(&first) && !store.is_taken_up(&copy), "the receipts are for the first");
+        assert!(
+            store.is_taken_up(&first) && !store.is_taken_up(&copy),
+            "the receipts are for the first"
+        );
         let again = session(&mut store, copy.spool);
         put(&mut store, &again, 2).unwrap();
         assert!(matches!(put(&mut store, &first, 3), Err(StoreError::Overtaken { .. })));
@@ -343,10 +373,16 @@ mod tests {
         let mut store = open(&disk);
         for number in 1..100 {
             let admitted = store.admit(&kiruna(), SpoolId([number; 16])).unwrap();
-            assert_eq!((admitted.space.as_str(), admitted.is_known, admitted.other), ("kiruna", false, None));
+            assert_eq!(
+                (admitted.space.as_str(), admitted.is_known, admitted.other),
+                ("kiruna", false, None)
+            );
         }
         assert_eq!(store.known(&kiruna(), 4), []);
-        assert_eq!(open(&disk).admit(&kiruna(), SpoolId([9; 16])).unwrap().space.as_str(), "kiruna");
+        assert_eq!(
+            open(&disk).admit(&kiruna(), SpoolId([9; 16])).unwrap().space.as_str(),
+            "kiruna"
+        );
     }
 
     #[test]
@@ -369,10 +405,28 @@ mod tests {
     fn the_spools_of_a_station_are_bounded() {
         let mut store = open(&SimDisk::new(ByteCount::mib(64)));
         let id = |number: usize| {
-            SpoolId([(number / 16) as u8 + 1, number as u8, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+            SpoolId([
+                (number / 16) as u8 + 1,
+                number as u8,
+                3,
+                4,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+            ])
         };
         for number in 0..MAX_SPOOLS {
-            let sender = session(&mut store, SpoolIdentity { id: id(number), opening: spool(1, 1).opening });
+            let sender =
+                session(&mut store, SpoolIdentity { id: id(number), opening: spool(1, 1).opening });
             store.take_up(&sender).unwrap();
         }
         let error = store.admit(&kiruna(), id(MAX_SPOOLS)).unwrap_err();

@@ -65,7 +65,8 @@ fn a_receipt_covers_what_was_there_when_the_sync_began() {
     put(&mut store, 5, 1).unwrap();
     assert_eq!(read(&mut store, 5), []);
     let commit = store.synced(handle.sync());
-    let receipts: Vec<_> = commit.receipts.iter().map(|receipt| (receipt.flow.0, receipt.next.0)).collect();
+    let receipts: Vec<_> =
+        commit.receipts.iter().map(|receipt| (receipt.flow.0, receipt.next.0)).collect();
     assert_eq!(receipts, [(5, 1), (9, 1)]);
     assert_eq!(read(&mut store, 5), [0]);
     assert_eq!(store.sync().receipts.len(), 1);
@@ -165,7 +166,10 @@ fn a_full_store_pushes_back_gives_up_finished_contacts_and_goes_on() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, StoreError::Full { .. }) && error.to_string().contains("free space"), "{error}");
+    assert!(
+        matches!(error, StoreError::Full { .. }) && error.to_string().contains("free space"),
+        "{error}"
+    );
     assert_eq!((store.stats().removed_early, store.stats().refused), (1, 1));
     assert!(store.size() <= config().max_size && seq > 200);
     store.finish(&name("kiruna"), FlowId(2), NOW).unwrap();
@@ -192,7 +196,11 @@ fn a_device_full_at_any_byte_refuses_and_goes_on_when_there_is_room() {
         }
         disk.crash(room);
         let store = ContactStore::open(Arc::new(disk), config).unwrap();
-        assert_eq!(store.status(&name("kiruna"), FlowId(1)), FlowStatus::Finished, "room for {room}");
+        assert_eq!(
+            store.status(&name("kiruna"), FlowId(1)),
+            FlowStatus::Finished,
+            "room for {room}"
+        );
     }
 }
 
@@ -272,7 +280,8 @@ fn a_store_that_is_full_of_held_contacts_takes_no_more() {
         store.finish(&station, FlowId(flow), NOW).unwrap();
         flow += 1;
     }
-    let held: Vec<_> = store.kept_contacts().map(|(station, flow, _)| (station.clone(), flow)).collect();
+    let held: Vec<_> =
+        store.kept_contacts().map(|(station, flow, _)| (station.clone(), flow)).collect();
     store.hold(held.clone());
     let full = (0..400).map(|seq| put(&mut store, 900, seq)).find_map(Result::err);
     assert!(matches!(full, Some(StoreError::Full { .. })), "{full:?}");

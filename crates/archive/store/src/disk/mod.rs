@@ -1,8 +1,9 @@
-//! What the store needs of a file system, so that the same code runs on files and on a disk that loses power
-//! on demand.
+//! What the store needs of a file system, so that the same code runs on files and on a disk that
+//! loses power on demand.
 //!
-//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them itself from
-//! numbers and checked names, so none can leave the root. Files only grow at their end, or are cut.
+//! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them
+//! itself from numbers and checked names, so none can leave the root. Files only grow at their end,
+//! or are cut.
 
 mod real;
 pub mod sim;
@@ -20,11 +21,13 @@ pub trait Disk: Debug + Send + Sync {
     fn list(&self, dir: &str) -> io::Result<Vec<Entry>>;
     /// Makes a directory and its parents, durably. One that exists is left as it is.
     fn make_dir(&self, dir: &str) -> io::Result<()>;
-    /// Makes an empty file; one that exists is emptied. Durable after [`Disk::sync_dir`] of its directory.
+    /// Makes an empty file; one that exists is emptied. Durable after [`Disk::sync_dir`] of its
+    /// directory.
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Opens a file that exists.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
-    /// Makes creations, renames and removals in this directory durable. An error where [`Disk::in_place`] gives one.
+    /// Makes creations, renames and removals in this directory durable. An error where
+    /// [`Disk::in_place`] gives one.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
     /// Gives a file another name, replacing the file that had it, in one step.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
@@ -34,8 +37,8 @@ pub trait Disk: Debug + Send + Sync {
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
     /// Space that this process may still fill.
     fn free_space(&self) -> io::Result<ByteCount>;
-    /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it was removed, moved or
-    /// unmounted, and whatever is written under its name now lies elsewhere.
+    /// An error of the kind `NotFound` where the root is no longer the folder that was taken: it
+    /// was removed, moved or unmounted, and whatever is written under its name now lies elsewhere.
     fn in_place(&self) -> io::Result<()>;
 }
 
@@ -49,8 +52,9 @@ pub trait DiskFile: Debug + Send + Sync {
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
     /// Cuts the file to `size`.
     fn truncate(&self, size: ByteCount) -> io::Result<()>;
-    /// Makes what was appended before the call durable (`fdatasync`), under the name that the file was opened by: an
-    /// error of the kind `NotFound` where that name leads to it no longer. Nobody would find what is in it again.
+    /// Makes what was appended before the call durable (`fdatasync`), under the name that the file
+    /// was opened by: an error of the kind `NotFound` where that name leads to it no longer. Nobody
+    /// would find what is in it again.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -79,7 +83,10 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &str, limit: ByteCount) -> io::R
     let file = disk.open(path)?;
     let size = file.size()?;
     if size > limit {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{size} long, at most {limit}")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{size} long, at most {limit}"),
+        ));
     }
     let mut bytes = vec![0; size.as_usize()];
     let read = file.read_at(&mut bytes, ByteCount::ZERO)?;
@@ -93,8 +100,8 @@ pub(crate) fn not_in_place(path: &dyn core::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, said)
 }
 
-/// Whether an error says that the device, the quota or the largest file size is used up: it ends by itself
-/// when space returns.
+/// Whether an error says that the device, the quota or the largest file size is used up: it ends by
+/// itself when space returns.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),

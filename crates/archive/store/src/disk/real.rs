@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files under a root directory, held for this process alone, or only looked at. What is made here
-/// is for this user alone: folders have the mode 0700, files 0600.
+/// The operating system's files under a root directory, held for this process alone, or only looked
+/// at. What is made here is for this user alone: folders have the mode 0700, files 0600.
 ///
 /// ```no_run
 /// use skyhaul_store::RealDisk;
@@ -21,7 +21,8 @@ pub struct RealDisk {
     root: PathBuf,
     /// The folder itself, whatever its name leads to later. None: files are only read.
     home: Option<File>,
-    // Released by the operating system when the process ends, however it ends. None: files are only read.
+    // Released by the operating system when the process ends, however it ends. None: files are only
+    // read.
     lock: Option<File>,
 }
 
@@ -29,10 +30,11 @@ impl RealDisk {
     /// Takes the directory, made with its parents where absent.
     ///
     /// # Errors
-    /// `ResourceBusy` where another process holds it; otherwise what the operating system said, with the
-    /// path.
+    /// `ResourceBusy` where another process holds it; otherwise what the operating system said,
+    /// with the path.
     pub fn open(root: &Path) -> io::Result<Self> {
-        let explain = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
+        let explain =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
         private_folder().recursive(true).create(root).map_err(explain)?;
         let home = Some(File::open(root).map_err(explain)?);
         let lock = OpenOptions::new()
@@ -63,8 +65,12 @@ impl RealDisk {
     }
 
     fn may_change(&self) -> io::Result<()> {
-        let refused =
-            || io::Error::new(io::ErrorKind::PermissionDenied, "the directory is open for reading only");
+        let refused = || {
+            io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the directory is open for reading only",
+            )
+        };
         self.lock.as_ref().map(|_| ()).ok_or_else(refused)
     }
 
@@ -100,7 +106,8 @@ impl Disk for RealDisk {
             let entry = entry?;
             let metadata = entry.metadata()?;
             let kind = if metadata.is_dir() { EntryKind::Directory } else { EntryKind::File };
-            let size = if metadata.is_dir() { ByteCount::ZERO } else { ByteCount::new(metadata.len()) };
+            let size =
+                if metadata.is_dir() { ByteCount::ZERO } else { ByteCount::new(metadata.len()) };
             // A name that is not UTF-8 is none of ours.
             if let Ok(name) = entry.file_name().into_string() {
                 entries.push(Entry { name, kind, size });
@@ -129,7 +136,12 @@ impl Disk for RealDisk {
         self.may_change()?;
         let path = self.locate(path);
         // Append mode and truncation exclude one another: the file is emptied first.
-        OpenOptions::new().create(true).write(true).truncate(true).mode(PRIVATE_FILE).open(&path)?;
+        OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(PRIVATE_FILE)
+            .open(&path)?;
         RealFile::open(OpenOptions::new().read(true).append(true), path)
     }
 
@@ -171,7 +183,9 @@ impl Disk for RealDisk {
 /// Whether a name leads to what was opened by it before.
 fn leads_to(path: &Path, opened: &File) -> io::Result<()> {
     let named = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_in_place(&path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(not_in_place(&path.display()));
+        }
         other => other?,
     };
     let opened = opened.metadata()?;

@@ -1,8 +1,10 @@
 //! A disk in memory that loses power on demand: a tool for tests, of this crate and of others.
 //!
-//! It remembers for each file what was synced and every change since, and for each directory likewise. At a
-//! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes with later
-//! ones behind it, because a file system may write pages in any order. Same seed, same outcome.
+//! It remembers for each file what was synced and every change since, and for each directory
+//! likewise. At a
+//! [`SimDisk::crash`] a prefix of the changes survives, the next one in part or garbled, sometimes
+//! with later ones behind it, because a file system may write pages in any order. Same seed, same
+//! outcome.
 
 use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
 use skyhaul_units::ByteCount;
@@ -27,8 +29,9 @@ impl SimDisk {
         Self { state: Arc::new(Mutex::new(state)), root: 0 }
     }
 
-    /// Removes the root folder with all that is in it, as `rm -r` does while a process uses it: files opened before can
-    /// be read, written and synced, and nobody finds them again. What is at its place from then on is returned, empty.
+    /// Removes the root folder with all that is in it, as `rm -r` does while a process uses it:
+    /// files opened before can be read, written and synced, and nobody finds them again. What is at
+    /// its place from then on is returned, empty.
     #[must_use]
     pub fn remove_all(&self) -> Self {
         let mut state = self.state();
@@ -40,8 +43,8 @@ impl SimDisk {
         Self { state: self.state.clone(), root: state.root }
     }
 
-    /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides. Files opened
-    /// before answer with errors from then on.
+    /// Cuts the power: changes not synced are lost, kept in part or garbled, as `seed` decides.
+    /// Files opened before answer with errors from then on.
     pub fn crash(&self, seed: u64) {
         let mut state = self.state();
         let mut dice = Dice(seed);
@@ -60,7 +63,8 @@ impl SimDisk {
         }
     }
 
-    /// Another disk with the same files, as a backup has them that is put back, or the clone of a machine.
+    /// Another disk with the same files, as a backup has them that is put back, or the clone of a
+    /// machine.
     pub fn copy(&self) -> Self {
         let state = self.state();
         let copy = Self::new(ByteCount::new(u64::MAX));
@@ -69,15 +73,17 @@ impl SimDisk {
         }
         for (path, id) in &state.names {
             let file = copy.create(path).expect("its directory was made");
-            file.append(&state.files[id].current).and_then(|()| file.sync()).expect("there is room");
+            file.append(&state.files[id].current)
+                .and_then(|()| file.sync())
+                .expect("there is room");
         }
         state.dirs.iter().for_each(|dir| copy.sync_dir(dir).expect("it was made"));
         copy.set_capacity(state.capacity);
         copy
     }
 
-    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before answer
-    /// with errors.
+    /// Ends the process that used the disk, as `kill -9` does: nothing is lost, files opened before
+    /// answer with errors.
     pub fn kill(&self) {
         let mut state = self.state();
         state.generation += 1;
@@ -94,7 +100,8 @@ impl SimDisk {
         self.state().used()
     }
 
-    /// Makes the changing operation (append, sync, create, rename, ...) after `operations` others fail once.
+    /// Makes the changing operation (append, sync, create, rename, ...) after `operations` others
+    /// fail once.
     pub fn fail_after(&self, operations: u64) {
         self.state().fault = Some(operations);
     }
@@ -115,7 +122,8 @@ impl SimDisk {
         Ok(())
     }
 
-    /// Makes a file unreadable for `length` bytes, as bad sectors do: whoever reads one of them gets an error.
+    /// Makes a file unreadable for `length` bytes, as bad sectors do: whoever reads one of them
+    /// gets an error.
     ///
     /// # Errors
     /// `NotFound` where there is no such file.
@@ -130,8 +138,9 @@ impl SimDisk {
     /// The files and their sizes, by path.
     pub fn files(&self) -> Vec<(String, ByteCount)> {
         let state = self.state();
-        let size =
-            |id: &u64| state.files.get(id).map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len()));
+        let size = |id: &u64| {
+            state.files.get(id).map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len()))
+        };
         state.names.iter().map(|(name, id)| (name.clone(), size(id))).collect()
     }
 
@@ -165,7 +174,10 @@ impl State {
     }
 
     fn find(&self, path: &str) -> io::Result<u64> {
-        self.names.get(path).copied().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
+        self.names
+            .get(path)
+            .copied()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
     }
 
     fn change(&mut self) -> io::Result<()> {
@@ -309,16 +321,19 @@ impl Disk for SimDisk {
     fn list(&self, dir: &str) -> io::Result<Vec<Entry>> {
         let state = self.state();
         let named = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let files = state.names.iter().filter(|(path, _)| parent(path) == dir).map(|(path, id)| Entry {
-            name: named(path),
-            kind: EntryKind::File,
-            size: state.files.get(id).map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len())),
-        });
-        let dirs = state
-            .dirs
-            .iter()
-            .filter(|path| !path.is_empty() && parent(path) == dir)
-            .map(|path| Entry { name: named(path), kind: EntryKind::Directory, size: ByteCount::ZERO });
+        let files =
+            state.names.iter().filter(|(path, _)| parent(path) == dir).map(|(path, id)| Entry {
+                name: named(path),
+                kind: EntryKind::File,
+                size: state
+                    .files
+                    .get(id)
+                    .map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len())),
+            });
+        let dirs =
+            state.dirs.iter().filter(|path| !path.is_empty() && parent(path) == dir).map(|path| {
+                Entry { name: named(path), kind: EntryKind::Directory, size: ByteCount::ZERO }
+            });
         let mut entries: Vec<Entry> = files.chain(dirs).collect();
         entries.sort();
         Ok(entries)
@@ -356,7 +371,8 @@ impl Disk for SimDisk {
         let mut state = self.state();
         state.change()?;
         let changes = std::mem::take(&mut state.name_changes);
-        let (synced, waiting): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.dir() == dir);
+        let (synced, waiting): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.dir() == dir);
         for change in synced {
             change.apply(&mut state.durable_names);
         }
@@ -410,7 +426,10 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn with<T>(&self, action: impl FnOnce(&mut FileState, ByteCount) -> io::Result<T>) -> io::Result<T> {
+    fn with<T>(
+        &self,
+        action: impl FnOnce(&mut FileState, ByteCount) -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut state = self.disk.state();
         if state.generation != self.generation {
             return Err(io::Error::other("the disk lost power since this file was opened"));
@@ -445,7 +464,8 @@ impl DiskFile for SimFile {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let fault = self.change();
         self.with(|file, free| {
-            let fits = if fault.is_err() { bytes.len() / 2 } else { bytes.len().min(free.as_usize()) };
+            let fits =
+                if fault.is_err() { bytes.len() / 2 } else { bytes.len().min(free.as_usize()) };
             let written = bytes[..fits].to_vec();
             file.current.extend_from_slice(&written);
             file.changes.push(FileChange::Append(written));

@@ -55,8 +55,8 @@ impl Log {
         Cursor::at(self.durable)
     }
 
-    /// The next thing to be met, in the order of the log; `None` where everything durable was read. Read
-    /// again after a sync.
+    /// The next thing to be met, in the order of the log; `None` where everything durable was read.
+    /// Read again after a sync.
     ///
     /// # Errors
     /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`Item::Damaged`].
@@ -64,7 +64,8 @@ impl Log {
         self.read_where(cursor, |_, _| true)
     }
 
-    /// As [`Log::read`], but records that `wanted` refuses are passed over without their payload being read.
+    /// As [`Log::read`], but records that `wanted` refuses are passed over without their payload
+    /// being read.
     ///
     /// # Errors
     /// As [`Log::read`].
@@ -78,7 +79,8 @@ impl Log {
                 return Ok(None);
             };
             if cursor.at.offset >= limit {
-                let Some(sealed) = self.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment) else {
+                let Some(sealed) = self.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment)
+                else {
                     return Ok(None);
                 };
                 cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: ByteCount::ZERO };
@@ -117,7 +119,8 @@ impl Log {
         }
     }
 
-    /// Up to where the cursor's segment may be read; moves the cursor on where the segment was removed.
+    /// Up to where the cursor's segment may be read; moves the cursor on where the segment was
+    /// removed.
     fn limit(&self, cursor: &mut Cursor) -> Option<ByteCount> {
         let number = cursor.at.segment;
         if let Some(sealed) = self.sealed.get(&number) {
@@ -143,7 +146,8 @@ impl Log {
             return Ok(file.clone());
         }
         let path = self.path(cursor.at.segment);
-        let file = self.disk.open(&path).map_err(|error| LogError::io("open the file", &path, error))?;
+        let file =
+            self.disk.open(&path).map_err(|error| LogError::io("open the file", &path, error))?;
         cursor.file = Some((cursor.at.segment, file.clone()));
         Ok(file)
     }

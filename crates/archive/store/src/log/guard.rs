@@ -1,4 +1,5 @@
-//! What stands behind the payload of each block, so that a few flipped bits or a lost sector cost nothing.
+//! What stands behind the payload of each block, so that a few flipped bits or a lost sector cost
+//! nothing.
 //!
 //! | width | what |
 //! |---|---|
@@ -6,11 +7,12 @@
 //! | 4 for each unit of the payload | CRC-32C of the unit |
 //! | 44 | the record's header once more, with `RS` instead of `SR` |
 //!
-//! A unit has 64, 256 or 1,024 bytes, by the payload's length; a stripe is 8 units. Of the units that lie one upon another,
-//! one each can be made again: any stretch of 7 units, and whatever else hits none twice. For a full block of 256 KiB
-//! that is 7 KiB, for 3.5 % more on the disk. The columns go on behind the payload's last unit in their order, so that a
-//! stretch over both hits none twice either. Beyond that, one flipped bit in each unit is found by the unit's checksum. None of
-//! this is read while the payload's own checksum holds.
+//! A unit has 64, 256 or 1,024 bytes, by the payload's length; a stripe is 8 units. Of the units
+//! that lie one upon another, one each can be made again: any stretch of 7 units, and whatever else
+//! hits none twice. For a full block of 256 KiB that is 7 KiB, for 3.5 % more on the disk. The
+//! columns go on behind the payload's last unit in their order, so that a stretch over both hits
+//! none twice either. Beyond that, one flipped bit in each unit is found by the unit's checksum.
+//! None of this is read while the payload's own checksum holds.
 
 use super::record::{HEADER_LEN, crc};
 use skyhaul_units::ByteCount;
@@ -57,8 +59,8 @@ pub(super) fn write(payload: &[u8], header: &[u8; HEADER_LEN], out: &mut Vec<u8>
     out.extend_from_slice(&header[COPY_MAGIC.len()..]);
 }
 
-/// Corrects units that do not have their checksum: by parity, then single flipped bits, then by the parity that this makes
-/// usable. Whether the payload is right then, its own checksum tells.
+/// Corrects units that do not have their checksum: by parity, then single flipped bits, then by the
+/// parity that this makes usable. Whether the payload is right then, its own checksum tells.
 pub(super) fn mend(payload: &mut [u8], guard: &[u8]) {
     correct_by_parity(payload, guard);
     correct_bits(payload, guard);
@@ -70,7 +72,8 @@ fn correct_bits(payload: &mut [u8], guard: &[u8]) {
     let unit = unit(payload.len());
     let sums = guard.get(payload.len().min(unit * STRIPE)..).unwrap_or_default();
     for (bytes, sum) in payload.chunks_mut(unit).zip(sums.chunks_exact(SUM_LEN)) {
-        let difference = crc(&[bytes]) ^ sum.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+        let difference =
+            crc(&[bytes]) ^ sum.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
         if difference != 0
             && let Some(behind) = bits_behind(difference, bytes.len() * 8)
         {
@@ -80,16 +83,21 @@ fn correct_bits(payload: &mut [u8], guard: &[u8]) {
     }
 }
 
-/// How many bits stand behind the one whose flip makes a CRC-32C differ so, if one of the last `bits` does.
+/// How many bits stand behind the one whose flip makes a CRC-32C differ so, if one of the last
+/// `bits` does.
 fn bits_behind(difference: u32, bits: usize) -> Option<usize> {
     let next = |effect: &u32| Some(effect >> 1 ^ if effect & 1 == 1 { POLYNOMIAL } else { 0 });
-    core::iter::successors(Some(POLYNOMIAL), next).take(bits).position(|effect| effect == difference)
+    core::iter::successors(Some(POLYNOMIAL), next)
+        .take(bits)
+        .position(|effect| effect == difference)
 }
 
 /// Makes units again that do not have their checksum, each of the others of its column.
 fn correct_by_parity(payload: &mut [u8], guard: &[u8]) {
     let unit = unit(payload.len());
-    let Some((parity, rest)) = guard.split_at_checked(payload.len().min(unit * STRIPE)) else { return };
+    let Some((parity, rest)) = guard.split_at_checked(payload.len().min(unit * STRIPE)) else {
+        return;
+    };
     let Some(sums) = rest.get(..payload.len().div_ceil(unit) * SUM_LEN) else { return };
     let mut parity = parity.to_vec();
     parity.rotate_right(first_column(payload.len()) * unit);
@@ -100,7 +108,8 @@ fn correct_by_parity(payload: &mut [u8], guard: &[u8]) {
         }
         let column = place % STRIPE * unit;
         let mut made = parity[column..column + (to - from)].to_vec();
-        for (other, bytes) in payload.chunks(unit).enumerate().skip(place % STRIPE).step_by(STRIPE) {
+        for (other, bytes) in payload.chunks(unit).enumerate().skip(place % STRIPE).step_by(STRIPE)
+        {
             if other != place {
                 add(&mut made, bytes);
             }
@@ -112,7 +121,8 @@ fn correct_by_parity(payload: &mut [u8], guard: &[u8]) {
     }
 }
 
-/// The column that stands first behind the payload. There are fewer than 8 where the payload is no longer than a stripe.
+/// The column that stands first behind the payload. There are fewer than 8 where the payload is no
+/// longer than a stripe.
 const fn first_column(payload: usize) -> usize {
     let units = payload.div_ceil(unit(payload));
     if units > STRIPE { units % STRIPE } else { 0 }

@@ -5,11 +5,12 @@
 //! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log is opened
 //! ```
 //!
-//! An appended record is not durable, and no [`Cursor`] sees it, until a sync that began after it ends well.
-//! Sealing a segment syncs it before the next one is made, so only the last file can have a torn end.
+//! An appended record is not durable, and no [`Cursor`] sees it, until a sync that began after it
+//! ends well. Sealing a segment syncs it before the next one is made, so only the last file can
+//! have a torn end.
 //!
-//! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record. A log of 1
-//! TB in segments of 64 MiB with three flows in each takes 4 MB.
+//! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record.
+//! A log of 1 TB in segments of 64 MiB with three flows in each takes 4 MB.
 
 mod cursor;
 mod guard;
@@ -51,8 +52,8 @@ pub struct Position {
 /// What may be set of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogConfig {
-    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
-    /// space is freed and the most that is read again when the log is opened.
+    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the
+    /// unit in which space is freed and the most that is read again when the log is opened.
     pub segment_size: ByteCount,
 }
 
@@ -126,8 +127,8 @@ impl core::fmt::Display for Damage {
 pub struct LogStats {
     /// Records appended.
     pub appended: u64,
-    /// Bytes found behind the last valid record when the log was opened, and cut off: they were never
-    /// durable.
+    /// Bytes found behind the last valid record when the log was opened, and cut off: they were
+    /// never durable.
     pub torn: ByteCount,
     /// Damaged stretches stepped over, when opening and when reading.
     pub damages: u64,
@@ -142,8 +143,11 @@ pub struct LogStats {
 /// Why the log cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The device has no room; the log is as it was before the call. Ends by itself when there is room again.
-    #[error("{path}: no space left; free space on this file system, the log then continues by itself")]
+    /// The device has no room; the log is as it was before the call. Ends by itself when there is
+    /// room again.
+    #[error(
+        "{path}: no space left; free space on this file system, the log then continues by itself"
+    )]
     Full {
         /// The file that could not grow.
         path: String,
@@ -154,8 +158,8 @@ pub enum LogError {
         /// Its size.
         size: ByteCount,
     },
-    /// A sync failed, so the operating system may have dropped data without a trace: nothing more is taken or
-    /// promised.
+    /// A sync failed, so the operating system may have dropped data without a trace: nothing more
+    /// is taken or promised.
     #[error("{path}: data did not reach the disk ({reason}); check the disk, then restart")]
     SyncFailed {
         /// The file.
@@ -165,7 +169,8 @@ pub enum LogError {
     },
     /// The files were written by another version of this program.
     #[error(
-        "{path}: format version {version}, this program reads version {VERSION}: use the release that wrote it"
+        "{path}: format version {version}, this program reads version {VERSION}: use the release \
+        that wrote it"
     )]
     OtherVersion {
         /// The file.
@@ -230,11 +235,12 @@ struct Active {
 }
 
 impl Log {
-    /// Appends one record. It is not durable, and no reader sees it, until a sync that begins later ends
-    /// well.
+    /// Appends one record. It is not durable, and no reader sees it, until a sync that begins later
+    /// ends well.
     ///
     /// # Errors
-    /// [`LogError::Full`] where the device is full: the log is as it was, and the same call may be repeated.
+    /// [`LogError::Full`] where the device is full: the log is as it was, and the same call may be
+    /// repeated.
     pub fn append(&mut self, record: NewRecord<'_>) -> Result<Position, LogError> {
         self.check_failed()?;
         let size = ByteCount::of(record.payload.len());
@@ -242,7 +248,8 @@ impl Log {
             return Err(LogError::TooLarge { size });
         }
         let total = block_size(size);
-        if self.active.as_ref().is_some_and(|active| !active.takes(record.flow, total, self.config)) {
+        if self.active.as_ref().is_some_and(|active| !active.takes(record.flow, total, self.config))
+        {
             self.seal()?;
         }
         self.make_active()?;
@@ -263,20 +270,23 @@ impl Log {
         Ok(at)
     }
 
-    /// What the next append of this payload may add to the files: the record, and a seal where one is due.
+    /// What the next append of this payload may add to the files: the record, and a seal where one
+    /// is due.
     pub fn growth(&self, payload: ByteCount) -> ByteCount {
-        let seal = self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.seal_size());
+        let seal =
+            self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.seal_size());
         block_size(payload) + seal
     }
 
-    /// Closes the active segment, durably, so that it can be removed. Nothing happens where it holds no
-    /// record.
+    /// Closes the active segment, durably, so that it can be removed. Nothing happens where it
+    /// holds no record.
     ///
     /// # Errors
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&mut self) -> Result<(), LogError> {
         self.check_failed()?;
-        let Some(active) = self.active.as_ref().filter(|active| !active.summary.flows.is_empty()) else {
+        let Some(active) = self.active.as_ref().filter(|active| !active.summary.flows.is_empty())
+        else {
             return Ok(());
         };
         let payload = active.summary.encode();
@@ -324,9 +334,12 @@ impl Log {
     /// Makes removals durable.
     ///
     /// # Errors
-    /// [`LogError::Io`] where the disk refuses: after a power cut, removed segments may be there again.
+    /// [`LogError::Io`] where the disk refuses: after a power cut, removed segments may be there
+    /// again.
     pub fn sync_removals(&mut self) -> Result<(), LogError> {
-        self.disk.sync_dir(&self.dir).map_err(|error| LogError::io("sync the directory", &self.dir, error))
+        self.disk
+            .sync_dir(&self.dir)
+            .map_err(|error| LogError::io("sync the directory", &self.dir, error))
     }
 
     /// The bytes in all files.
@@ -360,7 +373,8 @@ impl Log {
         self.stats
     }
 
-    /// The newest damages met, oldest first, mended or not; at most 16, all are counted in [`LogStats`].
+    /// The newest damages met, oldest first, mended or not; at most 16, all are counted in
+    /// [`LogStats`].
     pub fn damages(&self) -> impl Iterator<Item = &Damage> {
         self.damages.iter()
     }
@@ -371,7 +385,9 @@ impl Log {
 
     fn check_failed(&self) -> Result<(), LogError> {
         match &self.failed {
-            Some(reason) => Err(LogError::SyncFailed { path: self.dir.clone(), reason: reason.clone() }),
+            Some(reason) => {
+                Err(LogError::SyncFailed { path: self.dir.clone(), reason: reason.clone() })
+            }
             None => Ok(()),
         }
     }
@@ -387,7 +403,10 @@ impl Log {
         }
         let number = self.next_segment;
         let path = self.path(number);
-        let file = self.disk.create(&path).map_err(|error| LogError::io("create the file", &path, error))?;
+        let file = self
+            .disk
+            .create(&path)
+            .map_err(|error| LogError::io("create the file", &path, error))?;
         self.disk
             .sync_dir(&self.dir)
             .map_err(|error| LogError::io("sync the directory", &self.dir, error))?;
@@ -401,7 +420,8 @@ impl Log {
         let durable = self.durable;
         let active = self.active.as_mut().expect("the caller made it");
         let at = Position { segment: active.number, offset: active.summary.size };
-        header.durable = if durable.segment == active.number { durable.offset } else { ByteCount::ZERO };
+        header.durable =
+            if durable.segment == active.number { durable.offset } else { ByteCount::ZERO };
         let mut bytes = Vec::with_capacity(header.total().as_usize());
         let head = header.encode(at.segment, at.offset);
         bytes.extend_from_slice(&head);
@@ -463,7 +483,8 @@ impl Active {
 
     fn takes(&self, flow: FlowId, total: ByteCount, config: LogConfig) -> bool {
         let empty = self.summary.flows.is_empty();
-        empty || (self.summary.size + total <= config.segment_size && self.summary.has_room_for(flow))
+        empty
+            || (self.summary.size + total <= config.segment_size && self.summary.has_room_for(flow))
     }
 
     /// Cuts off what a failed append left.

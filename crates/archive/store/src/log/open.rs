@@ -2,17 +2,20 @@
 
 use super::scan::{Scan, Trust, read_seal, scan};
 use super::summary::parse_file_name;
-use super::{Active, Damage, Log, LogConfig, LogError, LogStats, Position, Sealed, SegmentNo, Summary};
+use super::{
+    Active, Damage, Log, LogConfig, LogError, LogStats, Position, Sealed, SegmentNo, Summary,
+};
 use crate::disk::{Disk, DiskFile, EntryKind, sim::SimDisk};
 use skyhaul_units::ByteCount;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 impl Log {
-    /// Opens the log in `dir`, made where absent. Everything found valid is durable when this returns.
+    /// Opens the log in `dir`, made where absent. Everything found valid is durable when this
+    /// returns.
     ///
-    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over, counted and
-    /// listed.
+    /// A torn end is cut off and counted in [`LogStats::torn`]; damage before it is stepped over,
+    /// counted and listed.
     ///
     /// # Errors
     /// [`LogError::OtherVersion`], or [`LogError::Io`] where the disk refuses.
@@ -55,7 +58,8 @@ impl Log {
         let refused = |error| LogError::io("read the file", &path, error);
         let file = self.disk.open(&path).map_err(refused)?;
         let size = file.size().map_err(refused)?;
-        // A seal that cannot be read is damage of durable data: the records tell what the segment holds.
+        // A seal that cannot be read is damage of durable data: the records tell what the segment
+        // holds.
         let summary = match read_seal(&*file, number).ok().flatten() {
             Some(summary) => summary,
             None => self.scan(number, &*file, Trust::Durable)?.summary,
@@ -97,20 +101,29 @@ impl Log {
         Ok(())
     }
 
-    /// The records that were cut off may have been the only ones to say that what lies behind a damage was
-    /// durable: a mark says it to whoever opens the log next. A full device takes no mark; the next record
-    /// says the same.
+    /// The records that were cut off may have been the only ones to say that what lies behind a
+    /// damage was durable: a mark says it to whoever opens the log next. A full device takes no
+    /// mark; the next record says the same.
     fn prove_again(&mut self, path: &str) -> Result<(), LogError> {
         self.mark();
         let active = self.active.as_ref().expect("the caller made it");
-        active.tail.sync().map_err(|reason| LogError::SyncFailed { path: path.to_owned(), reason })?;
+        active
+            .tail
+            .sync()
+            .map_err(|reason| LogError::SyncFailed { path: path.to_owned(), reason })?;
         self.durable.offset = active.summary.size;
         Ok(())
     }
 
-    fn scan(&mut self, number: SegmentNo, file: &dyn DiskFile, trust: Trust) -> Result<Scan, LogError> {
+    fn scan(
+        &mut self,
+        number: SegmentNo,
+        file: &dyn DiskFile,
+        trust: Trust,
+    ) -> Result<Scan, LogError> {
         let path = self.path(number);
-        let found = scan(file, number, trust).map_err(|error| LogError::io("read the file", &path, error))?;
+        let found = scan(file, number, trust)
+            .map_err(|error| LogError::io("read the file", &path, error))?;
         if let Some(version) = found.other_version {
             return Err(LogError::OtherVersion { path, version });
         }
@@ -121,8 +134,8 @@ impl Log {
     }
 }
 
-/// Opens any bytes as the last segment file of a log, numbered 1: what is found in it, and what the file holds
-/// afterwards. For fuzzing.
+/// Opens any bytes as the last segment file of a log, numbered 1: what is found in it, and what the
+/// file holds afterwards. For fuzzing.
 ///
 /// # Errors
 /// [`LogError::OtherVersion`].

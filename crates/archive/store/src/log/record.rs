@@ -1,5 +1,5 @@
-//! A record's bytes: a header of 44 bytes, then the payload, then, of a block, what guards it (`guard`). All numbers are
-//! big-endian.
+//! A record's bytes: a header of 44 bytes, then the payload, then, of a block, what guards it
+//! (`guard`). All numbers are big-endian.
 //!
 //! | offset | width | what |
 //! |---|---|---|
@@ -14,17 +14,17 @@
 //! | 28 | 8 | when it was written, microseconds since 1970 UTC |
 //! | 36 | 8 | bytes of this segment that were durable when it was written |
 //!
-//! The header's checksum covers where it lies, so that a record copied into a payload, or left from an
-//! older file, is never taken for one of this log. `Header::decode` checks everything but the payload, which
-//! `Header::payload_is_intact` checks.
+//! The header's checksum covers where it lies, so that a record copied into a payload, or left from
+//! an older file, is never taken for one of this log. `Header::decode` checks everything but the
+//! payload, which `Header::payload_is_intact` checks.
 
 use super::{SegmentNo, guard};
 use crate::{FlowId, Seq};
 use crc_fast::{CrcAlgorithm, Digest};
 use skyhaul_units::{ByteCount, Utc};
 
-/// The largest payload: four times the largest block that a station gathers. It bounds what a reader holds in
-/// memory.
+/// The largest payload: four times the largest block that a station gathers. It bounds what a
+/// reader holds in memory.
 pub const MAX_PAYLOAD: ByteCount = ByteCount::mib(1);
 
 /// Bytes of a header.
@@ -86,10 +86,11 @@ impl Header {
         ByteCount::of(payload.len()) == self.length && crc(&[payload]) == self.payload_crc
     }
 
-    /// The version of the header at `offset` of `segment`, where these bytes are one. Every version keeps the
-    /// place and the reach of the header's checksum.
+    /// The version of the header at `offset` of `segment`, where these bytes are one. Every version
+    /// keeps the place and the reach of the header's checksum.
     pub fn version(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> Option<u8> {
-        let intact = bytes[..2] == MAGIC && number32(bytes, 4) == header_crc(bytes, segment, offset);
+        let intact =
+            bytes[..2] == MAGIC && number32(bytes, 4) == header_crc(bytes, segment, offset);
         intact.then_some(bytes[2])
     }
 
@@ -128,7 +129,8 @@ impl Header {
         bytes[3] = self.kind.code();
         bytes[8..12].copy_from_slice(&self.payload_crc.to_be_bytes());
         bytes[12..16].copy_from_slice(&self.flow.0.to_be_bytes());
-        let length = u32::try_from(self.length.as_u64()).expect("payloads are bounded by MAX_PAYLOAD");
+        let length =
+            u32::try_from(self.length.as_u64()).expect("payloads are bounded by MAX_PAYLOAD");
         bytes[16..20].copy_from_slice(&length.to_be_bytes());
         bytes[20..28].copy_from_slice(&self.seq.0.to_be_bytes());
         bytes[28..36].copy_from_slice(&self.written.as_micros().to_be_bytes());
@@ -205,7 +207,11 @@ mod tests {
         for bit in 0..HEADER_LEN * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Header::decode(&bytes, SegmentNo(3), ByteCount::new(100)), None, "bit {bit}");
+            assert_eq!(
+                Header::decode(&bytes, SegmentNo(3), ByteCount::new(100)),
+                None,
+                "bit {bit}"
+            );
         }
         assert!(header().payload_is_intact(b"hello"));
         assert!(!header().payload_is_intact(b"hellp"));

@@ -1,9 +1,10 @@
 //! Finding out what a segment file holds, whatever happened to it.
 //!
-//! A record that does not check is one of two things. Either it never became durable: a power cut tore it,
-//! and what lies behind it was not durable either, so the file is cut there. Or it was durable and the disk
-//! damaged it: then what lies behind counts, and only the damaged part is stepped over. Later records tell
-//! which, because each says how much of the segment was durable when it was written.
+//! A record that does not check is one of two things. Either it never became durable: a power cut
+//! tore it, and what lies behind it was not durable either, so the file is cut there. Or it was
+//! durable and the disk damaged it: then what lies behind counts, and only the damaged part is
+//! stepped over. Later records tell which, because each says how much of the segment was durable
+//! when it was written.
 
 use super::guard::{self, COPY_MAGIC};
 use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION, block_size};
@@ -72,8 +73,8 @@ impl Walker<'_> {
         self.header_of(offset, self.bytes(offset)?)
     }
 
-    /// Where nothing valid stands at `offset`: the next place with a record, and its header where that is known by its
-    /// copy alone. That may be `offset` itself.
+    /// Where nothing valid stands at `offset`: the next place with a record, and its header where
+    /// that is known by its copy alone. That may be `offset` itself.
     pub fn beyond(&self, offset: ByteCount) -> (ByteCount, Option<Header>) {
         let next = self.next_header(offset + ByteCount::new(1));
         let copy = self.find((offset + ByteCount::of(HEADER_LEN), next), COPY_MAGIC, |at| {
@@ -87,13 +88,20 @@ impl Walker<'_> {
         let mut bytes = self.bytes(at)?;
         bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
         let end = (at + ByteCount::of(HEADER_LEN)).as_u64();
-        let start = end.checked_sub(block_size(Header::length_in(&bytes)).as_u64()).map(ByteCount::new)?;
+        let start =
+            end.checked_sub(block_size(Header::length_in(&bytes)).as_u64()).map(ByteCount::new)?;
         let header = self.header_of(start, bytes).filter(|header| header.kind == Kind::Block)?;
         Some((start, header))
     }
 
-    /// Reads the payload of the record at `offset` into `payload`; `None` where it neither checks nor can be mended.
-    pub fn payload(&self, offset: ByteCount, header: &Header, payload: &mut Vec<u8>) -> Option<Condition> {
+    /// Reads the payload of the record at `offset` into `payload`; `None` where it neither checks
+    /// nor can be mended.
+    pub fn payload(
+        &self,
+        offset: ByteCount,
+        header: &Header,
+        payload: &mut Vec<u8>,
+    ) -> Option<Condition> {
         payload.clear();
         payload.resize(header.length.as_usize(), 0);
         let start = offset + ByteCount::of(HEADER_LEN);
@@ -117,7 +125,8 @@ impl Walker<'_> {
 
     fn bytes(&self, at: ByteCount) -> Option<[u8; HEADER_LEN]> {
         let mut bytes = [0; HEADER_LEN];
-        // A sector that cannot be read is damage like any other: found, reported, mended or stepped over.
+        // A sector that cannot be read is damage like any other: found, reported, mended or stepped
+        // over.
         (self.file.read_at(&mut bytes, at).unwrap_or(0) == HEADER_LEN).then_some(bytes)
     }
 
@@ -144,10 +153,12 @@ impl Walker<'_> {
             return Step::Record(header, condition);
         }
         match self.beyond(offset) {
-            (next, Some(header)) if next == offset => match self.payload(offset, &header, payload) {
-                Some(_) => Step::Record(header, Condition::Mended),
-                None => Step::Damage(DamageFate::SteppedOver, offset + header.total()),
-            },
+            (next, Some(header)) if next == offset => {
+                match self.payload(offset, &header, payload) {
+                    Some(_) => Step::Record(header, Condition::Mended),
+                    None => Step::Damage(DamageFate::SteppedOver, offset + header.total()),
+                }
+            }
             (next, _) => Step::Damage(fate(next - offset), next),
         }
     }
@@ -184,8 +195,8 @@ impl Walker<'_> {
     }
 }
 
-/// What a damaged stretch of this length can have been: where no more than a header fits, a mark, which is a help and
-/// nothing more. A block has its header twice, and a seal ends a file.
+/// What a damaged stretch of this length can have been: where no more than a header fits, a mark,
+/// which is a help and nothing more. A block has its header twice, and a seal ends a file.
 pub(crate) fn fate(length: ByteCount) -> DamageFate {
     if length == ByteCount::of(HEADER_LEN) { DamageFate::Mended } else { DamageFate::SteppedOver }
 }
@@ -254,8 +265,8 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
     Ok(found.and_then(|_| Summary::decode(&payload, at)))
 }
 
-/// How far the file was durable, by what its records say. A record's header counts where its payload is torn:
-/// what it says was true when it was written. Nothing lies behind a seal.
+/// How far the file was durable, by what its records say. A record's header counts where its
+/// payload is torn: what it says was true when it was written. Nothing lies behind a seal.
 fn proven_durable(walker: &Walker<'_>) -> ByteCount {
     let mut proven = ByteCount::ZERO;
     let mut offset = ByteCount::ZERO;
@@ -277,7 +288,8 @@ fn proven_durable(walker: &Walker<'_>) -> ByteCount {
 fn other_version(walker: &Walker<'_>) -> Option<u8> {
     let mut bytes = [0; HEADER_LEN];
     let read = walker.file.read_at(&mut bytes, ByteCount::ZERO).unwrap_or(0);
-    let version = Header::version(&bytes, walker.segment, ByteCount::ZERO).filter(|_| read == HEADER_LEN);
+    let version =
+        Header::version(&bytes, walker.segment, ByteCount::ZERO).filter(|_| read == HEADER_LEN);
     version.filter(|version| *version != VERSION)
 }
 

@@ -33,8 +33,8 @@ pub struct FlowSpan {
     pub last_written: Utc,
 }
 
-/// Flows in one segment; the segment is closed early when one more comes. A station's front end has tens of
-/// channels.
+/// Flows in one segment; the segment is closed early when one more comes. A station's front end has
+/// tens of channels.
 pub(crate) const MAX_FLOWS: usize = 512;
 
 const SPAN_LEN: usize = 52;
@@ -85,7 +85,8 @@ impl Summary {
         ByteCount::of(HEADER_LEN + self.flows.len() * SPAN_LEN + TRAILER_LEN)
     }
 
-    /// The seal's payload: the spans, then where the seal begins, so that it is found from the file's end.
+    /// The seal's payload: the spans, then where the seal begins, so that it is found from the
+    /// file's end.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.flows.len() * SPAN_LEN + TRAILER_LEN);
         for span in &self.flows {
@@ -123,7 +124,9 @@ fn decode_span(bytes: &[u8]) -> FlowSpan {
         u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes within the span"))
     };
     FlowSpan {
-        flow: FlowId(u32::from_be_bytes(bytes[..4].try_into().expect("four bytes within the span"))),
+        flow: FlowId(u32::from_be_bytes(
+            bytes[..4].try_into().expect("four bytes within the span"),
+        )),
         first: Seq(number(0)),
         last: Seq(number(1)),
         last_at: ByteCount::new(number(2)),

@@ -1,7 +1,7 @@
 //! Group commit: one sync makes everything durable that was appended before it began.
 //!
-//! A sync may take long, so it can run on another thread: [`Log::sync_handle`] there, [`SyncHandle::sync`]
-//! anywhere, [`Log::synced`] back here, with appends going on meanwhile.
+//! A sync may take long, so it can run on another thread: [`Log::sync_handle`] there,
+//! [`SyncHandle::sync`] anywhere, [`Log::synced`] back here, with appends going on meanwhile.
 
 use super::record::{Header, Kind, crc};
 use super::{Log, LogError, Position};
@@ -24,8 +24,8 @@ pub struct Synced {
     outcome: Result<(), String>,
 }
 
-/// The file that grows. The operating system reports a failed write-back once only, so the first sync that
-/// fails spoils the file for all.
+/// The file that grows. The operating system reports a failed write-back once only, so the first
+/// sync that fails spoils the file for all.
 #[derive(Debug)]
 pub(super) struct Tail {
     pub(super) file: Arc<dyn DiskFile>,
@@ -58,7 +58,8 @@ impl Tail {
     fn sync_to(&self, well: Fate) -> Result<(), String> {
         let mut fate = self.fate.lock().expect("no holder of the lock panics");
         if matches!(*fate, Fate::Grows) {
-            *fate = self.file.sync().map_or_else(|error| Fate::Spoiled(error.to_string()), |()| well);
+            *fate =
+                self.file.sync().map_or_else(|error| Fate::Spoiled(error.to_string()), |()| well);
         }
         match &*fate {
             Fate::Grows | Fate::Sealed => Ok(()),
@@ -126,8 +127,8 @@ impl Log {
         self.durable
     }
 
-    /// Leaves a note for whoever opens the log after damage: what lies before it was durable. It is a help,
-    /// not a promise, so that a failure (a full device) changes nothing.
+    /// Leaves a note for whoever opens the log after damage: what lies before it was durable. It is
+    /// a help, not a promise, so that a failure (a full device) changes nothing.
     pub(super) fn mark(&mut self) {
         let header = Header {
             kind: Kind::Mark,

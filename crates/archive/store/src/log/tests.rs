@@ -48,7 +48,8 @@ fn nth(index: u64, payload: usize) -> ByteCount {
 
 /// Damages every byte of a stretch.
 fn wreck(disk: &SimDisk, path: &str, from: ByteCount, length: ByteCount) {
-    (from.as_u64()..(from + length).as_u64()).for_each(|at| disk.damage(path, ByteCount::new(at)).unwrap());
+    (from.as_u64()..(from + length).as_u64())
+        .for_each(|at| disk.damage(path, ByteCount::new(at)).unwrap());
 }
 
 /// Where the guard's last part, the header's copy, begins in a record.
@@ -157,14 +158,20 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
     for seq in 0..4 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
-    // Without the mark that a sync leaves where nothing follows it, only the torn record says what was durable.
+    // Without the mark that a sync leaves where nothing follows it, only the torn record says what
+    // was durable.
     let synced = log.sync_handle().unwrap();
     put(&mut log, 1, 4, &[9; 20]).unwrap();
     log.synced(synced.sync()).unwrap();
     put(&mut log, 1, 5, &[9; 20]).unwrap();
     let path = log.path(SegmentNo(1));
     wreck(&disk, &path, nth(1, 20), copy(20));
-    wreck(&disk, &path, nth(5, 20) + ByteCount::of(HEADER_LEN), copy(20) - ByteCount::of(HEADER_LEN));
+    wreck(
+        &disk,
+        &path,
+        nth(5, 20) + ByteCount::of(HEADER_LEN),
+        copy(20) - ByteCount::of(HEADER_LEN),
+    );
     let mut first = open(&disk);
     assert_eq!(seqs(&mut first), [0, 2, 3, 4], "5 is torn");
     assert_eq!(first.stats().torn, nth(1, 20));
@@ -201,7 +208,8 @@ fn a_log_inside_a_payload_is_not_taken_for_records() {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
     log.sync().unwrap();
-    let embedded = crate::disk::read_small(&inner, &log.path(SegmentNo(1)), ByteCount::mib(1)).unwrap();
+    let embedded =
+        crate::disk::read_small(&inner, &log.path(SegmentNo(1)), ByteCount::mib(1)).unwrap();
     let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, &embedded).unwrap();
@@ -220,7 +228,8 @@ fn another_version_is_refused_and_left_as_it_is() {
     let mut log = open(&disk);
     put(&mut log, 1, 0, b"kept").unwrap();
     log.sync().unwrap();
-    let mut bytes = crate::disk::read_small(&disk, "log/0000000000000001.seg", ByteCount::kib(1)).unwrap();
+    let mut bytes =
+        crate::disk::read_small(&disk, "log/0000000000000001.seg", ByteCount::kib(1)).unwrap();
     bytes[2] = 1;
     let place = [1u64.to_be_bytes(), 0u64.to_be_bytes()].concat();
     let sum = crc(&[&place, &bytes[..4], &bytes[8..HEADER_LEN]]);
@@ -372,7 +381,9 @@ impl Bench {
                     self.durable = self.appended.len();
                 }
             }
-            Op::BeginSync => self.begun = self.log.sync_handle().map(|handle| (handle, self.appended.len())),
+            Op::BeginSync => {
+                self.begun = self.log.sync_handle().map(|handle| (handle, self.appended.len()))
+            }
             Op::EndSync => {
                 if let Some((handle, count)) = self.begun.take()
                     && self.log.synced(handle.sync()).is_ok()
@@ -405,7 +416,12 @@ impl Bench {
         match put(&mut self.log, flow, self.next, &payload) {
             Ok(_) => {
                 let written = Utc::from_micros(self.next.cast_signed());
-                self.appended.push(Record { flow: FlowId(flow), seq: Seq(self.next), written, payload });
+                self.appended.push(Record {
+                    flow: FlowId(flow),
+                    seq: Seq(self.next),
+                    written,
+                    payload,
+                });
                 self.next += 1;
             }
             Err(LogError::Full { .. }) => {

@@ -22,9 +22,11 @@ use std::sync::Arc;
 pub(super) const ENTRY_LEN: usize = 32;
 /// What an index begins with.
 pub(super) const HEAD: &[u8; 8] = b"SKYRAW1\n";
-/// The longest piece: what the recorder gathers at most before it writes, with one read of an input.
+/// The longest piece: what the recorder gathers at most before it writes, with one read of an
+/// input.
 pub(super) const MAX_PIECE: usize = 1 << 20;
-/// A stretch ends before it has more pieces: 32 MiB of index, which is what reading one takes of memory.
+/// A stretch ends before it has more pieces: 32 MiB of index, which is what reading one takes of
+/// memory.
 pub(super) const MAX_ENTRIES: u64 = 1 << 20;
 
 /// One piece as the index has it.
@@ -53,7 +55,9 @@ impl IndexEntry {
 
     /// The entry in these bytes, where they are one of a piece at this place.
     pub fn decode(bytes: &[u8; ENTRY_LEN], position: u64) -> Option<Self> {
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
         if word(0) != crc(&[&position.to_be_bytes(), &bytes[4..]]) || word(8) as usize > MAX_PIECE {
             return None;
@@ -82,7 +86,11 @@ pub(super) fn entries(bytes: &[u8], start: u64) -> Vec<IndexEntry> {
 }
 
 /// Reads the index of the stretch that begins at `start`.
-pub(super) fn read_index(disk: &dyn Disk, dir: &str, start: u64) -> Result<Vec<IndexEntry>, RawError> {
+pub(super) fn read_index(
+    disk: &dyn Disk,
+    dir: &str,
+    start: u64,
+) -> Result<Vec<IndexEntry>, RawError> {
     let path = index_path(dir, start);
     let limit = ByteCount::new(HEAD.len() as u64 + (MAX_ENTRIES + 1) * ENTRY_LEN as u64);
     let bytes = read_small(disk, &path, limit).map_err(|source| RawError::io(&path, source))?;
@@ -109,13 +117,15 @@ pub(super) fn index_path(dir: &str, start: u64) -> String {
     format!("{dir}/{start:020}.idx")
 }
 
-/// Where the stretches of a folder begin, with the sizes of data and index; a size is `None` where the file is not there.
+/// Where the stretches of a folder begin, with the sizes of data and index; a size is `None` where
+/// the file is not there.
 pub(super) fn stretches(disk: &dyn Disk, dir: &str) -> Result<Vec<Listed>, RawError> {
     let mut found: Vec<Listed> = Vec::new();
     // Sorted by name, so that the two files of a stretch follow one another.
     for entry in disk.list(dir).map_err(|source| RawError::io(dir, source))? {
         let Some((name, ending)) = entry.name.split_once('.') else { continue };
-        let is_ours = name.len() == 20 && entry.kind == EntryKind::File && matches!(ending, "raw" | "idx");
+        let is_ours =
+            name.len() == 20 && entry.kind == EntryKind::File && matches!(ending, "raw" | "idx");
         let Some(start) = name.parse::<u64>().ok().filter(|_| is_ours) else { continue };
         if found.last().is_none_or(|last| last.start != start) {
             found.push(Listed { start, data: None, index: None });

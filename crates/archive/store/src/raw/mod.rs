@@ -7,12 +7,14 @@
 //! DIR/00000000000067108352.idx
 //! ```
 //!
-//! A [`RawRecorder`] gathers what comes within 10 ms and appends it to the newest stretch, the bytes before their
-//! entry. At any instant the power may go: opening again cuts the newest stretch behind its last whole piece. The
-//! oldest stretches go, whole, where the recording is too large or too old. A [`RawReader`] reads any span of time or
-//! of bytes, also while the recording goes on in another process.
+//! A [`RawRecorder`] gathers what comes within 10 ms and appends it to the newest stretch, the
+//! bytes before their entry. At any instant the power may go: opening again cuts the newest stretch
+//! behind its last whole piece. The oldest stretches go, whole, where the recording is too large or
+//! too old. A [`RawReader`] reads any span of time or of bytes, also while the recording goes on in
+//! another process.
 //!
-//! Memory: 40 bytes a stretch, and what is gathered; a reader one index (32 MiB at most) and one piece.
+//! Memory: 40 bytes a stretch, and what is gathered; a reader one index (32 MiB at most) and one
+//! piece.
 
 mod index;
 mod reader;
@@ -33,16 +35,16 @@ pub use reader::{RawExtent, RawPiece, RawPieces, RawReader, RawSpan};
 /// What may be set of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawConfig {
-    /// A stretch is closed before it grows beyond this; space is given back in whole stretches. Default 64 MiB: 34 s at
-    /// 15 Mbit/s.
+    /// A stretch is closed before it grows beyond this; space is given back in whole stretches.
+    /// Default 64 MiB: 34 s at 15 Mbit/s.
     pub segment_size: ByteCount,
-    /// What all stretches together may fill, with their indexes. Default 64 GB: nine hours of 15 Mbit/s. At least two
-    /// stretches.
+    /// What all stretches together may fill, with their indexes. Default 64 GB: nine hours of 15
+    /// Mbit/s. At least two stretches.
     pub max_size: ByteCount,
     /// How long a recording is kept. Default 7 days.
     pub retention: Duration,
-    /// What is left free on the file system. Default 256 MiB, four times what a spool leaves: the recording stops before
-    /// the spool does.
+    /// What is left free on the file system. Default 256 MiB, four times what a spool leaves: the
+    /// recording stops before the spool does.
     pub reserve: ByteCount,
 }
 
@@ -62,7 +64,8 @@ impl Default for RawConfig {
 pub enum RawError {
     /// No room. What was to be written is not recorded; later pieces are, when space returns.
     #[error(
-        "no space for the recording: {available} available, {reserve} of it reserved for the spool; free space on the state folder's file system, or lower raw_size"
+        "no space for the recording: {available} available, {reserve} of it reserved for the \
+        spool; free space on the state folder's file system, or lower raw_size"
     )]
     Full {
         /// What there is.
@@ -119,8 +122,8 @@ pub enum RawKind {
 pub struct RawStamp {
     /// When the last of them was received; kept to the microsecond.
     pub received: Utc,
-    /// The input's own count of the first of them. Where it does not go on, something was not recorded, or the input
-    /// began anew.
+    /// The input's own count of the first of them. Where it does not go on, something was not
+    /// recorded, or the input began anew.
     pub input: u64,
     /// What they are.
     pub kind: RawKind,
@@ -182,13 +185,15 @@ struct Gathered {
     pieces: Vec<(RawStamp, usize)>,
 }
 
-/// What comes within this is written at once, and is one piece where it is of a stream: the grain of a replay's timing.
+/// What comes within this is written at once, and is one piece where it is of a stream: the grain
+/// of a replay's timing.
 const GRAIN: Duration = Duration::from_millis(10);
 /// Written at once at most: 10 ms at 200 Mbit/s.
 const GATHER: usize = 256 << 10;
 
 impl RawRecorder {
-    /// Goes on with the recording in the folder `dir` of `disk`, made where absent. What a power cut left at its end is cut.
+    /// Goes on with the recording in the folder `dir` of `disk`, made where absent. What a power
+    /// cut left at its end is cut.
     ///
     /// # Errors
     /// The configuration cannot work; the disk refuses.
@@ -220,7 +225,8 @@ impl RawRecorder {
         Ok(recorder)
     }
 
-    /// Takes bytes that were received at once; none for a break. They are gathered, and written 10 ms later or by
+    /// Takes bytes that were received at once; none for a break. They are gathered, and written 10
+    /// ms later or by
     /// [`Self::flush`].
     ///
     /// # Errors
@@ -228,8 +234,11 @@ impl RawRecorder {
     pub fn append(&mut self, stamp: RawStamp, bytes: &[u8]) -> Result<(), RawError> {
         let first = self.gathered.pieces.first().map(|(stamp, _)| stamp.received);
         let is_over = first.is_some_and(|first| stamp.received.since(first) >= GRAIN);
-        let written =
-            if is_over || self.gathered.bytes.len() + bytes.len() > GATHER { self.flush() } else { Ok(()) };
+        let written = if is_over || self.gathered.bytes.len() + bytes.len() > GATHER {
+            self.flush()
+        } else {
+            Ok(())
+        };
         for (place, part) in bytes.chunks(MAX_PIECE).enumerate() {
             let input = stamp.input.saturating_add((place * MAX_PIECE) as u64);
             self.gathered.push(RawStamp { input, ..stamp }, part);
@@ -265,7 +274,9 @@ impl RawRecorder {
     /// # Errors
     /// The disk refuses.
     pub fn sync(&mut self) -> Result<(), RawError> {
-        let Some(active) = self.active.as_mut().filter(|active| !active.is_synced) else { return Ok(()) };
+        let Some(active) = self.active.as_mut().filter(|active| !active.is_synced) else {
+            return Ok(());
+        };
         // The bytes first: an entry promises that they are there.
         let synced = active.data.sync().and_then(|()| active.index.sync());
         synced.map_err(|source| RawError::io(&data_path(&self.dir, active.start), source))?;
@@ -329,7 +340,13 @@ impl RawRecorder {
             let piece = &gathered.bytes[at..at + length];
             let RawStamp { received, input, kind } = *stamp;
             // A piece is at most MAX_PIECE long.
-            let entry = IndexEntry { length: *length as u32, kind, received, input, data_crc: crc(&[piece]) };
+            let entry = IndexEntry {
+                length: *length as u32,
+                kind,
+                received,
+                input,
+                data_crc: crc(&[piece]),
+            };
             index.extend_from_slice(&entry.encode(self.next + at as u64));
             at += length;
             newest = newest.max(received);
@@ -351,17 +368,29 @@ impl RawRecorder {
 
     fn create(&self) -> Result<Active, RawError> {
         let (start, dir) = (self.next, &self.dir);
-        let make = |path: String| self.disk.create(&path).map_err(|source| RawError::io(&path, source));
+        let make =
+            |path: String| self.disk.create(&path).map_err(|source| RawError::io(&path, source));
         let (data, index) = (make(data_path(dir, start))?, make(index_path(dir, start))?);
         index.append(HEAD).map_err(|source| RawError::io(&index_path(dir, start), source))?;
         self.disk.sync_dir(dir).map_err(|source| RawError::io(dir, source))?;
         let newest = Utc::from_micros(i64::MIN);
-        Ok(Active { start, data, index, length: 0, entries: 0, newest, is_synced: false, is_torn: false })
+        Ok(Active {
+            start,
+            data,
+            index,
+            length: 0,
+            entries: 0,
+            newest,
+            is_synced: false,
+            is_torn: false,
+        })
     }
 
     fn cut_back(&mut self) -> Result<(), RawError> {
         let Some(active) = &mut self.active else { return Ok(()) };
-        active.cut_back().map_err(|source| RawError::io(&data_path(&self.dir, active.start), source))
+        active
+            .cut_back()
+            .map_err(|source| RawError::io(&data_path(&self.dir, active.start), source))
     }
 
     fn close_active(&mut self) -> Result<(), RawError> {
@@ -391,8 +420,8 @@ impl RawRecorder {
         Ok(())
     }
 
-    /// Takes back a stretch with nothing in it, durably: come back after a power cut, it would stand where the one before
-    /// it had gone on.
+    /// Takes back a stretch with nothing in it, durably: come back after a power cut, it would
+    /// stand where the one before it had gone on.
     fn unmake(&self, start: u64) -> Result<(), RawError> {
         self.remove(start)?;
         self.disk.sync_dir(&self.dir).map_err(|source| RawError::io(&self.dir, source))
@@ -418,16 +447,27 @@ impl RawRecorder {
     fn go_on(&mut self, listed: &Listed) -> Result<(), RawError> {
         let start = listed.start;
         self.next = start;
-        if listed.data.is_none() || listed.index.is_none_or(|size| size < ByteCount::of(HEAD.len())) {
+        if listed.data.is_none() || listed.index.is_none_or(|size| size < ByteCount::of(HEAD.len()))
+        {
             // The power went while it was made.
             return self.unmake(start);
         }
         let entries = read_index(&*self.disk, &self.dir, start)?;
-        let opened = |path: String| self.disk.open(&path).map_err(|source| RawError::io(&path, source));
-        let (data, index) = (opened(data_path(&self.dir, start))?, opened(index_path(&self.dir, start))?);
+        let opened =
+            |path: String| self.disk.open(&path).map_err(|source| RawError::io(&path, source));
+        let (data, index) =
+            (opened(data_path(&self.dir, start))?, opened(index_path(&self.dir, start))?);
         let newest = Utc::from_micros(i64::MIN);
-        let mut active =
-            Active { start, data, index, length: 0, entries: 0, newest, is_synced: false, is_torn: false };
+        let mut active = Active {
+            start,
+            data,
+            index,
+            length: 0,
+            entries: 0,
+            newest,
+            is_synced: false,
+            is_torn: false,
+        };
         for entry in &entries {
             let (_, is_intact) = read_piece(&active.data, active.length, entry)
                 .map_err(|source| RawError::io(&data_path(&self.dir, start), source))?;

@@ -1,4 +1,5 @@
-//! Reading recordings: any span of time or of bytes, also while it is being written by another process.
+//! Reading recordings: any span of time or of bytes, also while it is being written by another
+//! process.
 
 use super::index::{IndexEntry, data_path, read_index, read_piece, stretches};
 use super::{RawError, RawKind, RawStamp};
@@ -35,7 +36,8 @@ pub struct RawReader {
     dir: String,
 }
 
-/// Which part of a recording is wanted; the default is all of it. A piece belongs to it where both hold.
+/// Which part of a recording is wanted; the default is all of it. A piece belongs to it where both
+/// hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RawSpan {
     /// Received at this time or later.
@@ -68,7 +70,8 @@ pub struct RawPiece {
     pub stamp: RawStamp,
     /// The bytes; none for a break.
     pub bytes: Vec<u8>,
-    /// The disk gave them back as they were written. Where it did not, some of them are wrong, or zero.
+    /// The disk gave them back as they were written. Where it did not, some of them are wrong, or
+    /// zero.
     pub is_intact: bool,
 }
 
@@ -105,11 +108,17 @@ impl RawReader {
         let mut extent: Option<RawExtent> = None;
         for stretch in stretches(&*self.disk, &self.dir)? {
             let mut position = stretch.start;
-            for entry in found(read_index(&*self.disk, &self.dir, stretch.start))?.unwrap_or_default() {
+            for entry in
+                found(read_index(&*self.disk, &self.dir, stretch.start))?.unwrap_or_default()
+            {
                 let (length, received) = (u64::from(entry.length), entry.received);
                 if span.holds(&entry, position) {
-                    let so_far =
-                        RawExtent { first: received, last: received, bytes: ByteCount::ZERO, pieces: 0 };
+                    let so_far = RawExtent {
+                        first: received,
+                        last: received,
+                        bytes: ByteCount::ZERO,
+                        pieces: 0,
+                    };
                     let extent = extent.get_or_insert(so_far);
                     extent.first = extent.first.min(received);
                     extent.last = extent.last.max(received);

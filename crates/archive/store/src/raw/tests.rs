@@ -51,8 +51,10 @@ fn what_is_read_back_is_what_came_with_its_time_and_place() {
     recorder.append(at(20_003, 167, RawKind::Datagram), &content(167, 7)).unwrap();
     recorder.flush().unwrap();
     let found = read(&disk, RawSpan::default());
-    let lengths: Vec<(usize, u64)> =
-        found.iter().map(|piece| (piece.bytes.len(), piece.stamp.received.since(NOW).as_micros())).collect();
+    let lengths: Vec<(usize, u64)> = found
+        .iter()
+        .map(|piece| (piece.bytes.len(), piece.stamp.received.since(NOW).as_micros()))
+        .collect();
     assert_eq!(lengths, [(150, 4_000), (10, 20_000), (0, 20_001), (7, 20_002), (7, 20_003)]);
     assert!(found.iter().all(|piece| piece.is_intact && piece.position == piece.stamp.input));
     let files = disk.files();
@@ -62,7 +64,8 @@ fn what_is_read_back_is_what_came_with_its_time_and_place() {
     assert_eq!(read(&disk, of_time.clone()).len(), 2);
     let of_places = RawSpan { places: Some(149..151), ..RawSpan::default() };
     assert_eq!(read(&disk, of_places).len(), 2);
-    let extent = RawReader::open(Arc::new(disk.clone()), "raw/x").extent(&of_time).unwrap().unwrap();
+    let extent =
+        RawReader::open(Arc::new(disk.clone()), "raw/x").extent(&of_time).unwrap().unwrap();
     assert_eq!((extent.bytes, extent.pieces), (ByteCount::new(10), 2));
     assert_eq!((extent.first, extent.last), (after(20_000), after(20_001)));
 }
@@ -127,18 +130,21 @@ fn a_bad_sector_is_told_and_the_rest_is_read() {
     }
     recorder.flush().unwrap();
     disk.damage("raw/x/00000000000000000000.raw", ByteCount::new(150)).unwrap();
-    let intact: Vec<bool> = read(&disk, RawSpan::default()).iter().map(|piece| piece.is_intact).collect();
+    let intact: Vec<bool> =
+        read(&disk, RawSpan::default()).iter().map(|piece| piece.is_intact).collect();
     assert_eq!(intact, [true, false, true]);
 }
 
 #[test]
 fn a_recording_of_less_than_two_stretches_is_refused() {
     let config = RawConfig { max_size: ByteCount::mib(100), ..RawConfig::default() };
-    let error = RawRecorder::open(Arc::new(SimDisk::new(ByteCount::mib(1))), "raw/x", config).unwrap_err();
+    let error =
+        RawRecorder::open(Arc::new(SimDisk::new(ByteCount::mib(1))), "raw/x", config).unwrap_err();
     assert!(error.to_string().contains("raw_size"), "{error}");
 }
 
-/// Found by the property below: an index whose first bytes were garbled was gone on with, and nothing in it could be read.
+/// Found by the property below: an index whose first bytes were garbled was gone on with, and
+/// nothing in it could be read.
 #[test]
 fn a_stretch_whose_making_the_power_cut_is_made_again() {
     for seed in 0..32 {
@@ -154,7 +160,8 @@ fn a_stretch_whose_making_the_power_cut_is_made_again() {
     }
 }
 
-/// Found by the property below: its name came back, and the recording went on at the place where it began.
+/// Found by the property below: its name came back, and the recording went on at the place where it
+/// began.
 #[test]
 fn a_stretch_taken_back_does_not_return_with_a_power_cut() {
     for seed in 0..64 {
@@ -235,9 +242,9 @@ fn check(disk: &SimDisk, promised: &[(u64, usize)]) {
     let first = found.first().map_or(u64::MAX, |piece| piece.stamp.input);
     for (input, length) in promised.iter().filter(|(input, _)| *input >= first) {
         let end = input + *length as u64;
-        let held = found
-            .iter()
-            .any(|piece| piece.stamp.input <= *input && piece.stamp.input + piece.bytes.len() as u64 >= end);
+        let held = found.iter().any(|piece| {
+            piece.stamp.input <= *input && piece.stamp.input + piece.bytes.len() as u64 >= end
+        });
         assert!(held, "{input}..{end} was durable");
     }
 }
@@ -245,7 +252,8 @@ fn check(disk: &SimDisk, promised: &[(u64, usize)]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Whatever happens at whatever instant: what is read is right, in order and once, and what was durable is there.
+    /// Whatever happens at whatever instant: what is read is right, in order and once, and what was
+    /// durable is there.
     #[test]
     fn a_recording_survives_power_cuts_kills_full_disks_and_faults(ops in prop::collection::vec(op(), 1..120)) {
         let disk = SimDisk::new(ByteCount::mib(1));
@@ -306,6 +314,7 @@ proptest! {
         let entry = IndexEntry { length, kind: RawKind::Datagram, received, input, data_crc: 7 };
         let bytes = entry.encode(position);
         prop_assert_eq!(IndexEntry::decode(&bytes, position), Some(entry));
-        prop_assert_eq!(IndexEntry::decode(&bytes, position ^ 1), None, "an entry of another place is none");
+        prop_assert_eq!(IndexEntry::decode(&bytes, position ^ 1), None, "an entry of another place \
+                                                                        is none");
     }
 }

@@ -9,11 +9,12 @@ use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Flows that are open or not wholly in custody. A hundred contacts a day and channel fill it in a month
-/// without a line.
+/// Flows that are open or not wholly in custody. A hundred contacts a day and channel fill it in a
+/// month without a line.
 pub const MAX_LIVE_FLOWS: usize = 4_096;
 
-/// No contact has this flow number or a higher one: those are of what else goes through a session with the centre.
+/// No contact has this flow number or a higher one: those are of what else goes through a session
+/// with the centre.
 pub const FLOW_END: FlowId = FlowId(1 << 31);
 
 #[derive(Debug)]
@@ -61,14 +62,18 @@ impl Flows {
         let mut is_damaged = false;
         let mut flows = match load_state(disk, &Self::path())? {
             Some(state) => {
-                let flows = Self::decode(&state.body)
-                    .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a spool's state"))?;
+                let flows = Self::decode(&state.body).ok_or_else(|| {
+                    io::Error::new(io::ErrorKind::InvalidData, "not a spool's state")
+                })?;
                 is_damaged = state.is_damaged;
                 flows
             }
-            None => {
-                Self { live: BTreeMap::new(), next_flow: first_flow(now), lags: true, was_damaged: false }
-            }
+            None => Self {
+                live: BTreeMap::new(),
+                next_flow: first_flow(now),
+                lags: true,
+                was_damaged: false,
+            },
         };
         // A flow below this and not in the state was closed and wholly in custody.
         let forgotten_below = if flows.lags { 0 } else { flows.next_flow };
@@ -160,7 +165,8 @@ impl Flows {
         state.custody = state.custody.max(next);
         self.lags |= blocks + ahead > 0;
         if finished {
-            // What is appended to a flow that the centre has processed would be taken for a repetition.
+            // What is appended to a flow that the centre has processed would be taken for a
+            // repetition.
             self.close(flow);
         }
         self.forget_done();
@@ -195,7 +201,8 @@ impl Flows {
         summary.flows.iter().any(|span| self.wants(span.flow, span.last))
     }
 
-    /// Whether the segment may be removed: all is in custody, and no open flow has its newest record there.
+    /// Whether the segment may be removed: all is in custody, and no open flow has its newest
+    /// record there.
     pub fn release(&self, segment: SegmentNo, summary: &Summary) -> bool {
         let held = |span: &FlowSpan| {
             self.live.get(&span.flow).is_some_and(|flow| {
@@ -223,12 +230,14 @@ impl Flows {
         let blocks = self.live.values().map(|flow| flow.next.count_from(flow.custody)).sum();
         let mut depth = Depth { blocks, ..Depth::default() };
         for span in log.segments().flat_map(|(_, summary)| &summary.flows) {
-            let Some(flow) = self.live.get(&span.flow).filter(|flow| span.last >= flow.custody) else {
+            let Some(flow) = self.live.get(&span.flow).filter(|flow| span.last >= flow.custody)
+            else {
                 continue;
             };
             let total = span.last.next().count_from(span.first);
             let done = flow.custody.count_from(span.first);
-            let share = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total);
+            let share =
+                u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total);
             depth.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
             let lasted = span.last_written.since(span.first_written);
             let written = span.first_written + lasted.scaled(done, (total - 1).max(1));
@@ -281,16 +290,22 @@ impl Flows {
                 [1] => End::Closed,
                 _ => return None,
             };
-            let (next, custody) = (Seq(u64::from_be_bytes(*next)), Seq(u64::from_be_bytes(*custody)));
+            let (next, custody) =
+                (Seq(u64::from_be_bytes(*next)), Seq(u64::from_be_bytes(*custody)));
             live.insert(FlowId(u32::from_be_bytes(*id)), Flow { next, custody, last: None, end });
         }
         let next_flow = u32::from_be_bytes(*next_flow);
-        (live.len() <= MAX_LIVE_FLOWS).then_some(Self { live, next_flow, lags: false, was_damaged: false })
+        (live.len() <= MAX_LIVE_FLOWS).then_some(Self {
+            live,
+            next_flow,
+            lags: false,
+            was_damaged: false,
+        })
     }
 }
 
-/// The time, so that people do not meet the same number in two spools of a station; a clock that is far off leaves a quarter of all
-/// numbers.
+/// The time, so that people do not meet the same number in two spools of a station; a clock that is
+/// far off leaves a quarter of all numbers.
 fn first_flow(now: Utc) -> u32 {
     let seconds = now.as_micros().div_euclid(1_000_000) - SECONDS_TO_2020;
     u32::try_from(seconds.max(1)).unwrap_or(u32::MAX).min(FLOW_END.0 / 2)

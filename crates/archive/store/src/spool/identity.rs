@@ -1,13 +1,14 @@
-//! Which spool this is, and which opening of it: two copies of one state folder must not be taken for one spool.
+//! Which spool this is, and which opening of it: two copies of one state folder must not be taken
+//! for one spool.
 //!
 //! | field | size | what |
 //! |---|---|---|
 //! | spool | 16 | drawn when the spool was made |
 //! | openings | u64 + u64 each | count, and a number drawn then; the newest last |
 //!
-//! Each opening appends itself. A copy that was put back, or goes on elsewhere, has not the openings of the other: the centre
-//! says from which it took data last, and the spool looks whether that is one of its own. What is older than one that the
-//! centre named is forgotten.
+//! Each opening appends itself. A copy that was put back, or goes on elsewhere, has not the
+//! openings of the other: the centre says from which it took data last, and the spool looks whether
+//! that is one of its own. What is older than one that the centre named is forgotten.
 
 use super::{LOG_DIR, Spool, SpoolError};
 use crate::disk::Disk;
@@ -31,8 +32,8 @@ pub(super) struct Identity {
     is_durable: bool,
 }
 
-/// Openings that are remembered. A station that was opened so often without its centre is taken for a copy: it goes on as
-/// another spool, and loses nothing.
+/// Openings that are remembered. A station that was opened so often without its centre is taken for
+/// a copy: it goes on as another spool, and loses nothing.
 const OPENINGS_MAX: usize = 1_024;
 const STATE_NAME: &str = "identity";
 
@@ -59,7 +60,8 @@ impl Identity {
         Self { id: draw.id(), openings: vec![draw.opening(1)], is_durable: false }
     }
 
-    /// Reads what was saved, and adds this opening; `None` where nothing was, or it is damaged: the spool is another one then.
+    /// Reads what was saved, and adds this opening; `None` where nothing was, or it is damaged: the
+    /// spool is another one then.
     ///
     /// # Errors
     /// The disk refuses.
@@ -68,7 +70,9 @@ impl Identity {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             other => other?,
         };
-        let Some(mut identity) = body.and_then(|state| Self::decode(&state.body)) else { return Ok(None) };
+        let Some(mut identity) = body.and_then(|state| Self::decode(&state.body)) else {
+            return Ok(None);
+        };
         let count = identity.now().count.saturating_add(1);
         identity.openings.push(draw.opening(count));
         if identity.openings.len() > OPENINGS_MAX {
@@ -105,7 +109,8 @@ impl Identity {
         let (entries, rest) = rest.as_chunks::<16>();
         let opening = |entry: &[u8; 16]| {
             let (count, drawn) = entry.split_at(8);
-            let number = |bytes: &[u8]| bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            let number =
+                |bytes: &[u8]| bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
             SpoolOpening { count: number(count), drawn: number(drawn) }
         };
         let is_whole = rest.is_empty() && !entries.is_empty() && entries.len() <= OPENINGS_MAX;
@@ -115,8 +120,8 @@ impl Identity {
 }
 
 impl Spool {
-    /// Which spool this is, and which opening of it; `None` as long as the disk has no room to remember it: nobody may be told
-    /// before. [`Spool::free`] tries again.
+    /// Which spool this is, and which opening of it; `None` as long as the disk has no room to
+    /// remember it: nobody may be told before. [`Spool::free`] tries again.
     pub fn identity(&self) -> Option<SpoolIdentity> {
         let identity = SpoolIdentity { id: self.identity.id, opening: self.identity.now() };
         self.identity.is_durable().then_some(identity)
@@ -131,7 +136,8 @@ impl Spool {
         at.is_some()
     }
 
-    /// Becomes another spool: its flows begin anew there, and what it still has of those that wait is sent from its beginning.
+    /// Becomes another spool: its flows begin anew there, and what it still has of those that wait
+    /// is sent from its beginning.
     ///
     /// # Errors
     /// [`SpoolError::Full`], [`SpoolError::State`]: it is the same spool as before. Try again.
@@ -140,7 +146,8 @@ impl Spool {
         let saved = self.flows.save(&*self.disk);
         saved.map_err(|source| self.state_error(source))?;
         self.live_flows().into_iter().for_each(|flow| self.resume(flow, Seq::FIRST));
-        // In this order: what was written before the power went must not be a new spool of which half is held for delivered.
+        // In this order: what was written before the power went must not be a new spool of which
+        // half is held for delivered.
         let saved = self.flows.save(&*self.disk);
         saved.map_err(|source| self.state_error(source))?;
         let mut identity = Identity::new(draw);
@@ -150,9 +157,11 @@ impl Spool {
         Ok(())
     }
 
-    /// Reads the identity of a spool that was opened, or makes one. Where the disk is full it is remembered later.
+    /// Reads the identity of a spool that was opened, or makes one. Where the disk is full it is
+    /// remembered later.
     pub(super) fn identify(&mut self, draw: SpoolDraw) -> Result<(), SpoolError> {
-        let known = Identity::load(&*self.disk, draw).map_err(|source| self.identity_error(source))?;
+        let known =
+            Identity::load(&*self.disk, draw).map_err(|source| self.identity_error(source))?;
         let saved = match known {
             None => self.renew(draw),
             Some(identity) => {
@@ -169,15 +178,19 @@ impl Spool {
 
     /// Remembers the identity, where that was not possible before and what goes with it is.
     pub(super) fn remember(&mut self) {
-        if !self.identity.is_durable() && !self.flows.lags() && self.identity.save(&*self.disk).is_err() {
+        if !self.identity.is_durable()
+            && !self.flows.lags()
+            && self.identity.save(&*self.disk).is_err()
+        {
             self.stats.state_failures += 1;
         }
     }
 
-    /// The centre has said what it has of a live flow, which counts: less than it had receipted, where its own store was put back
-    /// or is another one.
+    /// The centre has said what it has of a live flow, which counts: less than it had receipted,
+    /// where its own store was put back or is another one.
     pub fn resume(&mut self, flow: FlowId, next: Seq) {
-        // What is removed was in custody, and with the last record all before it, though the state may not say so.
+        // What is removed was in custody, and with the last record all before it, though the state
+        // may not say so.
         let end = self.extent(flow).map_or(Seq::FIRST, |(_, end)| end);
         let is_gone = end > Seq::FIRST && !self.is_here(flow, Seq(end.0 - 1));
         let next = if is_gone { Seq::FINISHED } else { next };
@@ -203,14 +216,17 @@ impl Spool {
         self.flows.extent(flow)
     }
 
-    /// The mark of a durable record; `None` where it is not here, or the disk does not give it back.
+    /// The mark of a durable record; `None` where it is not here, or the disk does not give it
+    /// back.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.
     pub fn mark_of(&mut self, flow: FlowId, seq: Seq) -> Result<Option<BlockMark>, SpoolError> {
-        let holds = |span: &crate::FlowSpan| span.flow == flow && (span.first..=span.last).contains(&seq);
+        let holds =
+            |span: &crate::FlowSpan| span.flow == flow && (span.first..=span.last).contains(&seq);
         let mut segments = self.log.segments();
-        let Some((number, _)) = segments.find(|(_, summary)| summary.flows.iter().any(holds)) else {
+        let Some((number, _)) = segments.find(|(_, summary)| summary.flows.iter().any(holds))
+        else {
             return Ok(None);
         };
         drop(segments);
@@ -268,7 +284,10 @@ mod tests {
         let later = open(&disk, 2).identity().unwrap().opening;
         drop(open(&copy, 3));
         let mut put_back = open(&copy, 4);
-        assert!(put_back.identity().unwrap().opening.count > later.count, "the count alone does not tell");
+        assert!(
+            put_back.identity().unwrap().opening.count > later.count,
+            "the count alone does not tell"
+        );
         assert!(!put_back.goes_on_from(later));
     }
 

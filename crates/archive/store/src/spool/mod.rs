@@ -1,15 +1,16 @@
-//! The station's spool: what was captured, until the centre has it in custody and its retention is over.
+//! The station's spool: what was captured, until the centre has it in custody and its retention is
+//! over.
 //!
-//! One log for all flows, in the order of writing, and a small state file with what the log cannot tell: the
-//! next flow number, what is in custody, which flows are closed. The state file may lag: then the centre is
-//! told something twice, and drops it.
+//! One log for all flows, in the order of writing, and a small state file with what the log cannot
+//! tell: the next flow number, what is in custody, which flows are closed. The state file may lag:
+//! then the centre is told something twice, and drops it.
 //!
-//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live flow, at
-//! most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
+//! Memory: what the log keeps (56 bytes a flow and segment, 100 bytes a segment), 80 bytes a live
+//! flow, at most [`MAX_LIVE_FLOWS`] of them. Nothing is kept a record.
 //!
-//! A flow number is never used twice by a spool, and every spool has an identity that was drawn when it was made
-//! (`identity`): what another spool of the same station gave the same number to, a copy that was put back among them, is
-//! another contact.
+//! A flow number is never used twice by a spool, and every spool has an identity that was drawn
+//! when it was made (`identity`): what another spool of the same station gave the same number to, a
+//! copy that was put back among them, is another contact.
 
 mod flows;
 mod identity;
@@ -37,15 +38,17 @@ pub use waiting::Waiting;
 /// What may be set of a spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpoolConfig {
-    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the unit in which
-    /// space is freed.
+    /// A segment is closed before it grows beyond this. Default 64 MiB: 5.8 s at 93 Mbit/s, the
+    /// unit in which space is freed.
     pub segment_size: ByteCount,
-    /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line. At least
-    /// four segments.
+    /// What all segments together may fill. Default 64 GiB: 90 minutes at 93 Mbit/s without a line.
+    /// At least four segments.
     pub max_size: ByteCount,
-    /// How long data stays after the centre has it. Default 1 hour. Given up early where room is needed.
+    /// How long data stays after the centre has it. Default 1 hour. Given up early where room is
+    /// needed.
     pub retention: Duration,
-    /// What is left free on the file system. Default 64 MiB: the state file and other programs' logs go on.
+    /// What is left free on the file system. Default 64 MiB: the state file and other programs'
+    /// logs go on.
     pub reserve: ByteCount,
 }
 
@@ -63,10 +66,12 @@ impl Default for SpoolConfig {
 /// Why the spool cannot do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// No room, nothing was written. Call again later: it ends by itself when the line has taken something or
-    /// space returns.
+    /// No room, nothing was written. Call again later: it ends by itself when the line has taken
+    /// something or space returns.
     #[error(
-        "the spool is full: {needed} needed, {available} available; restore the line, free space on the state folder's file system (the spool leaves {reserve} of it free), or raise max_size in [spool]"
+        "the spool is full: {needed} needed, {available} available; restore the line, free space \
+        on the state folder's file system (the spool leaves {reserve} of it free), or raise \
+        max_size in [spool]"
     )]
     Full {
         /// What the append needs.
@@ -90,7 +95,8 @@ pub enum SpoolError {
     FlowsUsedUp,
     /// The configuration cannot work.
     #[error(
-        "spool: max_size {max_size} is less than four times segment_size {segment_size}: raise max_size or lower segment_size"
+        "spool: max_size {max_size} is less than four times segment_size {segment_size}: raise \
+        max_size or lower segment_size"
     )]
     Config {
         /// As configured.
@@ -100,7 +106,8 @@ pub enum SpoolError {
     },
     /// The state file cannot be read or written.
     #[error(
-        "{path}: {source}; check the disk, or remove this file: the station then sends the whole spool again, and the centre drops duplicates"
+        "{path}: {source}; check the disk, or remove this file: the station then sends the whole \
+        spool again, and the centre drops duplicates"
     )]
     State {
         /// The file.
@@ -148,14 +155,15 @@ pub struct SpoolStats {
     pub freed: u64,
     /// Segments removed before their retention was over, because room was needed.
     pub freed_early: u64,
-    /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it had
-    /// promised.
+    /// Receipts for places that the spool never gave, that is, lost: the disk did not keep what it
+    /// had promised.
     pub custody_ahead: u64,
     /// Places that could not be read back.
     pub missing: u64,
     /// State files that could not be written; tried again.
     pub state_failures: u64,
-    /// State files of which one copy was damaged: the other one counted, and both are written again.
+    /// State files of which one copy was damaged: the other one counted, and both are written
+    /// again.
     pub state_mended: u64,
     /// The log's counters.
     pub log: LogStats,
@@ -173,8 +181,8 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Opens the spool on this disk, made where absent. `now` gives a new spool its first flow number, `draw` what tells it, and
-    /// this opening, from others.
+    /// Opens the spool on this disk, made where absent. `now` gives a new spool its first flow
+    /// number, `draw` what tells it, and this opening, from others.
     ///
     /// # Errors
     /// [`SpoolError::Config`], [`SpoolError::State`], [`SpoolError::Log`].
@@ -188,10 +196,12 @@ impl Spool {
             let SpoolConfig { max_size, segment_size, .. } = config;
             return Err(SpoolError::Config { max_size, segment_size });
         }
-        let log = Log::open(disk.clone(), LOG_DIR, LogConfig { segment_size: config.segment_size })?;
+        let log =
+            Log::open(disk.clone(), LOG_DIR, LogConfig { segment_size: config.segment_size })?;
         let flows = Flows::load(&*disk, &log, now)
             .map_err(|source| SpoolError::State { path: Flows::path(), source })?;
-        let stats = SpoolStats { state_mended: u64::from(flows.was_damaged()), ..SpoolStats::default() };
+        let stats =
+            SpoolStats { state_mended: u64::from(flows.was_damaged()), ..SpoolStats::default() };
         let mut spool = Self { disk, config, log, flows, identity: Identity::new(draw), stats };
         spool.identify(draw)?;
         Ok(spool)
@@ -251,11 +261,12 @@ impl Spool {
         }
     }
 
-    /// Closes a flow: it takes no more records, and is forgotten once it is wholly in custody. Syncs.
-    /// Nothing happens where it is not open.
+    /// Closes a flow: it takes no more records, and is forgotten once it is wholly in custody.
+    /// Syncs. Nothing happens where it is not open.
     ///
     /// # Errors
-    /// [`SpoolError::Log`] where the sync fails. A state file that cannot be written now is tried again by
+    /// [`SpoolError::Log`] where the sync fails. A state file that cannot be written now is tried
+    /// again by
     /// [`Spool::free`].
     pub fn close_flow(&mut self, flow: FlowId) -> Result<(), SpoolError> {
         self.log.sync()?;
@@ -264,17 +275,18 @@ impl Spool {
         Ok(())
     }
 
-    /// The centre has every record of the flow below `next` on its disk. Returns how many of them it did not
-    /// have before. [`Seq::FINISHED`] stands for all there are: the centre has processed the contact, and the
-    /// flow is closed. An unknown flow is one that was wholly in custody before.
+    /// The centre has every record of the flow below `next` on its disk. Returns how many of them
+    /// it did not have before. [`Seq::FINISHED`] stands for all there are: the centre has processed
+    /// the contact, and the flow is closed. An unknown flow is one that was wholly in custody
+    /// before.
     pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
         let taken = self.flows.custody(flow, next);
         self.stats.custody_ahead += taken.ahead;
         taken.blocks
     }
 
-    /// Removes segments that are wholly in custody and older than their retention, and writes the state file
-    /// where it lags. Call it about once a second. Returns the bytes freed.
+    /// Removes segments that are wholly in custody and older than their retention, and writes the
+    /// state file where it lags. Call it about once a second. Returns the bytes freed.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
@@ -295,8 +307,8 @@ impl Spool {
         if free.is_empty() {
             return Ok(ByteCount::ZERO);
         }
-        // The newest record of an open flow says what comes next in it: one must be durable before older ones
-        // go.
+        // The newest record of an open flow says what comes next in it: one must be durable before
+        // older ones go.
         self.log.sync()?;
         let mut freed = ByteCount::ZERO;
         for number in &free {
@@ -310,7 +322,8 @@ impl Spool {
     /// A reader at the first record that is not in custody.
     pub fn reader_from_custody(&self) -> SpoolReader {
         let waits = |summary: &Summary| self.flows.waits(summary);
-        let first = self.log.segments().find(|(_, summary)| waits(summary)).map(|(number, _)| number);
+        let first =
+            self.log.segments().find(|(_, summary)| waits(summary)).map(|(number, _)| number);
         SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
     }
 
@@ -329,8 +342,8 @@ impl Spool {
         self.flows.live().collect()
     }
 
-    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It stays in
-    /// the spool while the flow is open, in custody or not.
+    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It
+    /// stays in the spool while the flow is open, in custody or not.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses.
@@ -354,7 +367,8 @@ impl Spool {
         self.log.needs_sync()
     }
 
-    /// The sync that makes everything appended so far durable, to be run on any thread; `None` where it is.
+    /// The sync that makes everything appended so far durable, to be run on any thread; `None`
+    /// where it is.
     pub fn sync_handle(&self) -> Option<SyncHandle> {
         self.log.sync_handle()
     }
@@ -362,7 +376,8 @@ impl Spool {
     /// Takes the outcome of a sync: readers see what it made durable.
     ///
     /// # Errors
-    /// [`SpoolError::Log`] where it failed; the spool then takes nothing more until it is opened again.
+    /// [`SpoolError::Log`] where it failed; the spool then takes nothing more until it is opened
+    /// again.
     pub fn synced(&mut self, synced: Synced) -> Result<(), SpoolError> {
         Ok(self.log.synced(synced)?)
     }
@@ -380,8 +395,8 @@ impl Spool {
         self.log.size()
     }
 
-    /// Whether the folder that the spool is in is still where it was. Ask about once a second: without a sync nothing
-    /// else shows that it is gone.
+    /// Whether the folder that the spool is in is still where it was. Ask about once a second:
+    /// without a sync nothing else shows that it is gone.
     ///
     /// # Errors
     /// As [`Disk::in_place`]: what is appended from now on nobody will find.
@@ -401,14 +416,18 @@ impl Spool {
 
     fn available(&self) -> ByteCount {
         // Where the disk does not say what is free, the append finds out.
-        let free = self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
+        let free = self
+            .disk
+            .free_space()
+            .map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
         free.min(self.config.max_size - self.log.size())
     }
 
-    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before, as `free`
-    /// does.
+    /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before,
+    /// as `free` does.
     fn free_one_early(&mut self) -> Result<bool, SpoolError> {
-        let oldest = self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
+        let oldest =
+            self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
         let Some(number) = oldest.map(|(number, _)| number) else {
             return Ok(false);
         };

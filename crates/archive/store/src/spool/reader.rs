@@ -19,8 +19,9 @@ pub struct SpoolReader {
 pub enum SpoolItem {
     /// A record that is not in custody.
     Block(Record),
-    /// Records that the disk did not give back: `first` to `last`, both included, at most 4,096 of them at a time. The far end waits for these
-    /// places, so that something has to be sent for them.
+    /// Records that the disk did not give back: `first` to `last`, both included, at most 4,096 of
+    /// them at a time. The far end waits for these places, so that something has to be sent for
+    /// them.
     Missing {
         /// The flow.
         flow: FlowId,
@@ -61,7 +62,8 @@ impl SpoolReader {
 }
 
 impl Spool {
-    /// The next durable record that is not in custody; `None` where there is none: read again after a sync.
+    /// The next durable record that is not in custody; `None` where there is none: read again after
+    /// a sync.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.
@@ -69,7 +71,8 @@ impl Spool {
         self.read_flows(reader, |_| true)
     }
 
-    /// As [`Spool::read`], of the flows that `wanted` says alone: what the others hold is passed over unread.
+    /// As [`Spool::read`], of the flows that `wanted` says alone: what the others hold is passed
+    /// over unread.
     ///
     /// # Errors
     /// As [`Spool::read`].
@@ -99,7 +102,8 @@ impl Spool {
                     }
                 }
                 Some(Item::SegmentEnd(number)) => {
-                    let spans = self.log.sealed_summary(number).map_or(&[][..], |summary| &summary.flows);
+                    let spans =
+                        self.log.sealed_summary(number).map_or(&[][..], |summary| &summary.flows);
                     for span in spans.iter().filter(|span| wanted(span.flow)) {
                         reader.reach(&self.flows, span.flow, span.last.next());
                     }

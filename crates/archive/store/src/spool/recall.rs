@@ -13,17 +13,19 @@ pub struct RecallReader {
 }
 
 impl Spool {
-    /// A reader of a flow's records, beginning in the first segment that has some written at `from` or later. What is in custody
-    /// is there for as long as its retention, and until its segment goes.
+    /// A reader of a flow's records, beginning in the first segment that has some written at `from`
+    /// or later. What is in custody is there for as long as its retention, and until its segment
+    /// goes.
     pub fn recall_reader(&self, flow: FlowId, from: Utc) -> RecallReader {
         let mut segments = self.log.segments();
-        let first =
-            segments.find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
+        let first = segments
+            .find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
         let cursor = first.map_or_else(|| self.log.end(), |(number, _)| Cursor::at_segment(number));
         RecallReader { flow, cursor }
     }
 
-    /// The flow's next durable record; `None` where there is none. What the disk does not give back is passed over.
+    /// The flow's next durable record; `None` where there is none. What the disk does not give back
+    /// is passed over.
     ///
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.

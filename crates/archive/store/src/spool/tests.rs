@@ -52,9 +52,13 @@ fn flow_numbers_are_never_used_twice_even_on_a_new_disk() {
     drop(spool);
     let second = open(&disk).open_flow(NOW).unwrap();
     assert!(second > first);
-    let mut replaced =
-        Spool::open(Arc::new(SimDisk::new(ByteCount::mib(1))), config(), later(60), SpoolDraw([7; 24]))
-            .unwrap();
+    let mut replaced = Spool::open(
+        Arc::new(SimDisk::new(ByteCount::mib(1))),
+        config(),
+        later(60),
+        SpoolDraw([7; 24]),
+    )
+    .unwrap();
     assert!(replaced.open_flow(later(60)).unwrap() > second);
     let mut without_clock = Spool::open(
         Arc::new(SimDisk::new(ByteCount::mib(1))),
@@ -157,7 +161,11 @@ fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
     let error = spool.append(flow, &[0; 100], NOW).unwrap_err();
     assert!(error.to_string().contains("max_size"), "{error}");
     spool.custody(flow, Seq(20));
-    assert_eq!(spool.append(flow, &[0; 100], NOW).unwrap(), Seq(count), "retention yields to new data");
+    assert_eq!(
+        spool.append(flow, &[0; 100], NOW).unwrap(),
+        Seq(count),
+        "retention yields to new data"
+    );
     assert_eq!(spool.stats().freed_early, 1);
     assert_eq!(spool.stats().refused, 2);
 }
@@ -238,7 +246,11 @@ fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait()
             SpoolItem::Missing { first, last, .. } => missing.push((first.0, last.0)),
         }
     }
-    assert_eq!((missing, blocks), (vec![(1, 1), (5, 5)], 10), "5 is the last record of its segment");
+    assert_eq!(
+        (missing, blocks),
+        (vec![(1, 1), (5, 5)], 10),
+        "5 is the last record of its segment"
+    );
     assert_eq!((spool.stats().missing, spool.stats().log.damages), (2, 2));
     assert_eq!(spool.damages().count(), 2);
 }
@@ -273,7 +285,11 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
         bad[bit / 8] ^= 1 << (bit % 8);
         disk.create("spool/flows").unwrap().append(&bad).unwrap();
         let mut spool = open(&disk);
-        assert_eq!((spool.flows.encode(), spool.stats().state_mended), (saved.clone(), 1), "bit {bit}");
+        assert_eq!(
+            (spool.flows.encode(), spool.stats().state_mended),
+            (saved.clone(), 1),
+            "bit {bit}"
+        );
         spool.free(NOW).unwrap();
         assert_eq!(open(&disk).stats().state_mended, 0, "both copies are written again");
     }
@@ -283,19 +299,25 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
 fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
     // 219 frames of 1,024 bytes and what is noted of each fill a block of 256 KiB.
     const BLOCKS: u64 = 37;
-    let block =
-        |seq: u64| -> Vec<u8> { (0..256 << 10).map(|at: u64| ((at * (seq + 7)) >> 6) as u8).collect() };
+    let block = |seq: u64| -> Vec<u8> {
+        (0..256 << 10).map(|at: u64| ((at * (seq + 7)) >> 6) as u8).collect()
+    };
     for seed in 0..8u64 {
         let disk = SimDisk::new(ByteCount::mib(32));
-        let config =
-            SpoolConfig { max_size: ByteCount::mib(16), segment_size: ByteCount::mib(4), ..config() };
-        let mut spool = Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([7; 24])).unwrap();
+        let config = SpoolConfig {
+            max_size: ByteCount::mib(16),
+            segment_size: ByteCount::mib(4),
+            ..config()
+        };
+        let mut spool =
+            Spool::open(Arc::new(disk.clone()), config, NOW, SpoolDraw([7; 24])).unwrap();
         let flow = spool.open_flow(NOW).unwrap();
         for seq in 0..BLOCKS {
             spool.append(flow, &block(seq), NOW).unwrap();
         }
         spool.sync().unwrap();
-        let segments: Vec<_> = disk.files().into_iter().filter(|(path, _)| path.ends_with(".seg")).collect();
+        let segments: Vec<_> =
+            disk.files().into_iter().filter(|(path, _)| path.ends_with(".seg")).collect();
         for flip in 0..3 {
             let place = (seed * 3 + flip + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let (path, _) = &segments[place as usize % segments.len()];

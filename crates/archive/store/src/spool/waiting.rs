@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 pub struct Waiting {
     /// The flow.
     pub flow: FlowId,
-    /// Payload bytes, as near as the segments' summaries tell: of a segment that is begun, by its share of records.
+    /// Payload bytes, as near as the segments' summaries tell: of a segment that is begun, by its
+    /// share of records.
     pub bytes: ByteCount,
     /// When the oldest of its records was written; within a segment interpolated.
     pub oldest: Utc,
@@ -19,8 +20,8 @@ pub struct Waiting {
 }
 
 impl Spool {
-    /// What waits of each live flow from the place that `from` says, or that custody has reached where that is later, in the
-    /// order of the flows. Costs a look at each flow of each segment.
+    /// What waits of each live flow from the place that `from` says, or that custody has reached
+    /// where that is later, in the order of the flows. Costs a look at each flow of each segment.
     pub fn waiting(&self, from: impl Fn(FlowId) -> Option<Seq>) -> Vec<Waiting> {
         let mut found: BTreeMap<FlowId, Waiting> = BTreeMap::new();
         for span in self.log.segments().flat_map(|(_, summary)| &summary.flows) {
@@ -35,7 +36,8 @@ impl Spool {
             let oldest = span.first_written + lasted.scaled(done, total.saturating_sub(1).max(1));
             let new = Waiting { flow: span.flow, bytes: ByteCount::ZERO, oldest, newest: oldest };
             let flow = found.entry(span.flow).or_insert(new);
-            let share = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total.max(1));
+            let share = u128::from(span.bytes.as_u64()) * u128::from(total - done)
+                / u128::from(total.max(1));
             flow.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
             flow.oldest = flow.oldest.min(oldest);
             flow.newest = flow.newest.max(span.last_written);
@@ -62,9 +64,13 @@ mod tests {
             segment_size: ByteCount::mib(1),
             ..SpoolConfig::default()
         };
-        let mut spool =
-            Spool::open(Arc::new(SimDisk::new(ByteCount::mib(256))), config, at(0), SpoolDraw([7; 24]))
-                .unwrap();
+        let mut spool = Spool::open(
+            Arc::new(SimDisk::new(ByteCount::mib(256))),
+            config,
+            at(0),
+            SpoolDraw([7; 24]),
+        )
+        .unwrap();
         let flows = [0, 1].map(|_| spool.open_flow(at(0)).unwrap());
         for number in 0..40u8 {
             let flow = flows[usize::from(number % 2)];
@@ -80,7 +86,10 @@ mod tests {
         spool.custody(first, Seq(5));
         let waiting = spool.waiting(|flow| (flow == second).then_some(Seq(18)));
         let [a, b] = waiting[..] else { panic!("{waiting:?}") };
-        assert_eq!((a.flow, a.bytes.as_u64(), b.flow, b.bytes.as_u64()), (first, 1_500_000, second, 200_000));
+        assert_eq!(
+            (a.flow, a.bytes.as_u64(), b.flow, b.bytes.as_u64()),
+            (first, 1_500_000, second, 200_000)
+        );
         assert_eq!((a.oldest, a.newest, b.oldest, b.newest), (at(10), at(38), at(37), at(39)));
         spool.custody(first, Seq(20));
         spool.custody(second, Seq(20));

@@ -1,13 +1,13 @@
-//! A station's spool and a centre's contact store, with power cuts, kills, full disks and faults at both ends
-//! in any order: everything that was promised arrives, once and in order.
+//! A station's spool and a centre's contact store, with power cuts, kills, full disks and faults at
+//! both ends in any order: everything that was promised arrives, once and in order.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at whatever it does not expect")]
 
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Held, Item, Seq, Spool, SpoolConfig,
-    SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
+    Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Held, Item, Seq, Spool,
+    SpoolConfig, SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
@@ -121,7 +121,18 @@ impl World {
         let centre = open_centre(&centre_disk);
         let name = StationName::new("svalbard").unwrap();
         let flows = BTreeMap::new();
-        Self { station_disk, centre_disk, spool, centre, reader, held: None, flows, name, now, counter: 0 }
+        Self {
+            station_disk,
+            centre_disk,
+            spool,
+            centre,
+            reader,
+            held: None,
+            flows,
+            name,
+            now,
+            counter: 0,
+        }
     }
 
     fn pick(&self, pick: usize) -> Option<FlowId> {
@@ -186,7 +197,8 @@ impl World {
             return;
         };
         self.counter = self.counter.wrapping_add(1);
-        let payload: Vec<u8> = (0..len).map(|at| self.counter ^ (at as u8)).chain([self.counter]).collect();
+        let payload: Vec<u8> =
+            (0..len).map(|at| self.counter ^ (at as u8)).chain([self.counter]).collect();
         match self.spool.append(flow, &payload, self.now) {
             Ok(seq) => {
                 let known = self.flows.get_mut(&flow).unwrap();
@@ -230,7 +242,9 @@ impl World {
                     };
                     match self.centre.append(arrival) {
                         Ok(Appended::New | Appended::Duplicate) => {}
-                        Err(StoreError::Full { .. } | StoreError::Log(_) | StoreError::State { .. }) => {
+                        Err(
+                            StoreError::Full { .. } | StoreError::Log(_) | StoreError::State { .. },
+                        ) => {
                             self.held = Some(SpoolItem::Block(record));
                             return;
                         }
@@ -289,14 +303,18 @@ impl World {
             match open.get(flow) {
                 Some(next) => {
                     let kept = next.0 as usize;
-                    assert!(kept >= known.durable && kept <= known.appended.len(), "{kept} of {known:?}");
+                    assert!(
+                        kept >= known.durable && kept <= known.appended.len(),
+                        "{kept} of {known:?}"
+                    );
                     known.appended.truncate(kept);
                     known.durable = kept;
                     known.closed = false;
                     let last = self.spool.last_record(*flow).unwrap();
                     assert_eq!(last.map(|record| record.payload), known.appended.last().cloned());
                 }
-                // Closed for good although the call may have failed half-way: nothing can be missing then.
+                // Closed for good although the call may have failed half-way: nothing can be
+                // missing then.
                 None => {
                     assert_eq!(known.durable, known.appended.len());
                     known.closed = true;
@@ -310,11 +328,14 @@ impl World {
         self.centre = open_centre(&self.centre_disk);
         for (flow, known) in &mut self.flows {
             // A finish that failed half-way may show after a restart.
-            if self.centre.status(&self.name, *flow) == FlowStatus::Finished && known.processed.is_none() {
+            if self.centre.status(&self.name, *flow) == FlowStatus::Finished
+                && known.processed.is_none()
+            {
                 known.processed = Some(known.appended.clone());
             }
             assert!(
-                known.processed.is_none() || self.centre.status(&self.name, *flow) == FlowStatus::Finished
+                known.processed.is_none()
+                    || self.centre.status(&self.name, *flow) == FlowStatus::Finished
             );
         }
         self.reconnect();
@@ -389,7 +410,13 @@ fn no_receipt_is_given_for_a_folder_that_is_gone() {
     let mut centre = open_centre(&disk);
     let received = Utc::from_micros(1_730_419_200_000_000);
     let arrive = |centre: &mut ContactStore, seq| {
-        centre.append(Arrival { station: &station, flow, seq: Seq(seq), received, payload: &[1; 100] })
+        centre.append(Arrival {
+            station: &station,
+            flow,
+            seq: Seq(seq),
+            received,
+            payload: &[1; 100],
+        })
     };
     arrive(&mut centre, 0).unwrap();
     assert_eq!(centre.sync().receipts.len(), 1);

@@ -1,8 +1,8 @@
 //! The same code on the operating system's files.
 
 use skyhaul_store::{
-    Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk, Seq,
-    Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
+    Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk,
+    Seq, Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io::Write;
@@ -43,7 +43,9 @@ fn a_spool_on_files_survives_being_opened_again() {
     assert_eq!(spool.stats().log.torn, ByteCount::new(777));
     let mut reader = spool.reader_from_custody();
     for n in 0..100u8 {
-        let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else { panic!("record {n}") };
+        let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else {
+            panic!("record {n}")
+        };
         assert_eq!((record.flow, record.payload), (flow, vec![n; 5_000]));
     }
     assert_eq!(spool.read(&mut reader).unwrap(), None);
@@ -57,12 +59,20 @@ fn a_spool_on_files_survives_being_opened_again() {
 fn a_contact_store_and_its_products_on_files() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
-    let config =
-        ContactConfig { reserve: ByteCount::ZERO, retention: Duration::ZERO, ..ContactConfig::default() };
+    let config = ContactConfig {
+        reserve: ByteCount::ZERO,
+        retention: Duration::ZERO,
+        ..ContactConfig::default()
+    };
     let mut store = ContactStore::open(disk.clone(), config).unwrap();
     let station = StationName::new("kiruna").unwrap();
-    let arrival =
-        Arrival { station: &station, flow: FlowId(1), seq: Seq(0), received: NOW, payload: b"frames" };
+    let arrival = Arrival {
+        station: &station,
+        flow: FlowId(1),
+        seq: Seq(0),
+        received: NOW,
+        payload: b"frames",
+    };
     assert_eq!(store.append(arrival).unwrap(), Appended::New);
     assert_eq!(store.sync().receipts.len(), 1);
     let publisher = Publisher::open(disk.clone(), "products").unwrap();
@@ -119,7 +129,8 @@ fn nothing_is_durable_in_a_folder_that_was_moved_replaced_or_removed() {
         disk.sync_dir("spool").unwrap();
         away(&state);
         file.append(b"more").unwrap();
-        let refused = [file.sync(), disk.sync_dir("spool"), disk.in_place()].map(Result::unwrap_err);
+        let refused =
+            [file.sync(), disk.sync_dir("spool"), disk.in_place()].map(Result::unwrap_err);
         for error in &refused {
             assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         }

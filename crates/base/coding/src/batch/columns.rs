@@ -115,7 +115,8 @@ impl<'a> Received<'a> {
         }
     }
 
-    /// A part of the bytes of the group that comes after this one, as far as they lie in one stretch.
+    /// A part of the bytes of the group that comes after this one, as far as they lie in one
+    /// stretch.
     pub(super) fn ahead(&self, group: &Group, part: usize, parts: usize) -> &'a [u8] {
         let stretch = self.from(group.first + group.count);
         let len = (group.count * self.stride).div_ceil(parts);
@@ -123,7 +124,8 @@ impl<'a> Received<'a> {
     }
 }
 
-/// The transposed symbols of a group: those of the first codeword of all blocks, in order, then those of the second.
+/// The transposed symbols of a group: those of the first codeword of all blocks, in order, then
+/// those of the second.
 #[derive(Debug, Clone)]
 pub(super) struct Columns {
     bytes: Vec<u8>,
@@ -163,7 +165,8 @@ impl Task for Fill<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        // A block is longer than a piece: the last piece ends where the block does, and some symbols come twice.
+        // A block is longer than a piece: the last piece ends where the block does, and some
+        // symbols come twice.
         let mut at = 0;
         while at < self.rows.len() {
             let start = at.min(self.rows.len() - PIECE);

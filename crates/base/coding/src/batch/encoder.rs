@@ -1,8 +1,8 @@
 //! Check symbols of many blocks at once.
 //!
-//! The data's values at the generator's roots determine the check symbols: these are the polynomial of least degree
-//! that has the same values, a linear map of 2 E symbols (Lagrange). So the encoder is the syndrome computation of the
-//! decoder and one matrix.
+//! The data's values at the generator's roots determine the check symbols: these are the polynomial
+//! of least degree that has the same values, a linear map of 2 E symbols (Lagrange). So the encoder
+//! is the syndrome computation of the decoder and one matrix.
 
 use super::columns::{Columns, Group, blocks_in};
 use super::syndromes::{GATE, Sums, Syndromes, root_power};
@@ -13,8 +13,8 @@ use crate::interleave::{Basis, Parameters, ReedSolomon};
 use crate::randomiser::Sequence;
 use crate::vector::{Factors, Form, MAX_LANES, Map, PIECE, Simd, Task, accumulate, transpose};
 
-/// Computes the check symbols of many blocks of one kind at once. See [`Decoder`](crate::Decoder) for how blocks lie in
-/// memory.
+/// Computes the check symbols of many blocks of one kind at once. See [`Decoder`](crate::Decoder)
+/// for how blocks lie in memory.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     code: ReedSolomon,
@@ -55,7 +55,8 @@ impl Encoder {
         self.send(blocks, stride, None);
     }
 
-    /// Writes the check symbols behind the data of each block, and randomises it where a sequence is given.
+    /// Writes the check symbols behind the data of each block, and randomises it where a sequence
+    /// is given.
     ///
     /// # Panics
     /// Where `stride` is less than the length of a block, or the sequence shorter than a block.
@@ -100,14 +101,20 @@ impl Encoder {
                 codeword,
             });
         }
-        self.kernel.run(Spread { check: &self.check, group, data_len: self.code.data_len(), blocks });
+        self.kernel.run(Spread {
+            check: &self.check,
+            group,
+            data_len: self.code.data_len(),
+            blocks,
+        });
     }
 }
 
 /// Fewer blocks than this are encoded faster one by one.
 const FEW: usize = 16;
 
-/// From the data's values at the roots to the check symbols: for each value its factor in each symbol.
+/// From the data's values at the roots to the check symbols: for each value its factor in each
+/// symbol.
 fn matrix(parameters: Parameters, kernel: Kernel) -> Factors {
     let form = kernel.form().unwrap_or(Form::Nibbles);
     let count = parameters.correction.check_len();
@@ -190,7 +197,9 @@ impl Task for Spread<'_> {
             for (row, register) in transpose(simd, tile).into_iter().enumerate() {
                 let mut bytes = [0; MAX_LANES];
                 simd.store(register, &mut bytes, 0);
-                for (start, piece) in starts.iter().skip(row).step_by(PIECE).zip(bytes.chunks_exact(PIECE)) {
+                for (start, piece) in
+                    starts.iter().skip(row).step_by(PIECE).zip(bytes.chunks_exact(PIECE))
+                {
                     let to = start + self.data_len + index * PIECE;
                     self.blocks[to..to + PIECE].copy_from_slice(piece);
                 }

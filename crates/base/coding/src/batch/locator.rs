@@ -14,8 +14,9 @@ pub(super) struct Locator<R> {
     pub degrees: R,
 }
 
-/// The shortest linear recurrence of the syndromes of each lane (Massey, "Shift-register synthesis and BCH decoding",
-/// 1969), with the last discrepancy's inverse at hand instead of a division. `count` of them are valid.
+/// The shortest linear recurrence of the syndromes of each lane (Massey, "Shift-register synthesis
+/// and BCH decoding", 1969), with the last discrepancy's inverse at hand instead of a division.
+/// `count` of them are valid.
 #[inline(always)]
 pub(super) fn locator<S: Simd>(
     simd: S,
@@ -41,7 +42,8 @@ pub(super) fn locator<S: Simd>(
         }
         previous[0] = zero;
         let factor = simd.mul(discrepancy, inverse);
-        // Longer where the discrepancy is not zero and 2 L <= n; the mask is empty where it is zero.
+        // Longer where the discrepancy is not zero and 2 L <= n; the mask is empty where it is
+        // zero.
         let short = simd.at_most(degrees, simd.splat((n / 2) as u8));
         let longer = simd.select(simd.equal(discrepancy, zero), zero, short);
         for i in 0..=top {

@@ -1,8 +1,8 @@
 //! Damaged codewords, one a lane, collected from many blocks: where they are wrong and by how much.
 //!
-//! Chien's search and Forney's formula go through all places of the codewords at once. A place's values of locator and
-//! evaluator are sums of products with constants, as syndromes are; the work is the same for one wrong symbol and for
-//! sixteen but for the coefficients that no lane has.
+//! Chien's search and Forney's formula go through all places of the codewords at once. A place's
+//! values of locator and evaluator are sums of products with constants, as syndromes are; the work
+//! is the same for one wrong symbol and for sixteen but for the coefficients that no lane has.
 
 use super::locator::{Locator, MAX_SYNDROMES, evaluator, locator};
 use crate::field::{ORDER, TO_DUAL, mul_exp};
@@ -50,8 +50,14 @@ impl Collected {
         self.damaged.clear();
     }
 
-    /// Takes the syndromes of the lanes named by `dirty`, as long as there is room; the lanes that are left.
-    pub(super) fn take(&mut self, sums: &[u8], mut dirty: u64, damaged: impl Fn(usize) -> Damaged) -> u64 {
+    /// Takes the syndromes of the lanes named by `dirty`, as long as there is room; the lanes that
+    /// are left.
+    pub(super) fn take(
+        &mut self,
+        sums: &[u8],
+        mut dirty: u64,
+        damaged: impl Fn(usize) -> Damaged,
+    ) -> u64 {
         if self.damaged.is_empty() && dirty == u64::MAX >> (MAX_LANES - self.lanes) {
             self.syndromes.copy_from_slice(sums);
             self.damaged.extend((0..self.lanes).map(damaged));
@@ -60,7 +66,9 @@ impl Collected {
         while dirty != 0 && !self.is_full() {
             let lane = dirty.trailing_zeros() as usize;
             let room = self.damaged.len();
-            for (to, from) in self.syndromes.chunks_exact_mut(self.lanes).zip(sums.chunks_exact(self.lanes)) {
+            for (to, from) in
+                self.syndromes.chunks_exact_mut(self.lanes).zip(sums.chunks_exact(self.lanes))
+            {
                 to[room] = from[lane];
             }
             self.damaged.push(damaged(lane));
@@ -103,7 +111,12 @@ impl Corrector {
             counts: [0; MAX_LANES],
             correctable: 0,
         };
-        Self { tables: Tables::new(parameters, kernel), length, interleave: parameters.interleave, errors }
+        Self {
+            tables: Tables::new(parameters, kernel),
+            length,
+            interleave: parameters.interleave,
+            errors,
+        }
     }
 
     /// Corrects what can be; the outcome of each codeword, in order.
@@ -135,7 +148,9 @@ impl Corrector {
         for (last, damaged) in last.iter_mut().zip(&collected.damaged) {
             *last = damaged.start + (self.length - 1) * self.interleave;
         }
-        for (place, (wrong, values)) in lanes.iter().zip(values.chunks_exact(collected.lanes)).enumerate() {
+        for (place, (wrong, values)) in
+            lanes.iter().zip(values.chunks_exact(collected.lanes)).enumerate()
+        {
             let mut wrong = wrong & correctable;
             while wrong != 0 {
                 let lane = wrong.trailing_zeros() as usize;
@@ -193,8 +208,9 @@ impl Tables {
             check_len: parameters.correction.check_len(),
             odd: Powers::new(form, MAX_ERRORS / 2, |i| 2 * i + 1),
             even: Powers::new(form, MAX_ERRORS / 2 + 1, |i| 2 * i),
-            // Forney: the value is X^(1 - first_root) evaluator(1/X) / locator'(1/X), and the sum of the locator's odd
-            // powers at 1/X is locator'(1/X) / X. What is left of the power of X stands in these factors.
+            // Forney: the value is X^(1 - first_root) evaluator(1/X) / locator'(1/X), and the sum
+            // of the locator's odd powers at 1/X is locator'(1/X) / X. What is left of the power of
+            // X stands in these factors.
             evaluator: Powers::new(form, MAX_ERRORS, |i| i + first_root),
             to_code: Factors::new(form, [to_code].into_iter()),
         }
@@ -234,7 +250,8 @@ impl Task for Search<'_> {
     }
 }
 
-/// Goes through all places, `N` at a time, with the coefficients up to the highest degree of a lane.
+/// Goes through all places, `N` at a time, with the coefficients up to the highest degree of a
+/// lane.
 #[inline(always)]
 fn search<S: Simd, const N: usize>(
     simd: S,
@@ -273,7 +290,8 @@ fn search<S: Simd, const N: usize>(
                 if *lanes == 0 {
                     continue;
                 }
-                // Zero also where the derivative is: an error of no value, or a root that counts twice, is none.
+                // Zero also where the derivative is: an error of no value, or a root that counts
+                // twice, is none.
                 let value = simd.mul(evaluator[index], simd.inverse(derivative[index]));
                 worthless |= simd.zeros(value) & lanes;
                 roots = simd.minus(roots, simd.equal(locator[index], zero));
@@ -285,7 +303,8 @@ fn search<S: Simd, const N: usize>(
         step(simd, even, &tables.even);
         step(simd, evaluator, &tables.evaluator);
     }
-    // Good where all roots are places of the codeword. A locator of more than E has too few roots for its length.
+    // Good where all roots are places of the codeword. A locator of more than E has too few roots
+    // for its length.
     errors.correctable = simd.zeros(simd.xor(roots, locator.degrees)) & valid & !worthless;
 }
 

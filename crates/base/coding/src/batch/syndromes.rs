@@ -1,4 +1,5 @@
-//! Syndromes of the codewords in the lanes: values of their polynomials at the roots of the generator.
+//! Syndromes of the codewords in the lanes: values of their polynomials at the roots of the
+//! generator.
 
 use crate::field::{EXP, FROM_DUAL, ORDER, mul_exp};
 use crate::gf::Kernel;
@@ -9,8 +10,8 @@ use crate::vector::{Factors, Form, Map, Simd, Task, accumulate};
 /// Syndromes that a codeword is first checked by, and that are computed at a time.
 pub(super) const GATE: usize = 16;
 
-/// Symbols between two steps of Horner's rule; within a stretch each symbol is multiplied by its own power of the
-/// root. 17 stretches are a whole codeword.
+/// Symbols between two steps of Horner's rule; within a stretch each symbol is multiplied by its
+/// own power of the root. 17 stretches are a whole codeword.
 const STRETCH: usize = 15;
 
 /// What a processor fetches at a time, in bytes.
@@ -32,8 +33,10 @@ impl Syndromes {
         let Parameters { correction, basis, .. } = parameters;
         let (count, first_root) = (correction.check_len(), correction.first_root());
         let form = kernel.form().unwrap_or(Form::Nibbles);
-        let power = |root: usize, exponent: usize| PRIMITIVE * (first_root + root) * exponent % ORDER;
-        let into = |symbol: u8| if basis == Basis::Dual { FROM_DUAL[usize::from(symbol)] } else { symbol };
+        let power =
+            |root: usize, exponent: usize| PRIMITIVE * (first_root + root) * exponent % ORDER;
+        let into =
+            |symbol: u8| if basis == Basis::Dual { FROM_DUAL[usize::from(symbol)] } else { symbol };
         let powers = (0..STRETCH * count).map(|index| {
             let exponent = power(index % count, STRETCH - 1 - index / count);
             Map::new(|symbol| form.working(mul_exp(into(symbol), exponent)))
@@ -88,7 +91,8 @@ fn run<S: Simd, const N: usize>(simd: S, task: Sums<'_>) -> u64 {
     let (powers, steps) = (S::factors(&syndromes.powers), S::factors(&syndromes.steps));
     let mut dirty = 0;
     for first in (first..first + GATE).step_by(N) {
-        let steps: &[S::Factor; N] = steps[first..].first_chunk().expect("a step for each syndrome");
+        let steps: &[S::Factor; N] =
+            steps[first..].first_chunk().expect("a step for each syndrome");
         let mut sums = [simd.splat(0); N];
         let mut left = columns.len() / S::LANES;
         // The last stretch is whole, the first one perhaps not.

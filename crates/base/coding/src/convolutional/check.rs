@@ -1,25 +1,30 @@
 //! Telling at once how a stream of symbols may be taken: by the code's own parity checks.
 //!
-//! Where symbols are taken rightly, certain of them add up to nothing: a check. Over seven periods of the pattern of
-//! symbols sent there is one more symbol than there are bits to choose, so that every code has just one check, and it
-//! begins anew with each period. For rate 1/2 it is the other output's connection vector laid over each output.
-//! Of symbols that are taken wrongly, and of noise, half of the checks fail.
+//! Where symbols are taken rightly, certain of them add up to nothing: a check. Over seven periods
+//! of the pattern of symbols sent there is one more symbol than there are bits to choose, so that
+//! every code has just one check, and it begins anew with each period. For rate 1/2 it is the other
+//! output's connection vector laid over each output. Of symbols that are taken wrongly, and of
+//! noise, half of the checks fail.
 //!
-//! Signs alone are looked at, 64 places in the stream at a time, for all ways of taking the symbols: a probe costs a few
-//! operations for 64 symbols, where the Viterbi decoder costs a hundred times that for one way. What the checks leave is
-//! for the decoder to judge, so that a low threshold costs time and no mistakes.
+//! Signs alone are looked at, 64 places in the stream at a time, for all ways of taking the
+//! symbols: a probe costs a few operations for 64 symbols, where the Viterbi decoder costs a
+//! hundred times that for one way. What the checks leave is for the decoder to judge, so that a low
+//! threshold costs time and no mistakes.
 
 use super::node::Reception;
 use super::{Code, SecondOutput};
 
-/// Periods that a check reaches over: with six bits in the encoder's register before it, the seventh is determined.
+/// Periods that a check reaches over: with six bits in the encoder's register before it, the
+/// seventh is determined.
 const PERIODS: usize = 7;
 
-/// Deviations of noise by which more checks have to hold than fail: one reception of noise in 740 passes.
+/// Deviations of noise by which more checks have to hold than fail: one reception of noise in 740
+/// passes.
 ///
-/// Over a probe of 24 576 symbols, true ones have 5.4 deviations at 1 dB and rate 1/2, where the decoder leaves one bit in 25
-/// wrong, more than any outer code corrects: one probe in 120 is refused. At 1.5 dB they have 8, at 3 dB 20. At other rates they
-/// have 7 and more wherever the decoder's growth lets them pass.
+/// Over a probe of 24 576 symbols, true ones have 5.4 deviations at 1 dB and rate 1/2, where the
+/// decoder leaves one bit in 25 wrong, more than any outer code corrects: one probe in 120 is
+/// refused. At 1.5 dB they have 8, at 3 dB 20. At other rates they have 7 and more wherever the
+/// decoder's growth lets them pass.
 const DEVIATIONS: i64 = 3;
 
 /// The code's check, ready to be laid over a stream.
@@ -32,7 +37,8 @@ pub(super) struct ParityCheck {
     period: usize,
 }
 
-/// How the checks of a probe went, for symbols as they came and with the two of each pair changed over.
+/// How the checks of a probe went, for symbols as they came and with the two of each pair changed
+/// over.
 #[derive(Debug)]
 pub(super) struct Verdicts<'a> {
     check: &'a ParityCheck,
@@ -40,7 +46,8 @@ pub(super) struct Verdicts<'a> {
     swapped: Counts,
 }
 
-/// Checks that hold less those that fail, and their number, for each place in a cycle that they begin at.
+/// Checks that hold less those that fail, and their number, for each place in a cycle that they
+/// begin at.
 #[derive(Debug, Default)]
 struct Counts {
     excess: [i64; MAX_CYCLE],
@@ -79,7 +86,8 @@ impl ParityCheck {
         if self.period.is_multiple_of(2) { self.period } else { 2 * self.period }
     }
 
-    /// Whether an odd number of the symbols of a check that begins there are the second of their pairs.
+    /// Whether an odd number of the symbols of a check that begins there are the second of their
+    /// pairs.
     fn seconds(&self, begin: usize) -> bool {
         let second = |place: &&u32| !(begin + **place as usize).is_multiple_of(2);
         !self.places.iter().filter(second).count().is_multiple_of(2)
@@ -90,7 +98,8 @@ impl ParityCheck {
         let mut counts = Counts::default();
         let cycle = self.cycle();
         // Bit 0 and every one that is a cycle further.
-        let first: u64 = (0..u64::BITS as usize).step_by(cycle).fold(0, |mask, bit| mask | 1 << bit);
+        let first: u64 =
+            (0..u64::BITS as usize).step_by(cycle).fold(0, |mask, bit| mask | 1 << bit);
         for (index, [word, next]) in signs.array_windows().enumerate() {
             let mut sums = 0;
             for place in &self.places {
@@ -131,8 +140,8 @@ impl Verdicts<'_> {
 /// The lower bit of each pair.
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
-/// The symbols of so many periods as a check needs: which bits each is the sum of, the register's oldest one the lowest, and
-/// whether it is inverted.
+/// The symbols of so many periods as a check needs: which bits each is the sum of, the register's
+/// oldest one the lowest, and whether it is inverted.
 fn symbols(code: Code) -> impl Iterator<Item = (u64, bool)> {
     let pattern = code.rate.sent();
     let plain = Code { second: SecondOutput::Plain, ..code };
@@ -172,7 +181,8 @@ fn dependency(sums: &[u64]) -> u64 {
 fn pack(symbols: &[i8]) -> Vec<u64> {
     let of_eight = |symbols: &[i8; 8]| {
         let bytes = u64::from_le_bytes(symbols.map(i8::cast_unsigned));
-        // Byte i has its sign at bit 8 i, which the product has at 56 + i, with no other that low or carrying.
+        // Byte i has its sign at bit 8 i, which the product has at 56 + i, with no other that low
+        // or carrying.
         (bytes >> 7 & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56
     };
     let (words, _) = symbols.as_chunks::<64>();

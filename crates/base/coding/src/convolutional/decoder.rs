@@ -8,14 +8,16 @@ use super::trellis::Trellis;
 use crate::gf::Kernel;
 use std::collections::VecDeque;
 
-/// Information bits that are decoded together. With the steps beside it a window costs 6 % more than its own at rate
-/// 1/2, and its decisions (32 bytes a step for all windows side by side) stay in the second cache.
+/// Information bits that are decoded together. With the steps beside it a window costs 6 % more
+/// than its own at rate 1/2, and its decisions (32 bytes a step for all windows side by side) stay
+/// in the second cache.
 const WINDOW: usize = 2048;
 
 /// Steps that wait at most before they are decoded: 64 KiB of symbols.
 const MAX_WAITING: usize = 16 * WINDOW;
 
-/// How well the symbols fit the bits that were found: the size of those that speak against their bit, and of all.
+/// How well the symbols fit the bits that were found: the size of those that speak against their
+/// bit, and of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Growth {
     /// Levels of symbols against their bits: the growth of the least metric.
@@ -41,8 +43,8 @@ impl Growth {
 
 /// Decodes a stream of symbols into packed bits, the highest bit of a byte first.
 ///
-/// Bits come out behind their symbols by at most [`Self::MAX_DELAY`] bits; how the stream is cut into pushes makes no
-/// difference to them. All instruction sets give the same bits.
+/// Bits come out behind their symbols by at most [`Self::MAX_DELAY`] bits; how the stream is cut
+/// into pushes makes no difference to them. All instruction sets give the same bits.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     code: Code,
@@ -66,8 +68,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Most bits by which the output is behind the input: a window, the steps behind it that it needs at rate 7/8, and
-    /// the stretch that is being filled.
+    /// Most bits by which the output is behind the input: a window, the steps behind it that it
+    /// needs at rate 7/8, and the stretch that is being filled.
     pub const MAX_DELAY: usize = WINDOW + 2 * STRETCH;
 
     /// Begins in any state of the encoder, with the first symbol of the pattern of those sent.
@@ -132,8 +134,8 @@ impl Decoder {
         }
     }
 
-    /// Appends the rest, as far as it makes whole bytes; the decoder begins anew. The last bits are less sure than
-    /// others, since less follows them.
+    /// Appends the rest, as far as it makes whole bytes; the decoder begins anew. The last bits are
+    /// less sure than others, since less follows them.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let steps = self.filled * STRETCH as u64 + self.stretch.len() as u64 / 2;
         let rest = steps - self.decoded * WINDOW as u64;
@@ -183,7 +185,8 @@ impl Decoder {
             return 0;
         }
         let (steps, period) = (pattern.len(), self.code.rate.period());
-        let periods = ((2 * STRETCH - self.stretch.len()) / (2 * steps)).min(symbols.len() / period);
+        let periods =
+            ((2 * STRETCH - self.stretch.len()) / (2 * steps)).min(symbols.len() / period);
         if periods == 0 {
             return 0;
         }

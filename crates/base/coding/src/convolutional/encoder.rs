@@ -18,7 +18,8 @@ impl Encoder {
         Self { code, register: 0, phase: 0 }
     }
 
-    /// Encodes the stream's next bits, the highest bit of a byte first; `symbol` takes each that is sent.
+    /// Encodes the stream's next bits, the highest bit of a byte first; `symbol` takes each that is
+    /// sent.
     pub fn encode(&mut self, data: &[u8], mut symbol: impl FnMut(bool)) {
         let pattern = self.code.rate.sent();
         for byte in data {

@@ -1,12 +1,15 @@
-//! Forward through the trellis: the cheapest way to each state, and which of its two predecessors that comes from.
+//! Forward through the trellis: the cheapest way to each state, and which of its two predecessors
+//! that comes from.
 //!
-//! The stream is cut into windows that are decoded apart: a window's metrics begin alike some steps before it and run on
-//! some steps behind it, after which its decisions no longer depend on where they began and end. So windows stand side by
-//! side in a register, sixteen states of each in sixteen lanes, and a butterfly needs no lane of another window.
+//! The stream is cut into windows that are decoded apart: a window's metrics begin alike some steps
+//! before it and run on some steps behind it, after which its decisions no longer depend on where
+//! they began and end. So windows stand side by side in a register, sixteen states of each in
+//! sixteen lanes, and a butterfly needs no lane of another window.
 //!
-//! Metrics are bytes. They cannot overflow: any state is reached from the cheapest in six steps, so that no metric
-//! exceeds the least by more than 6 x 14; in 16 steps between two subtractions of the least it grows by at most 16 x 7 (of
-//! the two branches from a state one costs at most 7); and one step adds at most 14: 210.
+//! Metrics are bytes. They cannot overflow: any state is reached from the cheapest in six steps, so
+//! that no metric exceeds the least by more than 6 x 14; in 16 steps between two subtractions of
+//! the least it grows by at most 16 x 7 (of the two branches from a state one costs at most 7); and
+//! one step adds at most 14: 210.
 
 use super::STATES;
 use super::levels::MAX_LEVEL;
@@ -19,7 +22,8 @@ use crate::vector::{MAX_LANES, PIECE, Simd, Task};
 pub(super) const BATCH: usize = 16;
 
 const _: () = assert!(
-    6 * 2 * MAX_LEVEL as usize + BATCH * MAX_LEVEL as usize + 2 * MAX_LEVEL as usize <= u8::MAX as usize,
+    6 * 2 * MAX_LEVEL as usize + BATCH * MAX_LEVEL as usize + 2 * MAX_LEVEL as usize
+        <= u8::MAX as usize,
     "metrics fit a byte"
 );
 
@@ -51,7 +55,8 @@ impl Span {
 /// What the way forward leaves.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Survivors {
-    /// For each step with decisions: a bit for each lane, set where the upper predecessor is no dearer.
+    /// For each step with decisions: a bit for each lane, set where the upper predecessor is no
+    /// dearer.
     pub decisions: Vec<[u64; GROUPS]>,
     /// The cheapest state at the end, the lowest of those, for each window.
     pub best: [u8; MAX_WINDOWS],
@@ -149,12 +154,13 @@ fn step_one(straight: &[u8; BUTTERFLIES], both: u8, metrics: &mut [u8; STATES]) 
 /// The lowest bits of sixteen bytes, in two chunks from `first` on.
 fn sixteen(bits: &[[u8; 8]], first: usize) -> u64 {
     // The product moves the bit of byte i to place 56 + i; no two meet.
-    let eight = |chunk: [u8; 8]| u64::from_le_bytes(chunk).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    let eight =
+        |chunk: [u8; 8]| u64::from_le_bytes(chunk).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     eight(bits[first]) | eight(bits[first + 1]) << 8
 }
 
-// Closures over vectors are not sure to be inlined where the compiler knows of the instructions: there are none below
-// but those that name what is loaded.
+// Closures over vectors are not sure to be inlined where the compiler knows of the instructions:
+// there are none below but those that name what is loaded.
 impl Task for Forward<'_> {
     type Output = ();
 
@@ -162,8 +168,9 @@ impl Task for Forward<'_> {
     fn run<S: Simd>(mut self, simd: S) {
         let Self { trellis, span, windows, .. } = self;
         // A window that is not there is the first one again.
-        let pairs: [&[u8]; MAX_WINDOWS] =
-            core::array::from_fn(|window| &windows.get(window).unwrap_or(&windows[0])[..span.steps()]);
+        let pairs: [&[u8]; MAX_WINDOWS] = core::array::from_fn(|window| {
+            &windows.get(window).unwrap_or(&windows[0])[..span.steps()]
+        });
         let branches = Branches::new(simd, trellis);
         let mut metrics = [simd.splat(0); GROUPS];
         // For each step the costs of the pairs, of one window after the other.
@@ -212,7 +219,8 @@ struct Branches<R> {
 impl<R: Copy> Branches<R> {
     #[inline(always)]
     fn new<S: Simd<Register = R>>(simd: S, trellis: &Trellis) -> Self {
-        let Trellis { pairs: [low, high], opposites: [low_opposites, high_opposites], .. } = trellis;
+        let Trellis { pairs: [low, high], opposites: [low_opposites, high_opposites], .. } =
+            trellis;
         let places = |pairs: &[u8; PIECE]| {
             let of_window = |window: usize| pairs.map(|pair| (PAIRS * window) as u8 + pair);
             let places: [[u8; PIECE]; MAX_WINDOWS] = core::array::from_fn(of_window);
@@ -226,7 +234,12 @@ impl<R: Copy> Branches<R> {
 
     /// One step of all windows. Register i holds states 16 i to 16 i + 15.
     #[inline(always)]
-    fn step<S: Simd<Register = R>>(&self, simd: S, costs: R, metrics: &mut [R; GROUPS]) -> [u64; GROUPS] {
+    fn step<S: Simd<Register = R>>(
+        &self,
+        simd: S,
+        costs: R,
+        metrics: &mut [R; GROUPS],
+    ) -> [u64; GROUPS] {
         let before = *metrics;
         let mut decisions = [0; GROUPS];
         for half in 0..2 {

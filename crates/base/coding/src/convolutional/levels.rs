@@ -1,9 +1,9 @@
 //! Symbols in few levels: what the decoder computes with.
 //!
-//! Fifteen levels, -7 to 7, on a scale that follows the stream: four levels are the mean size of the symbols in a
-//! stretch. At the noise for which the code is made, 0 to 6 dB, seven levels are then 1.6 to 1.9 times a noiseless
-//! symbol, beyond which size says little. The scale makes hard bits, soft bits of any amplitude and slow changes of gain
-//! one case.
+//! Fifteen levels, -7 to 7, on a scale that follows the stream: four levels are the mean size of
+//! the symbols in a stretch. At the noise for which the code is made, 0 to 6 dB, seven levels are
+//! then 1.6 to 1.9 times a noiseless symbol, beyond which size says little. The scale makes hard
+//! bits, soft bits of any amplitude and slow changes of gain one case.
 
 use crate::gf::Kernel;
 use crate::vector::{MAX_LANES, Simd, Task};
@@ -17,7 +17,8 @@ const MEAN_LEVELS: u32 = 4;
 /// Trellis steps that have one scale: 512 symbols, whose mean size is known to 4 %.
 pub(super) const STRETCH: usize = 256;
 
-/// Two symbols of which nothing is known. A pair of levels is kept in a byte: each plus 8, the first in the upper half.
+/// Two symbols of which nothing is known. A pair of levels is kept in a byte: each plus 8, the
+/// first in the upper half.
 pub(super) const UNKNOWN: u8 = 0x88;
 
 /// The levels of a pair.
@@ -39,8 +40,8 @@ struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// The least size of each level from 1 on. Symbols that were not sent, or of which nothing is known, are zero: they do
-    /// not count, so that the mean is of `known` symbols.
+    /// The least size of each level from 1 on. Symbols that were not sent, or of which nothing is
+    /// known, are zero: they do not count, so that the mean is of `known` symbols.
     #[inline(always)]
     fn thresholds(&self, known: u32) -> [u8; MAX_LEVEL as usize] {
         let mut sizes = 0u32;

@@ -1,9 +1,10 @@
 //! Node synchronisation: finding out how the symbols of a stream are to be taken.
 //!
-//! A receiver does not know which symbol is the first of a pattern, nor, with four phases, by which multiple of 90 degrees
-//! its carrier is turned or whether the spectrum is reversed. The decoder tells: taken wrongly, symbols fit no way through
-//! the trellis well, and its least metric grows faster than even noise of 0 dB lets it ([`Growth`]). A turn by 180 degrees
-//! cannot be told so; it inverts the output, for the marker's polarity or NRZ-M to tell.
+//! A receiver does not know which symbol is the first of a pattern, nor, with four phases, by which
+//! multiple of 90 degrees its carrier is turned or whether the spectrum is reversed. The decoder
+//! tells: taken wrongly, symbols fit no way through the trellis well, and its least metric grows
+//! faster than even noise of 0 dB lets it ([`Growth`]). A turn by 180 degrees cannot be told so; it
+//! inverts the output, for the marker's polarity or NRZ-M to tell.
 //!
 //! ```text
 //!  ┌──────┐  a reception's growth below the limit  ┌──────┐
@@ -12,9 +13,9 @@
 //!             growth above the limit
 //! ```
 //!
-//! In search each way of taking a probe of symbols is tried that the code's parity checks allow (`check`), and the one that
-//! fits best is taken if it fits well enough; otherwise the first half of the probe is given up. In lock the growth is
-//! looked at over pieces of the probe's size.
+//! In search each way of taking a probe of symbols is tried that the code's parity checks allow
+//! (`check`), and the one that fits best is taken if it fits well enough; otherwise the first half
+//! of the probe is given up. In lock the growth is looked at over pieces of the probe's size.
 
 use super::check::ParityCheck;
 use super::{Code, Decoder, Growth, Rate};
@@ -26,7 +27,8 @@ use std::collections::VecDeque;
 pub enum Modulation {
     /// Two phases: where the pattern of symbols begins.
     Bpsk,
-    /// Four phases, in-phase and quadrature symbol in turn: that, the carrier's turn, and the sense of the spectrum.
+    /// Four phases, in-phase and quadrature symbol in turn: that, the carrier's turn, and the sense
+    /// of the spectrum.
     Qpsk,
 }
 
@@ -62,19 +64,23 @@ impl Reception {
         }
         for [first, second] in symbols.as_chunks::<2>().0 {
             let [first, second] = if self.swapped { [*second, *first] } else { [*first, *second] };
-            out.extend([first, if self.inverted_second { second.saturating_neg() } else { second }]);
+            out.extend([
+                first,
+                if self.inverted_second { second.saturating_neg() } else { second },
+            ]);
         }
     }
 }
 
-/// Symbols that are tried at a time, and by which lock is judged: at least four windows of the decoder, over which the
-/// growth of noise keeps within a few parts in a hundred.
+/// Symbols that are tried at a time, and by which lock is judged: at least four windows of the
+/// decoder, over which the growth of noise keeps within a few parts in a hundred.
 const PROBE: usize = 24_576;
 
-/// Growth at which symbols still fit, in millionths of their size. Between what is measured in true reception at noise
-/// that leaves more than one wrong bit in a thousand, and the best way through noise alone: at rate 1/2 45 000 and 76 700,
-/// at 2/3 16 300 and 32 800, at 3/4 9 200 and 18 100, at 5/6 3 900 and 7 000, at 7/8 1 800 and 3 200. Strong symbols that
-/// are taken wrongly are above: 84 000, 42 800, 27 800, 15 900, 11 200.
+/// Growth at which symbols still fit, in millionths of their size. Between what is measured in true
+/// reception at noise that leaves more than one wrong bit in a thousand, and the best way through
+/// noise alone: at rate 1/2 45 000 and 76 700, at 2/3 16 300 and 32 800, at 3/4 9 200 and 18 100,
+/// at 5/6 3 900 and 7 000, at 7/8 1 800 and 3 200. Strong symbols that are taken wrongly are above:
+/// 84 000, 42 800, 27 800, 15 900, 11 200.
 const fn limit(rate: Rate) -> u64 {
     match rate {
         Rate::Half => 60_000,
@@ -85,9 +91,11 @@ const fn limit(rate: Rate) -> u64 {
     }
 }
 
-/// Decodes a stream whose symbols may have to be taken in several ways, and finds the right one, again where it changes.
+/// Decodes a stream whose symbols may have to be taken in several ways, and finds the right one,
+/// again where it changes.
 ///
-/// At rate 5/6 a second symbol that is inverted throughout makes other code words: a reversed spectrum is not noticed.
+/// At rate 5/6 a second symbol that is inverted throughout makes other code words: a reversed
+/// spectrum is not noticed.
 ///
 /// Out of lock nothing is put out. At most [`Self::MAX_WAITING`] symbols wait.
 #[derive(Debug, Clone)]
@@ -134,8 +142,8 @@ impl NodeSynchroniser {
     /// Symbols that wait at most, between calls.
     pub const MAX_WAITING: usize = PROBE;
 
-    /// Locks whose beginnings are remembered. A lock lasts for a probe or longer, so that these are ten times what frames
-    /// under way can stretch over.
+    /// Locks whose beginnings are remembered. A lock lasts for a probe or longer, so that these are
+    /// ten times what frames under way can stretch over.
     const MAX_BEGUN: usize = 64;
 
     /// Begins without lock.
@@ -176,7 +184,8 @@ impl NodeSynchroniser {
         self.locks
     }
 
-    /// The place among all symbols pushed that a bit put out came from; that of the first lock for any before it.
+    /// The place among all symbols pushed that a bit put out came from; that of the first lock for
+    /// any before it.
     pub fn symbol_of(&self, bit: u64) -> u64 {
         let after = self.begun.partition_point(|begun| begun.bit <= bit);
         let Some(begun) = self.begun.get(after.saturating_sub(1)) else { return self.taken };
@@ -196,7 +205,8 @@ impl NodeSynchroniser {
         }
     }
 
-    /// Appends what lock still promises; out of lock the rest is given up. The synchroniser begins anew.
+    /// Appends what lock still promises; out of lock the rest is given up. The synchroniser begins
+    /// anew.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         match &mut self.lock {
             Some(lock) => {
@@ -248,7 +258,8 @@ impl NodeSynchroniser {
         true
     }
 
-    /// Decodes whole pairs, up to the next time that lock is judged. Returns whether anything was done.
+    /// Decodes whole pairs, up to the next time that lock is judged. Returns whether anything was
+    /// done.
     fn follow(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(lock) = &mut self.lock else {
             return false;

@@ -1,4 +1,5 @@
-//! The code against its definition, the decoder against a plain one and against published error rates.
+//! The code against its definition, the decoder against a plain one and against published error
+//! rates.
 
 use super::*;
 use crate::gf::Kernel;
@@ -11,7 +12,8 @@ fn encode(code: Code, data: &[u8]) -> Vec<bool> {
     symbols
 }
 
-/// What a receiver has of the symbols at this ratio of energy in an information bit to noise density, in decibel.
+/// What a receiver has of the symbols at this ratio of energy in an information bit to noise
+/// density, in decibel.
 fn receive(symbols: &[bool], bits: usize, decibel: f64, noise: &mut Noise) -> Vec<f64> {
     let rate = bits as f64 / symbols.len() as f64;
     let deviation = (2.0 * rate * 10f64.powf(decibel / 10.0)).powf(-0.5);
@@ -38,7 +40,9 @@ fn wrong_bits(a: &[u8], b: &[u8]) -> u32 {
 fn an_impulse_shows_the_connection_vectors() {
     let plain = Code { rate: Rate::Half, second: SecondOutput::Plain };
     let symbols = encode(plain, &[0x80]);
-    let output = |which: usize| symbols.iter().skip(which).step_by(2).take(7).copied().collect::<Vec<bool>>();
+    let output = |which: usize| {
+        symbols.iter().skip(which).step_by(2).take(7).copied().collect::<Vec<bool>>()
+    };
     let vector = |bits: &str| bits.chars().map(|bit| bit == '1').collect::<Vec<bool>>();
     // CCSDS 131.0-B-2 3.3.1
     assert_eq!(output(0), vector("1111001"));
@@ -50,7 +54,8 @@ fn an_impulse_shows_the_connection_vectors() {
 #[test]
 fn rates_send_the_symbols_of_their_patterns() {
     // CCSDS 131.0-B-2 table 3-1: for each rate the first and the second output, by bit.
-    let patterns = [("1", "1"), ("10", "11"), ("101", "110"), ("10101", "11010"), ("1000101", "1111010")];
+    let patterns =
+        [("1", "1"), ("10", "11"), ("101", "110"), ("10101", "11010"), ("1000101", "1111010")];
     let data = Noise(3).bytes(105);
     for (rate, (first, second)) in Rate::ALL.into_iter().zip(patterns) {
         let code = Code { rate, second: SecondOutput::Plain };
@@ -73,12 +78,16 @@ fn plain(code: Code, received: &[f64]) -> Vec<u8> {
     for pair in received.chunks_exact(2) {
         let cost = |state: usize, bit: usize| -> f64 {
             let outputs = code.outputs((state << 1 | bit) as u8);
-            outputs.iter().zip(pair).map(|(output, value)| if *output { -value } else { *value }).sum()
+            outputs
+                .iter()
+                .zip(pair)
+                .map(|(output, value)| if *output { -value } else { *value })
+                .sum()
         };
         let mut upper = 0u64;
         metrics = core::array::from_fn(|state| {
-            let ways =
-                [state >> 1, (state >> 1) + STATES / 2].map(|from| metrics[from] + cost(from, state & 1));
+            let ways = [state >> 1, (state >> 1) + STATES / 2]
+                .map(|from| metrics[from] + cost(from, state & 1));
             upper |= u64::from(ways[1] < ways[0]) << state;
             ways[0].min(ways[1])
         });
@@ -105,8 +114,9 @@ fn levels_and_windows_cost_less_than_a_quarter_decibel() {
     assert!(best <= ours && ours < worse, "{best} at 3 dB, {ours} of ours, {worse} at 2.75 dB");
 }
 
-/// The bound on the rate of wrong bits by the weights of the code's error events, close from 3.5 dB on: J. Conan, "The
-/// weight spectra of some short low-rate convolutional codes", IEEE Trans. Commun. 32 (1984).
+/// The bound on the rate of wrong bits by the weights of the code's error events, close from 3.5 dB
+/// on: J. Conan, "The weight spectra of some short low-rate convolutional codes", IEEE Trans.
+/// Commun. 32 (1984).
 fn published(decibel: f64) -> f64 {
     let weights = [36.0, 211.0, 1_404.0, 11_633.0, 77_433.0, 502_690.0];
     let ratio = 10f64.powf(decibel / 10.0);
@@ -115,7 +125,10 @@ fn published(decibel: f64) -> f64 {
         let density = |y: f64| (-y * y / 2.0).exp() / core::f64::consts::TAU.sqrt();
         (0..4_000).map(|i| density(x + (f64::from(i) + 0.5) / 1_000.0) / 1_000.0).sum::<f64>()
     };
-    (0..).zip(weights).map(|(i, weight)| weight * tail(f64::sqrt((10.0 + 2.0 * f64::from(i)) * ratio))).sum()
+    (0..)
+        .zip(weights)
+        .map(|(i, weight)| weight * tail(f64::sqrt((10.0 + 2.0 * f64::from(i)) * ratio)))
+        .sum()
 }
 
 #[test]
@@ -128,7 +141,11 @@ fn error_rates_are_those_published() {
         let wrong = wrong_bits(&decode(Decoder::new(code), &soft(&received, 60.0)), &data);
         let rate = f64::from(wrong) / 2e6;
         let bounds = published(decibel + 0.25)..published(decibel - 0.25);
-        assert!(bounds.contains(&rate), "{rate:e} at {decibel} dB, published {:e}", published(decibel));
+        assert!(
+            bounds.contains(&rate),
+            "{rate:e} at {decibel} dB, published {:e}",
+            published(decibel)
+        );
     }
 }
 
@@ -208,7 +225,8 @@ fn symbols_taken_wrongly_are_noticed_and_put_right() {
         for lost in [0, 1, rate.period() - 1] {
             for turned in [false, true] {
                 let turn = |pair: &[i8; 2]| if turned { [-pair[1], pair[0]] } else { *pair };
-                let stream: Vec<i8> = received[lost..].as_chunks::<2>().0.iter().flat_map(turn).collect();
+                let stream: Vec<i8> =
+                    received[lost..].as_chunks::<2>().0.iter().flat_map(turn).collect();
                 let mut synchroniser = NodeSynchroniser::new(code, Modulation::Qpsk);
                 let mut out = Vec::new();
                 stream.chunks(5_001).for_each(|piece| synchroniser.push(piece, &mut out));
@@ -246,14 +264,19 @@ fn noise_gives_no_lock_and_a_slip_makes_a_new_one() {
 #[test]
 fn the_check_of_rate_one_half_is_made_of_the_connection_vectors() {
     let check = check::ParityCheck::new(Code::new(Rate::Half));
-    // Each output is summed over the other's vector, 1111001 and 1011011, turned round: the oldest symbol is first.
-    let vector =
-        |output| (0..7u32).map(|step| check.places().contains(&(2 * step + output))).collect::<Vec<bool>>();
+    // Each output is summed over the other's vector, 1111001 and 1011011, turned round: the oldest
+    // symbol is first.
+    let vector = |output| {
+        (0..7u32).map(|step| check.places().contains(&(2 * step + output))).collect::<Vec<bool>>()
+    };
     let turned = |bits: &str| bits.chars().rev().map(|bit| bit == '1').collect::<Vec<bool>>();
     assert_eq!((vector(0), vector(1)), (turned("1011011"), turned("1111001")));
     for rate in Rate::ALL {
         let check = check::ParityCheck::new(Code::new(rate));
-        assert!(check.places().iter().all(|place| (*place as usize) < 7 * rate.period()), "{rate:?}");
+        assert!(
+            check.places().iter().all(|place| (*place as usize) < 7 * rate.period()),
+            "{rate:?}"
+        );
         assert!(check.places().len() > 9, "{rate:?}");
     }
 }
@@ -277,7 +300,8 @@ fn checks_allow_whatever_the_decoder_would_take() {
             assert!(check.judge(&symbols[..24_576]).allow(upright), "{rate:?} seed {seed}");
             let late = Reception { skipped: rate.period() - 1, ..upright };
             assert!(check.judge(&symbols[1..24_577]).allow(late), "{rate:?} late, seed {seed}");
-            let turned: Vec<i8> = symbols.as_chunks::<2>().0.iter().flat_map(|[a, b]| [-b, *a]).collect();
+            let turned: Vec<i8> =
+                symbols.as_chunks::<2>().0.iter().flat_map(|[a, b]| [-b, *a]).collect();
             let turn = Reception { swapped: true, inverted_second: true, ..upright };
             assert!(check.judge(&turned[..24_576]).allow(turn), "{rate:?} turned, seed {seed}");
         }
@@ -292,13 +316,15 @@ fn checks_refuse_most_receptions_of_noise_and_all_wrong_ones_of_strong_symbols()
         let all = Reception::all(code, Modulation::Qpsk);
         let mut allowed = 0;
         for seed in 1..=50 {
-            let hiss: Vec<i8> = Noise(seed).bytes(24_576).into_iter().map(u8::cast_signed).collect();
+            let hiss: Vec<i8> =
+                Noise(seed).bytes(24_576).into_iter().map(u8::cast_signed).collect();
             let verdicts = check.judge(&hiss);
             allowed += all.iter().filter(|reception| verdicts.allow(**reception)).count();
         }
         assert!(200 * allowed < 50 * all.len(), "{rate:?}: {allowed} of {}", 50 * all.len());
         let data = Noise(7).bytes(2_700);
-        let strong: Vec<i8> = encode(code, &data).into_iter().map(|bit| if bit { 60 } else { -60 }).collect();
+        let strong: Vec<i8> =
+            encode(code, &data).into_iter().map(|bit| if bit { 60 } else { -60 }).collect();
         let verdicts = check.judge(&strong[..24_576]);
         let fitting: Vec<Reception> =
             all.into_iter().filter(|reception| verdicts.allow(*reception)).collect();
@@ -318,14 +344,18 @@ fn a_signal_behind_noise_is_found_within_a_probe() {
         let data = Noise(61).bytes(9_000);
         let received = receive(&encode(code, &data), 8 * data.len(), decibel, &mut Noise(62));
         for hiss in [3_001, 100_000, 131_072] {
-            let mut stream: Vec<i8> = Noise(63).bytes(hiss).into_iter().map(u8::cast_signed).collect();
+            let mut stream: Vec<i8> =
+                Noise(63).bytes(hiss).into_iter().map(u8::cast_signed).collect();
             stream.extend(soft(&received, 60.0));
             let mut synchroniser = NodeSynchroniser::new(code, Modulation::Qpsk);
             let mut out = Vec::new();
             stream.chunks(7_777).for_each(|piece| synchroniser.push(piece, &mut out));
             synchroniser.finish(&mut out);
             let missed = synchroniser.skipped().saturating_sub(hiss as u64);
-            assert!(missed <= NodeSynchroniser::MAX_WAITING as u64, "{rate:?} after {hiss}: {missed} missed");
+            assert!(
+                missed <= NodeSynchroniser::MAX_WAITING as u64,
+                "{rate:?} after {hiss}: {missed} missed"
+            );
             assert_eq!(synchroniser.locks(), 1, "{rate:?} after {hiss}");
         }
     }

@@ -5,12 +5,12 @@ use crate::gf::Kernel;
 use crate::vector::ways::{self, STATE};
 use crate::vector::{Simd, Task};
 
-/// What is traced at a time. A step back waits for a look-up in what the step before found; ways that do not know of
-/// each other fill the time.
+/// What is traced at a time. A step back waits for a look-up in what the step before found; ways
+/// that do not know of each other fill the time.
 pub(super) const TOGETHER: usize = 4;
 
-/// Writes the bits of the windows, each `span.length` / 8 bytes, one window after the other, as far as there is room;
-/// `side` windows stand side by side.
+/// Writes the bits of the windows, each `span.length` / 8 bytes, one window after the other, as far
+/// as there is room; `side` windows stand side by side.
 pub(super) fn trace(
     kernel: Kernel,
     survivors: &[Survivors; TOGETHER],
@@ -61,12 +61,15 @@ impl Task for Wide<'_> {
     fn run<S: Simd>(self, simd: S) {
         let Self { survivors, span, out } = self;
         let mut ways = [[0; 2 * MAX_WINDOWS]; 2];
-        for (ways, survivors) in ways.as_flattened_mut().chunks_exact_mut(MAX_WINDOWS).zip(survivors) {
+        for (ways, survivors) in
+            ways.as_flattened_mut().chunks_exact_mut(MAX_WINDOWS).zip(survivors)
+        {
             for (way, state) in ways.iter_mut().zip(survivors.best) {
                 *way = u64::from(state) << STATE;
             }
         }
-        let [a, b, c, d] = survivors.each_ref().map(|survivors| &survivors.decisions[..span.decided()]);
+        let [a, b, c, d] =
+            survivors.each_ref().map(|survivors| &survivors.decisions[..span.decided()]);
         for step in (0..span.decided()).rev() {
             simd.back([&a[step], &b[step]], &mut ways[0]);
             simd.back([&c[step], &d[step]], &mut ways[1]);

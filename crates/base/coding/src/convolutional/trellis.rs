@@ -1,8 +1,8 @@
 //! What a step through the trellis costs.
 //!
-//! A state is the encoder's last six bits, the newest the lowest. From states j and j + 32 a bit leads to 2 j or
-//! 2 j + 1. Both connection vectors have the oldest and the newest bit, so of the four branches of such a butterfly two
-//! send one pair of symbols and the others its opposite.
+//! A state is the encoder's last six bits, the newest the lowest. From states j and j + 32 a bit
+//! leads to 2 j or 2 j + 1. Both connection vectors have the oldest and the newest bit, so of the
+//! four branches of such a butterfly two send one pair of symbols and the others its opposite.
 
 use super::{Code, STATES, levels};
 
@@ -18,14 +18,15 @@ pub(super) const PAIRS: usize = 4;
 /// What depends on the code alone.
 #[derive(Debug, Clone)]
 pub(super) struct Trellis {
-    /// For each butterfly the pair of symbols that a zero bit from its lower state sends: 0 to 3, the first the higher bit.
-    /// The numbers are places in [`Self::costs`].
+    /// For each butterfly the pair of symbols that a zero bit from its lower state sends: 0 to 3,
+    /// the first the higher bit. The numbers are places in [`Self::costs`].
     pub pairs: [[u8; PIECE]; 2],
     /// The same for a one bit.
     pub opposites: [[u8; PIECE]; 2],
     /// By what was received, the costs of having sent each pair.
     pub costs: Box<[[u8; PAIRS]; 256]>,
-    /// By what was received, the costs of what each butterfly sends for a zero from its lower state.
+    /// By what was received, the costs of what each butterfly sends for a zero from its lower
+    /// state.
     pub straight: Box<[[u8; BUTTERFLIES]; 256]>,
 }
 

@@ -1,18 +1,21 @@
 //! The coefficients of the code, and the inverse that recovers sources.
 //!
-//! Source i stands for the field element i, repair j for the element 255 - j; they never meet in a group of at most
-//! 256 symbols. The Cauchy coefficient 1 / (x_j + y_i) is scaled in each column by x_0 + y_i, which makes the row
-//! of repair 0 all ones and leaves every square part of the matrix regular.
+//! Source i stands for the field element i, repair j for the element 255 - j; they never meet in a
+//! group of at most 256 symbols. The Cauchy coefficient 1 / (x_j + y_i) is scaled in each column by
+//! x_0 + y_i, which makes the row of repair 0 all ones and leaves every square part of the matrix
+//! regular.
 
 use crate::field::{EXP, LOG, ORDER, div};
 
-/// The weight of source `source` in repair `repair`. Their sum is below 255 in a group of at most 256 symbols.
+/// The weight of source `source` in repair `repair`. Their sum is below 255 in a group of at most
+/// 256 symbols.
 pub fn coefficient(repair: u8, source: u8) -> u8 {
     div(scale(source), element(repair) ^ source)
 }
 
-/// The inverse of the part of the matrix with the rows `repairs` and the columns `missing`, row by row: one row for
-/// each missing source, one column for each repair. By the closed form for Cauchy matrices, in logarithms.
+/// The inverse of the part of the matrix with the rows `repairs` and the columns `missing`, row by
+/// row: one row for each missing source, one column for each repair. By the closed form for Cauchy
+/// matrices, in logarithms.
 pub fn inverse(missing: &[u8], repairs: &[u8]) -> Vec<u8> {
     let of_repair: Vec<usize> =
         repairs.iter().map(|repair| repair_factor(*repair, missing, repairs)).collect();
@@ -27,7 +30,8 @@ pub fn inverse(missing: &[u8], repairs: &[u8]) -> Vec<u8> {
     inverse
 }
 
-/// log of the product of (x_j + y_k) over all missing k, divided by that of (x_j + x_k) over the other repairs.
+/// log of the product of (x_j + y_k) over all missing k, divided by that of (x_j + x_k) over the
+/// other repairs.
 fn repair_factor(repair: u8, missing: &[u8], repairs: &[u8]) -> usize {
     let x = element(repair);
     let above: usize = missing.iter().map(|source| log(x ^ source)).sum();
@@ -36,7 +40,8 @@ fn repair_factor(repair: u8, missing: &[u8], repairs: &[u8]) -> usize {
     (above + below) % ORDER
 }
 
-/// log of the product of (x_k + y_i) over all repairs k, divided by that of (y_i + y_k) over the other missing.
+/// log of the product of (x_k + y_i) over all repairs k, divided by that of (y_i + y_k) over the
+/// other missing.
 fn source_factor(source: u8, missing: &[u8], repairs: &[u8]) -> usize {
     let above: usize = repairs.iter().map(|repair| log(element(*repair) ^ source)).sum();
     let others = missing.iter().filter(|other| **other != source);

@@ -20,11 +20,14 @@ fn the_inverse_times_the_matrix_is_one() {
     let inverse = inverse(&missing, &repairs);
     for (row, _) in missing.iter().enumerate() {
         for (column, source) in missing.iter().enumerate() {
-            let products = repairs
-                .iter()
-                .enumerate()
-                .map(|(at, repair)| field::mul(inverse[row * 4 + at], coefficient(*repair, *source)));
-            assert_eq!(products.fold(0, |a, b| a ^ b), u8::from(row == column), "row {row}, column {column}");
+            let products = repairs.iter().enumerate().map(|(at, repair)| {
+                field::mul(inverse[row * 4 + at], coefficient(*repair, *source))
+            });
+            assert_eq!(
+                products.fold(0, |a, b| a ^ b),
+                u8::from(row == column),
+                "row {row}, column {column}"
+            );
         }
     }
 }
@@ -52,8 +55,9 @@ fn the_widest_groups_are_made_good() {
 
 #[test]
 fn what_lies_outside_a_group_is_refused() {
-    let index =
-        |sources, missing: &[u8], repairs: &[u8]| Recovery::new(sources, missing, repairs).unwrap_err();
+    let index = |sources, missing: &[u8], repairs: &[u8]| {
+        Recovery::new(sources, missing, repairs).unwrap_err()
+    };
     assert_eq!(index(4, &[1, 2], &[0]), Unsolvable::Unequal { missing: 2, repairs: 1 });
     assert_eq!(index(4, &[4], &[0]), Unsolvable::Index);
     assert_eq!(index(4, &[1, 1], &[0, 1]), Unsolvable::Index);
@@ -97,10 +101,11 @@ proptest! {
     }
 }
 
-/// Codes `sources` symbols of up to `len` bytes, loses those at `lost` (repairs count on from the sources) and
-/// recovers the rest.
+/// Codes `sources` symbols of up to `len` bytes, loses those at `lost` (repairs count on from the
+/// sources) and recovers the rest.
 fn round_trip(sources: usize, repairs: usize, lost: &[usize], len: usize) {
-    let sent: Vec<Vec<u8>> = (0..sources).map(|at| symbol(at, 1 + (at * 7 + len - 1) % len)).collect();
+    let sent: Vec<Vec<u8>> =
+        (0..sources).map(|at| symbol(at, 1 + (at * 7 + len - 1) % len)).collect();
     let slices: Vec<&[u8]> = sent.iter().map(Vec::as_slice).collect();
     let missing: Vec<u8> = lost.iter().filter(|at| **at < sources).map(|at| *at as u8).collect();
     let arrived = (0..repairs).filter(|index| !lost.contains(&(sources + index)));

@@ -1,6 +1,9 @@
 //! Sums of products with the vector instructions of 64-bit ARM.
 
-#![allow(unsafe_code, reason = "vector loads and stores take pointers; every one is bounded beside it")]
+#![allow(
+    unsafe_code,
+    reason = "vector loads and stores take pointers; every one is bounded beside it"
+)]
 
 use super::Term;
 use super::tables::NIBBLES;
@@ -28,7 +31,8 @@ fn stretches(sum: &mut [u8], terms: &[Term<'_>]) {
         for (coefficient, slice) in terms {
             let tables = &NIBBLES[usize::from(*coefficient)];
             // SAFETY: each table has the 16 bytes that are read.
-            let (low, high) = unsafe { (vld1q_u8(tables[0].as_ptr()), vld1q_u8(tables[1].as_ptr())) };
+            let (low, high) =
+                unsafe { (vld1q_u8(tables[0].as_ptr()), vld1q_u8(tables[1].as_ptr())) };
             let from = load(slice, index * STRETCH);
             for (register, bytes) in held.iter_mut().zip(from) {
                 let low = vqtbl1q_u8(low, vandq_u8(bytes, nibble));

@@ -17,7 +17,8 @@ pub static PRODUCTS: [[u8; 256]; 256] = {
     table
 };
 
-/// `NIBBLES[c][0][x]` is c × x, `NIBBLES[c][1][x]` is c × 16 x, for x below 16: c × byte is the sum of one of each.
+/// `NIBBLES[c][0][x]` is c × x, `NIBBLES[c][1][x]` is c × 16 x, for x below 16: c × byte is the sum
+/// of one of each.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub static NIBBLES: [[[u8; 16]; 2]; 256] = {
     let mut table = [[[0; 16]; 2]; 256];
@@ -34,8 +35,8 @@ pub static NIBBLES: [[[u8; 16]; 2]; 256] = {
     table
 };
 
-/// `MATRICES[c]` is multiplication by c as the bit matrix that GF2P8AFFINEQB takes: bit i of the product is the
-/// parity of byte 7 - i of the matrix and the factor.
+/// `MATRICES[c]` is multiplication by c as the bit matrix that GF2P8AFFINEQB takes: bit i of the
+/// product is the parity of byte 7 - i of the matrix and the factor.
 #[cfg(target_arch = "x86_64")]
 pub static MATRICES: [u64; 256] = {
     let mut table = [0; 256];

@@ -1,7 +1,10 @@
-//! Sums of products with the vector instructions of x86-64. Each kernel holds a stretch of the sum in registers
-//! while it goes through all terms, so that the sum is read and written once.
+//! Sums of products with the vector instructions of x86-64. Each kernel holds a stretch of the sum
+//! in registers while it goes through all terms, so that the sum is read and written once.
 
-#![allow(unsafe_code, reason = "vector loads and stores take pointers; every one is bounded beside it")]
+#![allow(
+    unsafe_code,
+    reason = "vector loads and stores take pointers; every one is bounded beside it"
+)]
 
 use super::Term;
 use super::tables::{MATRICES, NIBBLES};
@@ -82,7 +85,8 @@ fn gfni512_stretch<const LANES: usize>(sum: &mut [u8], terms: &[Term<'_>], start
                 Some(whole) => unsafe { _mm512_loadu_si512(whole.as_ptr().add(64 * lane).cast()) },
                 None => load_512(slice, start + 64 * lane),
             };
-            *register = _mm512_xor_si512(*register, _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
+            *register =
+                _mm512_xor_si512(*register, _mm512_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
         }
     }
     for (lane, register) in held.iter().enumerate() {
@@ -123,7 +127,8 @@ fn gfni256_stretches(sum: &mut [u8], terms: &[Term<'_>]) {
             let matrix = _mm256_set1_epi64x(MATRICES[usize::from(*coefficient)].cast_signed());
             let from = load_256(slice, index * STRETCH);
             for (register, bytes) in held.iter_mut().zip(from) {
-                *register = _mm256_xor_si256(*register, _mm256_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
+                *register =
+                    _mm256_xor_si256(*register, _mm256_gf2p8affine_epi64_epi8::<0>(bytes, matrix));
             }
         }
         store_256(stretch, held);

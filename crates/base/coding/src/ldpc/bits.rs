@@ -35,7 +35,8 @@ pub(super) const fn low(bits: usize) -> u64 {
     if bits >= WORD { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// Takes `bits` bits from bytes that have the first bit highest, to place `at` on. The places are zero.
+/// Takes `bits` bits from bytes that have the first bit highest, to place `at` on. The places are
+/// zero.
 pub(super) fn add_bytes(to: &mut [u64], at: usize, bytes: &[u8]) {
     for (index, bytes) in bytes.chunks(WORD / 8).enumerate() {
         let mut word = [0; WORD / 8];

@@ -10,8 +10,8 @@ use super::sweep::{Signs, Sweep, good, registers};
 use crate::gf::Kernel;
 use crate::vector::{MAX_LANES, PIECE};
 
-/// Goes at all checks after which a codeword is given up, unless [`Decoder::limited`] says otherwise. At the noise for which
-/// the codes are made most take less than 20.
+/// Goes at all checks after which a codeword is given up, unless [`Decoder::limited`] says
+/// otherwise. At the noise for which the codes are made most take less than 20.
 pub const MAX_ITERATIONS: u16 = 100;
 
 /// What decoding found in a codeword.
@@ -45,8 +45,8 @@ impl Decoded {
 
 /// Decodes codewords. All instruction sets give the same bytes.
 ///
-/// It keeps three to six bytes for each bit sent and each lane: with the widest registers 2 MiB for C2 and 12 MiB for the
-/// longest code.
+/// It keeps three to six bytes for each bit sent and each lane: with the widest registers 2 MiB for
+/// C2 and 12 MiB for the longest code.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     code: Code,
@@ -121,10 +121,13 @@ impl Decoder {
         self.code
     }
 
-    /// Decodes codewords that follow one another, [`Code::codeword_bits`] symbols each, and appends their frames,
-    /// [`Code::frame_len`] bytes each. What is left behind the last whole codeword is not looked at.
+    /// Decodes codewords that follow one another, [`Code::codeword_bits`] symbols each, and appends
+    /// their frames,
+    /// [`Code::frame_len`] bytes each. What is left behind the last whole codeword is not looked
+    /// at.
     ///
-    /// Codewords that need work share registers, up to 64: many at a time cost less than one by one.
+    /// Codewords that need work share registers, up to 64: many at a time cost less than one by
+    /// one.
     pub fn decode(&mut self, symbols: &[i8], frames: &mut Vec<u8>) -> Vec<Decoded> {
         let (bits, frame) = (self.code.codeword_bits(), self.code.frame_len());
         let count = symbols.len() / bits;
@@ -132,7 +135,8 @@ impl Decoder {
         frames.resize(start + count * frame, 0);
         let mut decoded = vec![Decoded { iterations: 0, corrected: None }; count];
         let mut damaged = Vec::new();
-        let groups = symbols.chunks(MAX_LANES * bits).zip(frames[start..].chunks_mut(MAX_LANES * frame));
+        let groups =
+            symbols.chunks(MAX_LANES * bits).zip(frames[start..].chunks_mut(MAX_LANES * frame));
         for (group, (symbols, frames)) in groups.enumerate() {
             let clean = self.receive_group(symbols, frames);
             for (lane, index) in (0..frames.len() / frame).zip(group * MAX_LANES..) {
@@ -147,25 +151,30 @@ impl Decoder {
         decoded
     }
 
-    /// The same for codewords of packed bits, [`Code::codeword_len`] bytes each, the first bit of a byte the highest.
+    /// The same for codewords of packed bits, [`Code::codeword_len`] bytes each, the first bit of a
+    /// byte the highest.
     pub fn decode_hard(&mut self, bits: &[u8], frames: &mut Vec<u8>) -> Vec<Decoded> {
         let symbol = |bit: u32, byte: &u8| if byte >> bit & 1 == 1 { 1 } else { -1 };
         let together = MAX_TOGETHER * self.code.codeword_len();
         let mut decoded = Vec::new();
         for bytes in bits.chunks(together) {
-            let symbols: Vec<i8> =
-                bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| symbol(bit, byte))).collect();
+            let symbols: Vec<i8> = bytes
+                .iter()
+                .flat_map(|byte| (0..8).rev().map(move |bit| symbol(bit, byte)))
+                .collect();
             decoded.append(&mut self.decode(&symbols, frames));
         }
         decoded
     }
 
-    /// Writes the frames of up to 64 codewords as they were received; a bit for each in which every check holds.
+    /// Writes the frames of up to 64 codewords as they were received; a bit for each in which every
+    /// check holds.
     fn receive_group(&mut self, symbols: &[i8], frames: &mut [u8]) -> u64 {
         let codewords = symbols.chunks_exact(self.code.codeword_bits());
         let lanes = u64::MAX >> (MAX_LANES - codewords.len());
         let received: Vec<Received> = codewords.map(|symbols| self.receive(symbols)).collect();
-        for (received, frame) in received.iter().zip(frames.chunks_exact_mut(self.code.frame_len())) {
+        for (received, frame) in received.iter().zip(frames.chunks_exact_mut(self.code.frame_len()))
+        {
             write_bytes(&received.ones, 0, frame);
         }
         for (place, signs) in self.signs.chunks_exact_mut(WORD).enumerate() {
@@ -187,7 +196,13 @@ impl Decoder {
     }
 
     /// Works on codewords with wrong symbols.
-    fn correct(&mut self, symbols: &[i8], damaged: &[usize], decoded: &mut [Decoded], frames: &mut [u8]) {
+    fn correct(
+        &mut self,
+        symbols: &[i8],
+        damaged: &[usize],
+        decoded: &mut [Decoded],
+        frames: &mut [u8],
+    ) {
         let bits = self.code.codeword_bits();
         let of = |index: usize| &symbols[index * bits..][..bits];
         let mut waiting = damaged.iter().copied();
@@ -226,7 +241,8 @@ impl Decoder {
     ) {
         let mut taken = [0; MAX_LANES];
         let each = self.incoming.len() / lanes.len();
-        let free = lanes.iter_mut().zip(&mut taken).enumerate().filter(|(_, (lane, _))| lane.is_none());
+        let free =
+            lanes.iter_mut().zip(&mut taken).enumerate().filter(|(_, (lane, _))| lane.is_none());
         for ((number, (lane, taken)), index) in free.zip(waiting) {
             *lane = Some(Lane { index, iterations: 0 });
             *taken = u8::MAX;
@@ -235,7 +251,10 @@ impl Decoder {
             lanes::run(self.kernel, Levels { symbols, levels });
         }
         let Self { incoming, levels, kept, .. } = self;
-        lanes::run(self.kernel, Fill { incoming, taken, levels: levels.bytes_mut(), kept: kept.bytes_mut() });
+        lanes::run(
+            self.kernel,
+            Fill { incoming, taken, levels: levels.bytes_mut(), kept: kept.bytes_mut() },
+        );
     }
 
     /// Goes at all checks.
@@ -294,12 +313,14 @@ impl Decoder {
     /// A codeword's bits, and what is known of them.
     fn receive(&self, symbols: &[i8]) -> Received {
         let sent = &symbols[..self.matrix.sent];
-        let mut received = Received { ones: vec![0; words(sent.len())], known: vec![0; words(sent.len())] };
+        let mut received =
+            Received { ones: vec![0; words(sent.len())], known: vec![0; words(sent.len())] };
         lanes::run(self.kernel, Pack { symbols: sent, received: &mut received });
         received
     }
 
-    /// The codeword is one of those that the standard leaves in use; its bits from the first that is sent on.
+    /// The codeword is one of those that the standard leaves in use; its bits from the first that
+    /// is sent on.
     fn is_expurgated(&self, bits: &[u64]) -> bool {
         self.expurgation.as_ref().is_none_or(|expurgation| {
             let mut all = vec![0; words(self.matrix.columns)];
@@ -309,7 +330,8 @@ impl Decoder {
     }
 }
 
-/// Codewords up to which it is faster to go through all bits for each than to transpose the bits of all lanes.
+/// Codewords up to which it is faster to go through all bits for each than to transpose the bits of
+/// all lanes.
 const FEW: usize = 5;
 
 /// Codewords of hard bits that are made symbols of at a time.
@@ -389,7 +411,8 @@ impl Work for Fill<'_> {
     }
 }
 
-/// Bytes on a boundary of the processor's cache, so that no register's lanes lie across two lines of it.
+/// Bytes on a boundary of the processor's cache, so that no register's lanes lie across two lines
+/// of it.
 #[derive(Debug)]
 struct Aligned {
     bytes: Vec<u8>,

@@ -1,8 +1,8 @@
 //! Check symbols of a frame.
 //!
-//! The rows of the parity-check matrix are solved for the check bits, with the inverse of a small matrix of circulants;
-//! everything else is as sparse as the checks are. CCSDS 131.0-B-5 7.3.4 and 7.4.3 describe the same codewords by
-//! generator matrices.
+//! The rows of the parity-check matrix are solved for the check bits, with the inverse of a small
+//! matrix of circulants; everything else is as sparse as the checks are. CCSDS 131.0-B-5 7.3.4 and
+//! 7.4.3 describe the same codewords by generator matrices.
 
 use super::bits::{add, add_bytes, words, write_bytes};
 use super::expurgation::Expurgation;
@@ -11,7 +11,8 @@ use super::ring::{self, Polynomial, Twice};
 use super::{Code, Rate};
 use std::array;
 
-/// Encodes frames, one at a time. To make one takes some milliseconds for the longest code; it keeps at most 16 KiB.
+/// Encodes frames, one at a time. To make one takes some milliseconds for the longest code; it
+/// keeps at most 16 KiB.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     code: Code,
@@ -40,13 +41,17 @@ impl Encoder {
         self.code
     }
 
-    /// Writes the codeword of a frame: [`Code::codeword_len`] bytes for [`Code::frame_len`], the first bit of a byte the
-    /// highest.
+    /// Writes the codeword of a frame: [`Code::codeword_len`] bytes for [`Code::frame_len`], the
+    /// first bit of a byte the highest.
     ///
     /// # Panics
     /// Where the lengths are others.
     pub fn encode(&self, frame: &[u8], codeword: &mut [u8]) {
-        assert_eq!(frame.len(), self.code.frame_len(), "a frame fills the information bits of the code");
+        assert_eq!(
+            frame.len(),
+            self.code.frame_len(),
+            "a frame fills the information bits of the code"
+        );
         assert_eq!(codeword.len(), self.code.codeword_len(), "a codeword is of the code's length");
         let mut bits = vec![0; words(self.matrix.columns)];
         add_bytes(&mut bits, self.matrix.zeros, frame);
@@ -72,8 +77,8 @@ impl Encoder {
         self.put(bits, &check);
     }
 
-    /// Adds the check bits p, q, r, a block each, from the sums s, t, u of the three block rows over the information:
-    /// p + A r = s, q + B r = t, C q + r = u; so that (1 + C B) r = u + C t.
+    /// Adds the check bits p, q, r, a block each, from the sums s, t, u of the three block rows
+    /// over the information: p + A r = s, q + B r = t, C q + r = u; so that (1 + C B) r = u + C t.
     fn check_ar4ja(&self, bits: &mut [u64]) {
         let Matrix { size, rows, columns, .. } = &self.matrix;
         let place = |blocks: usize| columns - 4 * blocks * size;
@@ -87,7 +92,8 @@ impl Encoder {
         put(bits, q, &t);
         let sums = self.matrix.sums(&rows[8..], bits);
         put(bits, q, &t);
-        let last: Vec<u64> = self.solve(&sums).iter().flat_map(|quarter| quarter.words().to_vec()).collect();
+        let last: Vec<u64> =
+            self.solve(&sums).iter().flat_map(|quarter| quarter.words().to_vec()).collect();
         put(bits, r, &last);
         let sums = self.matrix.sums(&rows[..8], bits);
         let (first, second) = sums.split_at(sums.len() / 2);
@@ -130,10 +136,12 @@ pub(super) fn block(size: usize, row: &[Circulant], column: usize) -> Polynomial
     polynomial
 }
 
-/// Of the last two block columns, by the determinant: modulo all but x - 1, which divides every block and every sum.
+/// Of the last two block columns, by the determinant: modulo all but x - 1, which divides every
+/// block and every sum.
 pub(super) fn c2_inverse(matrix: &Matrix) -> Vec<Vec<Polynomial>> {
-    let [[a, b], [c, d]]: [[Polynomial; 2]; 2] =
-        array::from_fn(|row| array::from_fn(|column| block(matrix.size, &matrix.rows[row], 14 + column)));
+    let [[a, b], [c, d]]: [[Polynomial; 2]; 2] = array::from_fn(|row| {
+        array::from_fn(|column| block(matrix.size, &matrix.rows[row], 14 + column))
+    });
     let mut determinant = a.times(&d);
     determinant.add(&b.times(&c));
     let inverse = determinant.inverse();

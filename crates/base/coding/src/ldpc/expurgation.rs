@@ -1,5 +1,6 @@
-//! What the codewords of C2 keep to beside the checks: of the 7156 dimensions that the matrix leaves, the standard leaves
-//! two unused (CCSDS 131.0-B-5 7.3.4). Whether the sum of each block of check bits is odd is settled by the frame.
+//! What the codewords of C2 keep to beside the checks: of the 7156 dimensions that the matrix
+//! leaves, the standard leaves two unused (CCSDS 131.0-B-5 7.3.4). Whether the sum of each block of
+//! check bits is odd is settled by the frame.
 
 use super::bits::{WORD, low, window};
 use super::encoder::{block, c2_inverse};
@@ -34,7 +35,8 @@ impl Expurgation {
 
     /// Whether the sums of the two blocks of check bits are odd, by the information before them.
     pub fn odd(&self, bits: &[u64]) -> [bool; CHECK] {
-        let sums: u16 = (0..INFORMATION).map(|column| u16::from(self.is_odd(bits, column)) << column).sum();
+        let sums: u16 =
+            (0..INFORMATION).map(|column| u16::from(self.is_odd(bits, column)) << column).sum();
         self.blocks.map(|blocks| (blocks & sums).count_ones() % 2 == 1)
     }
 
@@ -49,8 +51,13 @@ impl Expurgation {
     }
 }
 
-/// The first rows of the generator's circulants for a block of information: they solve the checks and have a zero last.
-pub(super) fn first_rows(matrix: &Matrix, inverse: &[Vec<Polynomial>], column: usize) -> [Polynomial; CHECK] {
+/// The first rows of the generator's circulants for a block of information: they solve the checks
+/// and have a zero last.
+pub(super) fn first_rows(
+    matrix: &Matrix,
+    inverse: &[Vec<Polynomial>],
+    column: usize,
+) -> [Polynomial; CHECK] {
     let sums = [0, 1].map(|row| block(matrix.size, &matrix.rows[row], column));
     array::from_fn(|row| {
         let [first, second]: [Polynomial; CHECK] =

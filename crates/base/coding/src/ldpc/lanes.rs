@@ -1,4 +1,5 @@
-//! What the decoder is written in: registers with one codeword in each lane, of vector instructions or of none.
+//! What the decoder is written in: registers with one codeword in each lane, of vector instructions
+//! or of none.
 
 use crate::gf::Kernel;
 use crate::vector::{MAX_LANES, PIECE, Simd, Task, transpose};
@@ -48,9 +49,19 @@ pub(super) trait Lanes: Copy {
     /// The top bit of each lane, the first lane lowest.
     fn signs(self, register: Self::Register) -> u64;
     /// Lanes of `x` where `a` and `b` are equal, of `y` elsewhere.
-    fn select_equal(self, ab: [Self::Register; 2], x: Self::Register, y: Self::Register) -> Self::Register;
+    fn select_equal(
+        self,
+        ab: [Self::Register; 2],
+        x: Self::Register,
+        y: Self::Register,
+    ) -> Self::Register;
     /// Lanes of `x` where `a`, as a number, is at most `b`, of `y` elsewhere.
-    fn select_at_most(self, ab: [Self::Register; 2], x: Self::Register, y: Self::Register) -> Self::Register;
+    fn select_at_most(
+        self,
+        ab: [Self::Register; 2],
+        x: Self::Register,
+        y: Self::Register,
+    ) -> Self::Register;
 }
 
 /// Something to compute, whatever the registers.
@@ -274,4 +285,5 @@ impl Lanes for Plain {
     }
 }
 
-const _: () = assert!(PIECE <= MAX_LANES && MAX_LANES <= u64::BITS as usize, "a bit of a word for each lane");
+const _: () =
+    assert!(PIECE <= MAX_LANES && MAX_LANES <= u64::BITS as usize, "a bit of a word for each lane");

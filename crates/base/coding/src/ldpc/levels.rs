@@ -1,4 +1,5 @@
-//! Symbols in few levels, on a scale that follows the codeword: amplitude and gain make no difference.
+//! Symbols in few levels, on a scale that follows the codeword: amplitude and gain make no
+//! difference.
 
 use super::lanes::{Lanes, Work};
 
@@ -27,8 +28,8 @@ impl Work for Levels<'_> {
             sum += u32::from(symbol.unsigned_abs());
             known += u32::from(*symbol != 0);
         }
-        // In 256ths of a level for each step of a symbol's size. A size of four means is beyond the last level: what is cut
-        // off there changes nothing and keeps the product within 16 bits.
+        // In 256ths of a level for each step of a symbol's size. A size of four means is beyond the
+        // last level: what is cut off there changes nothing and keeps the product within 16 bits.
         let factor = (256 * MEAN * known).checked_div(sum).unwrap_or(0) as u16;
         let largest = (4 * sum).checked_div(known).unwrap_or(0).min(128) as u16;
         for (level, symbol) in self.levels.iter_mut().zip(self.symbols) {

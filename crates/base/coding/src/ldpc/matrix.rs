@@ -1,4 +1,5 @@
-//! Parity-check matrices, block by block: each block is a sum of circulants with a single one in each row.
+//! Parity-check matrices, block by block: each block is a sum of circulants with a single one in
+//! each row.
 
 use super::bits::{WORD, add, low, window, words};
 use super::tables::{C2, QUARTERS, SHIFTS};
@@ -11,7 +12,8 @@ pub(super) const C2_SIZE: usize = 511;
 /// Virtual zeros before the frame in C2, which are not sent. CCSDS 131.0-B-5 7.3.5.
 const C2_ZEROS: usize = 18;
 
-/// A circulant with one one in each row: row r has it in place `shift` + r, modulo the size, of block column `column`.
+/// A circulant with one one in each row: row r has it in place `shift` + r, modulo the size, of
+/// block column `column`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Circulant {
     pub column: usize,
@@ -58,19 +60,23 @@ impl Matrix {
         }
     }
 
-    /// The columns of the ones of each row, those of zeros left out and not counted: block row by block row. The first block
-    /// rows are those with the fewest ones in columns that are not sent, so that these learn something early.
+    /// The columns of the ones of each row, those of zeros left out and not counted: block row by
+    /// block row. The first block rows are those with the fewest ones in columns that are not sent,
+    /// so that these learn something early.
     pub fn checks(&self) -> Checks {
         let first_unsent = self.zeros + self.sent;
-        let unsent =
-            |row: &&Vec<Circulant>| row.iter().filter(|one| one.column * self.size >= first_unsent).count();
+        let unsent = |row: &&Vec<Circulant>| {
+            row.iter().filter(|one| one.column * self.size >= first_unsent).count()
+        };
         let mut rows: Vec<&Vec<Circulant>> = self.rows.iter().collect();
         rows.sort_by_key(unsent);
         let mut checks = Checks { columns: Vec::new(), ends: Vec::new() };
         for row in rows {
             for index in 0..self.size {
-                let column = |one: &Circulant| one.column * self.size + (one.shift + index) % self.size;
-                let known = row.iter().map(column).filter_map(|column| column.checked_sub(self.zeros));
+                let column =
+                    |one: &Circulant| one.column * self.size + (one.shift + index) % self.size;
+                let known =
+                    row.iter().map(column).filter_map(|column| column.checked_sub(self.zeros));
                 checks.columns.extend(known.map(|column| column as u16));
                 checks.ends.push(checks.columns.len() as u32);
             }
@@ -78,8 +84,8 @@ impl Matrix {
         checks
     }
 
-    /// The sums of each row of some block rows over the bits of a word, the zeros included; a word's last bits are zero
-    /// beyond the columns. The sums of a block row begin with a new word.
+    /// The sums of each row of some block rows over the bits of a word, the zeros included; a
+    /// word's last bits are zero beyond the columns. The sums of a block row begin with a new word.
     pub fn sums(&self, rows: &[Vec<Circulant>], bits: &[u64]) -> Vec<u64> {
         let each = words(self.size);
         let mut sums = vec![0; each * rows.len()];
@@ -128,8 +134,8 @@ impl Checks {
         })
     }
 
-    /// Sets the bits from `sent` on by the first checks, which have one of them each. There is a word for each bit, with a
-    /// bit of a codeword of its own in each place.
+    /// Sets the bits from `sent` on by the first checks, which have one of them each. There is a
+    /// word for each bit, with a bit of a codeword of its own in each place.
     pub fn complete(&self, sent: usize, bits: &mut [u64]) {
         let unsent = |columns: &[u16]| {
             let mut unsent = columns.iter().copied().filter(|column| usize::from(*column) >= sent);
@@ -154,8 +160,8 @@ impl Checks {
     }
 }
 
-/// A quarter of a block row. CCSDS 131.0-B-5 7.4.2: the blocks are sums of the identity and of permutations, which are
-/// numbered from 1.
+/// A quarter of a block row. CCSDS 131.0-B-5 7.4.2: the blocks are sums of the identity and of
+/// permutations, which are numbered from 1.
 fn ar4ja(rate: Rate, block: usize, row: usize, quarter: usize) -> Vec<Circulant> {
     /// In place of a permutation's number.
     const IDENTITY: usize = 0;
@@ -166,8 +172,11 @@ fn ar4ja(rate: Rate, block: usize, row: usize, quarter: usize) -> Vec<Circulant>
         &[(0, &[IDENTITY]), (1, &[5, 6]), (3, &[7, 8]), (4, &[IDENTITY])],
     ];
     // Pairs of columns that stand before these, the last pair first.
-    const PAIRS: [[&[usize]; 2]; 3] =
-        [[&[9, 10, 11], &[12, 13, 14]], [&[15, 16, 17], &[18, 19, 20]], [&[21, 22, 23], &[24, 25, 26]]];
+    const PAIRS: [[&[usize]; 2]; 3] = [
+        [&[9, 10, 11], &[12, 13, 14]],
+        [&[15, 16, 17], &[18, 19, 20]],
+        [&[21, 22, 23], &[24, 25, 26]],
+    ];
     let before = rate.blocks() - 2;
     let size = block / 4;
     let shifts = &SHIFTS[(block.ilog2() - 7) as usize][quarter];

@@ -1,11 +1,14 @@
-//! Circulants: square matrices over GF(2) of which each row is the one above it, turned by one place.
+//! Circulants: square matrices over GF(2) of which each row is the one above it, turned by one
+//! place.
 //!
-//! They multiply as polynomials modulo x^n - 1 do. For the sizes that the codes have, powers give the inverses:
+//! They multiply as polynomials modulo x^n - 1 do. For the sizes that the codes have, powers give
+//! the inverses:
 //!
-//! - n = 2^m: squaring m times turns a polynomial into the sum of its coefficients, so that the power n - 1 of one with an
-//!   odd sum is its inverse;
-//! - n = 2^m - 1: squaring m times changes nothing, so that the power n - 1 of any polynomial inverts it modulo every
-//!   factor of x^n - 1 that it has not in common with it, and is zero modulo the others.
+//! - n = 2^m: squaring m times turns a polynomial into the sum of its coefficients, so that the
+//!   power n - 1 of one with an odd sum is its inverse;
+//! - n = 2^m - 1: squaring m times changes nothing, so that the power n - 1 of any polynomial
+//!   inverts it modulo every factor of x^n - 1 that it has not in common with it, and is zero
+//!   modulo the others.
 
 use super::bits::{WORD, low, window, words};
 
@@ -96,7 +99,8 @@ impl Polynomial {
         square
     }
 
-    /// The power n - 1, which is the inverse as far as there is one; n is a power of two or one less.
+    /// The power n - 1, which is the inverse as far as there is one; n is a power of two or one
+    /// less.
     pub fn inverse(&self) -> Self {
         let mut inverse = Self::power(self.size, 0);
         let mut square = self.clone();
@@ -132,15 +136,17 @@ impl Twice {
     }
 }
 
-/// The inverse of a square matrix of polynomials modulo x^n - 1 with n a power of two. Such a polynomial has an inverse
-/// where its coefficients' sum is odd, and a matrix where that of its sums has; `None` elsewhere.
+/// The inverse of a square matrix of polynomials modulo x^n - 1 with n a power of two. Such a
+/// polynomial has an inverse where its coefficients' sum is odd, and a matrix where that of its
+/// sums has; `None` elsewhere.
 pub(super) fn inverse(mut matrix: Vec<Vec<Polynomial>>) -> Option<Vec<Vec<Polynomial>>> {
     let order = matrix.len();
     let size = matrix.first()?.first()?.size;
     let mut inverse: Vec<Vec<Polynomial>> = (0..order)
         .map(|row| {
-            let unit =
-                |column| if row == column { Polynomial::power(size, 0) } else { Polynomial::zero(size) };
+            let unit = |column| {
+                if row == column { Polynomial::power(size, 0) } else { Polynomial::zero(size) }
+            };
             (0..order).map(unit).collect()
         })
         .collect();

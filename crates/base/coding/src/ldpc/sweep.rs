@@ -1,10 +1,11 @@
-//! Message passing: the normalised min-sum algorithm, check by check, so that each check sees what those before it found
-//! (Hocevar, A reduced complexity decoder architecture via layered decoding of LDPC codes, 2004; Chen and others,
-//! Reduced-complexity decoding of LDPC codes, 2005).
+//! Message passing: the normalised min-sum algorithm, check by check, so that each check sees what
+//! those before it found (Hocevar, A reduced complexity decoder architecture via layered decoding
+//! of LDPC codes, 2004; Chen and others, Reduced-complexity decoding of LDPC codes, 2005).
 //!
-//! Every lane has a codeword of its own. A bit's level is what is known of it, negative for one. A check keeps what it last
-//! said to each of its bits in few registers: two sizes (one goes to the bit with the smallest level, the other to all
-//! others), the place of that bit, and a sign for each bit. What it said is taken back before it speaks again.
+//! Every lane has a codeword of its own. A bit's level is what is known of it, negative for one. A
+//! check keeps what it last said to each of its bits in few registers: two sizes (one goes to the
+//! bit with the smallest level, the other to all others), the place of that bit, and a sign for
+//! each bit. What it said is taken back before it speaks again.
 
 use super::lanes::{Lanes, Work};
 use super::matrix::Checks;
@@ -13,8 +14,8 @@ use crate::vector::MAX_LANES;
 /// Most bits of a check.
 pub(super) const MAX_WEIGHT: usize = 32;
 
-/// The largest size that a check takes from a bit. With 31, codes of low rate, whose bits have up to six checks, lose ten
-/// times as many codewords in noise.
+/// The largest size that a check takes from a bit. With 31, codes of low rate, whose bits have up
+/// to six checks, lose ten times as many codewords in noise.
 const MOST: u8 = 100;
 
 /// Registers that a check keeps beside its signs, of which eight lie in one.
@@ -66,7 +67,13 @@ struct Found<L: Lanes> {
 
 /// Takes back what the check last said and looks at what is left.
 #[inline(always)]
-fn collect<L: Lanes>(lanes: L, columns: &[u16], levels: &[u8], kept: &[u8], inputs: &mut [u8]) -> Found<L> {
+fn collect<L: Lanes>(
+    lanes: L,
+    columns: &[u16],
+    levels: &[u8],
+    kept: &[u8],
+    inputs: &mut [u8],
+) -> Found<L> {
     // No closures over registers: they are not sure to be inlined where the instructions are known.
     let first = lanes.load(kept, 0);
     let second = lanes.load(kept, L::LANES);
@@ -75,13 +82,15 @@ fn collect<L: Lanes>(lanes: L, columns: &[u16], levels: &[u8], kept: &[u8], inpu
     let one = lanes.splat(1);
     let mut count = lanes.splat(0);
     let mut found = Found::<L> { sizes: [most; 2], place: count, sign: count };
-    for (group, (columns, inputs)) in columns.chunks(8).zip(inputs.chunks_exact_mut(8 * L::LANES)).enumerate()
+    for (group, (columns, inputs)) in
+        columns.chunks(8).zip(inputs.chunks_exact_mut(8 * L::LANES)).enumerate()
     {
         let mut signs = lanes.load(kept, (SIZES + group) * L::LANES);
         for (place, column) in columns.iter().enumerate() {
             let said = lanes.opposite(lanes.select_equal([last, count], second, first), signs);
             signs = lanes.plus(signs, signs);
-            let input = lanes.minus_signed(lanes.load(levels, usize::from(*column) * L::LANES), said);
+            let input =
+                lanes.minus_signed(lanes.load(levels, usize::from(*column) * L::LANES), said);
             lanes.store(input, inputs, place * L::LANES);
             let size = lanes.size(input);
             let [first, second] = found.sizes;
@@ -109,12 +118,15 @@ fn spread<L: Lanes>(
     lanes.store(found.place, kept, 2 * L::LANES);
     let one = lanes.splat(1);
     let mut count = lanes.splat(0);
-    for (group, (columns, inputs)) in columns.chunks(8).zip(inputs.chunks_exact(8 * L::LANES)).enumerate() {
+    for (group, (columns, inputs)) in
+        columns.chunks(8).zip(inputs.chunks_exact(8 * L::LANES)).enumerate()
+    {
         let mut signs = lanes.splat(0);
         for (place, column) in columns.iter().enumerate() {
             let input = lanes.load(inputs, place * L::LANES);
             let sign = lanes.xor(found.sign, input);
-            let said = lanes.opposite(lanes.select_equal([found.place, count], second, first), sign);
+            let said =
+                lanes.opposite(lanes.select_equal([found.place, count], second, first), sign);
             signs = lanes.append(signs, sign);
             lanes.store(lanes.plus_signed(input, said), levels, usize::from(*column) * L::LANES);
             count = lanes.plus(count, one);
@@ -126,8 +138,9 @@ fn spread<L: Lanes>(
     }
 }
 
-/// The smallest of some levels says too much of what all of them say together: about thirteen sixteenths of it are said,
-/// but never nothing where there is something. 3/4 is worse for codes of high rate, 7/8 for those of low rate.
+/// The smallest of some levels says too much of what all of them say together: about thirteen
+/// sixteenths of it are said, but never nothing where there is something. 3/4 is worse for codes of
+/// high rate, 7/8 for those of low rate.
 #[inline(always)]
 fn normalised<L: Lanes>(lanes: L, size: L::Register) -> L::Register {
     let zero = lanes.splat(0);

@@ -8,8 +8,9 @@ use labrador_ldpc::LDPCCode;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 over the columns of the ones of each row, in order, and 2^32 - 1 behind each row, as little-endian numbers of
-/// four bytes. Computed from the matrices of ldpc-toolbox 0.12.0, which is written from the standard by others.
+/// SHA-256 over the columns of the ones of each row, in order, and 2^32 - 1 behind each row, as
+/// little-endian numbers of four bytes. Computed from the matrices of ldpc-toolbox 0.12.0, which is
+/// written from the standard by others.
 const MATRICES: [&str; 10] = [
     "61d964693f90ed49bbf07ce32adab5b7486c45c189badb154b1c8fdb9a4b3a04",
     "6c348df3a1a30dc692f5ad88395bfb51268190e4c3c399b795de9adc6dee5ff4",
@@ -30,8 +31,9 @@ fn matrices_are_those_of_an_independent_construction() {
         let mut sha = Sha256::new();
         for row in &matrix.rows {
             for index in 0..matrix.size {
-                let column =
-                    |one: &matrix::Circulant| one.column * matrix.size + (one.shift + index) % matrix.size;
+                let column = |one: &matrix::Circulant| {
+                    one.column * matrix.size + (one.shift + index) % matrix.size
+                };
                 let mut columns: Vec<u32> = row.iter().map(|one| column(one) as u32).collect();
                 columns.sort_unstable();
                 columns.push(u32::MAX);
@@ -45,7 +47,8 @@ fn matrices_are_those_of_an_independent_construction() {
 
 #[test]
 fn the_generator_of_c2_is_the_one_that_the_standard_prints() {
-    // CCSDS 131.0-B-5 annex C: the circulants of the first block row. A zero stands before the 511 bits.
+    // CCSDS 131.0-B-5 annex C: the circulants of the first block row. A zero stands before the 511
+    // bits.
     const FIRST: [&str; 2] = [
         "55BF56CC55283DFEEFEA8C8CFF04E1EBD9067710988E25048D67525426939E20\
          68D2DC6FCD2F822BEB6BD96C8A76F4932AAE9BC53AD20A2A9C86BB461E43759C",
@@ -56,7 +59,8 @@ fn the_generator_of_c2_is_the_one_that_the_standard_prints() {
     let rows = expurgation::first_rows(&matrix, &encoder::c2_inverse(&matrix), 0);
     for (row, printed) in rows.iter().zip(FIRST) {
         for (digit, printed) in printed.chars().enumerate() {
-            let bit = |place: usize| (4 * digit + place).checked_sub(1).is_some_and(|bit| row.bit(bit));
+            let bit =
+                |place: usize| (4 * digit + place).checked_sub(1).is_some_and(|bit| row.bit(bit));
             let found = (0..4).fold(0, |digit, place| digit << 1 | u32::from(bit(place)));
             assert_eq!(Some(found), printed.to_digit(16), "digit {digit}");
         }
@@ -68,19 +72,22 @@ fn codewords(code: Code, count: usize, noise: &mut Noise) -> (Vec<u8>, Vec<u8>) 
     let encoder = Encoder::new(code);
     let frames = noise.bytes(count * code.frame_len());
     let mut codewords = vec![0; count * code.codeword_len()];
-    let each = frames.chunks_exact(code.frame_len()).zip(codewords.chunks_exact_mut(code.codeword_len()));
+    let each =
+        frames.chunks_exact(code.frame_len()).zip(codewords.chunks_exact_mut(code.codeword_len()));
     each.for_each(|(frame, codeword)| encoder.encode(frame, codeword));
     (frames, codewords)
 }
 
-/// What a receiver has of codewords at a ratio of energy in an information bit to noise density, in decibel; a noiseless
-/// symbol has size 20.
+/// What a receiver has of codewords at a ratio of energy in an information bit to noise density, in
+/// decibel; a noiseless symbol has size 20.
 fn receive(code: Code, codewords: &[u8], decibel: f64, noise: &mut Noise) -> Vec<i8> {
     let rate = code.information_bits() as f64 / code.codeword_bits() as f64;
     let deviation = (2.0 * rate * 10f64.powf(decibel / 10.0)).sqrt().recip();
     let bits = codewords.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
-    bits.map(|bit| (20.0 * (if bit { 1.0 } else { -1.0 } + deviation * noise.normal())).round() as i8)
-        .collect()
+    bits.map(|bit| {
+        (20.0 * (if bit { 1.0 } else { -1.0 } + deviation * noise.normal())).round() as i8
+    })
+    .collect()
 }
 
 #[test]
@@ -130,9 +137,9 @@ fn codewords_are_those_of_another_encoder() {
     assert_eq!(compared, 6);
 }
 
-/// Ratios in decibel at which every codeword drawn comes out: 1.1 to 2.4 dB from where the capacity of the channel with two
-/// inputs is the code's rate (2.84 dB for C2; 2.04, 1.06 and 0.19 dB for 4/5, 2/3 and 1/2), the shorter the code the
-/// farther.
+/// Ratios in decibel at which every codeword drawn comes out: 1.1 to 2.4 dB from where the capacity
+/// of the channel with two inputs is the code's rate (2.84 dB for C2; 2.04, 1.06 and 0.19 dB for
+/// 4/5, 2/3 and 1/2), the shorter the code the farther.
 const CORRECTED: [f64; 10] = [4.2, 4.4, 3.3, 2.3, 3.6, 2.5, 1.6, 3.3, 2.2, 1.3];
 
 #[test]
@@ -163,10 +170,15 @@ fn where_checks_do_not_hold_the_frame_stays_as_received() {
         let decoded = Decoder::new(code).limited(10).decode(&symbols, &mut out);
         assert_eq!(decoded.len(), 21);
         for (index, decoded) in decoded.iter().enumerate() {
-            assert!(!decoded.is_good() && decoded.iterations() == 10 && decoded.corrected_symbols() == 0);
+            assert!(
+                !decoded.is_good()
+                    && decoded.iterations() == 10
+                    && decoded.corrected_symbols() == 0
+            );
             let received = &symbols[index * code.codeword_bits()..][..code.information_bits()];
             let frame = &out[index * code.frame_len()..][..code.frame_len()];
-            let bits = frame.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
+            let bits =
+                frame.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
             assert!(bits.eq(received.iter().map(|symbol| *symbol > 0)));
         }
     }

@@ -8,13 +8,15 @@ const SPAN: usize = 5;
 /// One in each byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// For each byte that the marker touches, by its value: the wrong bits that it holds, at each offset.
+/// For each byte that the marker touches, by its value: the wrong bits that it holds, at each
+/// offset.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
     tables: Box<[[u64; 256]; SPAN]>,
     most_errors: u64,
-    /// For the bytes that lie wholly within the marker, by value: the offsets at which a marker without wrong bits, of
-    /// either polarity, has that value there. With it a search for such markers passes most places by at one look.
+    /// For the bytes that lie wholly within the marker, by value: the offsets at which a marker
+    /// without wrong bits, of either polarity, has that value there. With it a search for such
+    /// markers passes most places by at one look.
     right: Option<Box<[[u8; 256]; WHOLE]>>,
 }
 
@@ -32,18 +34,23 @@ impl Counts {
                 }
             }
         }
-        Self { tables, most_errors: u64::from(most_errors), right: (most_errors == 0).then(|| right(head)) }
+        Self {
+            tables,
+            most_errors: u64::from(most_errors),
+            right: (most_errors == 0).then(|| right(head)),
+        }
     }
 
-    /// Bytes in which a marker may begin, and at which bits, the lowest for the byte's first. Bytes beyond the end count
-    /// as zeros.
+    /// Bytes in which a marker may begin, and at which bits, the lowest for the byte's first. Bytes
+    /// beyond the end count as zeros.
     pub fn candidates<'a>(
         &'a self,
         bytes: &'a [u8],
         range: Range<usize>,
     ) -> impl Iterator<Item = (usize, u8)> + 'a {
         let whole = bytes.len().saturating_sub(SPAN - 1).clamp(range.start, range.end);
-        let windows = bytes.get(range.start..).unwrap_or_default().windows(SPAN).take(whole - range.start);
+        let windows =
+            bytes.get(range.start..).unwrap_or_default().windows(SPAN).take(whole - range.start);
         let inside = (range.start..)
             .zip(windows.filter_map(|window| window.first_chunk().copied()))
             .filter(|(_, window)| self.may_be_right(*window));
@@ -66,13 +73,16 @@ impl Counts {
         })
     }
 
-    /// The highest bit of each byte is set where few enough bits are wrong, in one polarity or the other.
+    /// The highest bit of each byte is set where few enough bits are wrong, in one polarity or the
+    /// other.
     #[inline(always)]
     fn few(&self, window: [u8; SPAN]) -> u64 {
-        let wrong =
-            window.iter().zip(&*self.tables).fold(0, |sum, (byte, table)| sum + table[usize::from(*byte)]);
-        // 0 .. E and 32 - E .. 32 become E .. 2 E and 0 .. E, modulo 32. No byte carries into the next: none exceeds 39,
-        // nor 127 after the second sum.
+        let wrong = window
+            .iter()
+            .zip(&*self.tables)
+            .fold(0, |sum, (byte, table)| sum + table[usize::from(*byte)]);
+        // 0 .. E and 32 - E .. 32 become E .. 2 E and 0 .. E, modulo 32. No byte carries into the
+        // next: none exceeds 39, nor 127 after the second sum.
         let turned = (wrong + self.most_errors * ONES) & (31 * ONES);
         !(turned + (127 - 2 * self.most_errors) * ONES) & (128 * ONES)
     }
@@ -95,7 +105,8 @@ fn offsets(few: u64) -> u8 {
     (0..8).fold(0, |offsets, byte| offsets | ((few >> (8 * byte + 7) & 1) as u8) << byte)
 }
 
-/// The bits that a byte has in common with a marker that begins at bit `offset` of the first one, and which those are.
+/// The bits that a byte has in common with a marker that begins at bit `offset` of the first one,
+/// and which those are.
 pub(super) fn expected(head: u32, offset: usize, byte: usize) -> (u8, u8) {
     let place = |bits: u32| (u64::from(bits) << 32 >> offset).to_be_bytes()[byte];
     (place(head), place(u32::MAX))

@@ -5,8 +5,9 @@ use super::{Finder, Hit};
 use crate::vector::{MAX_LANES, Simd, Task};
 use core::ops::Range;
 
-/// Nibbles that are looked at: from the second of the byte in which the marker begins on. At each offset these are seven
-/// or eight of the marker's own; where the marker ends within one, only its bits count.
+/// Nibbles that are looked at: from the second of the byte in which the marker begins on. At each
+/// offset these are seven or eight of the marker's own; where the marker ends within one, only its
+/// bits count.
 const NIBBLES: usize = 8;
 
 /// Bytes behind the one in which the marker begins, up to that of the last nibble.
@@ -21,8 +22,9 @@ const MAX_WRONG: u32 = 3;
 /// What to look nibbles up in.
 #[derive(Debug, Clone)]
 pub(super) struct Nibbles {
-    /// One for both polarities, or one for each where that would let too much pass: with up to two wrong nibbles, noise
-    /// has a candidate in each 2000 bits; with three it would have one in 200, with two tables in 1300.
+    /// One for both polarities, or one for each where that would let too much pass: with up to two
+    /// wrong nibbles, noise has a candidate in each 2000 bits; with three it would have one in 200,
+    /// with two tables in 1300.
     tables: Vec<Table>,
     most_wrong: u32,
 }
@@ -60,7 +62,8 @@ fn table(heads: &[u32]) -> Table {
     table
 }
 
-/// Searches as far as whole registers go: the first marker, or the byte from which on there may be one.
+/// Searches as far as whole registers go: the first marker, or the byte from which on there may be
+/// one.
 pub(super) struct Scan<'a> {
     pub finder: &'a Finder,
     pub bytes: &'a [u8],
@@ -82,7 +85,8 @@ impl Task for Scan<'_> {
     }
 }
 
-// Closures over vectors are not sure to be inlined where the compiler knows of the instructions: there are none below.
+// Closures over vectors are not sure to be inlined where the compiler knows of the instructions:
+// there are none below.
 impl Scan<'_> {
     #[inline(always)]
     fn scan<S: Simd, const WRONG: usize>(&self, simd: S) -> Result<Hit, usize> {
@@ -92,7 +96,11 @@ impl Scan<'_> {
         let first = registers(simd, first);
         let second = second.first().map_or(first, |second| registers(simd, second));
         let mut byte = self.places.start / 8;
-        let end = self.places.end.div_ceil(8).min((self.bytes.len() + 1).saturating_sub(S::LANES + AHEAD));
+        let end = self
+            .places
+            .end
+            .div_ceil(8)
+            .min((self.bytes.len() + 1).saturating_sub(S::LANES + AHEAD));
         let none = u64::MAX >> (MAX_LANES - S::LANES);
         while byte < end {
             let mut candidates;
@@ -102,7 +110,8 @@ impl Scan<'_> {
                 let nibbles = nibbles(simd, self.bytes, byte);
                 candidates = few_wrong::<S, WRONG>(simd, &first, &nibbles);
                 if WRONG == MAX_WRONG as usize {
-                    candidates = simd.or(candidates, few_wrong::<S, WRONG>(simd, &second, &nibbles));
+                    candidates =
+                        simd.or(candidates, few_wrong::<S, WRONG>(simd, &second, &nibbles));
                 }
             }
             let lanes = simd.zeros(candidates) ^ none;
@@ -118,7 +127,8 @@ impl Scan<'_> {
         Err(byte)
     }
 
-    /// The first marker among the candidates of the bytes from `byte` on, of which `lanes` names those that have any.
+    /// The first marker among the candidates of the bytes from `byte` on, of which `lanes` names
+    /// those that have any.
     #[inline(never)]
     fn first_of(&self, byte: usize, lanes: u64, offsets: &[u8; MAX_LANES]) -> Option<Hit> {
         let mut lanes = lanes;
@@ -145,7 +155,12 @@ fn registers<S: Simd>(simd: S, table: &Table) -> [S::Register; NIBBLES] {
 
 /// The offsets at which the three bytes that lie wholly within the marker are right.
 #[inline(always)]
-fn whole_bytes<S: Simd>(simd: S, tables: &[S::Register; NIBBLES], bytes: &[u8], byte: usize) -> S::Register {
+fn whole_bytes<S: Simd>(
+    simd: S,
+    tables: &[S::Register; NIBBLES],
+    bytes: &[u8],
+    byte: usize,
+) -> S::Register {
     let mut right = simd.splat(0xFF);
     for ahead in 1..AHEAD {
         let (low, high) = simd.halves(simd.load(bytes, byte + ahead));
@@ -204,7 +219,9 @@ fn of_four<S: Simd>(simd: S, right: [S::Register; 4]) -> [S::Register; 4] {
     let [a, b, c, d] = right;
     let (none_of_first, one_of_first) = (simd.and(a, b), simd.or(a, b));
     let (none_of_second, one_of_second) = (simd.and(c, d), simd.or(c, d));
-    let one = simd.or(simd.and(none_of_first, one_of_second), simd.and(one_of_first, none_of_second));
-    let two = simd.or(simd.or(none_of_first, none_of_second), simd.and(one_of_first, one_of_second));
+    let one =
+        simd.or(simd.and(none_of_first, one_of_second), simd.and(one_of_first, none_of_second));
+    let two =
+        simd.or(simd.or(none_of_first, none_of_second), simd.and(one_of_first, one_of_second));
     [simd.and(none_of_first, none_of_second), one, two, simd.or(one_of_first, one_of_second)]
 }

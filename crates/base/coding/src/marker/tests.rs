@@ -3,8 +3,11 @@
 use super::*;
 use proptest::prelude::*;
 
-const MARKERS: [Marker; 3] =
-    [Marker::Bits32(0x1ACF_FC1D), Marker::Bits32(0x352E_F853), Marker::Bits64(0x0347_76C7_2728_95B0)];
+const MARKERS: [Marker; 3] = [
+    Marker::Bits32(0x1ACF_FC1D),
+    Marker::Bits32(0x352E_F853),
+    Marker::Bits64(0x0347_76C7_2728_95B0),
+];
 
 /// The marker's bits, first to last.
 fn bits(marker: Marker) -> Vec<bool> {
@@ -21,7 +24,9 @@ fn naive(marker: Marker, most_errors: u32, bytes: &[u8], places: Range<usize>) -
     let bit = |index: usize| bytes[index / 8] >> (7 - index % 8) & 1 == 1;
     let marker = bits(marker);
     places.take_while(|position| position + marker.len() <= 8 * bytes.len()).find_map(|position| {
-        let wrong = marker.iter().enumerate().filter(|(i, sent)| bit(position + i) != **sent).count() as u32;
+        let wrong =
+            marker.iter().enumerate().filter(|(i, sent)| bit(position + i) != **sent).count()
+                as u32;
         let right = marker.len() as u32 - wrong;
         let hit = Hit { position, errors: wrong.min(right), inverted: right < wrong };
         (hit.errors <= most_errors).then_some(hit)
@@ -43,7 +48,11 @@ fn a_marker_is_found_at_every_place_in_both_polarities_with_every_number_of_erro
             let mut bytes = vec![0; 90];
             let (errors, inverted) = ((position * 7 % 8) as u32, position % 3 == 0);
             let wrong = |index: usize| (index * 11 + position) % marker.bits() < errors as usize;
-            plant(&mut bytes, position, (0..).zip(bits(marker)).map(|(i, bit)| bit ^ inverted ^ wrong(i)));
+            plant(
+                &mut bytes,
+                position,
+                (0..).zip(bits(marker)).map(|(i, bit)| bit ^ inverted ^ wrong(i)),
+            );
             for most_errors in [0, 1, 2, 3, 7] {
                 let expected = naive(marker, most_errors, &bytes, 0..len);
                 if errors <= most_errors {
@@ -51,7 +60,12 @@ fn a_marker_is_found_at_every_place_in_both_polarities_with_every_number_of_erro
                 }
                 for kernel in Kernel::available() {
                     let finder = Finder::with_kernel(marker, most_errors, kernel);
-                    assert_eq!(finder.find(&bytes, 0..len), expected, "{} {most_errors}", kernel.name());
+                    assert_eq!(
+                        finder.find(&bytes, 0..len),
+                        expected,
+                        "{} {most_errors}",
+                        kernel.name()
+                    );
                 }
             }
         }
@@ -97,7 +111,10 @@ fn ranges_that_hold_no_marker_are_searched_without_harm() {
         assert_eq!(finder.find(bytes, 0..usize::MAX), None);
         assert_eq!(finder.find(bytes, usize::MAX - 1..usize::MAX), None);
     }
-    assert_eq!(finder.find(&0x1ACF_FC1D_u32.to_be_bytes(), 0..usize::MAX).map(|hit| hit.position), Some(0));
+    assert_eq!(
+        finder.find(&0x1ACF_FC1D_u32.to_be_bytes(), 0..usize::MAX).map(|hit| hit.position),
+        Some(0)
+    );
 }
 
 #[test]

@@ -32,8 +32,9 @@ fn run<T: Task>(simd: Avx2, task: T) -> T::Output {
     task.run(simd)
 }
 
-// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
-// value of the type. Loads and stores are bounded by the arrays whose references they are given.
+// SAFETY, for each block below that says "the instructions": the processor has them, because
+// `detect` alone makes a value of the type. Loads and stores are bounded by the arrays whose
+// references they are given.
 impl Simd for Avx2 {
     type Register = __m256i;
     type Factor = Nibbles;
@@ -60,7 +61,8 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn load(self, bytes: &[u8], at: usize) -> __m256i {
-        let lanes: &[u8; 32] = bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
+        let lanes: &[u8; 32] =
+            bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
         // SAFETY: the instructions; 32 bytes are there.
         unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
     }
@@ -76,7 +78,8 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], at: usize) {
         if let Some(byte) = bytes.get(at) {
-            // SAFETY: every processor with the instructions has this one, which changes nothing that a program sees.
+            // SAFETY: every processor with the instructions has this one, which changes nothing
+            // that a program sees.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()) }
         }
     }
@@ -123,7 +126,12 @@ impl Simd for Avx2 {
     fn map(self, (low, high): (__m256i, __m256i), factor: &Nibbles) -> __m256i {
         let tables = (self.table(&factor.low), self.table(&factor.high));
         // SAFETY: the instructions.
-        unsafe { _mm256_xor_si256(_mm256_shuffle_epi8(tables.0, low), _mm256_shuffle_epi8(tables.1, high)) }
+        unsafe {
+            _mm256_xor_si256(
+                _mm256_shuffle_epi8(tables.0, low),
+                _mm256_shuffle_epi8(tables.1, high),
+            )
+        }
     }
 
     #[inline(always)]
@@ -163,7 +171,8 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn zeros(self, register: __m256i) -> u64 {
         // SAFETY: the instructions.
-        let mask = unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(register, _mm256_setzero_si256())) };
+        let mask =
+            unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(register, _mm256_setzero_si256())) };
         u64::from(mask.cast_unsigned())
     }
 
@@ -241,7 +250,8 @@ impl Simd for Avx2 {
 
     #[inline(always)]
     fn opposite(self, register: __m256i, signs: __m256i) -> __m256i {
-        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it positive.
+        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it
+        // positive.
         unsafe { _mm256_sign_epi8(register, _mm256_or_si256(signs, _mm256_set1_epi8(1))) }
     }
 
@@ -249,7 +259,10 @@ impl Simd for Avx2 {
     fn append(self, bits: __m256i, signs: __m256i) -> __m256i {
         // SAFETY: the instructions. A mask of all bits is minus one.
         unsafe {
-            _mm256_sub_epi8(_mm256_add_epi8(bits, bits), _mm256_cmpgt_epi8(_mm256_setzero_si256(), signs))
+            _mm256_sub_epi8(
+                _mm256_add_epi8(bits, bits),
+                _mm256_cmpgt_epi8(_mm256_setzero_si256(), signs),
+            )
         }
     }
 
@@ -280,7 +293,10 @@ impl LookUp for Avx2 {
 
     #[inline(always)]
     fn look_up(self, table: &[u8; 16], index: __m256i) -> __m256i {
-        // SAFETY: the instructions. An index from 16 on gets its top bit set, for which the look-up gives zero.
-        unsafe { _mm256_shuffle_epi8(self.table(table), _mm256_adds_epu8(index, _mm256_set1_epi8(0x70))) }
+        // SAFETY: the instructions. An index from 16 on gets its top bit set, for which the look-up
+        // gives zero.
+        unsafe {
+            _mm256_shuffle_epi8(self.table(table), _mm256_adds_epu8(index, _mm256_set1_epi8(0x70)))
+        }
     }
 }

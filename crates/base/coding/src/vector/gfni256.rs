@@ -25,8 +25,8 @@ fn run<T: Task>(simd: Gfni256, task: T) -> T::Output {
     task.run(simd)
 }
 
-// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
-// value of the type.
+// SAFETY, for each block below that says "the instructions": the processor has them, because
+// `detect` alone makes a value of the type.
 impl Simd for Gfni256 {
     type Register = __m256i;
     type Factor = u64;
@@ -93,7 +93,9 @@ impl Simd for Gfni256 {
     #[inline(always)]
     fn map(self, symbols: __m256i, factor: &u64) -> __m256i {
         // SAFETY: the instructions.
-        unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(symbols, _mm256_set1_epi64x(factor.cast_signed())) }
+        unsafe {
+            _mm256_gf2p8affine_epi64_epi8::<0>(symbols, _mm256_set1_epi64x(factor.cast_signed()))
+        }
     }
 
     #[inline(always)]

@@ -28,8 +28,9 @@ fn run<T: Task>(simd: Gfni512, task: T) -> T::Output {
     task.run(simd)
 }
 
-// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
-// value of the type. Loads and stores are bounded by the arrays whose references they are given.
+// SAFETY, for each block below that says "the instructions": the processor has them, because
+// `detect` alone makes a value of the type. Loads and stores are bounded by the arrays whose
+// references they are given.
 impl Simd for Gfni512 {
     type Register = __m512i;
     type Factor = u64;
@@ -55,7 +56,8 @@ impl Simd for Gfni512 {
 
     #[inline(always)]
     fn load(self, bytes: &[u8], at: usize) -> __m512i {
-        let lanes: &[u8; 64] = bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
+        let lanes: &[u8; 64] =
+            bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
         // SAFETY: the instructions; 64 bytes are there.
         unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
     }
@@ -71,7 +73,8 @@ impl Simd for Gfni512 {
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], at: usize) {
         if let Some(byte) = bytes.get(at) {
-            // SAFETY: every processor with the instructions has this one, which changes nothing that a program sees.
+            // SAFETY: every processor with the instructions has this one, which changes nothing
+            // that a program sees.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()) }
         }
     }
@@ -114,7 +117,9 @@ impl Simd for Gfni512 {
     #[inline(always)]
     fn map(self, symbols: __m512i, factor: &u64) -> __m512i {
         // SAFETY: the instructions.
-        unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(symbols, _mm512_set1_epi64(factor.cast_signed())) }
+        unsafe {
+            _mm512_gf2p8affine_epi64_epi8::<0>(symbols, _mm512_set1_epi64(factor.cast_signed()))
+        }
     }
 
     #[inline(always)]
@@ -242,7 +247,12 @@ impl Simd for Gfni512 {
     fn opposite(self, register: __m512i, signs: __m512i) -> __m512i {
         // SAFETY: the instructions.
         unsafe {
-            _mm512_mask_sub_epi8(register, _mm512_movepi8_mask(signs), _mm512_setzero_si512(), register)
+            _mm512_mask_sub_epi8(
+                register,
+                _mm512_movepi8_mask(signs),
+                _mm512_setzero_si512(),
+                register,
+            )
         }
     }
 
@@ -279,9 +289,11 @@ impl Simd for Gfni512 {
         // SAFETY: the instructions; 32 bytes are at each place of decisions, and 64 at the ways.
         unsafe {
             let way = _mm512_loadu_si512(ways.as_ptr().cast());
-            let (first, second) = (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast()));
+            let (first, second) =
+                (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast()));
             let table = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second);
-            // The group: of the state the newest bit and the oldest, the latter moved to the second place.
+            // The group: of the state the newest bit and the oldest, the latter moved to the second
+            // place.
             let (newest, oldest) = (_mm512_srli_epi64::<STATE>(way), _mm512_srli_epi64::<62>(way));
             // 0xD8 is "b where c is set, else a", 0xEA is "(a and b) or c".
             let group = _mm512_ternarylogic_epi64::<0xD8>(newest, oldest, _mm512_set1_epi64(2));

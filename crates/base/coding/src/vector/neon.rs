@@ -31,8 +31,9 @@ fn run<T: Task>(simd: Neon, task: T) -> T::Output {
     task.run(simd)
 }
 
-// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
-// value of the type. Loads and stores are bounded by the arrays whose references they are given.
+// SAFETY, for each block below that says "the instructions": the processor has them, because
+// `detect` alone makes a value of the type. Loads and stores are bounded by the arrays whose
+// references they are given.
 impl Simd for Neon {
     type Register = uint8x16_t;
     type Factor = Nibbles;

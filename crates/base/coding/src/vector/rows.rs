@@ -1,6 +1,9 @@
 //! Stretches of one length in a slice, one a lane, read piece by piece.
 
-#![allow(unsafe_code, reason = "the bounds of all pieces of a row are checked once, when the rows are named")]
+#![allow(
+    unsafe_code,
+    reason = "the bounds of all pieces of a row are checked once, when the rows are named"
+)]
 
 use super::{MAX_LANES, PIECE};
 
@@ -35,7 +38,8 @@ impl<'a> Rows<'a> {
     #[inline(always)]
     pub(crate) fn piece(&self, row: usize, at: usize) -> &'a [u8; PIECE] {
         assert!(at <= self.len && PIECE <= self.len - at, "a piece lies within its row");
-        // SAFETY: the row ends within the bytes, as was asserted when it was made, and the piece within the row.
+        // SAFETY: the row ends within the bytes, as was asserted when it was made, and the piece
+        // within the row.
         unsafe { &*self.bytes.as_ptr().add(self.starts[row] + at).cast() }
     }
 }

@@ -31,8 +31,9 @@ fn run<T: Task>(simd: Ssse3, task: T) -> T::Output {
     task.run(simd)
 }
 
-// SAFETY, for each block below that says "the instructions": the processor has them, because `detect` alone makes a
-// value of the type. Loads and stores are bounded by the arrays whose references they are given.
+// SAFETY, for each block below that says "the instructions": the processor has them, because
+// `detect` alone makes a value of the type. Loads and stores are bounded by the arrays whose
+// references they are given.
 impl Simd for Ssse3 {
     type Register = __m128i;
     type Factor = Nibbles;
@@ -59,7 +60,8 @@ impl Simd for Ssse3 {
 
     #[inline(always)]
     fn load(self, bytes: &[u8], at: usize) -> __m128i {
-        let lanes: &[u8; 16] = bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
+        let lanes: &[u8; 16] =
+            bytes[at..].first_chunk().expect("the caller's buffer holds the lanes");
         // SAFETY: the instructions; 16 bytes are there.
         unsafe { _mm_loadu_si128(lanes.as_ptr().cast()) }
     }
@@ -75,7 +77,8 @@ impl Simd for Ssse3 {
     #[inline(always)]
     fn prefetch(self, bytes: &[u8], at: usize) {
         if let Some(byte) = bytes.get(at) {
-            // SAFETY: every processor with the instructions has this one, which changes nothing that a program sees.
+            // SAFETY: every processor with the instructions has this one, which changes nothing
+            // that a program sees.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()) }
         }
     }
@@ -235,14 +238,17 @@ impl Simd for Ssse3 {
 
     #[inline(always)]
     fn opposite(self, register: __m128i, signs: __m128i) -> __m128i {
-        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it positive.
+        // SAFETY: the instructions. A sign of zero would give zero: the lowest bit makes it
+        // positive.
         unsafe { _mm_sign_epi8(register, _mm_or_si128(signs, _mm_set1_epi8(1))) }
     }
 
     #[inline(always)]
     fn append(self, bits: __m128i, signs: __m128i) -> __m128i {
         // SAFETY: the instructions. A mask of all bits is minus one.
-        unsafe { _mm_sub_epi8(_mm_add_epi8(bits, bits), _mm_cmpgt_epi8(_mm_setzero_si128(), signs)) }
+        unsafe {
+            _mm_sub_epi8(_mm_add_epi8(bits, bits), _mm_cmpgt_epi8(_mm_setzero_si128(), signs))
+        }
     }
 
     #[inline(always)]
@@ -272,7 +278,8 @@ impl LookUp for Ssse3 {
 
     #[inline(always)]
     fn look_up(self, table: &[u8; 16], index: __m128i) -> __m128i {
-        // SAFETY: the instructions. An index from 16 on gets its top bit set, for which the look-up gives zero.
+        // SAFETY: the instructions. An index from 16 on gets its top bit set, for which the look-up
+        // gives zero.
         unsafe { _mm_shuffle_epi8(self.table(table), _mm_adds_epu8(index, _mm_set1_epi8(0x70))) }
     }
 }

@@ -81,9 +81,14 @@ impl Task for Everything<'_> {
 
 fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
     let conventional = |symbol: &u8| form.conventional(*symbol);
-    let pairs = |f: &dyn Fn(u8, u8) -> u8| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect::<Vec<u8>>();
+    let pairs =
+        |f: &dyn Fn(u8, u8) -> u8| a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect::<Vec<u8>>();
     let mask = |set: bool| if set { 0xFF } else { 0 };
-    let same = a.iter().zip(b).enumerate().fold(0, |mask, (lane, (a, b))| mask | u64::from(a == b) << lane);
+    let same = a
+        .iter()
+        .zip(b)
+        .enumerate()
+        .fold(0, |mask, (lane, (a, b))| mask | u64::from(a == b) << lane);
     Found {
         products: pairs(&|a, b| form.working(mul(conventional(&a), conventional(&b)))),
         inverses: pairs(&|a, _| if a == 0 { 0 } else { form.working(div(1, conventional(&a))) }),
@@ -107,7 +112,10 @@ fn expected(a: &[u8], b: &[u8], form: Form) -> Found {
             pairs(&|a, b| a << 1 | b >> 7),
         ],
         signs: a.iter().enumerate().fold(0, |mask, (lane, a)| mask | u64::from(a >> 7) << lane),
-        chosen: [pairs(&|a, b| if a == b { 1 } else { b }), pairs(&|a, b| if a <= b { 1 } else { b })],
+        chosen: [
+            pairs(&|a, b| if a == b { 1 } else { b }),
+            pairs(&|a, b| if a <= b { 1 } else { b }),
+        ],
     }
 }
 
@@ -123,7 +131,8 @@ proptest! {
         for (kernel, form) in kernels() {
             let maps = [Map::new(|x| mul(x, 0x53)), Map::new(|x| crate::field::TO_DUAL[usize::from(x)])];
             let table = Factors::new(form, maps.into_iter());
-            let found = kernel.run(Everything { a: &a, b: &b, table: &table }).expect("it has vectors");
+            let found = kernel.run(Everything { a: &a, b: &b, table: &table }).expect("it has \
+                                                                                      vectors");
             let lanes = kernel.lanes();
             prop_assert_eq!(found, expected(&a[..lanes], &b[..lanes], form), "{}", kernel.name());
         }
@@ -138,7 +147,10 @@ impl Task for Transpose<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Vec<u8> {
         let piece = |row: usize| self.0[row * PIECE..].first_chunk().expect("a row of the tile");
-        let tile = transpose(simd, core::array::from_fn(|row| simd.gather(|part| piece(row + PIECE * part))));
+        let tile = transpose(
+            simd,
+            core::array::from_fn(|row| simd.gather(|part| piece(row + PIECE * part))),
+        );
         let mut out = vec![0; PIECE * S::LANES];
         for (column, register) in tile.into_iter().enumerate() {
             simd.store(register, &mut out, column * S::LANES);

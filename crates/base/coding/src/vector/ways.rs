@@ -1,11 +1,11 @@
-//! Ways back through a trellis of 64 states, each in a word: its six highest bits are the state, the newest the lowest of
-//! them; bits already passed move down.
+//! Ways back through a trellis of 64 states, each in a word: its six highest bits are the state,
+//! the newest the lowest of them; bits already passed move down.
 
 /// Where the state stands.
 pub(crate) const STATE: u32 = 58;
 
-/// Groups of lanes that hold the decisions of a step: butterflies 0 to 15 for a zero and for a one, then 16 to 31. Each
-/// group has 16 lanes for each of four windows.
+/// Groups of lanes that hold the decisions of a step: butterflies 0 to 15 for a zero and for a one,
+/// then 16 to 31. Each group has 16 lanes for each of four windows.
 pub(crate) const GROUPS: usize = 4;
 
 /// One step back of the way in a window.

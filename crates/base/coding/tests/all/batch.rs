@@ -1,4 +1,5 @@
-//! The batch coder, on every set of instructions that the processor has, against the coder for single blocks.
+//! The batch coder, on every set of instructions that the processor has, against the coder for
+//! single blocks.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -114,9 +115,15 @@ fn up_to_e_errors_anywhere_are_corrected_and_counted() {
                 let mut bytes = blocks.received.clone();
                 let mut decoder = Decoder::with_kernel(&code, kernel);
                 let decoded = decoder.decode(&mut bytes, blocks.stride);
-                let expected = if errors == 0 { Codeword::Clean } else { Codeword::Corrected(errors as u8) };
-                let right = |decoded: &Decoded| decoded.codewords().iter().all(|word| *word == expected);
-                assert!(decoded.len() == blocks.count && decoded.iter().all(right), "{}", kernel.name());
+                let expected =
+                    if errors == 0 { Codeword::Clean } else { Codeword::Corrected(errors as u8) };
+                let right =
+                    |decoded: &Decoded| decoded.codewords().iter().all(|word| *word == expected);
+                assert!(
+                    decoded.len() == blocks.count && decoded.iter().all(right),
+                    "{}",
+                    kernel.name()
+                );
                 assert!(bytes == blocks.sent, "{}", kernel.name());
             }
         }
@@ -126,8 +133,12 @@ fn up_to_e_errors_anywhere_are_corrected_and_counted() {
 #[test]
 fn blocks_of_a_few_data_symbols_are_encoded() {
     for fill in 190..=222 {
-        let parameters =
-            Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 1, virtual_fill: fill };
+        let parameters = Parameters {
+            correction: Correction::E16,
+            basis: Basis::Dual,
+            interleave: 1,
+            virtual_fill: fill,
+        };
         let code = ReedSolomon::new(parameters).unwrap();
         let blocks = blocks(&code, &mut Draw(3), 70, |_| 0);
         for kernel in Kernel::available() {
@@ -141,8 +152,12 @@ fn blocks_of_a_few_data_symbols_are_encoded() {
 
 #[test]
 fn no_whole_block_is_no_outcome() {
-    let parameters =
-        Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+    let parameters = Parameters {
+        correction: Correction::E16,
+        basis: Basis::Dual,
+        interleave: 4,
+        virtual_fill: 0,
+    };
     let code = ReedSolomon::new(parameters).unwrap();
     let mut decoder = Decoder::new(&code);
     assert_eq!(decoder.decode(&mut [], 1024), []);
@@ -155,7 +170,8 @@ fn no_whole_block_is_no_outcome() {
 #[test]
 fn a_word_of_the_shorter_code_does_not_pass_for_one_of_the_longer() {
     // Its 16 roots are among those of the longer code, but not those that the gate looks at.
-    let depth = |correction| Parameters { correction, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+    let depth =
+        |correction| Parameters { correction, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
     let code = ReedSolomon::new(depth(Correction::E8)).unwrap();
     let blocks = blocks(&code, &mut Draw(7), 64, |_| 0);
     let other = ReedSolomon::new(depth(Correction::E16)).unwrap();

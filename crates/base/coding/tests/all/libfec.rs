@@ -1,8 +1,13 @@
 //! The batch decoder against libfec (Karn), on every set of instructions that the processor has.
 //!
-//! 10^5 codewords in the usual run, 2 seconds; `SKYHAUL_CODEWORDS=10000000` compares more, in 3 minutes.
+//! 10^5 codewords in the usual run, 2 seconds; `SKYHAUL_CODEWORDS=10000000` compares more, in 3
+//! minutes.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it skips")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may fail, and says what it skips"
+)]
 
 use crate::draw::{Blocks, Draw, blocks};
 use skyhaul_coding::gf::Kernel;
@@ -40,7 +45,8 @@ struct Tally {
 fn libfec_finds_the_same_in_every_codeword() {
     let Some(program) = program() else { return };
     let wanted = number("SKYHAUL_CODEWORDS").unwrap_or(100_000);
-    let mut libfec = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut libfec =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = libfec.stdin.take().unwrap();
     let (sender, receiver) = sync_channel(4);
     let tally = std::thread::scope(|scope| {
@@ -66,7 +72,8 @@ fn write(wanted: u64, input: &mut impl Write, batches: &SyncSender<Batch>) {
         let (dual, fill) = (u8::from(basis == Basis::Dual), (virtual_fill / interleave) as u8);
         input.write_all(&[correction.check_len() as u8, dual, fill, 0]).unwrap();
         input.write_all(&(batch.words.len() as u32).to_le_bytes()).unwrap();
-        let received: Vec<u8> = batch.words.iter().flat_map(|word| word.received.iter().copied()).collect();
+        let received: Vec<u8> =
+            batch.words.iter().flat_map(|word| word.received.iter().copied()).collect();
         done += batch.words.len() as u64;
         // The receiver first: libfec may answer before it has read everything.
         if batches.send(batch).is_err() || input.write_all(&received).is_err() {
@@ -87,7 +94,8 @@ fn batch(draw: &mut Draw, kernel: Kernel) -> Batch {
     let parameters = Parameters { correction, basis, interleave, virtual_fill: fill * interleave };
     let code = ReedSolomon::new(parameters).unwrap();
     let most = correction.symbols() + 2;
-    let Blocks { sent, received, stride, .. } = blocks(&code, draw, 200, |draw| draw.below(most + 1));
+    let Blocks { sent, received, stride, .. } =
+        blocks(&code, draw, 200, |draw| draw.below(most + 1));
     let mut ours = received.clone();
     let outcomes = Decoder::with_kernel(&code, kernel).decode(&mut ours, stride).to_vec();
     let mut words = Vec::new();
@@ -118,7 +126,12 @@ fn compare(libfec: &mut Child, batches: &Receiver<Batch>) -> Tally {
             let mut answer = vec![0; 1 + word.sent.len()];
             output.read_exact(&mut answer).unwrap();
             judge(most, word, (answer[0], &answer[1..]), &mut tally).unwrap_or_else(|difference| {
-                panic!("{}: {difference}, {:?}, {:?}", batch.kernel.name(), batch.parameters, word.received)
+                panic!(
+                    "{}: {difference}, {:?}, {:?}",
+                    batch.kernel.name(),
+                    batch.parameters,
+                    word.received
+                )
             });
         }
     }
@@ -126,8 +139,14 @@ fn compare(libfec: &mut Child, batches: &Receiver<Batch>) -> Tally {
 }
 
 /// What libfec says of a codeword must be what we say, and up to `most` errors must be corrected.
-fn judge(most: usize, word: &Word, (found, theirs): (u8, &[u8]), tally: &mut Tally) -> Result<(), String> {
-    let errors = word.sent.iter().zip(&word.received).filter(|(sent, received)| sent != received).count();
+fn judge(
+    most: usize,
+    word: &Word,
+    (found, theirs): (u8, &[u8]),
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let errors =
+        word.sent.iter().zip(&word.received).filter(|(sent, received)| sent != received).count();
     if errors <= most && word.ours != word.sent {
         return Err(format!("{errors} errors are not corrected"));
     }
@@ -135,7 +154,9 @@ fn judge(most: usize, word: &Word, (found, theirs): (u8, &[u8]), tally: &mut Tal
         (Codeword::Clean, 0) => tally.clean += 1,
         (Codeword::Corrected(ours), theirs) if ours == theirs => tally.corrected += 1,
         (Codeword::Uncorrectable, u8::MAX) => tally.uncorrectable += 1,
-        (ours, theirs) => return Err(format!("we found {ours:?}, libfec {theirs}, of {errors} errors")),
+        (ours, theirs) => {
+            return Err(format!("we found {ours:?}, libfec {theirs}, of {errors} errors"));
+        }
     }
     tally.miscorrected += u64::from(errors > most && word.outcome != Codeword::Uncorrectable);
     if word.ours == theirs { Ok(()) } else { Err("other symbols were changed".into()) }
@@ -146,7 +167,9 @@ fn program() -> Option<String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/libfec/install.sh");
     let made = Command::new(script).arg(concat!(env!("CARGO_TARGET_TMPDIR"), "/libfec")).output();
     match made {
-        Ok(made) if made.status.success() => Some(String::from_utf8(made.stdout).unwrap().trim().to_owned()),
+        Ok(made) if made.status.success() => {
+            Some(String::from_utf8(made.stdout).unwrap().trim().to_owned())
+        }
         Ok(made) => {
             eprintln!("SKIPPED: {}", String::from_utf8_lossy(&made.stderr).trim());
             None
@@ -158,7 +181,10 @@ fn program() -> Option<String> {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "how much to compare is said where the test is started")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how much to compare is said where the test is started"
+)]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }

@@ -9,7 +9,12 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
 }
 
-fn code(correction: Correction, basis: Basis, interleave: usize, virtual_fill: usize) -> ReedSolomon {
+fn code(
+    correction: Correction,
+    basis: Basis,
+    interleave: usize,
+    virtual_fill: usize,
+) -> ReedSolomon {
     ReedSolomon::new(Parameters { correction, basis, interleave, virtual_fill }).unwrap()
 }
 
@@ -29,22 +34,35 @@ fn check_symbols_known_answers() {
             Basis::Conventional,
             "2fbd4fb4748494b9acd554627212eeb3ebed41191de1d36320ea49290b25abcf",
         ),
-        (Correction::E16, Basis::Dual, "4ffb92dd557ec67f27fb8982cf58f8fd028ad117fcef6b2793d0418826578651"),
+        (
+            Correction::E16,
+            Basis::Dual,
+            "4ffb92dd557ec67f27fb8982cf58f8fd028ad117fcef6b2793d0418826578651",
+        ),
         (Correction::E8, Basis::Conventional, "2aa9a33235aefe260e3c55be8f495000"),
         (Correction::E8, Basis::Dual, "9755133f2714a3fbe0101e8f0e0ac1d2"),
     ];
     for (correction, basis, check) in cases {
         let code = code(correction, basis, 1, 0);
         let message: Vec<u8> = (0..code.data_len()).map(|i| i as u8).collect();
-        assert_eq!(encoded(&code, &message)[code.data_len()..], hex(check), "{correction:?} {basis:?}");
+        assert_eq!(
+            encoded(&code, &message)[code.data_len()..],
+            hex(check),
+            "{correction:?} {basis:?}"
+        );
     }
 }
 
 #[test]
 fn lengths_of_the_standard() {
-    for (interleave, frame, cadu) in
-        [(1, 223, 259), (2, 446, 514), (3, 669, 769), (4, 892, 1024), (5, 1115, 1279), (8, 1784, 2044)]
-    {
+    for (interleave, frame, cadu) in [
+        (1, 223, 259),
+        (2, 446, 514),
+        (3, 669, 769),
+        (4, 892, 1024),
+        (5, 1115, 1279),
+        (8, 1784, 2044),
+    ] {
         let code = code(Correction::E16, Basis::Dual, interleave, 0);
         assert_eq!((code.data_len(), code.block_len() + 4), (frame, cadu));
     }
@@ -84,23 +102,28 @@ fn case(
     let correction = prop_oneof![Just(Correction::E8), Just(Correction::E16)];
     let basis = prop_oneof![Just(Basis::Dual), Just(Basis::Conventional)];
     let depth = prop_oneof![Just(1usize), Just(2), Just(3), Just(4), Just(5), Just(8)];
-    (correction, basis, depth, 0usize..200).prop_flat_map(move |(correction, basis, interleave, fill)| {
-        let parameters = Parameters { correction, basis, interleave, virtual_fill: fill * interleave };
-        let length = 255 - fill;
-        let data = proptest::collection::vec(any::<u8>(), (length - correction.check_len()) * interleave);
-        let places =
-            proptest::sample::subsequence((0..length).collect::<Vec<_>>(), errors(correction.symbols()));
-        let word = places.prop_flat_map(|places| {
-            let count = places.len();
-            (Just(places), proptest::collection::vec(1u8..=255, count))
-                .prop_map(|(places, values)| places.into_iter().zip(values).collect::<Vec<_>>())
-        });
-        (data, proptest::collection::vec(word, interleave)).prop_map(move |(data, errors)| Case {
-            parameters,
-            data,
-            errors,
-        })
-    })
+    (correction, basis, depth, 0usize..200).prop_flat_map(
+        move |(correction, basis, interleave, fill)| {
+            let parameters =
+                Parameters { correction, basis, interleave, virtual_fill: fill * interleave };
+            let length = 255 - fill;
+            let data = proptest::collection::vec(
+                any::<u8>(),
+                (length - correction.check_len()) * interleave,
+            );
+            let places = proptest::sample::subsequence(
+                (0..length).collect::<Vec<_>>(),
+                errors(correction.symbols()),
+            );
+            let word = places.prop_flat_map(|places| {
+                let count = places.len();
+                (Just(places), proptest::collection::vec(1u8..=255, count))
+                    .prop_map(|(places, values)| places.into_iter().zip(values).collect::<Vec<_>>())
+            });
+            (data, proptest::collection::vec(word, interleave))
+                .prop_map(move |(data, errors)| Case { parameters, data, errors })
+        },
+    )
 }
 
 fn damage(block: &mut [u8], case: &Case) {
@@ -148,7 +171,8 @@ proptest! {
                 prop_assert_eq!(word(&received), word(&before), "left as received");
             }
         }
-        prop_assert!(!decoded.is_good() || code.is_clean(&received), "a corrected block is a codeword");
+        prop_assert!(!decoded.is_good() || code.is_clean(&received), "a corrected block is a \
+                                                                     codeword");
     }
 
     #[test]

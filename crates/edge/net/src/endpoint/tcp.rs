@@ -1,7 +1,7 @@
 //! TLS over TCP: connections, their sockets, and where calls are taken.
 //!
-//! The sockets are watched by one epoll instance (epoll(7)), which is what the driver waits for: what a wake-up costs does not
-//! grow with the connections that have nothing to say.
+//! The sockets are watched by one epoll instance (epoll(7)), which is what the driver waits for:
+//! what a wake-up costs does not grow with the connections that have nothing to say.
 
 use super::{Arrived, Left};
 use crate::Clock;
@@ -44,7 +44,8 @@ const READ: usize = 256 * 1024;
 const AT_ONCE: usize = 64;
 /// Calls taken in one turn.
 const CALLS: usize = 16;
-/// Where the system has no more sockets, calls wait this long: there is nothing that would tell of one.
+/// Where the system has no more sockets, calls wait this long: there is nothing that would tell of
+/// one.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The listener among what is watched; connections are counted from 0.
 const LISTENER: u64 = u64::MAX;
@@ -60,12 +61,14 @@ pub struct TcpConfig {
     pub listen: Option<SocketAddr>,
     /// The address that calls go from; `None`: the system chooses.
     pub local: Option<IpAddr>,
-    /// The UDP payload of the paths beside these, in bytes: what was sent on one can be sent again on the other as it is.
+    /// The UDP payload of the paths beside these, in bytes: what was sent on one can be sent again
+    /// on the other as it is.
     pub udp_payload: u16,
 }
 
 impl TcpConfig {
-    /// Calls, with `identity`, and takes no calls. Default payload: that of an IPv4 packet of 1500 bytes.
+    /// Calls, with `identity`, and takes no calls. Default payload: that of an IPv4 packet of 1500
+    /// bytes.
     pub const fn new(identity: Identity) -> Self {
         Self { identity, trusted: BTreeSet::new(), listen: None, local: None, udp_payload: 1_472 }
     }
@@ -75,7 +78,8 @@ impl TcpEndpoint {
     /// An endpoint without connections.
     ///
     /// # Errors
-    /// The address to listen at is in use, not of this host, or not permitted; the system has no more file descriptors.
+    /// The address to listen at is in use, not of this host, or not permitted; the system has no
+    /// more file descriptors.
     pub fn open(config: TcpConfig) -> io::Result<Self> {
         let listener = config.listen.map(Listener::bind).transpose()?;
         let endpoint = TlsEndpoint::new(TlsEndpointConfig {
@@ -89,7 +93,15 @@ impl TcpEndpoint {
             epoll::add(&epoll, listener.fd(), EventData::new_u64(LISTENER), EventFlags::IN)?;
         }
         let (connections, sockets) = (TlsConnections::new(endpoint), BTreeMap::new());
-        Ok(Self { connections, listener, local, sockets, epoll, buffer: vec![0; READ].into(), pause: None })
+        Ok(Self {
+            connections,
+            listener,
+            local,
+            sockets,
+            epoll,
+            buffer: vec![0; READ].into(),
+            pause: None,
+        })
     }
 
     /// Changes whose calls are taken. Connections that stand stay.
@@ -128,7 +140,8 @@ impl TcpEndpoint {
                 continue;
             }
             let id = ConnectionId(id);
-            let (Some(held), Some(path)) = (self.sockets.get_mut(&id), self.connections.stream(id)) else {
+            let (Some(held), Some(path)) = (self.sockets.get_mut(&id), self.connections.stream(id))
+            else {
                 continue;
             };
             if flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP) {

@@ -56,8 +56,9 @@ impl UdpEndpoint {
             let mut arrived = None;
             let quic = &mut self.quic;
             let count = self.socket.receive(|incoming| {
-                // Read after the datagrams: a reading from before may be older than their arrival by as long as this thread
-                // was kept from running, and a round trip that looks too short makes every later one look like a queue.
+                // Read after the datagrams: a reading from before may be older than their arrival
+                // by as long as this thread was kept from running, and a round trip that looks too
+                // short makes every later one look like a queue.
                 let now = *arrived.get_or_insert_with(|| clock.now());
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
@@ -124,7 +125,8 @@ mod tests {
         UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket)
     }
 
-    /// Whoever makes an endpoint need not ask for it: files and streams once cost a system call for each datagram.
+    /// Whoever makes an endpoint need not ask for it: files and streams once cost a system call for
+    /// each datagram.
     #[test]
     fn what_may_leave_at_once_leaves_in_one_system_call() {
         let clock = Clock::start();

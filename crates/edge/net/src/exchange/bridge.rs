@@ -37,7 +37,12 @@ impl Bridge {
         self.shared.state().stop(&reason);
     }
 
-    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, (id, event): (SessionId, Event)) {
+    fn session_event(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        (id, event): (SessionId, Event),
+    ) {
         let Some(member) = self.sessions.get_mut(&id) else { return };
         let mut state = self.shared.state();
         let Some(link) = state.links.get_mut(&member.link) else { return };
@@ -60,7 +65,10 @@ impl Bridge {
             }
             Event::Closed(reason) => link.close(reason.to_string()),
             Event::Custody { .. } | Event::Application { .. } | Event::PathUp(_) => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) | Event::PathResized(_) => {}
+            Event::PathStalled(_)
+            | Event::PathBack(_)
+            | Event::PathDown(..)
+            | Event::PathResized(_) => {}
         }
         link.wake();
     }
@@ -104,7 +112,8 @@ impl Bridge {
             let mut moved = false;
             while let Some((_, block)) = link.outgoing.front() {
                 if !session.is_open()
-                    || session.room().as_u64() < cost(block.bytes.len()) && link.stats.send_buffer > 0
+                    || session.room().as_u64() < cost(block.bytes.len())
+                        && link.stats.send_buffer > 0
                 {
                     break;
                 }
@@ -160,7 +169,9 @@ impl Service for Bridge {
                     session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
-            SessionManagerEvent::Session { id, event } => self.session_event(now, manager, (id, event)),
+            SessionManagerEvent::Session { id, event } => {
+                self.session_event(now, manager, (id, event))
+            }
             SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(member) = self.sessions.remove(&id) {
                     self.ended(member.link, reason.to_string());
@@ -173,7 +184,8 @@ impl Service for Bridge {
             }
             SessionManagerEvent::PathRefused { id, remote, reason, .. } => {
                 let mut state = self.shared.state();
-                let link = self.sessions.get(&id).and_then(|member| state.links.get_mut(&member.link));
+                let link =
+                    self.sessions.get(&id).and_then(|member| state.links.get_mut(&member.link));
                 if let Some(link) = link {
                     link.refused.push(format!("{remote}: {reason}"));
                 }

@@ -8,14 +8,17 @@ use bytes::Bytes;
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
 use skyhaul_sessions::links::{self, Links, Place, WINDOW};
-use skyhaul_transport::{Block, BlockId, ClassId, Outcome, Received, SendError, Session, Stats, cost};
+use skyhaul_transport::{
+    Block, BlockId, ClassId, Outcome, Received, SendError, Session, Stats, cost,
+};
 use skyhaul_units::{ByteCount, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The links of one service over all sessions of a node: what the program's side has of them is a [`Door`].
+/// The links of one service over all sessions of a node: what the program's side has of them is a
+/// [`Door`].
 #[derive(Debug)]
 pub(crate) struct Lent {
     shared: Arc<Shared>,
@@ -69,8 +72,8 @@ pub(crate) struct Lender {
 }
 
 impl Door {
-    /// A link over the session with the node at this place, from when that is open; its blocks go under `class`, or the default one
-    /// where the session has none of that name.
+    /// A link over the session with the node at this place, from when that is open; its blocks go
+    /// under `class`, or the default one where the session has none of that name.
     ///
     /// # Errors
     /// The node has stopped, or as many links are open as there may be.
@@ -93,7 +96,13 @@ impl Door {
 impl Lent {
     /// None yet; `waker` is of who calls [`Lent::work`].
     pub fn new(range: Range, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
-        Self { shared: Arc::new(Shared::new(waker)), range, share, taken, sessions: BTreeMap::new() }
+        Self {
+            shared: Arc::new(Shared::new(waker)),
+            range,
+            share,
+            taken,
+            sessions: BTreeMap::new(),
+        }
     }
 
     pub fn door(&self) -> Door {
@@ -117,13 +126,17 @@ impl Lent {
 
     /// Both ends know each other.
     pub fn opened(&mut self, id: SessionId, name: &str) {
-        self.sessions.get_mut(&id).into_iter().for_each(|lending| lending.name = Some(name.to_owned()));
+        self.sessions
+            .get_mut(&id)
+            .into_iter()
+            .for_each(|lending| lending.name = Some(name.to_owned()));
     }
 
     /// A block of the range came.
     pub fn block(&mut self, session: &mut Session, id: SessionId, received: &Received) {
         let Some(lending) = self.sessions.get_mut(&id) else { return };
-        // Windows of links bound what is kept from here on; the session's window is for what is on the way.
+        // Windows of links bound what is kept from here on; the session's window is for what is on
+        // the way.
         session.release(received.bytes.len());
         let Some(flow) = self.range.inner(received.id.flow) else { return };
         match lending.links.receive(flow, &received.bytes) {
@@ -182,7 +195,8 @@ impl Lent {
                 continue;
             }
             let mut there = self.sessions.values_mut();
-            let there = there.find(|lending| lending.node == Some(wanted.node) && lending.name.is_some());
+            let there =
+                there.find(|lending| lending.node == Some(wanted.node) && lending.name.is_some());
             let Some(lending) = there else {
                 state.wanted.push_back((id, wanted));
                 continue;
@@ -214,7 +228,13 @@ impl Lending {
         link.peer = (self.name.clone().unwrap_or_default(), Some(self.key));
     }
 
-    fn happened(&mut self, shared: &Shared, taken: LinksTaken, event: links::Event, received: &Received) {
+    fn happened(
+        &mut self,
+        shared: &Shared,
+        taken: LinksTaken,
+        event: links::Event,
+        received: &Received,
+    ) {
         let mut state = shared.state();
         match event {
             links::Event::Begun(place)
@@ -262,14 +282,18 @@ impl Lending {
             link.stats = Stats { send_buffer: self.share.held(), ..member.stats };
             link.paths.clear();
             link.paths.extend(session.paths());
-            if link.dropped && link.closed.is_none() && link.outgoing.is_empty() && member.tickets.is_empty()
+            if link.dropped
+                && link.closed.is_none()
+                && link.outgoing.is_empty()
+                && member.tickets.is_empty()
             {
                 self.links.end(*place);
                 link.close("closed by this program".to_owned());
             }
         }
-        self.members
-            .retain(|_, member| state.links.get(&member.link).is_some_and(|link| link.closed.is_none()));
+        self.members.retain(|_, member| {
+            state.links.get(&member.link).is_some_and(|link| link.closed.is_none())
+        });
         if !self.tell(now, session, range) {
             return;
         }
@@ -279,12 +303,15 @@ impl Lending {
             let Some((_, block)) = link.outgoing.front() else { return };
             let room = session.room().as_u64().min(self.share.room());
             if room < cost(block.bytes.len() + links::wire::HEAD) {
-                // It is the first one when there is room again: small blocks of others never keep a large one waiting.
+                // It is the first one when there is room again: small blocks of others never keep a
+                // large one waiting.
                 return;
             }
             let Some((ticket, block)) = link.outgoing.pop_front() else { return };
             self.last = Some(place);
-            let named = self.links.data(place, Block { class: member.class(session, block.class), ..block });
+            let named = self
+                .links
+                .data(place, Block { class: member.class(session, block.class), ..block });
             let named = named.and_then(|block| send(now, session, block, (&mut self.share, range)));
             match named {
                 Some(name) => {
@@ -344,7 +371,8 @@ impl Member {
         Self { link, class, tickets: BTreeMap::new(), stats: Stats::default() }
     }
 
-    /// The class for a block that names one: it may be none of the session's since its line is shared otherwise.
+    /// The class for a block that names one: it may be none of the session's since its line is
+    /// shared otherwise.
     fn class(&self, session: &Session, named: ClassId) -> ClassId {
         let classes = session.classes();
         let found = match &self.class {

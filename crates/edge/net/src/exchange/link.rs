@@ -8,7 +8,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A session with another node. Dropping it closes it once the blocks handed over have met their fate.
+/// A session with another node. Dropping it closes it once the blocks handed over have met their
+/// fate.
 #[derive(Debug)]
 pub struct Link {
     shared: Arc<Shared>,
@@ -26,8 +27,8 @@ pub enum LinkError {
     Block(String),
 }
 
-/// A block that was handed over. Resolves to what became of it; `None` where the link ended first. It may be dropped:
-/// the block is sent nevertheless.
+/// A block that was handed over. Resolves to what became of it; `None` where the link ended first.
+/// It may be dropped: the block is sent nevertheless.
 #[derive(Debug)]
 #[must_use = "dropping it is fine where the block's fate does not matter; say so with `drop`"]
 pub struct Sent {
@@ -52,8 +53,8 @@ impl Link {
     /// Hands over a block, once there is room for it.
     ///
     /// # Errors
-    /// [`LinkError::Closed`] when the link has ended. A block that the session does not take (empty, too long, expendable
-    /// without deadline) shows as [`Outcome::Cancelled`].
+    /// [`LinkError::Closed`] when the link has ended. A block that the session does not take
+    /// (empty, too long, expendable without deadline) shows as [`Outcome::Cancelled`].
     pub async fn send(&self, block: Block) -> Result<Sent, LinkError> {
         let mut block = Some(block);
         let waiter = self.shared.waiter(Some(self.id));
@@ -79,7 +80,8 @@ impl Link {
         self.shared.see(self.id, |link| link.paths.clone())
     }
 
-    /// Paths that were called for and did not come up, with the reason: the session goes on without them.
+    /// Paths that were called for and did not come up, with the reason: the session goes on without
+    /// them.
     pub fn refused_paths(&self) -> Vec<String> {
         self.shared.see(self.id, |link| link.refused.clone())
     }
@@ -101,8 +103,8 @@ impl Link {
 }
 
 impl Sent {
-    /// The session's name for the block, for others that depend on it: it is known once the session has taken it. `None`
-    /// where it did not.
+    /// The session's name for the block, for others that depend on it: it is known once the session
+    /// has taken it. `None` where it did not.
     pub async fn name(&self) -> Option<BlockId> {
         let waiter = self.shared.fate_waiter(self.link, self.ticket);
         poll_fn(|context| waiter.poll_name(context)).await

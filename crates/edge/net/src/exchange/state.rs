@@ -85,7 +85,8 @@ pub(super) struct LinkState {
     waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
-/// Something of the program that waits for a link, or for a call. Whoever gives up waiting leaves nothing behind.
+/// Something of the program that waits for a link, or for a call. Whoever gives up waiting leaves
+/// nothing behind.
 #[derive(Debug)]
 pub(super) struct Waiter<'a> {
     shared: &'a Shared,
@@ -108,7 +109,8 @@ impl Fate {
     }
 }
 
-/// Something of the program that waits for news of a block. Whoever gives up waiting leaves nothing behind.
+/// Something of the program that waits for news of a block. Whoever gives up waiting leaves nothing
+/// behind.
 #[derive(Debug)]
 pub(super) struct FateWaiter<'a> {
     shared: &'a Shared,
@@ -311,7 +313,9 @@ impl Drop for Waiter<'_> {
             let mut state = self.shared.state();
             match self.link {
                 None => state.accepting.remove(&self.id),
-                Some(link) => state.links.get_mut(&link).and_then(|link| link.waiting.remove(&self.id)),
+                Some(link) => {
+                    state.links.get_mut(&link).and_then(|link| link.waiting.remove(&self.id))
+                }
             }
         };
     }
@@ -363,9 +367,13 @@ impl Shared {
         FateWaiter { shared: self, id: state.next, block: (link, ticket) }
     }
 
-    /// What became of a block; `None` where the link ended first. For the one that owns it, whose number as a waiter is
-    /// the block's.
-    pub fn poll_fate(&self, block: (LinkId, Ticket), context: &Context<'_>) -> Poll<Option<Outcome>> {
+    /// What became of a block; `None` where the link ended first. For the one that owns it, whose
+    /// number as a waiter is the block's.
+    pub fn poll_fate(
+        &self,
+        block: (LinkId, Ticket),
+        context: &Context<'_>,
+    ) -> Poll<Option<Outcome>> {
         self.poll_news(block, block.1, context, |fate| fate.outcome)
     }
 

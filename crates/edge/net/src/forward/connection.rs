@@ -62,7 +62,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(now: Instant, (session, stream): (SessionId, StreamId), target: Target, phase: Phase) -> Self {
+    pub fn new(
+        now: Instant,
+        (session, stream): (SessionId, StreamId),
+        target: Target,
+        phase: Phase,
+    ) -> Self {
         Self {
             session,
             stream,
@@ -99,7 +104,8 @@ impl Connection {
         self.writable = true;
     }
 
-    /// Writes what waits; then the end, if it has come. Returns the bytes written, and whether the socket still stands.
+    /// Writes what waits; then the end, if it has come. Returns the bytes written, and whether the
+    /// socket still stands.
     pub fn write(&mut self, now: Instant) -> (usize, bool) {
         let mut written = 0;
         let Some(socket) = self.socket.as_ref().filter(|_| self.phase != Phase::Connecting) else {

@@ -39,8 +39,8 @@ pub struct Datagrams {
     pub received: u64,
     /// Given up because they were late: at this end before they left, or when they came.
     pub late: u64,
-    /// Dropped because more waited than leaves in time, because the far node was not there or has refused, or because a socket
-    /// took no more.
+    /// Dropped because more waited than leaves in time, because the far node was not there or has
+    /// refused, or because a socket took no more.
     pub dropped: u64,
 }
 

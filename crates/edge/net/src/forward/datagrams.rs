@@ -1,5 +1,6 @@
-//! Datagrams: each client of a port here, and each target of it, is a stream of its own, with a socket of its own at the other
-//! end. Nothing waits for room: what cannot leave in time is dropped and counted.
+//! Datagrams: each client of a port here, and each target of it, is a stream of its own, with a
+//! socket of its own at the other end. Nothing waits for room: what cannot leave in time is dropped
+//! and counted.
 
 use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
@@ -51,8 +52,8 @@ pub(super) struct Client {
     named: Option<Target>,
 }
 
-/// Where no other time is given: as NAT keeps a flow (RFC 4787 4.3 asks for 2 min at least where the ports are few and shared;
-/// here they are not).
+/// Where no other time is given: as NAT keeps a flow (RFC 4787 4.3 asks for 2 min at least where
+/// the ports are few and shared; here they are not).
 const IDLE: Duration = Duration::from_secs(60);
 /// Clients at a time; one more takes the place of the one that was still for longest.
 const CLIENTS_MAX: usize = 4_096;
@@ -101,10 +102,14 @@ impl Forwards {
     ) -> bool {
         for _ in 0..TURN {
             let Some(listener) = self.listeners.get(&token) else { return true };
-            let Some((len, address)) = socket::receive_from(&listener.socket, buffer) else { return true };
+            let Some((len, address)) = socket::receive_from(&listener.socket, buffer) else {
+                return true;
+            };
             let entry = listener.entry.clone();
             let (target, bytes) = match (&entry.leads, &buffer[..len]) {
-                (Leads::Arrival(Arrival::For(target)), bytes) => (Some((target.clone(), None)), bytes),
+                (Leads::Arrival(Arrival::For(target)), bytes) => {
+                    (Some((target.clone(), None)), bytes)
+                }
                 (Leads::Wrapped { client }, wrapped) => {
                     let own = address.ip().to_canonical() == *client;
                     let named = socks::unwrap(wrapped).filter(|_| own);
@@ -126,7 +131,8 @@ impl Forwards {
         false
     }
 
-    /// The association of a client, made where there is none; `None` where the far node is not there, or has refused.
+    /// The association of a client, made where there is none; `None` where the far node is not
+    /// there, or has refused.
     fn association(
         &mut self,
         now: Instant,
@@ -174,7 +180,8 @@ impl Forwards {
         buffer: &mut [u8],
     ) -> bool {
         for _ in 0..TURN {
-            let Some(Association { end: End::Target(socket), .. }) = self.associations.get(&token) else {
+            let Some(Association { end: End::Target(socket), .. }) = self.associations.get(&token)
+            else {
                 return true;
             };
             match socket::receive(socket, buffer) {
@@ -213,9 +220,11 @@ impl Forwards {
         (session, stream): (SessionId, StreamId),
         target: Target,
     ) {
-        let lane = self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
+        let lane =
+            self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
         let deadline = self.peers.get(&session).and_then(|peer| peer.mux.deadline(stream));
-        let (end, deadline) = (End::Resolving(VecDeque::new()), deadline.unwrap_or(DATAGRAM_DEADLINE));
+        let (end, deadline) =
+            (End::Resolving(VecDeque::new()), deadline.unwrap_or(DATAGRAM_DEADLINE));
         let (ip, port) = (target.ip(), target.port().unwrap_or_default());
         let association = Association {
             session,
@@ -232,7 +241,11 @@ impl Forwards {
             (Some(ip), _) => self.resolved_datagrams(now, token, &[SocketAddr::new(ip, port)]),
             (None, Some(host)) if self.may_look_up(session, &target) => {
                 if !self.look_up(token, host, port) {
-                    self.refuse_datagrams(token, Refusal::Busy, "too many name look-ups in progress");
+                    self.refuse_datagrams(
+                        token,
+                        Refusal::Busy,
+                        "too many name look-ups in progress",
+                    );
                 }
             }
             _ => self.refuse_datagrams(token, Refusal::NotAllowed, super::dial::NOT_ALLOWED),
@@ -240,17 +253,24 @@ impl Forwards {
     }
 
     /// The target's addresses: the first that is allowed and can be sent to is used.
-    pub(super) fn resolved_datagrams(&mut self, now: Instant, token: u64, addresses: &[SocketAddr]) {
+    pub(super) fn resolved_datagrams(
+        &mut self,
+        now: Instant,
+        token: u64,
+        addresses: &[SocketAddr],
+    ) {
         let Some(association) = self.associations.get(&token) else { return };
         let (session, target) = (association.session, association.target.clone());
-        let allowed = addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
+        let allowed =
+            addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
         let allowed: Vec<SocketAddr> = allowed.copied().collect();
         if allowed.is_empty() {
             return self.refuse_datagrams(token, Refusal::NotAllowed, super::dial::NOT_ALLOWED);
         }
         let mut last = Errno::ADDRNOTAVAIL;
         for address in allowed {
-            let opened = socket::connect_udp(&address).and_then(|socket| self.watched(socket, token));
+            let opened =
+                socket::connect_udp(&address).and_then(|socket| self.watched(socket, token));
             match opened {
                 Ok(socket) => return self.opened_datagrams(now, token, socket),
                 Err(errno) => last = errno,
@@ -283,7 +303,13 @@ impl Forwards {
     }
 
     /// The far node takes no datagrams for that target.
-    pub(super) fn datagrams_refused(&mut self, now: Instant, token: u64, reason: Refusal, sentence: String) {
+    pub(super) fn datagrams_refused(
+        &mut self,
+        now: Instant,
+        token: u64,
+        reason: Refusal,
+        sentence: String,
+    ) {
         let Some(association) = self.associations.get_mut(&token) else { return };
         self.streams.remove(&(association.session, association.stream));
         if let End::Client(client) = &association.end {
@@ -300,7 +326,9 @@ impl Forwards {
         association.active = now;
         let len = bytes.len() as u64;
         let sent = match &mut association.end {
-            End::Resolving(waiting) if waiting.len() < WAITING_MAX => return waiting.push_back(bytes),
+            End::Resolving(waiting) if waiting.len() < WAITING_MAX => {
+                return waiting.push_back(bytes);
+            }
             End::Target(socket) => socket::write(socket, &bytes),
             End::Client(client) => match self.listeners.get(&client.listener) {
                 Some(listener) if client.named.is_some() => socket::send_to(

@@ -11,14 +11,22 @@ use skyhaul_units::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-/// How long the system may take to connect: three of its attempts over a line of 660 ms, and less than applications wait.
+/// How long the system may take to connect: three of its attempts over a line of 660 ms, and less
+/// than applications wait.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(15);
 
 impl Forwards {
     /// A far node asks to connect.
-    pub(super) fn dial(&mut self, now: Instant, (session, stream): (SessionId, StreamId), target: Target) {
-        let lane = self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
-        let mut connection = Connection::new(now, (session, stream), target.clone(), Phase::Resolving);
+    pub(super) fn dial(
+        &mut self,
+        now: Instant,
+        (session, stream): (SessionId, StreamId),
+        target: Target,
+    ) {
+        let lane =
+            self.peers.get(&session).and_then(|peer| peer.mux.lane(stream)).unwrap_or_default();
+        let mut connection =
+            Connection::new(now, (session, stream), target.clone(), Phase::Resolving);
         connection.lane = lane;
         let token = self.token();
         self.keep_as(token, connection);
@@ -36,9 +44,14 @@ impl Forwards {
         }
     }
 
-    /// Whether `target` may be connected to at `address` for the far node of `session`: by a rule, or because it was asked to listen
-    /// for it.
-    pub(super) fn permits(&self, session: SessionId, target: &Target, address: Option<IpAddr>) -> bool {
+    /// Whether `target` may be connected to at `address` for the far node of `session`: by a rule,
+    /// or because it was asked to listen for it.
+    pub(super) fn permits(
+        &self,
+        session: SessionId,
+        target: &Target,
+        address: Option<IpAddr>,
+    ) -> bool {
         let rules = self.peers.get(&session).map(|peer| &peer.rules);
         rules.is_some_and(|rules| rules.allow.iter().any(|rule| rule.permits(target, address)))
             || self.has_wished_for(session, target)
@@ -79,7 +92,8 @@ impl Forwards {
     fn try_addresses(&mut self, now: Instant, token: u64, addresses: &[SocketAddr]) {
         let Some(connection) = self.connections.get(&token) else { return };
         let (session, target) = (connection.session, connection.target.clone());
-        let allowed = addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
+        let allowed =
+            addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
         let allowed: Vec<SocketAddr> = allowed.copied().collect();
         if allowed.is_empty() {
             return self.refuse_not_allowed(token);
@@ -90,12 +104,16 @@ impl Forwards {
         self.try_next(now, token, Errno::ADDRNOTAVAIL);
     }
 
-    /// Connects to the next address; where there is none, what happened at the last one is the answer.
+    /// Connects to the next address; where there is none, what happened at the last one is the
+    /// answer.
     fn try_next(&mut self, now: Instant, token: u64, mut last: Errno) {
-        while let Some(address) =
-            self.connections.get_mut(&token).and_then(|connection| connection.candidates.pop_front())
+        while let Some(address) = self
+            .connections
+            .get_mut(&token)
+            .and_then(|connection| connection.candidates.pop_front())
         {
-            let watched = socket::connect_tcp(&address).and_then(|socket| self.watched(socket, token));
+            let watched =
+                socket::connect_tcp(&address).and_then(|socket| self.watched(socket, token));
             match watched {
                 Ok(socket) => {
                     let Some(connection) = self.connections.get_mut(&token) else { return };

@@ -1,4 +1,5 @@
-//! Listening for connections to other hosts, which a router's rules divert here (TPROXY): one socket option.
+//! Listening for connections to other hosts, which a router's rules divert here (TPROXY): one
+//! socket option.
 
 use crate::option;
 use std::io;

@@ -29,12 +29,14 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` is the driver's.
+    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` is the
+    /// driver's.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn new(setup: Setup, waker: Waker, notify: Notify) -> Result<Self, StartError> {
-        let Setup { name, nodes, listens, remotes, allow, allow_listen, classes, stats, budget } = setup;
+        let Setup { name, nodes, listens, remotes, allow, allow_listen, classes, stats, budget } =
+            setup;
         let names = nodes.iter().map(|node| node.name.clone()).collect();
         let forwarding = Forwarding { nodes: names, listens, remotes, budget };
         Ok(Self {
@@ -51,8 +53,8 @@ impl Forwarder {
         })
     }
 
-    /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was given. With what the setup says of
-    /// it, and the node's name.
+    /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was
+    /// given. With what the setup says of it, and the node's name.
     pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
         self.forwards.locals()
     }
@@ -91,7 +93,9 @@ impl Forwarder {
 impl Service for Forwarder {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            SessionManagerEvent::Connected { id, incoming, .. } => self.connected(manager, id, incoming),
+            SessionManagerEvent::Connected { id, incoming, .. } => {
+                self.connected(manager, id, incoming)
+            }
             SessionManagerEvent::Session { id, event: Event::Greeted { name, .. } } => {
                 self.greeted(now, manager, id, name);
             }
@@ -120,7 +124,10 @@ impl Service for Forwarder {
         for refused in self.refusals.due(now) {
             self.forwards.notice(&Notice::TurnedAway(refused));
         }
-        [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()].into_iter().flatten().min()
+        [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

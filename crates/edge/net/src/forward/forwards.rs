@@ -18,10 +18,12 @@ use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
 
-/// Forwards applications' connections over sessions that somebody else begins, greets on and ends: that one tells what happens on
-/// them, and calls [`Forwards::work`] then and whenever [`Forwards::fd`] is readable.
+/// Forwards applications' connections over sessions that somebody else begins, greets on and ends:
+/// that one tells what happens on them, and calls [`Forwards::work`] then and whenever
+/// [`Forwards::fd`] is readable.
 ///
-/// Bounded: [`skyhaul_forward::STREAMS_MAX`] connections that each end of a session opened, and the bytes of [`Forwarding::budget`].
+/// Bounded: [`skyhaul_forward::STREAMS_MAX`] connections that each end of a session opened, and the
+/// bytes of [`Forwarding::budget`].
 pub struct Forwards {
     pub(super) setup: Forwarding,
     pub(super) poller: Poller,
@@ -62,7 +64,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 4;
 
 impl Forwards {
-    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` wakes who calls [`Forwards::work`].
+    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` wakes
+    /// who calls [`Forwards::work`].
     ///
     /// # Errors
     /// See [`StartError`].
@@ -107,8 +110,8 @@ impl Forwards {
         Ok(this)
     }
 
-    /// Where it listens, in the order of [`Forwarding::listens`]: of port 0, with the one that was given. With what the setup says of
-    /// it, and the node's name.
+    /// Where it listens, in the order of [`Forwarding::listens`]: of port 0, with the one that was
+    /// given. With what the setup says of it, and the node's name.
     pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
         let listeners = self.own.iter().filter_map(|token| self.listeners.get(token));
         listeners.zip(&self.setup.listens).map(|(listener, listen)| {
@@ -164,7 +167,8 @@ impl Forwards {
     pub fn shared(&mut self, id: SessionId, classes: &ClassTree) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         peer.mux.share(classes);
-        let waiting: VecDeque<u64> = core::mem::take(&mut peer.lanes).into_values().flatten().collect();
+        let waiting: VecDeque<u64> =
+            core::mem::take(&mut peer.lanes).into_values().flatten().collect();
         let of_it = self.streams.iter().filter(|((session, _), _)| *session == id);
         for ((_, stream), token) in of_it {
             let lane = peer.mux.lane(*stream).unwrap_or_default();
@@ -294,9 +298,14 @@ impl Forwards {
     /// Resets what has been still for too long.
     fn sweep(&mut self, now: Instant) {
         self.exhausted = false;
-        let overdue = |connection: &Connection| connection.is_overdue(now, super::dial::CONNECT_MAX);
-        let late: Vec<u64> =
-            self.connections.iter().filter(|(_, held)| overdue(held)).map(|(token, _)| *token).collect();
+        let overdue =
+            |connection: &Connection| connection.is_overdue(now, super::dial::CONNECT_MAX);
+        let late: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, held)| overdue(held))
+            .map(|(token, _)| *token)
+            .collect();
         for token in late {
             match self.connections.get(&token).map(|connection| connection.phase) {
                 Some(Phase::Connecting) => {
@@ -310,9 +319,16 @@ impl Forwards {
     }
 
     /// A block of these flows came.
-    pub fn block(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, received: &Received) {
+    pub fn block(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        received: &Received,
+    ) {
         let Some(session) = manager.session(id) else { return };
-        // Windows of streams bound what is kept from here on; the session's window is for what is on the way.
+        // Windows of streams bound what is kept from here on; the session's window is for what is
+        // on the way.
         session.release(received.bytes.len());
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let Some(flow) = peer.range.inner(received.id.flow) else {
@@ -333,14 +349,18 @@ impl Forwards {
                 self.dial_datagrams(now, (session, id), target);
             }
             Told::Opened { id, target } => self.dial(now, (session, id), target),
-            Told::Accepted(id) => token(id).into_iter().for_each(|token| self.connected_there(token)),
+            Told::Accepted(id) => {
+                token(id).into_iter().for_each(|token| self.connected_there(token))
+            }
             Told::Refused { id, reason, sentence } => {
                 token(id)
                     .into_iter()
                     .for_each(|token| self.refused_there(now, token, reason, sentence.clone()));
             }
             Told::Datagram(id, bytes) => {
-                token(id).into_iter().for_each(|token| self.datagram_came(now, token, bytes.clone()));
+                token(id)
+                    .into_iter()
+                    .for_each(|token| self.datagram_came(now, token, bytes.clone()));
             }
             Told::ListenAsked { number, listen } => self.listen_asked(session, number, listen),
             Told::Listening { number, at } => self.heard(session, number, at),
@@ -422,7 +442,8 @@ impl Forwards {
         peer.open
     }
 
-    /// Takes what sockets have new, and hands over what the line has room for. When it wants to be called again by itself.
+    /// Takes what sockets have new, and hands over what the line has room for. When it wants to be
+    /// called again by itself.
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
         let has_more = self.take_ready(now);
         self.take_resolved(now);

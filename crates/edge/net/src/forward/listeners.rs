@@ -1,4 +1,5 @@
-//! Where applications come in: sockets of this node's own configuration, and those that far nodes asked for.
+//! Where applications come in: sockets of this node's own configuration, and those that far nodes
+//! asked for.
 
 use super::connection::{Connection, Phase};
 use super::forwards::Forwards;
@@ -87,24 +88,29 @@ impl Forwards {
     pub(super) fn reach(&self, whose: Whose) -> Reach {
         match whose {
             Whose::Node(node) => self.reaches.get(node).copied().unwrap_or(Reach::Down),
-            Whose::Session(id) if self.peers.get(&id).is_some_and(|peer| peer.open) => Reach::Open(id),
+            Whose::Session(id) if self.peers.get(&id).is_some_and(|peer| peer.open) => {
+                Reach::Open(id)
+            }
             Whose::Session(_) => Reach::Down,
         }
     }
 
-    /// Accepts what applications ask for, where the far node is there. Where it does not answer they are reset: that is what they
-    /// would see of a host that is not there.
+    /// Accepts what applications ask for, where the far node is there. Where it does not answer
+    /// they are reset: that is what they would see of a host that is not there.
     pub(super) fn accept_all(&mut self, now: Instant) {
-        let streams = self.listeners.iter().filter(|(_, held)| held.pending && !held.is_for_datagrams());
+        let streams =
+            self.listeners.iter().filter(|(_, held)| held.pending && !held.is_for_datagrams());
         let tokens: Vec<u64> = streams.map(|(token, _)| *token).collect();
         for token in tokens {
-            let Some(entry) = self.listeners.get(&token).map(|listener| listener.entry.clone()) else {
+            let Some(entry) = self.listeners.get(&token).map(|listener| listener.entry.clone())
+            else {
                 continue;
             };
             let reach = self.reach(entry.whose);
             while reach != Reach::Called
                 && !self.exhausted
-                && let Some(listener) = self.listeners.get_mut(&token).filter(|listener| listener.pending)
+                && let Some(listener) =
+                    self.listeners.get_mut(&token).filter(|listener| listener.pending)
             {
                 match socket::accept(&listener.socket) {
                     Ok(Some(socket)) => self.accepted(now, token, (&entry, reach), socket),
@@ -115,7 +121,13 @@ impl Forwards {
         }
     }
 
-    fn accepted(&mut self, now: Instant, listener: u64, (entry, reach): (&Entry, Reach), socket: OwnedFd) {
+    fn accepted(
+        &mut self,
+        now: Instant,
+        listener: u64,
+        (entry, reach): (&Entry, Reach),
+        socket: OwnedFd,
+    ) {
         let target = match &entry.leads {
             Leads::Arrival(Arrival::For(target)) => Some(target.clone()),
             Leads::Arrival(Arrival::Diverted) => self.diverted_from(listener, &socket),
@@ -123,7 +135,9 @@ impl Forwards {
             Leads::Arrival(Arrival::Proxy) => return self.greet(now, listener, socket),
             Leads::Wrapped { .. } => None,
         };
-        let (Some(target), Reach::Open(session)) = (target, reach) else { return socket::abort(socket) };
+        let (Some(target), Reach::Open(session)) = (target, reach) else {
+            return socket::abort(socket);
+        };
         let token = self.token();
         match self.poller.watch(&socket, token) {
             Ok(()) => {
@@ -135,15 +149,17 @@ impl Forwards {
         }
     }
 
-    /// Where a diverted connection was going to; `None` where that is here, which would lead round and round.
+    /// Where a diverted connection was going to; `None` where that is here, which would lead round
+    /// and round.
     fn diverted_from(&self, listener: u64, socket: &OwnedFd) -> Option<Target> {
-        let own = self.listeners.get(&listener).and_then(|listener| socket::address(&listener.socket))?;
+        let own =
+            self.listeners.get(&listener).and_then(|listener| socket::address(&listener.socket))?;
         let wanted = socket::address(socket).filter(|wanted| wanted.port() != own.port())?;
         Some(Target::of(wanted))
     }
 
-    /// Asks the far node to connect to `target` for an application whose socket is watched under `token`. Gives the socket
-    /// back where the session has no room for one more.
+    /// Asks the far node to connect to `target` for an application whose socket is watched under
+    /// `token`. Gives the socket back where the session has no room for one more.
     pub(super) fn begin(
         &mut self,
         now: Instant,

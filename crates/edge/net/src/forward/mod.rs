@@ -1,9 +1,11 @@
-//! Applications' sockets over sessions: listeners here, connections there, the bytes and datagrams between, on one thread.
+//! Applications' sockets over sessions: listeners here, connections there, the bytes and datagrams
+//! between, on one thread.
 //!
-//! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its rules allow, over sessions that
-//! somebody else holds. A [`Forwarder`] is a [`crate::Service`] with sessions for that alone: it calls the far nodes that its
-//! [`Setup`] names, and takes calls of others. Bytes are read from a socket only
-//! when the line has room for them, so that what waits, waits in the application's own socket. What is not here: the
+//! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its
+//! rules allow, over sessions that somebody else holds. A [`Forwarder`] is a [`crate::Service`]
+//! with sessions for that alone: it calls the far nodes that its
+//! [`Setup`] names, and takes calls of others. Bytes are read from a socket only when the line has
+//! room for them, so that what waits, waits in the application's own socket. What is not here: the
 //! streams' protocol (crate `forward`).
 
 mod connection;
@@ -46,8 +48,8 @@ pub struct Forwarding {
     pub listens: Vec<Listen>,
     /// What comes in at far nodes.
     pub remotes: Vec<Remote>,
-    /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
-    /// connection.
+    /// Bytes that came for applications and were not taken by them yet, at most, for each session;
+    /// 16 KiB more for each connection.
     pub budget: ByteCount,
 }
 
@@ -83,7 +85,9 @@ pub enum StartError {
     #[error("the system allows no further poller ({0}): close other programs")]
     System(io::Error),
     /// A port or socket file cannot be listened at.
-    #[error("cannot listen on {local} ({source}): stop the program that uses it, or give another one")]
+    #[error(
+        "cannot listen on {local} ({source}): stop the program that uses it, or give another one"
+    )]
     Listen {
         /// Where.
         local: Local,
@@ -111,8 +115,8 @@ pub struct Setup {
     pub classes: ClassTree,
     /// How often [`Notice::Stats`] is told.
     pub stats: Option<Duration>,
-    /// Bytes that came for applications and were not taken by them yet, at most, for each session; 16 KiB more for each
-    /// connection.
+    /// Bytes that came for applications and were not taken by them yet, at most, for each session;
+    /// 16 KiB more for each connection.
     pub budget: ByteCount,
 }
 
@@ -123,8 +127,8 @@ pub struct Node {
     pub name: String,
     /// Its key.
     pub peer: Fingerprint,
-    /// Its addresses, each with the endpoint to call it from: the first that answers begins the session, the others are further
-    /// paths of it.
+    /// Its addresses, each with the endpoint to call it from: the first that answers begins the
+    /// session, the others are further paths of it.
     pub addresses: Vec<(SocketId, SocketAddr)>,
 }
 
@@ -139,8 +143,8 @@ pub struct Listen {
     pub arrival: Arrival,
     /// How the bytes are carried.
     pub carriage: Carriage,
-    /// A connection on which nothing came or went for so long is reset, and a client of datagrams forgotten: that after a minute
-    /// where nothing is said.
+    /// A connection on which nothing came or went for so long is reset, and a client of datagrams
+    /// forgotten: that after a minute where nothing is said.
     pub idle: Option<Duration>,
 }
 

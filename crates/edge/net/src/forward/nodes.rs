@@ -50,7 +50,8 @@ impl Forwarder {
                 continue;
             }
             let Node { peer, addresses, .. } = &self.nodes[index];
-            let Some((socket, remote)) = addresses.get(call.failures as usize % addresses.len().max(1))
+            let Some((socket, remote)) =
+                addresses.get(call.failures as usize % addresses.len().max(1))
             else {
                 continue;
             };

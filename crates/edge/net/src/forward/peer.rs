@@ -1,4 +1,5 @@
-//! One session's streams, and the queue of connections that have something to send in each of its lanes.
+//! One session's streams, and the queue of connections that have something to send in each of its
+//! lanes.
 
 use super::Rules;
 use crate::guests::{Range, Share};
@@ -45,16 +46,18 @@ pub struct Member {
     pub share: Option<ByteCount>,
 }
 
-/// What waits in a lane for the line at most before more is read: what the line carries in this time, so that
-/// it is never idle between two looks, and a short queue for what comes next.
+/// What waits in a lane for the line at most before more is read: what the line carries in this
+/// time, so that it is never idle between two looks, and a short queue for what comes next.
 const AHEAD: Duration = Duration::from_millis(5);
 /// Least and most of that, for lines of which nothing is known yet, and for very fast ones.
 const AHEAD_LEAST: u64 = 64 << 10;
 const AHEAD_MOST: u64 = 4 << 20;
-/// Least and most of datagrams that wait, for lines of which nothing is known yet, and so that streams have room beside them.
+/// Least and most of datagrams that wait, for lines of which nothing is known yet, and so that
+/// streams have room beside them.
 const IN_TIME_LEAST: u64 = 256 << 10;
 const IN_TIME_MOST: u64 = 16 << 20;
-/// Blocks of bulk: large enough to cost little each, and no larger than what a line carries in [`AHEAD`].
+/// Blocks of bulk: large enough to cost little each, and no larger than what a line carries in
+/// [`AHEAD`].
 const BLOCK_LEAST: u64 = 4 << 10;
 pub(super) const BLOCK_MOST: u64 = 64 << 10;
 
@@ -76,7 +79,8 @@ impl Peer {
         }
     }
 
-    /// Whether there was nothing to be done at the last look either, on a session that others use meanwhile.
+    /// Whether there was nothing to be done at the last look either, on a session that others use
+    /// meanwhile.
     pub fn stays_quiet(&mut self) -> bool {
         let is_quiet = self.range != Range::Own && self.mux.is_quiet();
         core::mem::replace(&mut self.was_quiet, is_quiet) && is_quiet
@@ -95,7 +99,8 @@ impl Peer {
     /// Takes what the paths measure now.
     pub fn measure(&mut self, session: &Session) {
         (self.rtt, self.stats) = (session.rtt(), session.stats());
-        self.rate = Rate::from_bps(session.paths().map(|(_, path)| path.estimate.rate.as_bps()).sum());
+        self.rate =
+            Rate::from_bps(session.paths().map(|(_, path)| path.estimate.rate.as_bps()).sum());
     }
 
     /// What may wait in a lane.
@@ -128,8 +133,8 @@ impl Peer {
                     self.mux.put_back(block);
                     return false;
                 }
-                // No block of ours is empty, too long for any session or without its deadline, and flows are fewer than a
-                // session has.
+                // No block of ours is empty, too long for any session or without its deadline, and
+                // flows are fewer than a session has.
                 Err(_) => {}
             }
         }

@@ -1,4 +1,5 @@
-//! Which sockets have something new, told once each time (edge-triggered): ten thousand that have nothing cost nothing.
+//! Which sockets have something new, told once each time (edge-triggered): ten thousand that have
+//! nothing cost nothing.
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -41,7 +42,8 @@ impl Poller {
 
     /// What is new, without waiting. As many as [`READY_MAX`] means that there may be more.
     pub fn take(&self) -> io::Result<Vec<Ready>> {
-        let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; READY_MAX];
+        let mut events =
+            [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; READY_MAX];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let count = match epoll::wait(&self.0, &mut events, Some(&at_once)) {
             Ok(count) => count,

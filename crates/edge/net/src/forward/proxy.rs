@@ -36,7 +36,8 @@ impl Forwards {
             return socket::abort(socket);
         }
         let handshake = Handshake::default();
-        self.greetings.insert(token, Greeting { socket, handshake, entry, since: now, datagrams: None });
+        self.greetings
+            .insert(token, Greeting { socket, handshake, entry, since: now, datagrams: None });
     }
 
     /// An application says something, or goes.
@@ -85,7 +86,8 @@ impl Forwards {
         }
     }
 
-    /// Opens a socket for datagrams of the application's host, at the address that it has connected to.
+    /// Opens a socket for datagrams of the application's host, at the address that it has connected
+    /// to.
     fn associate(&mut self, token: u64) {
         let Some(greeting) = self.greetings.get(&token) else { return };
         let ends = (socket::address(&greeting.socket), socket::peer(&greeting.socket));
@@ -98,8 +100,8 @@ impl Forwards {
             // A socket file has no address where datagrams could go.
             _ => None,
         };
-        let bound =
-            opened.and_then(|listener| Some((listener, self.listeners.get(&listener)?.local.address()?)));
+        let bound = opened
+            .and_then(|listener| Some((listener, self.listeners.get(&listener)?.local.address()?)));
         let said = match (bound, self.greetings.get_mut(&token)) {
             (Some((listener, bound)), Some(greeting)) => {
                 greeting.datagrams = Some(listener);
@@ -120,14 +122,17 @@ impl Forwards {
     }
 
     fn dismiss(&mut self, token: u64) {
-        if let Some(listener) = self.greetings.remove(&token).and_then(|greeting| greeting.datagrams) {
+        if let Some(listener) =
+            self.greetings.remove(&token).and_then(|greeting| greeting.datagrams)
+        {
             self.close_listener(listener);
         }
     }
 
     /// Whoever says nothing for too long is reset.
     pub(super) fn sweep_greetings(&mut self, now: Instant) {
-        let late = |held: &Greeting| held.datagrams.is_none() && now.since(held.since) >= CONNECT_MAX;
+        let late =
+            |held: &Greeting| held.datagrams.is_none() && now.since(held.since) >= CONNECT_MAX;
         let late: Vec<u64> =
             self.greetings.iter().filter(|(_, held)| late(held)).map(|(token, _)| *token).collect();
         for token in late {

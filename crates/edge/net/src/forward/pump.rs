@@ -1,7 +1,8 @@
 //! Reading applications' bytes when the line has room for them.
 //!
-//! What is read leaves at once where the line has room: a short message is not held back for more to come. Where it has
-//! none, bytes gather in the socket, and the next block is as large as what a line carries in a few milliseconds.
+//! What is read leaves at once where the line has room: a short message is not held back for more
+//! to come. Where it has none, bytes gather in the socket, and the next block is as large as what a
+//! line carries in a few milliseconds.
 
 use super::forwards::Forwards;
 use super::peer::Peer;
@@ -26,7 +27,8 @@ enum Lane {
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Forwards {
-    /// Reads from all connections what the line has room for. When to do so again, where more is to be read than it had.
+    /// Reads from all connections what the line has room for. When to do so again, where more is to
+    /// be read than it had.
     pub(super) fn pump(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         let mut again = None;
         let ids: Vec<SessionId> = self.peers.keys().copied().collect();
@@ -73,7 +75,9 @@ impl Forwards {
             if peer.room(session) < 2 * peer.block() as u64 {
                 return Lane::Full;
             }
-            let Some(token) = peer.lanes.get_mut(&lane).and_then(|queue| queue.pop_front()) else { continue };
+            let Some(token) = peer.lanes.get_mut(&lane).and_then(|queue| queue.pop_front()) else {
+                continue;
+            };
             self.read(now, token);
         }
     }

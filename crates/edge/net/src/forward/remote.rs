@@ -1,4 +1,5 @@
-//! Listening for each other: what this node asks its far nodes to listen at, and what they ask of it.
+//! Listening for each other: what this node asks its far nodes to listen at, and what they ask of
+//! it.
 
 use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach, Whose};
@@ -13,7 +14,8 @@ use skyhaul_units::{Duration, Instant};
 pub(super) struct Wish {
     /// The far node has listened there at some time.
     was_heard: bool,
-    /// When to ask again: the far end may not have noticed yet that the session before is over, and listens for that.
+    /// When to ask again: the far end may not have noticed yet that the session before is over, and
+    /// listens for that.
     again: Option<Instant>,
 }
 
@@ -34,7 +36,9 @@ impl Forwards {
 
     fn wish(&mut self, session: SessionId, number: usize) {
         self.wishes[number].again = None;
-        let (Some(peer), Ok(id)) = (self.peers.get_mut(&session), u32::try_from(number)) else { return };
+        let (Some(peer), Ok(id)) = (self.peers.get_mut(&session), u32::try_from(number)) else {
+            return;
+        };
         peer.mux.listen(id, self.setup.remotes[number].wish.clone());
     }
 
@@ -81,11 +85,15 @@ impl Forwards {
         Some((number, self.setup.nodes.get(node)?.clone(), remote.wish.target.clone()))
     }
 
-    /// Whether this node asked the far one of `session` to listen for `target`, and so connects to it.
+    /// Whether this node asked the far one of `session` to listen for `target`, and so connects to
+    /// it.
     pub(super) fn has_wished_for(&self, session: SessionId, target: &Target) -> bool {
         let node = self.peers.get(&session).and_then(|peer| peer.node);
         node.is_some_and(|node| {
-            self.setup.remotes.iter().any(|remote| remote.node == node && remote.wish.target == *target)
+            self.setup
+                .remotes
+                .iter()
+                .any(|remote| remote.node == node && remote.wish.target == *target)
         })
     }
 
@@ -109,18 +117,23 @@ impl Forwards {
     fn listen_for(&mut self, session: SessionId, wish: Listen) -> Result<Local, (Refusal, String)> {
         let Listen { at, target, carriage, idle } = wish;
         let rules = self.peers.get(&session).map(|peer| &peer.rules);
-        let may =
-            rules.is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
+        let may = rules
+            .is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
         if !may {
             let sentence = "the listening node's rules do not allow it; allow the port with \
                             --allow-listen there";
             return Err((Refusal::NotAllowed, sentence.to_owned()));
         }
         if matches!(at, Local::Udp(_)) != target.is_for_datagrams() {
-            return Err((Refusal::Failed, "datagrams and connections cannot share one forward".to_owned()));
+            return Err((
+                Refusal::Failed,
+                "datagrams and connections cannot share one forward".to_owned(),
+            ));
         }
         let whose = Whose::Session(session);
-        if self.listeners.values().filter(|listener| listener.entry.whose == whose).count() >= LISTENS_MAX {
+        if self.listeners.values().filter(|listener| listener.entry.whose == whose).count()
+            >= LISTENS_MAX
+        {
             return Err((
                 Refusal::Busy,
                 format!("a node opens at most {LISTENS_MAX} ports for one other node"),
@@ -136,7 +149,8 @@ impl Forwards {
 
     /// A session is gone, and what was listened at for it with it.
     pub(super) fn close_listeners_of(&mut self, session: SessionId) {
-        let of_it = self.listeners.iter().filter(|(_, held)| held.entry.whose == Whose::Session(session));
+        let of_it =
+            self.listeners.iter().filter(|(_, held)| held.entry.whose == Whose::Session(session));
         let tokens: Vec<u64> = of_it.map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.close_listener(token));
     }

@@ -57,7 +57,10 @@ impl Resolver {
     /// Asks for a name's addresses; whether there was room for the question.
     pub fn ask(&self, token: u64, host: &str, port: u16) -> bool {
         let question = Question { token, host: host.to_owned(), port };
-        !matches!(self.asked.try_send(question), Err(TrySendError::Full(_) | TrySendError::Disconnected(_)))
+        !matches!(
+            self.asked.try_send(question),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_))
+        )
     }
 
     /// The next answer.

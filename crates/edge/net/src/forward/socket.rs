@@ -3,9 +3,9 @@
 use super::diverted;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with,
-    bind, connect, getpeername, getsockname, ipproto, listen, recv, recvfrom, send, sendto, shutdown,
-    socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    accept_with, bind, connect, getpeername, getsockname, ipproto, listen, recv, recvfrom, send,
+    sendto, shutdown, socket_with, sockopt,
 };
 use skyhaul_forward::Local;
 use std::io;
@@ -25,7 +25,8 @@ pub(super) enum Moved {
     Broken,
 }
 
-/// Connections that the system completes before they are accepted: a burst of an application that opens thousands.
+/// Connections that the system completes before they are accepted: a burst of an application that
+/// opens thousands.
 const BACKLOG: i32 = 4_096;
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
@@ -37,7 +38,8 @@ pub(super) fn listen_at(local: &Local) -> io::Result<OwnedFd> {
     let socket = match local {
         Local::Tcp(address) => bound_to(address)?,
         Local::Udp(address) => {
-            let socket = socket_with(family(address), SocketType::DGRAM, FLAGS, Some(ipproto::UDP))?;
+            let socket =
+                socket_with(family(address), SocketType::DGRAM, FLAGS, Some(ipproto::UDP))?;
             bind(&socket, address)?;
             enlarge(&socket);
             return Ok(socket);
@@ -127,8 +129,9 @@ pub(super) fn connect_unix(path: &str) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Blocks have the size that the line wants: nothing is gained by the kernel's holding a short one back. An application that
-/// vanished without a word is found by keep-alive. Neither is there for socket files.
+/// Blocks have the size that the line wants: nothing is gained by the kernel's holding a short one
+/// back. An application that vanished without a word is found by keep-alive. Neither is there for
+/// socket files.
 fn prepare(socket: &OwnedFd) {
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
@@ -152,13 +155,16 @@ pub(super) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(getpeername(socket).ok()??).ok()
 }
 
-/// The next datagram of a socket that has one other side: its length. Errors tell of datagrams that did not arrive there.
+/// The next datagram of a socket that has one other side: its length. Errors tell of datagrams that
+/// did not arrive there.
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     loop {
         return match recv(socket, &mut *buffer, RecvFlags::empty()) {
             Ok((_, len)) => Some(len.min(buffer.len())),
             Err(Errno::AGAIN) => None,
-            Err(Errno::INTR | Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => continue,
+            Err(Errno::INTR | Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => {
+                continue;
+            }
             Err(_) => None,
         };
     }

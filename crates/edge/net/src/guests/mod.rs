@@ -1,12 +1,14 @@
 //! What goes through a session that somebody else holds, beside that one's own blocks.
 //!
-//! A station and its centre have one session with each other. The station's uplink and the centre's downlink hold it, for contacts;
-//! [`Guests`] carries applications' connections, files and streams on it, in flows of their own ([`Range`]). Who holds the session gives it the
-//! session's events and calls [`Guests::work`]; it takes no event that is the holder's alone. The class tree of the session decides what
-//! goes first; each service has a [`Share`] of the send buffer beside it, so that none keeps the holder's blocks out.
-//! At the receiving end their blocks leave the session's window at once: windows of their own bound them, and one that
-//! does not read holds back itself alone. A [`Door`] is where programs on other threads have links over the session, each like
-//! one of its own.
+//! A station and its centre have one session with each other. The station's uplink and the centre's
+//! downlink hold it, for contacts;
+//! [`Guests`] carries applications' connections, files and streams on it, in flows of their own
+//! ([`Range`]). Who holds the session gives it the session's events and calls [`Guests::work`]; it
+//! takes no event that is the holder's alone. The class tree of the session decides what goes
+//! first; each service has a [`Share`] of the send buffer beside it, so that none keeps the
+//! holder's blocks out. At the receiving end their blocks leave the session's window at once:
+//! windows of their own bound them, and one that does not read holds back itself alone. A [`Door`]
+//! is where programs on other threads have links over the session, each like one of its own.
 
 mod range;
 mod share;
@@ -26,8 +28,8 @@ use skyhaul_units::{ByteCount, Instant};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Blocks of forwards that a session holds and has not told the fate of, at most: half a second of 250 Mbit/s. A session that carries
-/// guests has a send buffer that is as much larger.
+/// Blocks of forwards that a session holds and has not told the fate of, at most: half a second of
+/// 250 Mbit/s. A session that carries guests has a send buffer that is as much larger.
 pub const FORWARDS_SHARE: ByteCount = ByteCount::mib(16);
 /// The same of files: four round trips of 660 ms at 93 Mbit/s.
 pub const FILES_SHARE: ByteCount = ByteCount::mib(32);
@@ -65,7 +67,9 @@ pub struct Far {
 
 impl core::fmt::Debug for Guests {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Guests").field("counters", &self.forwards.counters()).finish_non_exhaustive()
+        f.debug_struct("Guests")
+            .field("counters", &self.forwards.counters())
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,7 +129,8 @@ impl Guests {
             Event::Block(received) => match Range::of(received.id.flow) {
                 Some(Range::Forwards) => self.forwards.block(now, manager, id, &received),
                 Some(range) => {
-                    if let (Some(service), Some(session)) = (self.links(range), manager.session(id)) {
+                    if let (Some(service), Some(session)) = (self.links(range), manager.session(id))
+                    {
                         service.block(session, id, &received);
                     }
                 }
@@ -137,7 +142,9 @@ impl Guests {
             Event::Settled { id: block, outcome } => match Range::of(block.flow) {
                 Some(Range::Forwards) => self.forwards.settled(id, block),
                 Some(range) => {
-                    self.links(range).into_iter().for_each(|service| service.settled(id, block, outcome));
+                    self.links(range)
+                        .into_iter()
+                        .for_each(|service| service.settled(id, block, outcome));
                 }
                 None => return Some(Event::Settled { id: block, outcome }),
             },
@@ -172,14 +179,16 @@ impl Guests {
         self.forwards.shared(id, classes);
     }
 
-    /// Takes what is new, and hands over what the line has room for. When it wants to be called again by itself.
+    /// Takes what is new, and hands over what the line has room for. When it wants to be called
+    /// again by itself.
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
         self.files.work(now, manager);
         self.streams.work(now, manager);
         self.forwards.work(now, manager)
     }
 
-    /// Readable when there is something to do; none where nothing can be, and datagrams of the line may gather.
+    /// Readable when there is something to do; none where nothing can be, and datagrams of the line
+    /// may gather.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.forwards.fd()).filter(|_| !self.forwards.is_still())
     }

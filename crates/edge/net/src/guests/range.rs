@@ -1,8 +1,10 @@
 //! Which flows of a session belong to what.
 //!
-//! A session between two nodes carries contacts, and whatever else goes between them. Contacts have the numbers below
-//! [`FIRST_GUEST`], which a station's spool gives, each once. Each service has a range above that: its own number, which is below
-//! 2^18, with the highest bit set. The upper half of the own number tells services apart.
+//! A session between two nodes carries contacts, and whatever else goes between them. Contacts have
+//! the numbers below
+//! [`FIRST_GUEST`], which a station's spool gives, each once. Each service has a range above that:
+//! its own number, which is below 2^18, with the highest bit set. The upper half of the own number
+//! tells services apart.
 
 use skyhaul_units::FlowId;
 
@@ -25,9 +27,12 @@ pub enum Range {
 }
 
 impl Range {
-    /// Whose flow of a session that is shared it is; `None` of contacts', and of those that nobody has.
+    /// Whose flow of a session that is shared it is; `None` of contacts', and of those that nobody
+    /// has.
     pub fn of(flow: FlowId) -> Option<Self> {
-        [Self::Forwards, Self::Files, Self::Streams].into_iter().find(|range| range.inner(flow).is_some())
+        [Self::Forwards, Self::Files, Self::Streams]
+            .into_iter()
+            .find(|range| range.inner(flow).is_some())
     }
 
     /// The session's number of a service's own flow; `None` where it is none of the service's.

@@ -1,7 +1,8 @@
 //! What one service may have in a session's send buffer.
 //!
-//! Services hand over all that a session takes. One that has much would fill the buffer, and the others would wait for its reports:
-//! so each has a share, and what is beyond it waits in the service itself.
+//! Services hand over all that a session takes. One that has much would fill the buffer, and the
+//! others would wait for its reports: so each has a share, and what is beyond it waits in the
+//! service itself.
 
 use skyhaul_transport::BlockId;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! A connection at the lane's side: what the session handed over and the connection has not taken yet.
+//! A connection at the lane's side: what the session handed over and the connection has not taken
+//! yet.
 
 use super::message::{BATCH, BATCH_BYTES, Gauge, Symbol};
 use bytes::{Buf as _, Bytes};
@@ -23,8 +24,8 @@ pub(super) struct Member {
     payload: usize,
 }
 
-/// How long ahead of its room a connection is given symbols, so that it need not wait for the session's thread: what is
-/// decided so much earlier is a quarter of a pacer's tick old.
+/// How long ahead of its room a connection is given symbols, so that it need not wait for the
+/// session's thread: what is decided so much earlier is a quarter of a pacer's tick old.
 const AHEAD: Duration = Duration::from_micros(500);
 
 /// Symbols ahead at most: what leaves while the session's thread makes as many.
@@ -63,7 +64,8 @@ impl Member {
         room > 0
     }
 
-    /// Tells the session's side how much it may hand over and what is measured. Whether that side waits for it.
+    /// Tells the session's side how much it may hand over and what is measured. Whether that side
+    /// waits for it.
     pub fn tell(&self, now: Instant, path: &mut dyn Path) -> bool {
         let estimate = path.estimate();
         self.gauge.measured(estimate);

@@ -45,7 +45,8 @@ pub(super) enum FromLane {
 /// What both sides see of a connection at any time.
 #[derive(Debug, Default)]
 pub(super) struct Gauge {
-    /// Datagrams that the session may have handed over, counted from the connection's beginning. May go down again.
+    /// Datagrams that the session may have handed over, counted from the connection's beginning.
+    /// May go down again.
     granted: AtomicU64,
     /// Bytes of the control stream that the connection has taken.
     control_taken: AtomicU64,
@@ -55,7 +56,8 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// What may be handed over, where `used` was already. Asked when there is nothing, the lane tells of more.
+    /// What may be handed over, where `used` was already. Asked when there is nothing, the lane
+    /// tells of more.
     pub fn room(&self, used: u64) -> u64 {
         let room = || self.granted.load(Ordering::SeqCst).saturating_sub(used);
         match room() {
@@ -69,8 +71,10 @@ impl Gauge {
 
     /// Bytes of the control stream that may be handed over, where `sent` were already.
     pub fn control_room(&self, sent: u64) -> u64 {
-        let room =
-            || CONTROL_MAX.saturating_sub(sent.saturating_sub(self.control_taken.load(Ordering::SeqCst)));
+        let room = || {
+            CONTROL_MAX
+                .saturating_sub(sent.saturating_sub(self.control_taken.load(Ordering::SeqCst)))
+        };
         match room() {
             0 => {
                 self.wants_more.store(true, Ordering::SeqCst);
@@ -96,18 +100,23 @@ impl Gauge {
     }
 }
 
-/// Symbols, or news, that go over at a time: 0.1 ms at 7 Gbit/s, and more than the kernel takes as one.
+/// Symbols, or news, that go over at a time: 0.1 ms at 7 Gbit/s, and more than the kernel takes as
+/// one.
 pub(super) const BATCH: usize = 64;
 
-/// Bytes of datagrams after which a batch of news is full: what is under way between the threads is bounded with that.
+/// Bytes of datagrams after which a batch of news is full: what is under way between the threads is
+/// bounded with that.
 pub(super) const BATCH_BYTES: usize = 256 << 10;
 
-/// Bytes of the control stream on the way to a lane and there, for each connection: as many as the connection itself holds.
+/// Bytes of the control stream on the way to a lane and there, for each connection: as many as the
+/// connection itself holds.
 const CONTROL_MAX: u64 = 256 << 10;
 
-/// Batches on the way to a lane. The room that it gives bounds them too, to three or four for each connection that is busy.
+/// Batches on the way to a lane. The room that it gives bounds them too, to three or four for each
+/// connection that is busy.
 pub(super) const TO_LANE: usize = 64;
 
-/// Batches on the way from a lane: 8 MiB at most, 10 ms at 7 Gbit/s. A session's thread that is slower than that lets
-/// datagrams wait in the socket, where the far end's rate control sees a queue.
+/// Batches on the way from a lane: 8 MiB at most, 10 ms at 7 Gbit/s. A session's thread that is
+/// slower than that lets datagrams wait in the socket, where the far end's rate control sees a
+/// queue.
 pub(super) const FROM_LANE: usize = 32;

@@ -1,7 +1,7 @@
 //! Bounded queues between two threads that sleep in `poll`, with few wake-ups.
 //!
-//! Neither end ever waits for the other: what the queue does not take is kept at the giving end, which stops taking more
-//! in while there is any, and is woken when the other end has made room.
+//! Neither end ever waits for the other: what the queue does not take is kept at the giving end,
+//! which stops taking more in while there is any, and is woken when the other end has made room.
 
 use crate::Waker;
 use std::collections::VecDeque;
@@ -35,7 +35,8 @@ pub(super) struct Gone;
 pub(super) fn queue<T>(bound: usize, giver: Waker, taker: Waker) -> (Outlet<T>, Inlet<T>) {
     let (sender, receiver) = sync_channel(bound);
     let wants_room = Arc::new(AtomicBool::new(false));
-    let outlet = Outlet { sender, kept: VecDeque::new(), wants_room: Arc::clone(&wants_room), taker };
+    let outlet =
+        Outlet { sender, kept: VecDeque::new(), wants_room: Arc::clone(&wants_room), taker };
     (outlet, Inlet { receiver, wants_room, giver })
 }
 
@@ -95,7 +96,8 @@ impl<T> Inlet<T> {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(Gone),
         };
-        // Told once the queue is empty: a giver that is woken for each place gained would be woken for each item.
+        // Told once the queue is empty: a giver that is woken for each place gained would be woken
+        // for each item.
         if !matches!(taken, Ok(Some(_))) && self.wants_room.swap(false, Ordering::SeqCst) {
             self.giver.wake();
         }
@@ -126,7 +128,10 @@ mod tests {
             while let Some(item) = inlet.take().unwrap() {
                 seen.push(item);
             }
-            assert!(seen.len() == 5 && !outlet.is_blocked() || !giver.may_sleep(), "nobody told of room");
+            assert!(
+                seen.len() == 5 && !outlet.is_blocked() || !giver.may_sleep(),
+                "nobody told of room"
+            );
             outlet.retry().unwrap();
         }
         assert_eq!(seen, [0, 1, 2, 3, 4]);

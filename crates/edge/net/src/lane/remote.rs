@@ -27,8 +27,8 @@ pub(super) struct Remote {
     pub overflowed: u64,
 }
 
-/// Datagrams that wait to be polled; whoever serves sessions polls them at every turn. More are dropped, and counted:
-/// twice what the queue between the threads holds at 1500 bytes.
+/// Datagrams that wait to be polled; whoever serves sessions polls them at every turn. More are
+/// dropped, and counted: twice what the queue between the threads holds at 1500 bytes.
 const NEWS_MAX: usize = 16_384;
 
 impl Remote {
@@ -105,7 +105,8 @@ impl Path for Remote {
         if self.is_over || bytes.is_empty() {
             return 0;
         }
-        let room = usize::try_from(self.gauge.control_room(self.control_sent)).unwrap_or(usize::MAX);
+        let room =
+            usize::try_from(self.gauge.control_room(self.control_sent)).unwrap_or(usize::MAX);
         let taken = &bytes[..room.min(bytes.len())];
         if !taken.is_empty() {
             self.control_sent += taken.len() as u64;

@@ -5,7 +5,9 @@ use super::*;
 use crate::{Socket, UdpEndpoint, rest};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::{SessionId, SessionManager, SessionManagerEvent, SocketId};
-use skyhaul_transport::{Block, CloseReason, Event, FlowId, Opening, Outcome, PathOptions, SessionConfig};
+use skyhaul_transport::{
+    Block, CloseReason, Event, FlowId, Opening, Outcome, PathOptions, SessionConfig,
+};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeMap;
 
@@ -39,8 +41,11 @@ fn identity(seed: u8) -> Identity {
 
 impl Node {
     fn new(seed: u8, lanes: usize, (clock, waker): (Clock, &Waker), window: ByteCount) -> Self {
-        let session =
-            SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
+        let session = SessionConfig {
+            receive_window: window,
+            send_buffer: window,
+            ..SessionConfig::default()
+        };
         let endpoints = (0..lanes).map(|_| {
             let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let path = PathConfig::over(Rate::from_mbps(2_000));
@@ -91,13 +96,18 @@ impl Node {
             SessionManagerEvent::Session { event: Event::PathDown(_, reason), .. } => {
                 self.ends.push(reason.to_string());
             }
-            SessionManagerEvent::Session { event: Event::Closed(CloseReason::Path(reason)), .. } => {
+            SessionManagerEvent::Session {
+                event: Event::Closed(CloseReason::Path(reason)),
+                ..
+            } => {
                 self.ends.push(reason.to_string());
             }
             SessionManagerEvent::Session { .. } => {}
             SessionManagerEvent::Refused { reason, .. } => self.ends.push(reason.to_string()),
             SessionManagerEvent::PathRefused { reason, .. } => self.ends.push(reason),
-            SessionManagerEvent::Disconnected { id, .. } => self.sessions.retain(|other| *other != id),
+            SessionManagerEvent::Disconnected { id, .. } => {
+                self.sessions.retain(|other| *other != id)
+            }
         }
     }
 
@@ -146,7 +156,9 @@ impl World {
         let remotes = self.ends[1].addresses.clone();
         let (key, lanes) = (self.ends[1].key, self.ends[0].addresses.len());
         let id = self.ends[0].manager.connect(now, remotes[0], key).unwrap();
-        self.until("a session", |ends| ends[0].manager.session(id).is_some_and(|session| session.is_open()));
+        self.until("a session", |ends| {
+            ends[0].manager.session(id).is_some_and(|session| session.is_open())
+        });
         for lane in 1..lanes {
             let way = (SocketId(lane), remotes[lane % remotes.len()]);
             self.ends[0].manager.join(now, id, way, PathOptions::default()).unwrap();
@@ -155,8 +167,8 @@ impl World {
         id
     }
 
-    /// Hands over `count` blocks of `size` bytes while there is room, and runs both ends until `count` have arrived in
-    /// their order; `meanwhile` sees how many are handed over.
+    /// Hands over `count` blocks of `size` bytes while there is room, and runs both ends until
+    /// `count` have arrived in their order; `meanwhile` sees how many are handed over.
     fn transfer(
         &mut self,
         id: SessionId,
@@ -167,7 +179,9 @@ impl World {
         let clock = self.clock;
         self.until("all blocks", |ends| {
             let now = clock.now();
-            while handed < count && ends[0].manager.session(id).unwrap().room() > ByteCount::of(2 * size) {
+            while handed < count
+                && ends[0].manager.session(id).unwrap().room() > ByteCount::of(2 * size)
+            {
                 let block = Block::reliable(FlowId(0), contents(handed, size));
                 ends[0].manager.session(id).unwrap().send(now, block).unwrap();
                 handed += 1;
@@ -225,7 +239,12 @@ fn survives(action: fn() -> io::Result<()>, reason: &str) {
     let id = world.connect();
     world.transfer(id, (200, 100_000), |handed, ends| {
         if handed == 60 {
-            ends[0].manager.endpoint(SocketId(0)).outlet.give(ToLane::Do(Box::new(action))).unwrap();
+            ends[0]
+                .manager
+                .endpoint(SocketId(0))
+                .outlet
+                .give(ToLane::Do(Box::new(action)))
+                .unwrap();
         }
     });
     world.until("the lane's end", |ends| !ends[0].ends.is_empty());
@@ -297,7 +316,8 @@ fn a_session_that_is_not_served_holds_its_lanes_back_and_loses_nothing() {
         let block = Block::reliable(FlowId(0), contents(number, size));
         world.ends[0].manager.session(id).unwrap().send(now, block).unwrap();
     }
-    // The far end's session has no turn: 40 MB are offered, four times what queues and sockets hold.
+    // The far end's session has no turn: 40 MB are offered, four times what queues and sockets
+    // hold.
     for _ in 0..400 {
         let now = world.clock.now();
         world.ends[0].turn(now);
@@ -324,7 +344,8 @@ fn many_short_sessions_come_and_go() {
             manager.connect_from(now, from(lane), remote, key).unwrap()
         });
         world.until("two sessions", |ends| {
-            ids.iter().all(|id| ends[0].manager.session(*id).is_some_and(|session| session.is_open()))
+            ids.iter()
+                .all(|id| ends[0].manager.session(*id).is_some_and(|session| session.is_open()))
         });
         for id in ids {
             let block = Block::reliable(FlowId(0), contents(round, 5_000));

@@ -111,8 +111,12 @@ impl Worker {
                     Ok(inner) => connections.add(inner, Member::new(id, gauge)),
                     Err(error) => {
                         let reason = Refusal::Failed(error.to_string());
-                        let refused =
-                            EndpointEvent::Refused { id: Some(id), remote, fingerprint: None, reason };
+                        let refused = EndpointEvent::Refused {
+                            id: Some(id),
+                            remote,
+                            fingerprint: None,
+                            reason,
+                        };
                         // Where nobody is there to hear it, the next turn ends the thread.
                         let _ = self.outlet.give(FromLane::Event(refused));
                     }
@@ -209,7 +213,8 @@ impl Worker {
             EndpointEvent::Closed { id: inner, reason } => {
                 let Some(mut member) = self.connections.remove(inner) else { return Ok(()) };
                 if let Some(path) = self.endpoint.quic_mut().path(inner) {
-                    // The last of it: no more than the connection held is kept until the queue takes it.
+                    // The last of it: no more than the connection held is kept until the queue
+                    // takes it.
                     loop {
                         let news = member.news(now, path);
                         if news.is_empty() {
@@ -227,7 +232,9 @@ impl Worker {
     fn rest(&mut self, arrived: Arrived) -> io::Result<()> {
         let due = self.endpoint.quic().next_timeout();
         let now = self.clock.now();
-        if arrived == Arrived::Little && self.gathering.rest(&self.waker, &self.clock, (now, due))? {
+        if arrived == Arrived::Little
+            && self.gathering.rest(&self.waker, &self.clock, (now, due))?
+        {
             return Ok(());
         }
         let fd = (!self.outlet.is_blocked()).then(|| self.endpoint.poll_fd());

@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// What a machine can send and receive at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ability {
-    /// UDP payload that went through the loopback interface, in datagrams of the size asked for: on a line a machine has to do half of
-    /// this work, so that it can do as much at least.
+    /// UDP payload that went through the loopback interface, in datagrams of the size asked for: on
+    /// a line a machine has to do half of this work, so that it can do as much at least.
     pub rate: Rate,
     /// Datagrams a second.
     pub datagrams_a_second: u64,

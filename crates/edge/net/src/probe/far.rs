@@ -101,8 +101,11 @@ mod tests {
 
     #[test]
     fn what_a_full_socket_drops_stands_in_the_account_as_the_sockets() {
-        let limits =
-            Limits { rate: Rate::from_mbps(100_000), time: Duration::from_secs(600), datagrams: 1 << 20 };
+        let limits = Limits {
+            rate: Rate::from_mbps(100_000),
+            time: Duration::from_secs(600),
+            datagrams: 1 << 20,
+        };
         let address = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut server = Server::bind(address, limits, HostFiles::default()).unwrap();
         // A few datagrams, of which two thousand come without a pause.
@@ -116,7 +119,11 @@ mod tests {
         let never = Arc::new(AtomicBool::new(false));
         let line = SocketLine::open(to, 0, (Clock::start(), never), HostFiles::default()).unwrap();
         let mut near = Near::open(line, 7).unwrap();
-        let spec = Spec { payload: ByteCount::new(1_400), spacing: Duration::from_nanos(200), count: 20_000 };
+        let spec = Spec {
+            payload: ByteCount::new(1_400),
+            spacing: Duration::from_nanos(200),
+            count: 20_000,
+        };
         let trace = near.stream(Direction::Up, spec).unwrap();
         near.close();
         stop.store(true, Ordering::Relaxed);

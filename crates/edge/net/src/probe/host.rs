@@ -1,4 +1,5 @@
-//! What the host's system counts of dropped datagrams, read from its files below a root that tests may set.
+//! What the host's system counts of dropped datagrams, read from its files below a root that tests
+//! may set.
 
 use crate::drops::kernel_drops;
 use skyhaul_probe::HostCounters;
@@ -85,13 +86,18 @@ mod tests {
     fn counters_are_read_where_the_system_has_them() {
         let softnet = "01ac3025 00000000 00000003 00000000\n020c3303 0000001f 00000009 00000000\n";
         assert_eq!(softnet_drops(softnet), Some(31));
-        let snmp = "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
+        let snmp = "Ip: A B\nIp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors \
+                   SndbufErrors\n\
                     Udp: 44016007 12973 307031 44332843 307031 5\n";
         assert_eq!(udp_counter(snmp, "RcvbufErrors"), Some(307_031));
         assert_eq!(udp_counter(snmp, "SndbufErrors"), Some(5));
         assert_eq!(udp_counter(snmp, "Nonsense"), None);
-        let snmp6 = "Ip6InReceives      7\nUdp6RcvbufErrors                \t12\nUdp6SndbufErrors    \t3\n";
-        assert_eq!((udp6_counter(snmp6, "SndbufErrors"), udp6_counter(snmp6, "Sndbuf")), (Some(3), None));
+        let snmp6 =
+            "Ip6InReceives      7\nUdp6RcvbufErrors                \t12\nUdp6SndbufErrors    \t3\n";
+        assert_eq!(
+            (udp6_counter(snmp6, "SndbufErrors"), udp6_counter(snmp6, "Sndbuf")),
+            (Some(3), None)
+        );
         assert_eq!((softnet_drops("words"), udp_counter("", "InErrors")), (None, None));
     }
 

@@ -1,4 +1,5 @@
-//! The probe on sockets: its serving end, its measuring end, what the host's system counts, and what this machine can do.
+//! The probe on sockets: its serving end, its measuring end, what the host's system counts, and
+//! what this machine can do.
 
 mod calibration;
 mod far;
@@ -22,7 +23,8 @@ pub fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut filled = 0;
     while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
     }
     Ok(bytes)
 }

@@ -49,7 +49,11 @@ impl SocketLine {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => {
                 self.unreachable += 1;
-                if self.unreachable >= UNREACHABLE_MAX { Err(LineError::Unreachable) } else { Ok(()) }
+                if self.unreachable >= UNREACHABLE_MAX {
+                    Err(LineError::Unreachable)
+                } else {
+                    Ok(())
+                }
             }
             // The line is down at this moment, as a line may be.
             io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => Ok(()),
@@ -72,7 +76,8 @@ impl Line for SocketLine {
             Ok(handed) => Ok(handed),
             Err(error) => {
                 self.refused(&error)?;
-                // The error was of a datagram before: the system reports it in place of sending this one.
+                // The error was of a datagram before: the system reports it in place of sending
+                // this one.
                 Ok(self.socket.send(self.to, datagram).unwrap_or(Handed::Refused))
             }
         }

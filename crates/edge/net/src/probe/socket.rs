@@ -1,4 +1,5 @@
-//! A UDP socket that measures: datagrams one by one, never fragmented, with the kernel's time of arrival.
+//! A UDP socket that measures: datagrams one by one, never fragmented, with the kernel's time of
+//! arrival.
 
 use crate::clock::at_once;
 use crate::{Clock, drops, option};
@@ -35,7 +36,8 @@ impl ProbeSocket {
         // What the system does not grant shows in its own count of drops.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), BUFFER.as_usize());
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), BUFFER.as_usize());
-        // Each datagram by itself, with its own time. Older systems that know neither are measured by our clock.
+        // Each datagram by itself, with its own time. Older systems that know neither are measured
+        // by our clock.
         let _ = option::set(&socket, libc::SOL_UDP, libc::UDP_GRO, 0);
         let _ = option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
         let inode = drops::inode(&socket).ok();
@@ -74,10 +76,16 @@ impl ProbeSocket {
     /// Hands a datagram to the system.
     ///
     /// # Errors
-    /// As the system says; that nobody listens at the far end comes as [`io::ErrorKind::ConnectionRefused`].
+    /// As the system says; that nobody listens at the far end comes as
+    /// [`io::ErrorKind::ConnectionRefused`].
     pub fn send(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<Handed> {
-        let transmit =
-            Transmit { destination: to, ecn: None, contents: datagram, segment_size: None, src_ip: None };
+        let transmit = Transmit {
+            destination: to,
+            ecn: None,
+            contents: datagram,
+            segment_size: None,
+            src_ip: None,
+        };
         match self.state.try_send(UdpSockRef::from(&self.socket), &transmit) {
             Ok(()) => Ok(Handed::Taken),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Handed::Refused),
@@ -89,12 +97,16 @@ impl ProbeSocket {
         }
     }
 
-    /// The next datagram, when it came and from where; waits until `until`, or as long as the socket has nothing. The wait ends on
-    /// time to some microseconds: its last part is spent looking at the clock.
+    /// The next datagram, when it came and from where; waits until `until`, or as long as the
+    /// socket has nothing. The wait ends on time to some microseconds: its last part is spent
+    /// looking at the clock.
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub fn receive(&mut self, until: Instant) -> io::Result<Option<(Instant, SocketAddr, Vec<u8>)>> {
+    pub fn receive(
+        &mut self,
+        until: Instant,
+    ) -> io::Result<Option<(Instant, SocketAddr, Vec<u8>)>> {
         loop {
             if let Some(arrived) = self.arrived.pop_front() {
                 return Ok(Some(arrived));
@@ -148,16 +160,26 @@ impl ProbeSocket {
             rest = later;
             IoSliceMut::new(buffer)
         });
-        let count = match self.state.recv(UdpSockRef::from(&self.socket), &mut buffers, &mut self.metas) {
-            Ok(count) => count,
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
-            Err(error) => return Err(error),
-        };
+        let count =
+            match self.state.recv(UdpSockRef::from(&self.socket), &mut buffers, &mut self.metas) {
+                Ok(count) => count,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) =>
+                {
+                    0
+                }
+                Err(error) => return Err(error),
+            };
         if count == 0 {
             return Ok(());
         }
         let now = at_once(|| self.clock.now(), calendar_nanos);
-        for (meta, buffer) in self.metas.iter().zip(self.memory.chunks_exact(DATAGRAM_MAX)).take(count) {
+        for (meta, buffer) in
+            self.metas.iter().zip(self.memory.chunks_exact(DATAGRAM_MAX)).take(count)
+        {
             let at = meta.timestamp.map_or(now.0, |stamp| arrival(now, stamp));
             let filled = &buffer[..meta.len.min(buffer.len())];
             for datagram in filled.chunks(meta.stride.max(1)) {
@@ -174,7 +196,8 @@ impl std::fmt::Debug for ProbeSocket {
     }
 }
 
-/// The kernel's time of arrival on our clock: as long ago as the calendar says. A calendar that was set meanwhile is not believed.
+/// The kernel's time of arrival on our clock: as long ago as the calendar says. A calendar that was
+/// set meanwhile is not believed.
 fn arrival((now, calendar): (Instant, u64), stamp: std::time::Duration) -> Instant {
     let stamp = u64::try_from(stamp.as_nanos()).unwrap_or(u64::MAX);
     match calendar.checked_sub(stamp) {
@@ -191,7 +214,8 @@ fn calendar_nanos() -> u64 {
 /// Asked for in each direction: 130 ms at 1 Gbit/s.
 const BUFFER: ByteCount = ByteCount::mib(16);
 
-/// The system wakes a thread that late; this much before the time it is awake and looks at the clock.
+/// The system wakes a thread that late; this much before the time it is awake and looks at the
+/// clock.
 const SPIN: Duration = Duration::from_micros(80);
 
 /// A caller gets its turn at least this often: a stop flag is looked at then.
@@ -216,9 +240,15 @@ mod tests {
         let there = clock.now();
         while clock.now() < there + Duration::from_millis(30) {}
         let (at, from, datagram) = socket.receive(clock.now()).unwrap().unwrap();
-        assert_eq!((from.port(), &datagram[..]), (sender.local_addr().unwrap().port(), &b"one"[..]));
+        assert_eq!(
+            (from.port(), &datagram[..]),
+            (sender.local_addr().unwrap().port(), &b"one"[..])
+        );
         // The two clocks are read one after the other: some microseconds either way.
-        assert!(at + Duration::from_millis(1) > before && at < there + Duration::from_millis(1), "{at}");
+        assert!(
+            at + Duration::from_millis(1) > before && at < there + Duration::from_millis(1),
+            "{at}"
+        );
         assert_eq!(socket.receive(clock.now()).unwrap(), None);
     }
 

@@ -45,7 +45,8 @@ impl BatchSocket {
     pub fn bind(address: SocketAddr, buffer: ByteCount) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
-        // A refusal leaves the system's default, which works with more kernel drops; those are counted.
+        // A refusal leaves the system's default, which works with more kernel drops; those are
+        // counted.
         let _ = state.set_recv_buffer_size((&socket).into(), buffer.as_usize());
         let _ = state.set_send_buffer_size((&socket).into(), buffer.as_usize());
         Ok(Self { socket, state })
@@ -82,8 +83,8 @@ impl BatchSocket {
         self.state.recv((&self.socket).into(), &mut buffers, &mut scratch.meta)
     }
 
-    /// Sends a run made by [`next_run`]; returns how many of it the system took. Where it refuses the run as one,
-    /// each is tried alone.
+    /// Sends a run made by [`next_run`]; returns how many of it the system took. Where it refuses
+    /// the run as one, each is tried alone.
     pub fn send_run(&self, run: &[Item], route: Route, scratch: &mut Scratch) -> usize {
         if let [one] = run {
             return usize::from(self.send(one.ecn, &one.payload, None, route).is_ok());
@@ -154,8 +155,9 @@ impl std::fmt::Debug for Scratch {
     }
 }
 
-/// How many of `items`, from the first, one call can send: to the same client, with the same codepoint, all of
-/// the first one's size but the last, which may be shorter. At least one where there is any.
+/// How many of `items`, from the first, one call can send: to the same client, with the same
+/// codepoint, all of the first one's size but the last, which may be shorter. At least one where
+/// there is any.
 pub(super) fn next_run(items: &[Item], segments_at_once: usize) -> usize {
     let Some(first) = items.first() else { return 0 };
     let size = first.payload.len();
@@ -178,7 +180,8 @@ pub(super) fn next_run(items: &[Item], segments_at_once: usize) -> usize {
 /// The largest UDP payload, merged or not, that the system hands over at once.
 const LARGEST_RECEIVE: usize = 65_536;
 
-/// The largest run, all payloads together: an IP packet's 65,535 bytes less the headers of either family.
+/// The largest run, all payloads together: an IP packet's 65,535 bytes less the headers of either
+/// family.
 const LARGEST_SEND: usize = 65_535 - 48;
 
 #[cfg(test)]

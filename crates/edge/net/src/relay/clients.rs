@@ -1,4 +1,5 @@
-//! The relay's clients: who sent to it, and the socket that stands for each towards the destination.
+//! The relay's clients: who sent to it, and the socket that stands for each towards the
+//! destination.
 
 use super::batch::{BatchSocket, Route};
 use super::config::RelayConfig;
@@ -53,8 +54,9 @@ impl Clients {
         }
     }
 
-    /// The client at `address`, which has just been heard from. A new one gets a socket of its own; `None`, and
-    /// counted, where no slot or no socket is free. `reached_at` is the local address it sent to.
+    /// The client at `address`, which has just been heard from. A new one gets a socket of its own;
+    /// `None`, and counted, where no slot or no socket is free. `reached_at` is the local address
+    /// it sent to.
     pub fn find_or_admit(
         &mut self,
         address: SocketAddr,
@@ -92,7 +94,8 @@ impl Clients {
         }
         self.next_expiry = now + (self.idle / 8).max(SHORTEST_EXPIRY_INTERVAL);
         for slot in &mut self.slots {
-            let Some(client) = slot.take_if(|client| now.since(client.last_heard) >= self.idle) else {
+            let Some(client) = slot.take_if(|client| now.since(client.last_heard) >= self.idle)
+            else {
                 continue;
             };
             self.shared.poller.unwatch(&client.upstream);

@@ -64,7 +64,10 @@ pub enum RelayError {
         address: SocketAddr,
     },
     /// The address cannot be had.
-    #[error("cannot listen on {address}: {source}; choose an address of this machine, and a port above 1023")]
+    #[error(
+        "cannot listen on {address}: {source}; choose an address of this machine, and a port above \
+        1023"
+    )]
     Bind {
         /// The address asked for.
         address: SocketAddr,
@@ -73,7 +76,8 @@ pub enum RelayError {
     },
     /// The destination is the relay itself, or has no port.
     #[error(
-        "cannot relay to {0}: it has no port, or is the relay's own address; give the address to forward to"
+        "cannot relay to {0}: it has no port, or is the relay's own address; give the address to \
+        forward to"
     )]
     Destination(SocketAddr),
     /// The system refused a descriptor.

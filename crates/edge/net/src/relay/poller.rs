@@ -67,7 +67,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits for at most `span`, and adds what is readable to `ready`. Interruptions end the wait early.
+    /// Waits for at most `span`, and adds what is readable to `ready`. Interruptions end the wait
+    /// early.
     pub fn wait(&self, span: Duration, ready: &mut Vec<Token>) -> io::Result<()> {
         // This call takes nanoseconds on every kernel; the time-out of the next one does not.
         let mut sockets = [PollFd::new(&self.epoll, PollFlags::IN)];
@@ -101,8 +102,8 @@ impl Poller {
         let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
     }
 
-    /// Datagrams the kernel dropped because one of the watched sockets' buffers was full; `None` where the
-    /// system does not tell.
+    /// Datagrams the kernel dropped because one of the watched sockets' buffers was full; `None`
+    /// where the system does not tell.
     pub fn kernel_drops(&self) -> Option<u64> {
         let inodes = self.inodes.lock().unwrap_or_else(PoisonError::into_inner);
         kernel_drops(|inode| inodes.contains(&inode))

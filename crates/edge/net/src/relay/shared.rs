@@ -28,8 +28,8 @@ pub struct RelayCounters {
     pub clients: ClientCounters,
     /// Times the destination's machine said that nobody listens there.
     pub unreachable: u64,
-    /// Datagrams the kernel dropped before the relay could read them: loss that is not of the model. `None`
-    /// where the system does not tell.
+    /// Datagrams the kernel dropped before the relay could read them: loss that is not of the
+    /// model. `None` where the system does not tell.
     pub kernel_dropped: Option<u64>,
 }
 
@@ -77,8 +77,8 @@ impl RelayHandle {
         Self(shared)
     }
 
-    /// Makes one line another one at once, such as to begin or end an outage. Times planned in `line` count from
-    /// then. What is under way stays so; counters and chance go on.
+    /// Makes one line another one at once, such as to begin or end an outage. Times planned in
+    /// `line` count from then. What is under way stays so; counters and chance go on.
     pub fn set(&self, direction: Direction, line: LinkConfig) {
         let mut changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         match direction {
@@ -111,7 +111,8 @@ impl Shared {
     }
 
     pub fn take_changes(&self) -> impl Iterator<Item = (Direction, LinkConfig)> + use<> {
-        let (up, down) = std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
+        let (up, down) =
+            std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
         let up = up.map(|line| (Direction::Up, line));
         up.into_iter().chain(down.map(|line| (Direction::Down, line)))
     }

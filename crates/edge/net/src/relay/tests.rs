@@ -22,8 +22,11 @@ impl Running {
     #[allow(clippy::disallowed_methods, reason = "the relay's own thread")]
     fn with(line: LinkConfig, adapt: impl FnOnce(&mut RelayConfig)) -> Self {
         let destination = socket();
-        let mut config =
-            RelayConfig::new("127.0.0.1:0".parse().unwrap(), destination.local_addr().unwrap(), line);
+        let mut config = RelayConfig::new(
+            "127.0.0.1:0".parse().unwrap(),
+            destination.local_addr().unwrap(),
+            line,
+        );
         adapt(&mut config);
         let mut relay = Relay::bind(config).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
@@ -39,7 +42,8 @@ impl Running {
         client
     }
 
-    /// Counters once they are as wanted; an endless wait where they never are is cut after ten seconds.
+    /// Counters once they are as wanted; an endless wait where they never are is cut after ten
+    /// seconds.
     fn counters_when(&self, wanted: impl Fn(&RelayCounters) -> bool) -> RelayCounters {
         let started = Clock::start();
         loop {
@@ -107,7 +111,10 @@ fn datagrams_go_there_and_back_after_the_delay_in_order() {
     assert!(clock.now() >= Instant::ZERO + Duration::from_millis(30));
     let counters = relay.counters_when(|counters| counters.down.sent == 100);
     balanced(&counters);
-    assert_eq!((counters.up.sent, counters.up.send_failed, counters.up.link.dropped()), (100, 0, 0));
+    assert_eq!(
+        (counters.up.sent, counters.up.send_failed, counters.up.link.dropped()),
+        (100, 0, 0)
+    );
     assert_eq!(counters.up.link.offered_bytes.as_u64(), 100 * (4 + 28));
     assert_eq!((counters.clients.present, counters.clients.admitted), (1, 1));
     assert_eq!(counters.kernel_dropped, Some(0));
@@ -115,8 +122,10 @@ fn datagrams_go_there_and_back_after_the_delay_in_order() {
 
 #[test]
 fn the_seed_says_which_datagrams_are_lost() {
-    let line =
-        LinkConfig { loss: Loss::Independent(Probability::from_ppb(200_000_000)), ..LinkConfig::default() };
+    let line = LinkConfig {
+        loss: Loss::Independent(Probability::from_ppb(200_000_000)),
+        ..LinkConfig::default()
+    };
     let mut model = Link::new(line.clone(), 42);
     for number in 0..200u32 {
         model.send(Instant::ZERO, ip_packet_size([127, 0, 0, 1].into(), 4), number);
@@ -170,7 +179,8 @@ fn an_outage_can_be_started_and_ended() {
     let relay = Running::new(LinkConfig::default());
     let client = relay.client();
     let dead = LinkConfig { loss: Loss::Independent(Probability::ONE), ..LinkConfig::default() };
-    // A change is in force once a round has passed after it: the next datagram's wake-up comes after the change's.
+    // A change is in force once a round has passed after it: the next datagram's wake-up comes
+    // after the change's.
     relay.handle.set(Direction::Up, dead);
     for number in 0..20u32 {
         client.send(&number.to_be_bytes()).unwrap();
@@ -192,7 +202,8 @@ fn datagrams_that_the_system_merges_are_counted_one_by_one() {
     let relay = Running::new(LinkConfig::default());
     let client = relay.client();
     let state = UdpSocketState::new((&client).into()).unwrap();
-    let contents: Vec<u8> = (0..10u32).flat_map(|number| [number.to_be_bytes(); 250].concat()).collect();
+    let contents: Vec<u8> =
+        (0..10u32).flat_map(|number| [number.to_be_bytes(); 250].concat()).collect();
     if state.max_gso_segments().get() < 10 {
         eprintln!("SKIPPED: this system does not send several datagrams in one call");
         return;
@@ -213,12 +224,13 @@ fn datagrams_that_the_system_merges_are_counted_one_by_one() {
 
 #[test]
 fn idle_clients_are_forgotten_and_come_back_as_new_ones() {
-    let relay = Running::with(LinkConfig::default(), |config| config.idle = Duration::from_millis(20));
+    let relay =
+        Running::with(LinkConfig::default(), |config| config.idle = Duration::from_millis(20));
     let client = relay.client();
     client.send(&1u32.to_be_bytes()).unwrap();
     receive(&relay.destination);
-    let counters =
-        relay.counters_when(|counters| counters.clients.present == 0 && counters.clients.admitted == 1);
+    let counters = relay
+        .counters_when(|counters| counters.clients.present == 0 && counters.clients.admitted == 1);
     assert_eq!(counters.clients.expired, 1);
     client.send(&2u32.to_be_bytes()).unwrap();
     assert_eq!(receive(&relay.destination).0, 2);
@@ -227,7 +239,9 @@ fn idle_clients_are_forgotten_and_come_back_as_new_ones() {
 
 #[test]
 fn clients_above_the_limit_are_refused_and_counted() {
-    let relay = Running::with(LinkConfig::default(), |config| config.max_clients = std::num::NonZeroU16::MIN);
+    let relay = Running::with(LinkConfig::default(), |config| {
+        config.max_clients = std::num::NonZeroU16::MIN
+    });
     let (first, second) = (relay.client(), relay.client());
     first.send(&1u32.to_be_bytes()).unwrap();
     assert_eq!(receive(&relay.destination).0, 1);
@@ -266,7 +280,8 @@ fn addresses_that_cannot_work_are_refused() {
     let error = Relay::bind(RelayConfig::new(listen, to, LinkConfig::default())).unwrap_err();
     assert!(matches!(error, RelayError::Destination(_)), "{error}");
     let elsewhere = "192.0.2.1:5000".parse().unwrap();
-    let error = Relay::bind(RelayConfig::new(elsewhere, listen, LinkConfig::default())).unwrap_err();
+    let error =
+        Relay::bind(RelayConfig::new(elsewhere, listen, LinkConfig::default())).unwrap_err();
     assert!(matches!(error, RelayError::Bind { .. }), "{error}");
     assert!(error.to_string().contains("192.0.2.1:5000"), "{error}");
 }

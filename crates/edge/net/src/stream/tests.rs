@@ -62,7 +62,8 @@ impl Ends {
                 .iter()
                 .map(|(stream, path)| {
                     let read = if path.wants_read() { PollFlags::IN } else { PollFlags::empty() };
-                    let write = if stream.is_blocked() { PollFlags::OUT } else { PollFlags::empty() };
+                    let write =
+                        if stream.is_blocked() { PollFlags::OUT } else { PollFlags::empty() };
                     PollFd::from_borrowed_fd(stream.fd(), read | write)
                 })
                 .collect();

@@ -1,15 +1,17 @@
-//! How much the kernel takes for a TCP socket beyond what may be sent now: no library wraps the option.
+//! How much the kernel takes for a TCP socket beyond what may be sent now: no library wraps the
+//! option.
 #![allow(unsafe_code, reason = "one call of setsockopt(2)")]
 
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 
-/// Lets `socket` take no more than about `bytes` that TCP may not send yet (TCP_NOTSENT_LOWAT, tcp(7)).
+/// Lets `socket` take no more than about `bytes` that TCP may not send yet (TCP_NOTSENT_LOWAT,
+/// tcp(7)).
 pub(super) fn limit(socket: &TcpStream, bytes: i32) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of_val(&bytes)).expect("four bytes");
-    // SAFETY: the descriptor is open while `socket` is borrowed; the kernel reads `length` bytes of `bytes`, which
-    // outlives the call, and keeps no reference to it.
+    // SAFETY: the descriptor is open while `socket` is borrowed; the kernel reads `length` bytes of
+    // `bytes`, which outlives the call, and keeps no reference to it.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

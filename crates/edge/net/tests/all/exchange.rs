@@ -26,7 +26,8 @@ fn node(name: &str, seed: u8) -> Setup {
 
 fn pair(session: &SessionConfig) -> (Exchange, Exchange) {
     let (station, centre) = (node("station", 1), node("centre", 2));
-    let called = Setup { session: session.clone(), ..centre.trusting([station.identity.fingerprint()]) };
+    let called =
+        Setup { session: session.clone(), ..centre.trusting([station.identity.fingerprint()]) };
     let calling = Setup { session: session.clone(), ..station };
     (Exchange::start(calling).unwrap(), Exchange::start(called).unwrap())
 }
@@ -66,7 +67,11 @@ fn a_sender_waits_while_a_receiver_keeps_its_blocks_and_nothing_is_lost() {
     }
     drop(kept);
     sender.join().unwrap();
-    assert_eq!(block_on(far.recv()).map(|incoming| incoming.id), None, "the far end let go of the link");
+    assert_eq!(
+        block_on(far.recv()).map(|incoming| incoming.id),
+        None,
+        "the far end let go of the link"
+    );
 }
 
 #[test]
@@ -101,7 +106,9 @@ fn a_program_that_gives_up_waiting_leaves_nothing_behind() {
     // The one here and the one in `waker`.
     assert_eq!(Arc::strong_count(&thread), 2);
     // A call that is given up is no session at the far end for longer than it takes to tell it.
-    give_up(&mut |context| pin!(calling.connect(called.addresses()[0], key)).poll(context).is_pending());
+    give_up(&mut |context| {
+        pin!(calling.connect(called.addresses()[0], key)).poll(context).is_pending()
+    });
     assert_eq!(Arc::strong_count(&thread), 2);
     let _first = block_on(called.accept()).unwrap();
     for _ in 0..3 {

@@ -1,7 +1,10 @@
 //! Applications' connections through two forwarders on real sockets.
 
 #![allow(clippy::unwrap_used, reason = "test support")]
-#![allow(clippy::disallowed_methods, reason = "applications of a test wait on sockets, each on a thread")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "applications of a test wait on sockets, each on a thread"
+)]
 
 use crate::support::block_on;
 use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
@@ -56,7 +59,8 @@ fn start(seed: u8, setup: Setup) -> Running {
         let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let udp = socket.local_addr().unwrap();
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket);
-        let session = SessionConfig { utc_at_zero: clock.utc_at_start(), ..SessionConfig::default() };
+        let session =
+            SessionConfig { utc_at_zero: clock.utc_at_start(), ..SessionConfig::default() };
         let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
         let notify = Box::new(move |notice: &Notice| drop(tell.send(notice.clone())));
         let mut forwarder = Forwarder::new(setup, driver.waker(), notify).unwrap();
@@ -74,7 +78,8 @@ fn start(seed: u8, setup: Setup) -> Running {
     Running { stop, thread: Some(thread), udp, ports, notices }
 }
 
-/// Two forwarders, the first with a port for each target of the other, which connects where `allow` says.
+/// Two forwarders, the first with a port for each target of the other, which connects where `allow`
+/// says.
 fn pair(targets: &[String], allow: &[&str]) -> (Running, Running) {
     let far = far(allow);
     let near = near(targets, far.udp);
@@ -83,13 +88,22 @@ fn pair(targets: &[String], allow: &[&str]) -> (Running, Running) {
 
 fn far(allow: &[&str]) -> Running {
     let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
-    start(2, Setup { name: "far".to_owned(), allow, budget: ByteCount::mib(16), ..Setup::default() })
+    start(
+        2,
+        Setup { name: "far".to_owned(), allow, budget: ByteCount::mib(16), ..Setup::default() },
+    )
 }
 
 fn near(targets: &[String], remote: SocketAddr) -> Running {
     let listens = targets.iter().map(|target| {
         let Forward { local, target, .. } = format!("0=far:{target}").parse().unwrap();
-        Listen { local, node: 0, arrival: Arrival::For(target), carriage: Carriage::default(), idle: None }
+        Listen {
+            local,
+            node: 0,
+            arrival: Arrival::For(target),
+            carriage: Carriage::default(),
+            idle: None,
+        }
     });
     let addresses = vec![(SocketId(0), remote)];
     let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
@@ -225,7 +239,8 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
     let far = far(&[LOOPBACK]);
     let loss = Loss::Independent(Probability::of(5, 100));
     let line = LinkConfig { one_way_delay: Delay::from_millis(5), loss, ..LinkConfig::default() };
-    let mut relay = Relay::bind(RelayConfig::new("127.0.0.1:0".parse().unwrap(), far.udp, line)).unwrap();
+    let mut relay =
+        Relay::bind(RelayConfig::new("127.0.0.1:0".parse().unwrap(), far.udp, line)).unwrap();
     let (address, stop) = (relay.local_addr(), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
     let relaying = std::thread::spawn(move || relay.run(&stopped).unwrap());
@@ -270,10 +285,12 @@ struct ByHand {
 impl ByHand {
     /// Takes the call of a near end that has these wishes, and grants them.
     fn called_for(wishes: &[&Target]) -> (Self, Running) {
-        let trusting = exchange::Setup::new("far", identity(2)).trusting([identity(1).fingerprint()]);
+        let trusting =
+            exchange::Setup::new("far", identity(2)).trusting([identity(1).fingerprint()]);
         let exchange = Exchange::start(trusting).unwrap();
         let addresses = vec![(SocketId(0), exchange.addresses()[0])];
-        let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
+        let nodes =
+            vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
         let remotes = wishes.iter().map(|target| {
             let (at, carriage) = ("127.0.0.1:9".parse().unwrap(), Carriage::default());
             Remote { node: 0, wish: Wish { at, target: (*target).clone(), carriage, idle: None } }
@@ -284,7 +301,9 @@ impl ByHand {
         let mux = Mux::new(Role::Called, &ClassTree::default(), ByteCount::mib(16));
         let mut this = Self { _exchange: exchange, link, mux };
         for _ in wishes {
-            let Event::ListenAsked { number, listen } = this.next() else { panic!("nothing is asked for") };
+            let Event::ListenAsked { number, listen } = this.next() else {
+                panic!("nothing is asked for")
+            };
             this.mux.listening(number, listen.at);
         }
         (this, near)
@@ -312,7 +331,8 @@ impl ByHand {
 }
 
 #[test]
-fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_and_nothing_is_connected() {
+fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_and_nothing_is_connected()
+ {
     let folder = std::env::temp_dir().join(format!("skyhaul-guard-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("other.sock");
@@ -332,7 +352,9 @@ fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_an
         format!("unix:{}", file.display()),
     ];
     for text in &others {
-        let Event::Refused { reason, .. } = far.open(&target(text)) else { panic!("{text} is not refused") };
+        let Event::Refused { reason, .. } = far.open(&target(text)) else {
+            panic!("{text} is not refused")
+        };
         assert_eq!(reason.name(), "not-allowed", "{text}");
     }
     // What was asked for is connected.

@@ -42,18 +42,20 @@ impl Service for Holder {
                 let far = Far { role, node: Some(0), rules: Arc::default(), key: fingerprint };
                 self.guests.begun(id, session, far);
             }
-            SessionManagerEvent::Session { id, event } => match self.guests.event(now, manager, id, event) {
-                Some(Event::Greeted { name, .. }) => {
-                    self.session = Some(id);
-                    self.guests.opened(id, &name);
+            SessionManagerEvent::Session { id, event } => {
+                match self.guests.event(now, manager, id, event) {
+                    Some(Event::Greeted { name, .. }) => {
+                        self.session = Some(id);
+                        self.guests.opened(id, &name);
+                    }
+                    Some(Event::Block(received)) => {
+                        assert_eq!(received.id.flow, FlowId(5));
+                        manager.session(id).unwrap().release(received.bytes.len());
+                        self.came.send(received.bytes.len()).unwrap();
+                    }
+                    _ => {}
                 }
-                Some(Event::Block(received)) => {
-                    assert_eq!(received.id.flow, FlowId(5));
-                    manager.session(id).unwrap().release(received.bytes.len());
-                    self.came.send(received.bytes.len()).unwrap();
-                }
-                _ => {}
-            },
+            }
             SessionManagerEvent::Disconnected { id, .. } => self.guests.ended(id),
             _ => {}
         }
@@ -64,7 +66,8 @@ impl Service for Holder {
             manager.connect_from(now, SocketId(0), remote, key).unwrap();
         }
         if let Some(session) = self.session.and_then(|id| manager.session(id)) {
-            while self.left > 0 && session.send(now, Block::reliable(FlowId(5), vec![1; OWN].into())).is_ok()
+            while self.left > 0
+                && session.send(now, Block::reliable(FlowId(5), vec![1; OWN].into())).is_ok()
             {
                 self.left -= 1;
             }
@@ -103,8 +106,11 @@ impl Running {
                 send_buffer: own + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
                 ..SessionConfig::default()
             };
-            let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
-            let guests = Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {})).unwrap();
+            let mut driver =
+                Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
+            let guests =
+                Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {}))
+                    .unwrap();
             ready.send((address, guests.files(), guests.streams())).unwrap();
             let call = call.map(|remote| (remote, identity(3 - seed).fingerprint()));
             let mut holder = Holder { guests, call, session: None, left, came };
@@ -152,7 +158,10 @@ fn a_link_that_nobody_reads_holds_back_no_other_and_no_block_of_the_holders() {
     let slow = block_on(near.door.connect(0, "")).unwrap();
     let sender = std::thread::spawn(move || {
         let sent: Vec<_> = (0..PIECES).map(|place| hand_over(&slow, place)).collect();
-        sent.into_iter().filter_map(block_on).filter(|outcome| *outcome == Outcome::Delivered).count()
+        sent.into_iter()
+            .filter_map(block_on)
+            .filter(|outcome| *outcome == Outcome::Delivered)
+            .count()
     });
     let unread = block_on(far.door.accept()).unwrap();
     assert_eq!(unread.peer(), Some(identity(1).fingerprint()));

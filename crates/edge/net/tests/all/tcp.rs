@@ -1,13 +1,17 @@
-//! Sessions over TLS and TCP on loopback, alone and beside UDP: blocks cross, ends are told, nothing spins.
+//! Sessions over TLS and TCP on loopback, alone and beside UDP: blocks cross, ends are told,
+//! nothing spins.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use skyhaul_net::{
-    AnyEndpoint, Clock, Driver, Service, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint,
+    AnyEndpoint, Clock, Driver, Service, SessionManager, Socket, TcpConfig, TcpEndpoint,
+    UdpEndpoint,
 };
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
-use skyhaul_transport::{Block, Event, FlowId, Opening, Outcome, PathId, PathOptions, SessionConfig};
+use skyhaul_transport::{
+    Block, Event, FlowId, Opening, Outcome, PathId, PathOptions, SessionConfig,
+};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -33,12 +37,15 @@ fn udp(clock: Clock, seed: u8, at: SocketAddr) -> AnyEndpoint {
 
 fn tcp(seed: u8, listen: Option<SocketAddr>) -> AnyEndpoint {
     let trusted = BTreeSet::from([identity(1).fingerprint()]);
-    TcpEndpoint::open(TcpConfig { trusted, listen, ..TcpConfig::new(identity(seed)) }).unwrap().into()
+    TcpEndpoint::open(TcpConfig { trusted, listen, ..TcpConfig::new(identity(seed)) })
+        .unwrap()
+        .into()
 }
 
 fn manager(clock: Clock, first: AnyEndpoint) -> SessionManager {
     let window = ByteCount::mib(1);
-    let config = SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
+    let config =
+        SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() };
     SessionManager::new(first, SessionConfig { utc_at_zero: clock.utc_at_start(), ..config })
 }
 
@@ -77,7 +84,8 @@ impl Service for Called {
     }
 }
 
-/// Calls over `first`, sends `blocks`, calls over `then` too when half have arrived, leaves the first path when that stands.
+/// Calls over `first`, sends `blocks`, calls over `then` too when half have arrived, leaves the
+/// first path when that stands.
 struct Calling<'a> {
     to: SocketAddr,
     first: SocketId,
@@ -130,7 +138,10 @@ impl<'a> Calling<'a> {
         }
         let Some(session) = manager.session(id) else { return };
         while self.handed < self.blocks && session.is_open() {
-            if self.handed >= self.blocks / 2 && self.switches && self.up.len() + self.down.len() < 3 {
+            if self.handed >= self.blocks / 2
+                && self.switches
+                && self.up.len() + self.down.len() < 3
+            {
                 break;
             }
             let block = Block::reliable(FlowId(0), vec![self.handed as u8; 50_000].into());
@@ -161,7 +172,9 @@ impl Service for Calling<'_> {
                     manager.leave(now, id, PathId(0), "the other one is better");
                 }
             }
-            SessionManagerEvent::Session { event: Event::PathDown(path, _), .. } => self.down.push(path),
+            SessionManagerEvent::Session { event: Event::PathDown(path, _), .. } => {
+                self.down.push(path)
+            }
             SessionManagerEvent::Refused { reason, .. } => {
                 self.refused = Some(reason.to_string());
                 self.over();
@@ -264,11 +277,19 @@ fn a_port_where_nobody_listens_refuses_at_once_in_a_sentence() {
     let mut calling = Calling::new(at, TCP, &stop);
     near(Clock::start()).run(&mut calling, &stop).unwrap();
     let said = calling.refused.unwrap();
-    assert!(said.contains("cannot be reached (Connection refused") && said.contains("TCP"), "{said}");
-    assert!(calling.now < Instant::ZERO + Duration::from_secs(5), "{}", calling.now.since(Instant::ZERO));
+    assert!(
+        said.contains("cannot be reached (Connection refused") && said.contains("TCP"),
+        "{said}"
+    );
+    assert!(
+        calling.now < Instant::ZERO + Duration::from_secs(5),
+        "{}",
+        calling.now.since(Instant::ZERO)
+    );
 }
 
-/// An end that has nothing to do, or cannot do it, waits: the bound is in wake-ups for each second that passed.
+/// An end that has nothing to do, or cannot do it, waits: the bound is in wake-ups for each second
+/// that passed.
 #[test]
 fn nothing_spins_while_idle_or_while_the_far_end_takes_nothing() {
     let (far, stop) = (Far::start(), AtomicBool::new(false));
@@ -278,7 +299,12 @@ fn nothing_spins_while_idle_or_while_the_far_end_takes_nothing() {
     let mut calling = Calling { blocks: 2_000, ends, ..Calling::new(far.at, TCP, &stop) };
     driver.run(&mut calling, &stop).unwrap();
     // 1 MiB of window, and as much on the way.
-    assert!(calling.delivered > 5 && calling.handed < 100, "{} of {}", calling.delivered, calling.handed);
+    assert!(
+        calling.delivered > 5 && calling.handed < 100,
+        "{} of {}",
+        calling.delivered,
+        calling.handed
+    );
     let seconds = calling.now.since(Instant::ZERO).as_secs_f64();
     let bound = (BUSY + seconds * PER_SECOND) as u64;
     let (near, far) = (driver.waits(), far.end());
@@ -287,5 +313,6 @@ fn nothing_spins_while_idle_or_while_the_far_end_takes_nothing() {
 
 /// Wake-ups for what was sent until the window was full: a few for each block.
 const BUSY: f64 = 300.0;
-/// Wake-ups that are right while nothing moves: the stop flag, reports, a sign of life, a look at what waits each 20 ms.
+/// Wake-ups that are right while nothing moves: the stop flag, reports, a sign of life, a look at
+/// what waits each 20 ms.
 const PER_SECOND: f64 = 200.0;

@@ -1,9 +1,11 @@
-//! What the three examples share: their command line, a sender that hands over on time, and a receiver that counts.
+//! What the three examples share: their command line, a sender that hands over on time, and a
+//! receiver that counts.
 //!
-//! `PROGRAM receive ADDR…` waits for one sender, prints what was in time, and ends. `PROGRAM send SECONDS ADDR…` sends; where
-//! several addresses are given, over a path to each of them.
+//! `PROGRAM receive ADDR…` waits for one sender, prints what was in time, and ends. `PROGRAM send
+//! SECONDS ADDR…` sends; where several addresses are given, over a path to each of them.
 //!
-//! Both ends use a key that everybody knows. A program for use has one of its own: [`Identity::generate`].
+//! Both ends use a key that everybody knows. A program for use has one of its own:
+//! [`Identity::generate`].
 
 #![allow(
     clippy::disallowed_methods,
@@ -35,9 +37,12 @@ pub struct Stream {
 /// Does what the command line says.
 pub fn run(stream: &Stream) -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let addresses = |words: &[String]| words.iter().map(|word| word.parse()).collect::<Result<Vec<_>, _>>();
+    let addresses =
+        |words: &[String]| words.iter().map(|word| word.parse()).collect::<Result<Vec<_>, _>>();
     match words.split_first() {
-        Some((word, rest)) if word == "receive" && !rest.is_empty() => receive(stream, &addresses(rest)?),
+        Some((word, rest)) if word == "receive" && !rest.is_empty() => {
+            receive(stream, &addresses(rest)?)
+        }
         Some((word, [seconds, rest @ ..])) if word == "send" && !rest.is_empty() => {
             send(stream, Duration::from_secs(seconds.parse()?), &addresses(rest)?)
         }
@@ -118,7 +123,8 @@ fn count(stream: &Stream, session: &Session) -> Result<String, Box<dyn Error>> {
             in_time.insert(number, took);
         }
     };
-    let of_use = in_time.keys().filter(|number| in_time.contains_key(&(*number - *number % stream.group)));
+    let of_use =
+        in_time.keys().filter(|number| in_time.contains_key(&(*number - *number % stream.group)));
     let mut took: Vec<Duration> = in_time.values().copied().collect();
     took.sort_unstable();
     let median = took.get(took.len() / 2).map_or(0, Duration::as_millis);

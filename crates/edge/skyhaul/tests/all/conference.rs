@@ -1,4 +1,5 @@
-//! The examples as programs, over two emulated paths. Needs root, network namespaces and TUN devices; skipped without.
+//! The examples as programs, over two emulated paths. Needs root, network namespaces and TUN
+//! devices; skipped without.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -13,15 +14,18 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// As in the evaluation of deadline-aware transports: 600 and 100 ms, here at 2 Mbit/s and 1 % loss.
+/// As in the evaluation of deadline-aware transports: 600 and 100 ms, here at 2 Mbit/s and 1 %
+/// loss.
 const LINE: &str = "
 seed = 7
 [[link]]
 name = \"far\"
-both = { rate = \"2 Mbit/s\", one_way_delay = \"300 ms\", queue = \"150 kB\", loss = { kind = \"independent\", probability = \"1 %\" } }
+both = { rate = \"2 Mbit/s\", one_way_delay = \"300 ms\", queue = \"150 kB\", loss = { kind = \
+\"independent\", probability = \"1 %\" } }
 [[link]]
 name = \"near\"
-both = { rate = \"2 Mbit/s\", one_way_delay = \"50 ms\", queue = \"25 kB\", loss = { kind = \"independent\", probability = \"1 %\" } }
+both = { rate = \"2 Mbit/s\", one_way_delay = \"50 ms\", queue = \"25 kB\", loss = { kind = \
+\"independent\", probability = \"1 %\" } }
 ";
 
 const LAB: &str = "t-conference";
@@ -44,7 +48,10 @@ fn example(name: &str) -> PathBuf {
 
 fn start(place: Place, name: &str, words: &[String]) -> Program {
     let mut command = Command::new("ip");
-    command.args(["netns", "exec", Namespace::new(LAB, place).name()]).arg(example(name)).args(words);
+    command
+        .args(["netns", "exec", Namespace::new(LAB, place).name()])
+        .arg(example(name))
+        .args(words);
     Program(command.stdout(Stdio::piped()).spawn().unwrap())
 }
 

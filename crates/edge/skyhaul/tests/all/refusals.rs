@@ -37,7 +37,10 @@ fn a_socket_that_is_not_there_costs_its_path_alone() {
     assert_eq!(caller.recv().wait().unwrap().bytes, "all of it");
     assert_eq!(sent.wait(), Some(Outcome::Delivered));
     let refused = session.refused_paths();
-    assert!(refused.len() == 1 && refused[0].contains(&far.addresses()[0].to_string()), "{refused:?}");
+    assert!(
+        refused.len() == 1 && refused[0].contains(&far.addresses()[0].to_string()),
+        "{refused:?}"
+    );
     assert_eq!((session.peer_name().as_str(), session.peer()), ("far", Some(key(2).fingerprint())));
     drop(far);
     assert!(session.recv().wait().is_none() && session.closed().is_some());
@@ -47,7 +50,8 @@ fn a_socket_that_is_not_there_costs_its_path_alone() {
 fn what_is_no_block_is_cancelled_and_has_no_name() {
     let far = Node::named("far", key(2)).bind(here()).trust(key(1).fingerprint()).start().unwrap();
     let near = Node::named("near", key(1)).start().unwrap();
-    let session = near.connect([Path::to(far.addresses()[0])], key(2).fingerprint()).wait().unwrap();
+    let session =
+        near.connect([Path::to(far.addresses()[0])], key(2).fingerprint()).wait().unwrap();
     let empty = session.send(Block::reliable(FlowId(0), Vec::new().into())).wait().unwrap();
     assert_eq!((empty.name().wait(), empty.wait()), (None, Some(Outcome::Cancelled)));
 }

@@ -9,9 +9,12 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul centre`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Receives from its stations, keeps what arrived on its disk, and writes Level-0 products, until it is
-interrupted. It can be killed at any time and goes on from what is on its disk. On SIGHUP it reads its configuration
-again: stations, what they may have it connect and listen to, classes, and the store's limits change at once, the rest is
+    after_help = "Receives from its stations, keeps what arrived on its disk, and writes Level-0 \
+                 products, until it is
+interrupted. It can be killed at any time and goes on from what is on its disk. On SIGHUP it reads \
+its configuration
+again: stations, what they may have it connect and listen to, classes, and the store's limits \
+change at once, the rest is
 named in the log. docs/reference/configuration.md lists every key of the file.
 
 Example:

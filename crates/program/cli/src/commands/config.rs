@@ -8,8 +8,8 @@ use crate::failure::{Exit, Failure};
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_node::config::{
-    self, CentreConfig, Channel, Class, DeliveryMode, Live, Presence, ProductForm, Refill, StationConfig,
-    Table, Window,
+    self, CentreConfig, Channel, Class, DeliveryMode, Live, Presence, ProductForm, Refill,
+    StationConfig, Table, Window,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ pub enum Config {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// For a station: reaches the centre once, and says why where it cannot. A running station of the same name
-        /// is interrupted for a second.
+        /// For a station: reaches the centre once, and says why where it cannot. A running station
+        /// of the same name is interrupted for a second.
         #[arg(long)]
         connect: bool,
-        /// Refuses (exit code 2) what otherwise is a warning: a key that is not there, an example's fingerprint, a folder
-        /// that cannot be made. Run it as the user that the node runs as.
+        /// Refuses (exit code 2) what otherwise is a warning: a key that is not there, an example's
+        /// fingerprint, a folder that cannot be made. Run it as the user that the node runs as.
         #[arg(long)]
         strict: bool,
     },
@@ -51,7 +51,9 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
             if let (true, config::Config::Centre(_)) = (connect, &config) {
                 let help = "omit --connect; stations connect to a centre";
                 let place = file.display().to_string();
-                return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));
+                return Err(
+                    Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place)
+                );
             }
             write_config(&config, out)?;
             out.flush()?;
@@ -107,7 +109,11 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         stream,
     } = station;
     writeln!(out, "station {}", node.name)?;
-    writeln!(out, "  sends to   {} at {}, key {}", centre.name, centre.address, centre.fingerprint)?;
+    writeln!(
+        out,
+        "  sends to   {} at {}, key {}",
+        centre.name, centre.address, centre.fingerprint
+    )?;
     let rate = line.rate.map_or("rate found automatically".to_owned(), |rate| rate.to_string());
     writeln!(
         out,
@@ -144,7 +150,8 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     )?;
     writeln!(
         out,
-        "  sync       markers with up to {} wrong bits in search, {} in check, {} in lock; {} checked, {} coasted, slips of {}",
+        "  sync       markers with up to {} wrong bits in search, {} in check, {} in lock; {} \
+        checked, {} coasted, slips of {}",
         sync.search_errors,
         sync.check_errors,
         sync.lock_errors,
@@ -162,15 +169,18 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {
-    let mission = channel.mission.as_ref().map_or("found from the data".to_owned(), ToString::to_string);
+    let mission =
+        channel.mission.as_ref().map_or("found from the data".to_owned(), ToString::to_string);
     let pace = channel.rate.map_or(String::new(), |rate| format!(" at {rate}"));
     let symbols = if channel.keep_check_symbols { ", check symbols sent too" } else { "" };
     let class = channel.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-    let deadline =
-        channel.deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
+    let deadline = channel
+        .deadline
+        .map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
     writeln!(
         out,
-        "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of silence{symbols}{class}{deadline}",
+        "  channel    {} from {}{pace}, format {}, mission {mission}, closed after {} of \
+        silence{symbols}{class}{deadline}",
         channel.name,
         channel.sources(),
         channel.format,
@@ -185,7 +195,8 @@ fn write_refill(refill: &Refill, out: &mut dyn Write) -> io::Result<()> {
     let class = refill.class.as_ref().map_or(String::new(), |class| format!("class {class}, "));
     writeln!(
         out,
-        "  refill     {class}priority {}; markers with up to {} wrong bits in search, {} in check, {} in lock; {} checked, {} coasted, slips of {}",
+        "  refill     {class}priority {}; markers with up to {} wrong bits in search, {} in check, \
+        {} in lock; {} checked, {} coasted, slips of {}",
         refill.priority,
         refill.search_errors,
         refill.check_errors,
@@ -200,7 +211,8 @@ fn write_class(class: &Class, out: &mut dyn Write) -> io::Result<()> {
     let parent = class.parent.as_ref().map_or(String::new(), |parent| format!(" in {parent}"));
     let guarantee = class.guarantee.map_or("nothing".to_owned(), |rate| rate.to_string());
     let ceiling = class.ceiling.map_or(String::new(), |rate| format!(", at most {rate}"));
-    let priority = class.priority.map_or(String::new(), |priority| format!(", priority {priority}"));
+    let priority =
+        class.priority.map_or(String::new(), |priority| format!(", priority {priority}"));
     writeln!(out, "  class      {}{parent}: {guarantee} guaranteed{ceiling}{priority}", class.name)
 }
 
@@ -240,7 +252,8 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         made_of(products.session, products.time.then_some(products.window), products.form)
     )?;
     for entry in product {
-        let mission = entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
+        let mission =
+            entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
         let time = entry.time.unwrap_or(products.time);
         let window = time.then(|| entry.window.unwrap_or(products.window));
         let (session, form) =

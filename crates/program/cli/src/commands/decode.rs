@@ -30,27 +30,28 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul decode`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "What a file holds (a raw bit stream, CADUs or bare frames, and of which spacecraft) is found out
+#[command(after_help = "What a file holds (a raw bit stream, CADUs or bare frames, and of which \
+                 spacecraft) is found out
 from the file. --format and --mission are for files that do not tell.
 
 Example:
   skyhaul decode pass.dat
   skyhaul decode pass.dat --report page
   skyhaul decode --select north.dat south.dat --frames-out frames.bin
-  skyhaul decode pass.dat --packets-out packets --frames-out frames.bin --json"
-)]
+  skyhaul decode pass.dat --packets-out packets --frames-out frames.bin --json")]
 pub struct Decode {
     /// The capture files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Takes the files for recordings of one pass, by two antennas or stations: of each frame the better copy, in order, once.
+    /// Takes the files for recordings of one pass, by two antennas or stations: of each frame the
+    /// better copy, in order, once.
     #[arg(long)]
     select: bool,
     /// The mission: a name (suomi-npp), or a mission file ending in .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
-    /// What the files hold: auto, bits, cadus, frames, or a demodulator's symbols: symbols (a bit each) or soft (a byte each).
+    /// What the files hold: auto, bits, cadus, frames, or a demodulator's symbols: symbols (a bit
+    /// each) or soft (a byte each).
     #[arg(long, default_value = "auto")]
     format: config::InputFormat,
     /// Writes the packets of each virtual channel to a file of its own in this folder.
@@ -59,8 +60,8 @@ pub struct Decode {
     /// Writes all good frames, one after the other, to this file.
     #[arg(long, value_name = "FILE")]
     frames_out: Option<PathBuf>,
-    /// Writes a page about each contact to this folder, to be read in a browser or printed: report.html, or one named
-    /// after each file where there are several.
+    /// Writes a page about each contact to this folder, to be read in a browser or printed:
+    /// report.html, or one named after each file where there are several.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     /// Prints the account as one JSON line.
@@ -73,7 +74,8 @@ struct Report<'a> {
     files: &'a [FileResult],
 }
 
-/// What one downlink of a file, or of several recordings of it, held, and what is odd about it. Most files have one.
+/// What one downlink of a file, or of several recordings of it, held, and what is odd about it.
+/// Most files have one.
 #[derive(serde::Serialize)]
 struct FileResult {
     #[serde(flatten)]
@@ -88,14 +90,15 @@ struct FileResult {
     notes: Vec<String>,
 }
 
-/// Decodes the files, one after the other or joined, and prints their account. A file that cannot be read does not keep the
-/// others from being decoded.
+/// Decodes the files, one after the other or joined, and prints their account. A file that cannot
+/// be read does not keep the others from being decoded.
 ///
 /// # Errors
 /// The first file of which nothing could be made; or an output that cannot be written.
 pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     if command.format == config::InputFormat::Vita49 {
-        let help = "give the channel of a station `format = \"vita49\"` and an udp: input, and play the packets to it";
+        let help = "give the channel of a station `format = \"vita49\"` and an udp: input, and \
+                   play the packets to it";
         let what = "vita49 is a format of datagrams, and a file does not keep datagram boundaries";
         return Err(Failure::new(Exit::Usage, what, help));
     }
@@ -154,7 +157,10 @@ pub(super) fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission
         MissionRef::Named(name) => {
             return known.by_name(name).cloned().ok_or_else(|| {
                 let names: Vec<&str> = known.iter().map(Mission::name).collect();
-                let help = format!("write one of {}, generic, or a file ending in .toml", names.join(", "));
+                let help = format!(
+                    "write one of {}, generic, or a file ending in .toml",
+                    names.join(", ")
+                );
                 Failure::new(Exit::Usage, &format!("there is no mission `{name}`"), &help)
             });
         }
@@ -178,8 +184,9 @@ fn decode(
     with_page: bool,
 ) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     let name = file.display().to_string();
-    let unreadable =
-        |source| Failure::io("the capture cannot be read", &name, "give the path of a readable file", source);
+    let unreadable = |source| {
+        Failure::io("the capture cannot be read", &name, "give the path of a readable file", source)
+    };
     let mut input = File::open(file).map_err(unreadable)?;
     let mut capture = Capture::new(known.clone(), options.clone());
     let mut buffer = vec![0; READ_SIZE];
@@ -277,7 +284,8 @@ impl Downlinks {
 
     fn account(self, name: &str) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
         let foreign = self.foreign.map(|other| {
-            let scid = other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
+            let scid =
+                other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
             format!("mission {}{scid}", other.mission.name())
         });
         let mut contacts: Vec<_> =
@@ -297,7 +305,8 @@ impl Downlinks {
         };
         if let Some(other) = foreign {
             last.notes.push(format!(
-                "the capture also holds {other}; it is not decoded: omit --mission, or name that one"
+                "the capture also holds {other}; it is not decoded: omit --mission, or name that \
+                one"
             ));
         }
         Ok(contacts)
@@ -309,7 +318,8 @@ impl Downlink {
     fn account(self, name: &str) -> Option<(FileResult, Option<String>)> {
         let Self { found, identified, from, lock, stats, inputs, notes: of_inputs } = self;
         let Found { frames, packets, clocks, course } = found;
-        let report = FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
+        let report =
+            FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
         if report.cadus == 0 {
             return None;
         }
@@ -327,7 +337,10 @@ impl Downlink {
                 inputs: &inputs,
             })
         });
-        Some((FileResult { report, begins_at_byte: from.map(BitPosition::byte), inputs, notes }, page))
+        Some((
+            FileResult { report, begins_at_byte: from.map(BitPosition::byte), inputs, notes },
+            page,
+        ))
     }
 }
 
@@ -346,7 +359,8 @@ fn unidentified(reason: Unidentified, len: u64) -> Failure {
 
 fn write_report(result: &FileResult, out: &mut dyn Write) -> io::Result<()> {
     let FileResult { report, begins_at_byte, inputs, notes } = result;
-    let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
+    let spacecraft =
+        report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
     let from = begins_at_byte.map_or(String::new(), |byte| format!(", from byte {byte} on"));
     writeln!(out, "{}: mission {}{spacecraft}{from}", report.file, report.mission)?;
     writeln!(
@@ -381,7 +395,10 @@ fn write_inputs(inputs: &[InputResult], out: &mut dyn Write) -> io::Result<()> {
     }
     for input in inputs {
         let InputResult { file, frames, chosen, only_here, worse, set_aside, .. } = input;
-        writeln!(out, "  {frames:>8} {chosen:>8} {only_here:>10} {worse:>10} {set_aside:>10}  {file}")?;
+        writeln!(
+            out,
+            "  {frames:>8} {chosen:>8} {only_here:>10} {worse:>10} {set_aside:>10}  {file}"
+        )?;
     }
     Ok(())
 }
@@ -415,7 +432,8 @@ fn resets(count: u64) -> String {
         count => format!("{count} times"),
     };
     format!(
-        "its frame count jumped {times}: after a reset, a replay or a damaged header; no frames are counted as missing there"
+        "its frame count jumped {times}: after a reset, a replay or a damaged header; no frames \
+        are counted as missing there"
     )
 }
 

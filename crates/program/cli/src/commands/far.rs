@@ -8,8 +8,8 @@ use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// The addresses and the key of the far node that is called `node` among `nodes` (`NAME=ADDR`), and this end's sockets, as a node
-/// `name` with sessions of this kind.
+/// The addresses and the key of the far node that is called `node` among `nodes` (`NAME=ADDR`), and
+/// this end's sockets, as a node `name` with sessions of this kind.
 ///
 /// # Errors
 /// The node is not known, or the keys cannot be used.
@@ -21,7 +21,8 @@ pub fn far(
 ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
     let mut remotes = Vec::new();
     for text in nodes {
-        let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
+        else {
             let what = format!("`{text}` is not a node");
             return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
         };
@@ -61,8 +62,10 @@ pub fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
 
 fn resolve(address: &str) -> Result<SocketAddr, Failure> {
     let help = "give a host and a port, such as 198.51.100.1:4740";
-    let mut found = address
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;
-    found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
+    let mut found = address.to_socket_addrs().map_err(|error| {
+        Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help)
+    })?;
+    found
+        .next()
+        .ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
 }

@@ -1,4 +1,5 @@
-//! `skyhaul cp`, `skyhaul sync` and `skyhaul files serve`: files to and from a far node, whole, verified, and going on after whatever interrupted them.
+//! `skyhaul cp`, `skyhaul sync` and `skyhaul files serve`: files to and from a far node, whole,
+//! verified, and going on after whatever interrupted them.
 
 pub mod copy;
 mod course;

@@ -1,4 +1,5 @@
-//! `skyhaul forward`: applications that cannot be changed reach a far site over one session of ours.
+//! `skyhaul forward`: applications that cannot be changed reach a far site over one session of
+//! ours.
 
 mod call;
 pub mod file;
@@ -19,12 +20,15 @@ use std::sync::atomic::AtomicBool;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Bytes are read from applications when the line has room for them; half-close, reset and refusal arrive as they
+    after_help = "Bytes are read from applications when the line has room for them; half-close, \
+                 reset and refusal arrive as they
 would from the target itself. All connections share one session. docs/how-to/forward.md says more.
 
 Example:
-  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L 8080=centre:10.0.0.5:80
-  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -D 1080 -R 2222=centre:127.0.0.1:22
+  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L \
+  8080=centre:10.0.0.5:80
+  skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -D 1080 -R \
+  2222=centre:127.0.0.1:22
   skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
 )]
 pub struct Forward {
@@ -83,7 +87,11 @@ fn interval(stats: Option<Duration>) -> Result<Option<Duration>, Failure> {
     match stats {
         Some(interval) if interval < LEAST_INTERVAL => {
             let what = format!("statistics every {interval} are too frequent");
-            Err(Failure::new(Exit::Usage, &what, "give --stats 100 ms at least, such as --stats 10s"))
+            Err(Failure::new(
+                Exit::Usage,
+                &what,
+                "give --stats 100 ms at least, such as --stats 10s",
+            ))
         }
         stats => Ok(stats),
     }
@@ -92,7 +100,8 @@ fn interval(stats: Option<Duration>) -> Result<Option<Duration>, Failure> {
 /// What is counted in less says little.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Lets this process have as many descriptors as the system lets it: each connection is one, and each file that waits for the disk.
+/// Lets this process have as many descriptors as the system lets it: each connection is one, and
+/// each file that waits for the disk.
 pub(super) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -100,5 +109,6 @@ pub(super) fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Bytes that came for applications and wait for them, of each session: eight streams with the widest window.
+/// Bytes that came for applications and wait for them, of each session: eight streams with the
+/// widest window.
 const BUDGET: ByteCount = ByteCount::mib(256);

@@ -11,7 +11,8 @@ use std::io::{self, Write};
 /// The arguments of `skyhaul gaps`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A gap of frames is asked for from the station by itself: its recording (record_raw) is decoded again with the
+    after_help = "A gap of frames is asked for from the station by itself: its recording \
+                 (record_raw) is decoded again with the
 thresholds of [refill]. States: open, requested, filled, unrecoverable (and why).
 
 Example:
@@ -38,14 +39,14 @@ pub struct Gaps {
 /// What is done about gaps.
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Asks stations again for frames that were not to be had: a recording may be back, or the refill table tries more.
-    #[command(
-        after_help = "What is open or requested is asked for anyway. A station that is not connected is asked when it is.
+    /// Asks stations again for frames that were not to be had: a recording may be back, or the
+    /// refill table tries more.
+    #[command(after_help = "What is open or requested is asked for anyway. A station that is not \
+                     connected is asked when it is.
 
 Example:
   skyhaul gaps ask --config centre.toml
-  skyhaul gaps ask --config centre.toml --contact polar-217544036 --json"
-    )]
+  skyhaul gaps ask --config centre.toml --contact polar-217544036 --json")]
     Ask(Ask),
 }
 
@@ -120,10 +121,12 @@ impl Gaps {
 impl Which {
     fn filter(&self) -> Result<GapFilter, Failure> {
         let Self { station, contact, spacecraft } = self;
-        let filter = GapFilter { station: station.clone(), flow: None, spacecraft: spacecraft.clone() };
+        let filter =
+            GapFilter { station: station.clone(), flow: None, spacecraft: spacecraft.clone() };
         let Some(contact) = contact else { return Ok(filter) };
         let parts = contact.rsplit_once('-');
-        let parts = parts.and_then(|(station, flow)| Some((station.to_owned(), flow.parse().ok()?)));
+        let parts =
+            parts.and_then(|(station, flow)| Some((station.to_owned(), flow.parse().ok()?)));
         let Some((station, flow)) = parts else {
             let help = "write it as `skyhaul gaps` lists it, such as polar-217544036";
             let failure = Failure::new(Exit::Usage, &format!("`{contact}` is not a contact"), help);
@@ -143,7 +146,8 @@ fn write_report(report: &GapReport, out: &mut dyn Write) -> io::Result<()> {
     if left_out > 0 {
         writeln!(
             out,
-            "\n  the newest {LISTED} gaps; {left_out} more with --json, or with --contact or --station"
+            "\n  the newest {LISTED} gaps; {left_out} more with --json, or with --contact or \
+            --station"
         )?;
     }
     writeln!(
@@ -237,13 +241,24 @@ const LISTED: usize = 200;
 
 /// How many gaps there are, in a line.
 pub fn in_words(counts: &GapCounts) -> String {
-    let GapCounts { open, requested, filled, unrecoverable, missing_frames, overflow, unfollowed, .. } =
-        counts;
+    let GapCounts {
+        open,
+        requested,
+        filled,
+        unrecoverable,
+        missing_frames,
+        overflow,
+        unfollowed,
+        ..
+    } = counts;
     let mut line = format!(
-        "gaps     {open} open, {requested} requested, {filled} filled, {unrecoverable} unrecoverable; {missing_frames} frames missing"
+        "gaps     {open} open, {requested} requested, {filled} filled, {unrecoverable} \
+        unrecoverable; {missing_frames} frames missing"
     );
     if overflow + unfollowed > 0 {
-        line += &format!("; {overflow} gaps and {unfollowed} contacts beyond the limit are not tracked");
+        line += &format!(
+            "; {overflow} gaps and {unfollowed} contacts beyond the limit are not tracked"
+        );
     }
     line
 }
@@ -283,9 +298,14 @@ mod tests {
 
     #[test]
     fn gaps_are_summed_up_by_contact_and_reason() {
-        let lost = |flow| gap(flow, 10, GapProgress::Unrecoverable, Some("nothing was recorded then"));
+        let lost =
+            |flow| gap(flow, 10, GapProgress::Unrecoverable, Some("nothing was recorded then"));
         let mut gaps: Vec<_> = (0..300).map(|_| lost(1)).collect();
-        gaps.extend([gap(1, 0, GapProgress::Filled, None), gap(2, 4, GapProgress::Requested, None), lost(2)]);
+        gaps.extend([
+            gap(1, 0, GapProgress::Filled, None),
+            gap(2, 4, GapProgress::Requested, None),
+            lost(2),
+        ]);
         let mut out = Vec::new();
         write_report(&GapReport { counts: GapCounts::default(), gaps }, &mut out).unwrap();
         let said = String::from_utf8(out).unwrap();

@@ -4,8 +4,8 @@ use super::decode;
 use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::generate::{
-    Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, SymbolOptions, SymbolTruth,
-    SymbolWriter, Truth,
+    Description, ErrorPlan, Generator, GeneratorOptions, Layout, Source, SymbolOptions,
+    SymbolTruth, SymbolWriter, Truth,
 };
 use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -21,8 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The arguments of `skyhaul generate`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is sent is made up: packets of the mission's products with its time codes, as many as the downlink
-carries, or those that a description lists (docs/how-to/generate.md). The same seed gives the same bits.
+    after_help = "What is sent is made up: packets of the mission's products with its time codes, \
+                 as many as the downlink
+carries, or those that a description lists (docs/how-to/generate.md). The same seed gives the same \
+bits.
 
 Example:
   skyhaul generate --mission noaa-21 --frames 100000 --output x.dat
@@ -31,7 +33,8 @@ Example:
 pub struct Generate {
     /// What to send, as a TOML file; left out: what suits the mission.
     description: Option<PathBuf>,
-    /// The mission: a name (noaa-21), or a mission file ending in .toml; left out: the description's.
+    /// The mission: a name (noaa-21), or a mission file ending in .toml; left out: the
+    /// description's.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
     /// Frames to send.
@@ -46,20 +49,22 @@ pub struct Generate {
     /// The receiver to connect and send to.
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "output")]
     to_tcp: Option<String>,
-    /// The downlink's rate, markers and check symbols included; left out: the description's, or 15 Mbit/s.
+    /// The downlink's rate, markers and check symbols included; left out: the description's, or 15
+    /// Mbit/s.
     #[arg(long)]
     rate: Option<Rate>,
     /// Sends no faster than the downlink's rate.
     #[arg(long)]
     paced: bool,
-    /// Where to write what a receiver can get; left out: beside the output file, as NAME.truth.json.
+    /// Where to write what a receiver can get; left out: beside the output file, as
+    /// NAME.truth.json.
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
     /// What to write: coded blocks behind markers (cadus), or transfer frames alone (frames).
     #[arg(long, value_name = "LAYOUT", default_value = "cadus")]
     layout: LayoutName,
-    /// Writes a demodulator's symbols instead of bits, coded as the mission's coding says: a bit each (hard), or a signed
-    /// byte each (soft).
+    /// Writes a demodulator's symbols instead of bits, coded as the mission's coding says: a bit
+    /// each (hard), or a signed byte each (soft).
     #[arg(long, value_name = "FORM")]
     symbols: Option<SymbolName>,
     /// Noise on the symbols: energy of a bit of the transfer frames to noise density, in dB.
@@ -151,17 +156,26 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
     let description = description(command)?;
     let mission = mission(command, &description)?;
     let errors = command.errors.over(description.errors);
-    errors.fits(&mission).map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+    errors
+        .fits(&mission)
+        .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let layout = match command.layout {
         LayoutName::Cadus => Layout::Cadus,
         LayoutName::Frames => Layout::Frames,
     };
     let frame_time = description.rate.time_for(ByteCount::of(mission.cadu_len())).as_nanos();
-    let frames = command.duration.map_or(command.frames, |long| long.as_nanos().div_ceil(frame_time.max(1)));
-    let options =
-        GeneratorOptions { frames, errors, offset_bits: command.offset_bits, seed: command.seed, layout };
+    let frames =
+        command.duration.map_or(command.frames, |long| long.as_nanos().div_ceil(frame_time.max(1)));
+    let options = GeneratorOptions {
+        frames,
+        errors,
+        offset_bits: command.offset_bits,
+        seed: command.seed,
+        layout,
+    };
     let source = Source::described(&mission, &description, command.seed).map_err(|error| {
-        let place = command.description.as_deref().map_or("the command line".into(), Path::to_string_lossy);
+        let place =
+            command.description.as_deref().map_or("the command line".into(), Path::to_string_lossy);
         Failure::new(Exit::Usage, &error.to_string(), "docs/how-to/generate.md shows a description")
             .at(&place)
     })?;
@@ -182,17 +196,30 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
         (None, address) => {
             let address = address.as_deref().unwrap_or_default();
             let refused = |source| {
-                Failure::io("cannot send to the receiver", address, "check that it listens there", source)
+                Failure::io(
+                    "cannot send to the receiver",
+                    address,
+                    "check that it listens there",
+                    source,
+                )
             };
             let mut stream = TcpStream::connect(address).map_err(refused)?;
             send(&mut downlink, &mut stream, pace, &stop).map_err(refused)?
         }
     };
     let symbols = writer.map(|writer| writer.truth());
-    tell(command, out, &Report { mission: mission.name(), bytes, symbols, truth: &generator.truth() })?;
+    tell(
+        command,
+        out,
+        &Report { mission: mission.name(), bytes, symbols, truth: &generator.truth() },
+    )?;
     if stop.load(Ordering::Relaxed) {
         let help = "the truth file covers what was sent; start it again for the whole";
-        return Err(Failure::new(Exit::Interrupted, "interrupted before everything was sent", help));
+        return Err(Failure::new(
+            Exit::Interrupted,
+            "interrupted before everything was sent",
+            help,
+        ));
     }
     Ok(())
 }
@@ -212,8 +239,12 @@ fn description(command: &Generate) -> Result<Description, Failure> {
                 Failure::io("the description cannot be read", &place, help, source)
             })?;
             Description::from_toml(&text).map_err(|error| {
-                Failure::new(Exit::Usage, &error.to_string(), "docs/how-to/generate.md lists the keys")
-                    .at(&place)
+                Failure::new(
+                    Exit::Usage,
+                    &error.to_string(),
+                    "docs/how-to/generate.md lists the keys",
+                )
+                .at(&place)
             })?
         }
     };
@@ -314,7 +345,10 @@ fn symbol_writer(command: &Generate, mission: &Mission) -> Result<Option<SymbolW
     Ok(Some(SymbolWriter::new(mission, options)))
 }
 
-#[allow(clippy::disallowed_methods, reason = "a spacecraft keeps the time at which its bits go out")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a spacecraft keeps the time at which its bits go out"
+)]
 fn wait(span: Duration) {
     std::thread::sleep(span.to_std());
 }
@@ -322,7 +356,8 @@ fn wait(span: Duration) {
 /// Writes the truth to its file and the result to `out`.
 fn tell(command: &Generate, out: &mut dyn Write, report: &Report<'_>) -> Result<(), Failure> {
     let is_file = |path: &&PathBuf| path.as_os_str() != "-";
-    let beside = || command.output.as_ref().filter(is_file).map(|path| path.with_extension("truth.json"));
+    let beside =
+        || command.output.as_ref().filter(is_file).map(|path| path.with_extension("truth.json"));
     let truth = command.truth.clone().or_else(beside);
     if let Some(path) = &truth {
         let place = path.display().to_string();
@@ -340,7 +375,8 @@ fn tell(command: &Generate, out: &mut dyn Write, report: &Report<'_>) -> Result<
     writeln!(out, "{frames_sent} frames of mission {}, {} bytes", report.mission, report.bytes)?;
     writeln!(
         out,
-        "  a receiver can get {good_frames} good frames; {uncorrectable_frames} are beyond correction, {dropped_frames} missing"
+        "  a receiver can get {good_frames} good frames; {uncorrectable_frames} are beyond \
+        correction, {dropped_frames} missing"
     )?;
     if let Some(path) = &truth {
         writeln!(out, "  channels, packets and digests: {}", path.display())?;

@@ -11,19 +11,23 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul keygen`.
 #[derive(clap::Args)]
-#[command(after_help = "The fingerprint goes into the other end's configuration; the file stays here.
+#[command(
+    after_help = "The fingerprint goes into the other end's configuration; the file stays here.
 
 Example:
   skyhaul keygen station.key
   skyhaul keygen station.key --show
-  skyhaul keygen pass.key --one-way")]
+  skyhaul keygen pass.key --one-way"
+)]
 pub struct Keygen {
-    /// Where the private key is written, readable by this user alone. An existing file is left as it is.
+    /// Where the private key is written, readable by this user alone. An existing file is left as
+    /// it is.
     file: PathBuf,
     /// Prints the fingerprint of the key that is in the file, and makes none.
     #[arg(long)]
     show: bool,
-    /// Makes a key that both ends of a path without return share: copy the file to the other end, by a safe way.
+    /// Makes a key that both ends of a path without return share: copy the file to the other end,
+    /// by a safe way.
     #[arg(long)]
     one_way: bool,
 }
@@ -72,13 +76,17 @@ fn read(file: &Path) -> Result<Identity, Failure> {
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let place = file.display().to_string();
     let mut target =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|source| {
-            let help = match source.kind() {
-                ErrorKind::AlreadyExists => "choose another name, or show its fingerprint with --show",
-                _ => "give a path in an existing folder that this user can write to",
-            };
-            Failure::io("the key cannot be written", &place, help, source)
-        })?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(
+            |source| {
+                let help = match source.kind() {
+                    ErrorKind::AlreadyExists => {
+                        "choose another name, or show its fingerprint with --show"
+                    }
+                    _ => "give a path in an existing folder that this user can write to",
+                };
+                Failure::io("the key cannot be written", &place, help, source)
+            },
+        )?;
     target.write_all(text.as_bytes()).and_then(|()| target.sync_all()).map_err(|source| {
         Failure::io("the key cannot be written", &place, "free space, then remove the file", source)
     })

@@ -1,4 +1,5 @@
-//! `skyhaul lab`: experiments in virtual time, with what they must reach; emulated links for any program.
+//! `skyhaul lab`: experiments in virtual time, with what they must reach; emulated links for any
+//! program.
 
 mod compare;
 mod emulated;
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 /// Runs experiments over emulated lines in virtual time, and emulates links for any program.
 #[derive(clap::Subcommand)]
 pub enum Lab {
-    /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it takes.
+    /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it
+    /// takes.
     #[command(after_help = "Example:\n  skyhaul lab list")]
     List,
     /// Lists the kinds of experiment that a scenario may have, with the figures that each yields.
@@ -24,7 +26,8 @@ pub enum Lab {
     Kinds,
     /// Runs scenarios and judges them by their bars.
     #[command(
-        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own (docs/how-to/lab.md). Ends with 0
+        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own \
+                     (docs/how-to/lab.md). Ends with 0
 when every bar is reached, and with 1 when one is missed.
 
 Example:
@@ -33,15 +36,19 @@ Example:
   skyhaul lab run --all"
     )]
     Run(Run),
-    /// Runs tools that people have on the same emulated line, beside what was published. Needs root.
-    #[command(after_help = "Without an experiment it lists them. Ends with 1 where a bar is missed.
+    /// Runs tools that people have on the same emulated line, beside what was published. Needs
+    /// root.
+    #[command(
+        after_help = "Without an experiment it lists them. Ends with 1 where a bar is missed.
 
 Example:
   skyhaul lab compare
   skyhaul lab compare dsn-93 --report out
-  skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json")]
+  skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json"
+    )]
     Compare(compare::Compare),
-    /// Makes two network namespaces, a and b, joined by the links of a file, for any program. Needs root.
+    /// Makes two network namespaces, a and b, joined by the links of a file, for any program. Needs
+    /// root.
     #[command(after_help = "The links' own process stays behind until `skyhaul lab down`.
 
 Example:

@@ -40,7 +40,8 @@ pub enum Command {
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
-    /// Copies files and folders to or from a far node: whole, verified, and going on after whatever interrupted it.
+    /// Copies files and folders to or from a far node: whole, verified, and going on after whatever
+    /// interrupted it.
     Cp(Box<files::copy::Cp>),
     /// Decodes capture files to frames and packets, with the full account.
     Decode(decode::Decode),
@@ -53,7 +54,8 @@ pub enum Command {
     Forward(Box<forward::Forward>),
     /// Shows what is missing at a running centre, and what is being done about it.
     Gaps(gaps::Gaps),
-    /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be got out of it.
+    /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be
+    /// got out of it.
     Generate(generate::Generate),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
@@ -62,16 +64,19 @@ pub enum Command {
     Lab(lab::Lab),
     /// Shows what is in packet files, or writes it as JSON, comma-separated values or Parquet.
     Packets(packets::Packets),
-    /// Lists, adds, removes the paths of a running station, and tells it what is known of them beforehand.
+    /// Lists, adds, removes the paths of a running station, and tells it what is known of them
+    /// beforehand.
     #[command(subcommand)]
     Path(path::Path),
-    /// Sends and receives files over a path from which nothing ever comes back: a data diode, a broadcast.
+    /// Sends and receives files over a path from which nothing ever comes back: a data diode, a
+    /// broadcast.
     #[command(subcommand)]
     OneWay(one_way::OneWay),
     /// Measures what a line carries, with the transport that the nodes use.
     #[command(subcommand)]
     Perf(perf::Perf),
-    /// Measures a line with plain datagrams: round trip, rate, loss, order, path MTU, and where datagrams are dropped.
+    /// Measures a line with plain datagrams: round trip, rate, loss, order, path MTU, and where
+    /// datagrams are dropped.
     Probe(probe::Probe),
     /// Makes, explains and takes apart JPSS Raw Data Records (HDF5).
     #[command(subcommand)]
@@ -84,13 +89,16 @@ pub enum Command {
     Station(station::Station),
     /// Asks a running station or centre how it is.
     Status(status::Status),
-    /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time, or an invalid one for it.
+    /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time,
+    /// or an invalid one for it.
     Stream(Box<stream::Stream>),
     /// Makes a far folder like one here: once, or after every change.
     Sync(Box<files::mirror::Sync>),
-    /// Says what the settings of this host allow over a line, what the line needs, and how to change them.
+    /// Says what the settings of this host allow over a line, what the line needs, and how to
+    /// change them.
     Tune(tune::Tune),
-    /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to do about it.
+    /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to
+    /// do about it.
     Why(why::Why),
 }
 

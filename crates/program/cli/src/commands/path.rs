@@ -17,11 +17,13 @@ pub enum Path {
         node: Node,
     },
     /// Uses one more path.
-    #[command(after_help = "The arguments are the keys of [[path]] in docs/reference/configuration.md.
+    #[command(
+        after_help = "The arguments are the keys of [[path]] in docs/reference/configuration.md.
 
 Example:
   skyhaul path add modem --interface wwan0 --metered --config station.toml
-  skyhaul path add second --local 198.51.100.7 --rate '20 Mbit/s' --node state/status.sock")]
+  skyhaul path add second --local 198.51.100.7 --rate '20 Mbit/s' --node state/status.sock"
+    )]
     Add(Box<Add>),
     /// Uses a path no longer; what was under way there goes on the others.
     #[command(after_help = "Example:\n  skyhaul path remove modem --config station.toml")]
@@ -33,11 +35,13 @@ Example:
     },
     /// Tells what is known of a path beforehand: an outage, a rate, or nothing any more.
     #[command(
-        after_help = "Times are in UTC. Before an outage nothing is put on the path that would not arrive, in it the path
+        after_help = "Times are in UTC. Before an outage nothing is put on the path that would not \
+                     arrive, in it the path
 raises no alarm, and at its end it is used at once; forecasts count with it.
 
 Example:
-  skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config station.toml
+  skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config \
+  station.toml
   skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
   skyhaul path hint modem --withdraw --config station.toml"
     )]
@@ -115,8 +119,11 @@ fn list(node: &Node, out: &mut dyn Write) -> Result<(), Failure> {
     match ask(&socket)? {
         NodeStatus::Station(station) => Ok(write_paths(&station.line.paths, out)?),
         NodeStatus::Centre(_) => {
-            let failure =
-                Failure::new(Exit::Usage, "a centre has no paths", "ask a station: only stations have paths");
+            let failure = Failure::new(
+                Exit::Usage,
+                "a centre has no paths",
+                "ask a station: only stations have paths",
+            );
             Err(failure.at(&socket.display().to_string()))
         }
     }

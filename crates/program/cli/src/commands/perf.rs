@@ -1,8 +1,9 @@
 //! `skyhaul perf`: measures what a line carries, with the transport that the nodes use.
 //!
-//! The serving end waits for callers and, unless asked to (`keep`), keeps nothing of what comes; the sending end sends blocks for a time or up to an
-//! amount, and prints what arrived. Latency is measured by the receiving end, between an application's handing over
-//! a block and its delivery; the sender's stamps are read after the two clocks have been compared (`clock`).
+//! The serving end waits for callers and, unless asked to (`keep`), keeps nothing of what comes;
+//! the sending end sends blocks for a time or up to an amount, and prints what arrived. Latency is
+//! measured by the receiving end, between an application's handing over a block and its delivery;
+//! the sender's stamps are read after the two clocks have been compared (`clock`).
 
 mod clock;
 mod keep;
@@ -19,7 +20,8 @@ use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{
-    AnyEndpoint, Clock, Driver, Socket, TcpConfig, TcpEndpoint, ThreadedEndpoint, UdpEndpoint, Waker, drops,
+    AnyEndpoint, Clock, Driver, Socket, TcpConfig, TcpEndpoint, ThreadedEndpoint, UdpEndpoint,
+    Waker, drops,
 };
 use skyhaul_node::log;
 use skyhaul_quic::{EndpointConfig, QuicEndpoint};
@@ -40,7 +42,8 @@ pub enum Perf {
 /// Carries out one end.
 ///
 /// # Errors
-/// An address or key cannot be used, the other end is not there or refuses, or the run was interrupted.
+/// An address or key cannot be used, the other end is not there or refuses, or the run was
+/// interrupted.
 pub fn run(command: Perf, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Perf::Send(command) => send::run(&command, out),
@@ -63,7 +66,8 @@ fn bind_shared(address: SocketAddr) -> Result<Socket, Failure> {
 
 fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket, Failure> {
     socket.map_err(|source| {
-        let help = "stop the program that uses the port, or give another address and port of this host";
+        let help =
+            "stop the program that uses the port, or give another address and port of this host";
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     })
 }
@@ -75,7 +79,8 @@ fn advise(socket: &Socket) {
     }
 }
 
-/// A session manager on a socket for each address; there is at least one. With `lanes` each has a thread of its own.
+/// A session manager on a socket for each address; there is at least one. With `lanes` each has a
+/// thread of its own.
 ///
 /// # Errors
 /// The paths cannot be as configured, or the system has no more threads or descriptors.
@@ -112,7 +117,9 @@ fn driver_with(
             .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
         let endpoint = UdpEndpoint::new(quic, socket);
         let endpoint: AnyEndpoint = match lanes.lanes {
-            Some(_) => ThreadedEndpoint::start(endpoint, clock, &waker, &format!("lane {index}"))?.into(),
+            Some(_) => {
+                ThreadedEndpoint::start(endpoint, clock, &waker, &format!("lane {index}"))?.into()
+            }
             None => endpoint.into(),
         };
         match &mut manager {
@@ -120,7 +127,8 @@ fn driver_with(
             None => manager = Some(SessionManager::new(endpoint, session.clone())),
         }
     }
-    let manager = manager.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
+    let manager =
+        manager.ok_or_else(|| Failure::new(Exit::Usage, "there is no address", "give one"))?;
     Ok(Driver::woken_by(waker, manager, clock))
 }
 
@@ -146,8 +154,9 @@ fn inodes(driver: &Driver) -> Vec<u64> {
 /// How many connections a path has.
 #[derive(clap::Args, Default)]
 pub struct LaneFlags {
-    /// Connections on each path, each with a thread of its own, so that one core is not the bound; without it, all paths share
-    /// one thread. At the serving end, sockets on each address, over which the system spreads callers.
+    /// Connections on each path, each with a thread of its own, so that one core is not the bound;
+    /// without it, all paths share one thread. At the serving end, sockets on each address, over
+    /// which the system spreads callers.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LANES_MAX))]
     lanes: Option<u16>,
 }
@@ -169,7 +178,8 @@ fn socket_drops(inodes: &[u64]) -> Option<u64> {
     drops::kernel_drops(|inode| inodes.contains(&inode))
 }
 
-/// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and more.
+/// Blocks under way in one direction, counted with their book-keeping: twice 1 Gbit/s at 660 ms and
+/// more.
 const WINDOW: ByteCount = ByteCount::mib(256);
 
 /// Lanes of a path: a session holds 64 paths.

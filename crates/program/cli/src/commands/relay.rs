@@ -2,7 +2,9 @@
 
 use crate::failure::{Exit, Failure};
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
-use skyhaul_net::relay::{DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError};
+use skyhaul_net::relay::{
+    DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError,
+};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -13,13 +15,12 @@ use std::sync::atomic::AtomicBool;
 
 /// The arguments of `skyhaul relay`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Send UDP to the listening address; answers come back the same way. Both directions are alike;
+#[command(after_help = "Send UDP to the listening address; answers come back the same way. Both \
+                 directions are alike;
 for two different ones, outages and changes, write a file (docs/how-to/relay.md).
 
 Example:
-  skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%"
-)]
+  skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
 pub struct Relay {
     /// Where clients send to.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
@@ -79,7 +80,12 @@ pub fn run(command: &Relay, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
+            Failure::io(
+                "signal handlers cannot be installed",
+                "this process",
+                "start it again",
+                source,
+            )
         })?;
     }
     let mut relay = UdpRelay::bind(config).map_err(|error| refused(&error))?;
@@ -101,7 +107,10 @@ fn config(command: &Relay) -> Result<RelayConfig, Failure> {
         return read(file);
     }
     let (Some(listen), Some(to)) = (command.listen, command.to) else {
-        return Err(Failure::from_sentence(Exit::Usage, "the addresses are missing; give --listen and --to"));
+        return Err(Failure::from_sentence(
+            Exit::Usage,
+            "the addresses are missing; give --listen and --to",
+        ));
     };
     let mut config = RelayConfig::new(listen, to, command.line.line()?);
     config.seed = command.line.seed;
@@ -116,8 +125,10 @@ fn read(file: &Path) -> Result<RelayConfig, Failure> {
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().replace('\n', " ");
-        let (what, help) = what.split_once(", ").unwrap_or((&what, "docs/how-to/relay.md shows every key"));
-        Failure::from_sentence(Exit::Usage, &format!("{what}; {help}")).at(&format!("{place}:{line}"))
+        let (what, help) =
+            what.split_once(", ").unwrap_or((&what, "docs/how-to/relay.md shows every key"));
+        Failure::from_sentence(Exit::Usage, &format!("{what}; {help}"))
+            .at(&format!("{place}:{line}"))
     })
 }
 
@@ -142,9 +153,9 @@ impl LineFlags {
             return Ok(Loss::None);
         }
         let Some(burst) = self.loss_burst else { return Ok(Loss::Independent(self.loss)) };
-        GilbertElliott::with_bursts(self.loss, burst)
-            .map(Loss::GilbertElliott)
-            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string().replacen(": ", "; ", 1)))
+        GilbertElliott::with_bursts(self.loss, burst).map(Loss::GilbertElliott).map_err(|error| {
+            Failure::from_sentence(Exit::Usage, &error.to_string().replacen(": ", "; ", 1))
+        })
     }
 }
 
@@ -162,7 +173,8 @@ fn write_totals(totals: &RelayCounters, out: &mut dyn Write) -> Result<(), Failu
     {
         writeln!(
             out,
-            "{name:<5} {} offered, {} lost, {} dropped by the queue, {sent} sent on, {send_failed} refused by the system",
+            "{name:<5} {} offered, {} lost, {} dropped by the queue, {sent} sent on, {send_failed} \
+            refused by the system",
             link.offered, link.lost, link.queue_dropped
         )?;
     }

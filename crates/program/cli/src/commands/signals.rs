@@ -16,7 +16,12 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|source| {
-            Failure::io("signal handlers cannot be installed", "this process", "start it again", source)
+            Failure::io(
+                "signal handlers cannot be installed",
+                "this process",
+                "start it again",
+                source,
+            )
         })?;
     }
     Ok(stop)
@@ -37,7 +42,8 @@ pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// How a node's process logs and ends.
 #[derive(clap::Args)]
 pub struct Process {
-    /// What is logged to standard error: error, warn, info, debug, trace, or by part as in `info,noq_proto=warn`.
+    /// What is logged to standard error: error, warn, info, debug, trace, or by part as in
+    /// `info,noq_proto=warn`.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
     /// Ends when the program that started it ends, however that ends.
@@ -56,13 +62,17 @@ impl Process {
             Failure::new(Exit::Usage, &format!("`{}` is not a log level ({error})", self.log), help)
         })?;
         let colours = io::IsTerminal::is_terminal(&io::stderr());
-        let subscriber =
-            tracing_subscriber::fmt().with_env_filter(filter).with_writer(log::errors).with_ansi(colours);
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(log::errors)
+            .with_ansi(colours);
         // A process has one log; a second one would only be set in a test.
         let _ = subscriber.try_init();
         if self.end_with_parent {
             // Where the system cannot do it, the parent's own clearing up has to suffice.
-            let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+            let _ = rustix::process::set_parent_process_death_signal(Some(
+                rustix::process::Signal::TERM,
+            ));
         }
         stop_flag()
     }

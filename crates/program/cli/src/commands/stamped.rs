@@ -1,4 +1,5 @@
-//! Lines that a long-running command prints beside its result, each with the time (UTC) at which it was said.
+//! Lines that a long-running command prints beside its result, each with the time (UTC) at which it
+//! was said.
 
 use skyhaul_net::Clock;
 use skyhaul_node::log;

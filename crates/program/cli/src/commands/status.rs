@@ -11,8 +11,8 @@ use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_stre
 use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus, InputFrames,
-    InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus, StageLatency,
-    StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
+    InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus,
+    StageLatency, StationStatus, StoreState, Vita49Status, WaitedStatus, ask,
 };
 use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
@@ -96,7 +96,13 @@ impl Node {
 }
 
 fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()> {
-    write_head("station", &station.name, station.uptime_s, (station.rss_bytes, station.rss_peak_bytes), out)?;
+    write_head(
+        "station",
+        &station.name,
+        station.uptime_s,
+        (station.rss_bytes, station.rss_peak_bytes),
+        out,
+    )?;
     write_log(station.log_dropped, out)?;
     writeln!(
         out,
@@ -163,7 +169,8 @@ fn write_waits(line: &LineStatus, out: &mut dyn Write) -> io::Result<()> {
     let part = |seconds: f64| if all > 0.0 { seconds / all * 1e2 } else { 0.0 };
     writeln!(
         out,
-        "           waited for the spool {:.0} %, the centre {:.0} %, its buffer {:.0} %, classes {:.0} %, the paths {:.0} %",
+        "           waited for the spool {:.0} %, the centre {:.0} %, its buffer {:.0} %, classes \
+        {:.0} %, the paths {:.0} %",
         part(application),
         part(window),
         part(buffer),
@@ -179,7 +186,8 @@ fn write_inputs(inputs: &[InputStatus], out: &mut dyn Write) -> io::Result<()> {
         let place = input.address.as_deref().unwrap_or(&input.input);
         writeln!(
             out,
-            "    {:<14} {:<8} {frames} frames, {chosen} taken, {only_here} only here, {worse} no better, {:.1} ms behind  {place}",
+            "    {:<14} {:<8} {frames} frames, {chosen} taken, {only_here} only here, {worse} no \
+            better, {:.1} ms behind  {place}",
             input.name,
             word(&input.state),
             skew_s * 1e3
@@ -213,7 +221,8 @@ fn write_packets(packets: &Vita49Status, out: &mut dyn Write) -> io::Result<()> 
     let Vita49Status { data, lost, reordered, lossy, refused, .. } = packets;
     write!(
         out,
-        "    VITA 49: {data} packets, {lost} lost, {reordered} late, {lossy} with samples missing, {refused} refused"
+        "    VITA 49: {data} packets, {lost} lost, {reordered} late, {lossy} with samples missing, \
+        {refused} refused"
     )?;
     if let Some(rate) = packets.symbol_rate_bps {
         write!(out, ", {} a second", mega_symbols(rate))?;
@@ -247,7 +256,11 @@ fn write_saved(contacts: &[ContactCaptured], out: &mut dyn Write) -> io::Result<
     for (at, (mission, (saved, captured))) in missions.iter().enumerate() {
         let head = if at == 0 { "\n  saved   " } else { "          " };
         let percent = Probability::of(*saved, *captured).as_f64() * 1e2;
-        writeln!(out, "{head} {percent:.1} % of {} of {mission} stay off the line", megabytes(*captured))?;
+        writeln!(
+            out,
+            "{head} {percent:.1} % of {} of {mission} stay off the line",
+            megabytes(*captured)
+        )?;
     }
     Ok(())
 }
@@ -290,7 +303,11 @@ fn write_forecasts(forecasts: &[ContactForecast], out: &mut dyn Write) -> io::Re
     if forecasts.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n  {:<12} {:<16} {:>11} {:>11}  deadline", "contact", "of", "to send", "through in")?;
+    writeln!(
+        out,
+        "\n  {:<12} {:<16} {:>11} {:>11}  deadline",
+        "contact", "of", "to send", "through in"
+    )?;
     let from = forecasts.len().saturating_sub(CONTACTS_SHOWN);
     for forecast in &forecasts[from..] {
         let done = forecast.done_s.map_or("not known".to_owned(), seconds);
@@ -343,7 +360,13 @@ fn seconds(span: f64) -> String {
 }
 
 fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
-    write_head("centre", &centre.name, centre.uptime_s, (centre.rss_bytes, centre.rss_peak_bytes), out)?;
+    write_head(
+        "centre",
+        &centre.name,
+        centre.uptime_s,
+        (centre.rss_bytes, centre.rss_peak_bytes),
+        out,
+    )?;
     write_log(centre.log_dropped, out)?;
     writeln!(out, "\n  listens  on {}, {} strangers refused", centre.address, centre.refused)?;
     for station in &centre.stations {
@@ -374,7 +397,11 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     write_deliveries(&centre.deliveries, out)?;
     for live in &centre.live {
         let LiveStatus { to, packets, bytes, dropped } = live;
-        writeln!(out, "  live     {packets} packets to {to}, {}; {dropped} dropped", megabytes(*bytes))?;
+        writeln!(
+            out,
+            "  live     {packets} packets to {to}, {}; {dropped} dropped",
+            megabytes(*bytes)
+        )?;
     }
     write_latency(&centre.latency_s, out)?;
     write_alarms(&centre.alarms, out)
@@ -407,10 +434,15 @@ fn write_assembled(products: &[AssembledProduct], out: &mut dyn Write) -> io::Re
 
 fn write_deliveries(deliveries: &[DeliveryStatus], out: &mut dyn Write) -> io::Result<()> {
     if !deliveries.is_empty() {
-        writeln!(out, "\n  {:<16} {:<14} {:<36} {:<9}", "delivered to", "product", "name", "state")?;
+        writeln!(
+            out,
+            "\n  {:<16} {:<14} {:<36} {:<9}",
+            "delivered to", "product", "name", "state"
+        )?;
     }
     for delivery in deliveries.iter().rev().take(CONTACTS_SHOWN).rev() {
-        let reason = delivery.reason.as_deref().map_or(String::new(), |reason| format!("  {reason}"));
+        let reason =
+            delivery.reason.as_deref().map_or(String::new(), |reason| format!("  {reason}"));
         writeln!(
             out,
             "  {:<16} {:<14} {:<36} {:<9}{reason}",
@@ -427,7 +459,8 @@ fn write_latency(latency: &StageLatency, out: &mut dyn Write) -> io::Result<()> 
     let Some(total) = latency.get("total").filter(|total| total.count > 0) else { return Ok(()) };
     writeln!(
         out,
-        "\n  latency  of {} frames from their last bit to this disk: median {:.0} ms, {:.0} ms at 99 %, at most {:.0} ms",
+        "\n  latency  of {} frames from their last bit to this disk: median {:.0} ms, {:.0} ms at \
+        99 %, at most {:.0} ms",
         total.count,
         total.p50 * 1e3,
         total.p99 * 1e3,
@@ -443,7 +476,12 @@ fn write_head(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mega = |bytes: u64| bytes / 1_000_000;
-    writeln!(out, "{role} {name}, up {uptime_s:.0} s, memory {} MB, at the most {} MB", mega(rss), mega(peak))
+    writeln!(
+        out,
+        "{role} {name}, up {uptime_s:.0} s, memory {} MB, at the most {} MB",
+        mega(rss),
+        mega(peak)
+    )
 }
 
 fn write_log(dropped: u64, out: &mut dyn Write) -> io::Result<()> {

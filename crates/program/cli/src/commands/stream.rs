@@ -17,12 +17,15 @@ use std::io::Write;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "What the line has no room for within the lateness bound is dropped and counted, and the source is never held back. A frame
+    after_help = "What the line has no room for within the lateness bound is dropped and counted, \
+                 and the source is never held back. A frame
 that is not there in time becomes an invalid one with its header. docs/how-to/streams.md says more.
 
 Example:
-  skyhaul stream --from udp://0.0.0.0:2630 --to centre:pass17.vdif --node centre=198.51.100.1:4750 --key here.key --peer SHA256:…
-  skyhaul stream --from scan.vdif --to centre:udp://10.0.0.5:2630 --node centre=198.51.100.1:4750 --key here.key --peer SHA256:…
+  skyhaul stream --from udp://0.0.0.0:2630 --to centre:pass17.vdif --node centre=198.51.100.1:4750 \
+  --key here.key --peer SHA256:…
+  skyhaul stream --from scan.vdif --to centre:udp://10.0.0.5:2630 --node centre=198.51.100.1:4750 \
+  --key here.key --peer SHA256:…
   skyhaul stream --from vdif:1gbit --to centre:null --node centre=198.51.100.1:4750 --insecure-test"
 )]
 pub struct Stream {
@@ -42,7 +45,8 @@ enum Far {
 /// Carries a stream to its end, or serves until interrupted.
 ///
 /// # Errors
-/// The command line, the source or a sink cannot be used; the far node does not answer or refuses; more was lost than the budget.
+/// The command line, the source or a sink cannot be used; the far node does not answer or refuses;
+/// more was lost than the budget.
 pub fn run(command: &Stream, out: &mut dyn Write) -> Result<(), Failure> {
     match &command.far {
         Some(Far::Serve(serve)) => serve::run(serve, out),
@@ -70,14 +74,18 @@ fn failure(end: End, node: &str) -> Failure {
             let exit = match reason {
                 Reason::Source => Exit::Result,
                 Reason::Stopped => Exit::Interrupted,
-                Reason::NotAllowed | Reason::Version | Reason::Sink | Reason::Slow => Exit::Environment,
+                Reason::NotAllowed | Reason::Version | Reason::Sink | Reason::Slow => {
+                    Exit::Environment
+                }
             };
             Failure::from_sentence(exit, &sentence)
         }
         End::Lost(reason) => {
             let what = format!("the session with `{node}` was lost ({reason})");
-            let help = "check that the far node and the line are up, then start the stream again; one from udp:// or shm: reconnects by \
-                        itself if the sink accepts a further stream, such as a file with {utc} in its name";
+            let help = "check that the far node and the line are up, then start the stream again; \
+                       one from udp:// or shm: reconnects by \
+                        itself if the sink accepts a further stream, such as a file with {utc} in \
+                        its name";
             Failure::new(Exit::Peer, &what, help)
         }
         End::Malformed(what) => {

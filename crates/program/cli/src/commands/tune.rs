@@ -1,4 +1,5 @@
-//! `skyhaul tune`: what the settings of this host allow over a line, what the line needs, and how to change them.
+//! `skyhaul tune`: what the settings of this host allow over a line, what the line needs, and how
+//! to change them.
 
 mod interface;
 mod line;
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 /// The arguments of `skyhaul tune`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing is changed but with --apply. Both ends of the line are to be looked at, each on its own host.
+    after_help = "Nothing is changed but with --apply. Both ends of the line are to be looked at, \
+                 each on its own host.
 
 Example:
   skyhaul tune --rate 1gbit --rtt 148ms
@@ -22,26 +24,33 @@ Example:
   skyhaul tune --rate 93mbit --rtt 160ms --loss 0.1% --json"
 )]
 pub struct Tune {
-    /// The host at the other end, with a port: its answer to a connection gives the round trip, whether the port is open or
-    /// not. Without a port: 443.
+    /// The host at the other end, with a port: its answer to a connection gives the round trip,
+    /// whether the port is open or not. Without a port: 443.
     #[arg(long, value_name = "HOST[:PORT]")]
     to: Option<String>,
     /// Of the narrowest part of the line; left out: of the interface, where that says it.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
     /// Round trip of the line without queues; left out: measured with --to.
-    #[arg(long, visible_alias = "round-trip", value_name = "DURATION", required_unless_present = "to")]
+    #[arg(
+        long,
+        visible_alias = "round-trip",
+        value_name = "DURATION",
+        required_unless_present = "to"
+    )]
     rtt: Option<Duration>,
     /// The part of the packets that the line loses: what TCP reaches depends on it.
     #[arg(long, value_name = "PROBABILITY", default_value = "0 %")]
     loss: Probability,
-    /// Writes what is to change to this file, for `sysctl -p` or /etc/sysctl.d, and the way back beside it, to FILE.undo.
+    /// Writes what is to change to this file, for `sysctl -p` or /etc/sysctl.d, and the way back
+    /// beside it, to FILE.undo.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Makes the changes now (as root). The way back is written first.
     #[arg(long, requires = "write")]
     apply: bool,
-    /// The interface that leads to the line; left out: the one that --to is reached over, or the default route's.
+    /// The interface that leads to the line; left out: the one that --to is reached over, or the
+    /// default route's.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Looks at a host whose /proc and /sys are under this folder, in place of this one.
@@ -59,11 +68,8 @@ pub struct Tune {
 pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
     if !command.root.join("proc/sys").is_dir() {
         let help = "give the folder that holds the host's proc and sys";
-        return Err(Failure::new(Exit::Usage, "there are no kernel settings to read", help).at(&command
-            .root
-            .join("proc/sys")
-            .display()
-            .to_string()));
+        return Err(Failure::new(Exit::Usage, "there are no kernel settings to read", help)
+            .at(&command.root.join("proc/sys").display().to_string()));
     }
     let line = line::find(command)?;
     let settings = Settings::read(&command.root);
@@ -71,7 +77,8 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(interface) = &line.interface {
         findings.extend(interface::findings(interface, &line.line, &command.root));
     }
-    let changes: Vec<&Change> = findings.iter().filter_map(|finding| finding.change.as_ref()).collect();
+    let changes: Vec<&Change> =
+        findings.iter().filter_map(|finding| finding.change.as_ref()).collect();
     let after = settings.after(changes.iter().copied());
     let result = show::Result {
         line: &line,
@@ -97,12 +104,21 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
     if command.apply { apply(&command.root, &changes, &undo) } else { Ok(()) }
 }
 
-fn written(changes: &[&Change], file: &Path, undo: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+fn written(
+    changes: &[&Change],
+    file: &Path,
+    undo: &Path,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(writeln!(out, "\nno change is needed; {} was not written", file.display())?);
     }
     let (file, undo) = (file.display(), undo.display());
-    Ok(writeln!(out, "\n{file} changes {} settings (sysctl -p {file}), {undo} restores them", changes.len())?)
+    Ok(writeln!(
+        out,
+        "\n{file} changes {} settings (sysctl -p {file}), {undo} restores them",
+        changes.len()
+    )?)
 }
 
 fn undo_of(file: &Path) -> PathBuf {
@@ -114,7 +130,8 @@ fn undo_of(file: &Path) -> PathBuf {
 /// Writes a file that is not there yet: the way back from an earlier run must not be lost.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let place = file.display().to_string();
-    let help = "give another name, or move the file away: it may restore the settings of an earlier change";
+    let help = "give another name, or move the file away: it may restore the settings of an \
+               earlier change";
     let written = fs::File::create_new(file).and_then(|mut made| made.write_all(text.as_bytes()));
     written.map_err(|source| Failure::io("the file cannot be written", &place, help, source))
 }

@@ -1,5 +1,5 @@
-//! Bad input of every kind: one sentence that says what, where and what to do, a documented exit code, and its place on
-//! the page of messages.
+//! Bad input of every kind: one sentence that says what, where and what to do, a documented exit
+//! code, and its place on the page of messages.
 
 use crate::support::patience::until;
 use crate::support::process::{Running, run, text};
@@ -16,12 +16,17 @@ const FRAME: usize = 892;
 fn captures_that_hold_nothing_are_told_apart() {
     let bench = Bench::new();
     let aligned = std::fs::read(recording(WHOLE_CADUS)).unwrap();
-    let unmarked: Vec<u8> = aligned.chunks(1024).flat_map(|cadu| [&[0; 4], &cadu[4..]].concat()).collect();
+    let unmarked: Vec<u8> =
+        aligned.chunks(1024).flat_map(|cadu| [&[0; 4], &cadu[4..]].concat()).collect();
     for (name, bytes, part) in [
         ("empty.dat", Vec::new(), "the capture is empty"),
         ("noise.dat", noise(200_000), "there is no CCSDS marker and no run of frames in the input"),
         ("unmarked.dat", unmarked, "there is no CCSDS marker and no run of frames in the input"),
-        ("pass.soft", soft(&aligned), "look like soft symbols, one byte each, and were taken for bits"),
+        (
+            "pass.soft",
+            soft(&aligned),
+            "look like soft symbols, one byte each, and were taken for bits",
+        ),
         ("cut.dat", aligned[..700].to_vec(), "end inside its first frame"),
     ] {
         bench.write(name, &bytes);
@@ -34,17 +39,30 @@ fn recordings_that_cannot_be_joined_are_told_apart() {
     let bench = Bench::new();
     let [npp, aqua] = [CLEAN[0], CLEAN[1]].map(|name| std::fs::read(recording(name)).unwrap());
     let both = [&npp[..], &aqua].concat();
-    for (name, bytes) in
-        [("npp.dat", &npp), ("aqua.dat", &aqua), ("both.dat", &both), ("noise.dat", &noise(200_000))]
-    {
+    for (name, bytes) in [
+        ("npp.dat", &npp),
+        ("aqua.dat", &aqua),
+        ("both.dat", &both),
+        ("noise.dat", &noise(200_000)),
+    ] {
         bench.write(name, bytes);
     }
     bench.write("empty.dat", &[]);
     let refused = ["decode", "--select", "npp.dat", "aqua.dat"];
-    bench.refused(&refused, 2, "the recordings are of different downlinks: npp.dat holds", "aqua.dat holds");
+    bench.refused(
+        &refused,
+        2,
+        "the recordings are of different downlinks: npp.dat holds",
+        "aqua.dat holds",
+    );
     let many = [&["decode", "--select"], &["npp.dat"; 17][..]].concat();
     bench.refused(&many, 2, "--select joins at most 16 recordings", "17");
-    bench.refused(&["decode", "--select", "empty.dat", "noise.dat"], 1, "the capture is empty", "empty.dat");
+    bench.refused(
+        &["decode", "--select", "empty.dat", "noise.dat"],
+        1,
+        "the capture is empty",
+        "empty.dat",
+    );
     let report = bench.decoded(&["--select", "npp.dat", "noise.dat", "both.dat"]);
     assert_told(&report, "noise.dat is not used; its content is unknown");
     assert_told(&report, "both.dat changes to another downlink at byte ");
@@ -62,7 +80,12 @@ fn packed_bits_taken_for_soft_symbols_are_told() {
     let bench = Bench::new();
     bench.write("pass.dat", &std::fs::read(recording(CLEAN[0])).unwrap());
     let arguments = ["decode", "pass.dat", "--format", "soft"];
-    bench.refused(&arguments, 1, "look like packed bits, and were taken for soft symbols", "pass.dat");
+    bench.refused(
+        &arguments,
+        1,
+        "look like packed bits, and were taken for soft symbols",
+        "pass.dat",
+    );
 }
 
 #[test]
@@ -76,7 +99,12 @@ fn files_that_are_no_packets_are_told_apart() {
         let error = assert_alone(&bench.run(&["packets", file]), 1, &["no packet was found", file]);
         assert_on_page(&error, 1);
     }
-    bench.refused(&["packets", "absent.packets"], 3, "the packet file cannot be read", "absent.packets");
+    bench.refused(
+        &["packets", "absent.packets"],
+        3,
+        "the packet file cannot be read",
+        "absent.packets",
+    );
     let times = ["packets", "noise.packets", "--from", "2024-12-06T17:38:20Z"];
     bench.refused(&times, 2, "the packets' times need a mission", "noise.packets");
     let output = ["packets", "noise.packets", "--output", "absent/file"];
@@ -103,7 +131,8 @@ fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
         std::fs::read(bench.path("frames.bin")).unwrap()
     };
     let (npp, aqua) = (cadus(CLEAN[0]), cadus(CLEAN[1]));
-    let both = npp.chunks(8 * FRAME).zip(aqua.chunks(FRAME)).flat_map(|(npp, aqua)| [npp, aqua].concat());
+    let both =
+        npp.chunks(8 * FRAME).zip(aqua.chunks(FRAME)).flat_map(|(npp, aqua)| [npp, aqua].concat());
     bench.write("both.bin", &both.collect::<Vec<_>>());
     let report = bench.decoded(&["both.bin", "--format", "frames"]);
     assert_told(&report, "spacecraft 157 and 154 are in one stream");
@@ -132,7 +161,8 @@ fn two_spacecraft_in_one_stream_are_told_and_kept_apart() {
 
 /// A downlink of another length.
 fn noaa_21(bench: &Bench) -> Vec<u8> {
-    let output = bench.run(&["generate", "--mission", "noaa-21", "--frames", "400", "--output", "noaa.dat"]);
+    let output =
+        bench.run(&["generate", "--mission", "noaa-21", "--frames", "400", "--output", "noaa.dat"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     std::fs::read(bench.path("noaa.dat")).expect("the downlink was written")
 }
@@ -204,7 +234,8 @@ fn classes_deadlines_and_paths_that_cannot_be_are_named_with_their_line() {
         ("[[path]]\nrate = \"0 bit/s\"\n", "a path of 0 bit/s carries nothing"),
         ("[[path]]\nname = \"a\"\n[[path]]\nname = \"a\"\n", "path `a` is defined twice"),
         (
-            "[[path]]\n[[path.outage]]\nfrom = \"2026-11-22T12:30:00Z\"\nuntil = \"2026-11-22T12:00:00Z\"\n",
+            "[[path]]\n[[path.outage]]\nfrom = \"2026-11-22T12:30:00Z\"\nuntil = \
+            \"2026-11-22T12:00:00Z\"\n",
             "before it begins",
         ),
         (
@@ -266,7 +297,8 @@ fn orders_that_cannot_be_carried_out_say_why() {
     refused(&["add", "path-1"], 2, "a path of this name exists");
     refused(&["add", "b", "--interface", "eth99"], 2, "there is no such network interface");
     refused(&["add", "b", "--remote", "nowhere"], 2, "`nowhere` is not an address");
-    let hint = ["hint", "path-1", "--from", "2026-11-22T12:30:00Z", "--until", "2026-11-22T12:00:00Z"];
+    let hint =
+        ["hint", "path-1", "--from", "2026-11-22T12:30:00Z", "--until", "2026-11-22T12:00:00Z"];
     refused(&hint, 2, "the outage would end before it begins");
     refused(&["hint", "path-1"], 2, "no forecast is given for the path");
     bench.refused(&["path", "list", "--node", "no.sock"], 3, "no node is running", "no.sock");
@@ -299,11 +331,22 @@ fn ports_in_use_are_named() {
     let (udp, tcp) = (udp_address(&udp), tcp.local_addr().unwrap().to_string());
     bench.centre(&udp);
     bench.refused(&["centre", "--config", "centre.toml"], 3, "the UDP port cannot be used", &udp);
-    let station =
-        bench.station("127.0.0.1:9").replace("tcp-listen:127.0.0.1:0", &format!("tcp-listen:{tcp}"));
+    let station = bench
+        .station("127.0.0.1:9")
+        .replace("tcp-listen:127.0.0.1:0", &format!("tcp-listen:{tcp}"));
     bench.write("station.toml", station.as_bytes());
-    bench.refused(&["station", "--config", "station.toml"], 3, "the channel's input cannot be opened", &tcp);
-    bench.refused(&["relay", "--listen", &udp, "--to", "127.0.0.1:9"], 3, "the address is in use", &udp);
+    bench.refused(
+        &["station", "--config", "station.toml"],
+        3,
+        "the channel's input cannot be opened",
+        &tcp,
+    );
+    bench.refused(
+        &["relay", "--listen", &udp, "--to", "127.0.0.1:9"],
+        3,
+        "the address is in use",
+        &udp,
+    );
 }
 
 #[test]
@@ -314,7 +357,9 @@ fn folders_that_cannot_be_written_are_named() {
     let station = bench.station("127.0.0.1:9").replace("station-state", "file.txt/state");
     bench.write("station.toml", station.as_bytes());
     bench.refused(&["station", "--config", "station.toml"], 3, part, "file.txt/state");
-    for (folder, below) in [("centre-state", "file.txt/state"), ("\"products\"", "\"file.txt/products\"")] {
+    for (folder, below) in
+        [("centre-state", "file.txt/state"), ("\"products\"", "\"file.txt/products\"")]
+    {
         let centre = bench.centre("127.0.0.1:0").replace(folder, below);
         bench.write("centre.toml", centre.as_bytes());
         bench.refused(&["centre", "--config", "centre.toml"], 3, part, below.trim_matches('"'));
@@ -444,7 +489,8 @@ impl Bench {
         run(arguments, self.folder.path())
     }
 
-    /// Asserts one sentence with `part` and `place`, the exit code, and that the page of messages knows both.
+    /// Asserts one sentence with `part` and `place`, the exit code, and that the page of messages
+    /// knows both.
     #[track_caller]
     fn refused(&self, arguments: &[&str], exit: i32, part: &str, place: &str) {
         let error = assert_alone(&self.run(arguments), exit, &[part, place]);
@@ -479,7 +525,8 @@ impl Bench {
         let fingerprint = self.fingerprint("centre.key");
         let text = format!(
             "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"station-state\"\n\
-             [centre]\nname = \"centre-1\"\naddress = \"{centre}\"\nfingerprint = \"{fingerprint}\"\n\
+             [centre]\nname = \"centre-1\"\naddress = \"{centre}\"\nfingerprint = \
+             \"{fingerprint}\"\n\
              [line]\nrate = \"93 Mbit/s\"\nmtu = \"1500 B\"\n\
              [[channel]]\nname = \"x-band\"\ninput = \"tcp-listen:127.0.0.1:0\"\n"
         );
@@ -535,8 +582,8 @@ fn assert_told(report: &Value, part: &str) {
     assert_on_page(note, 0);
 }
 
-/// Asserts that docs/reference/messages.md has a row for this sentence with this exit code. A row's first cell is the sentence
-/// with `…` for what differs.
+/// Asserts that docs/reference/messages.md has a row for this sentence with this exit code. A row's
+/// first cell is the sentence with `…` for what differs.
 fn assert_on_page(sentence: &str, exit: i32) {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/messages.md");
     let page = std::fs::read_to_string(page).expect("docs/reference/messages.md");

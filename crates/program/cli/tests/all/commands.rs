@@ -20,20 +20,26 @@ fn the_documentation_holds_every_configuration_key() {
 #[test]
 fn a_wrong_configuration_is_told_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("node.toml"), "[listen]\nbind = \"0.0.0.0:1\"\nport = 3\n").unwrap();
+    std::fs::write(folder.path().join("node.toml"), "[listen]\nbind = \"0.0.0.0:1\"\nport = 3\n")
+        .unwrap();
     let unknown = skyhaul(&["config", "check", "node.toml"], folder.path());
     assert_refused(&unknown, 2, &["unknown key `port`", "node.toml:3", "`bind`"]);
     let absent = skyhaul(&["config", "check", "absent.toml"], folder.path());
     assert_refused(&absent, 2, &["cannot be read", "absent.toml", "existing file"]);
     std::fs::write(folder.path().join("empty.toml"), "").unwrap();
-    assert_refused(&skyhaul(&["config", "check", "empty.toml"], folder.path()), 2, &["neither", "[listen]"]);
+    assert_refused(
+        &skyhaul(&["config", "check", "empty.toml"], folder.path()),
+        2,
+        &["neither", "[listen]"],
+    );
 }
 
 #[test]
 fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    let check = |arguments: &[&str]| skyhaul(&[&["config", "check"], arguments].concat(), folder.path());
+    let check =
+        |arguments: &[&str]| skyhaul(&[&["config", "check"], arguments].concat(), folder.path());
     // As the pages have it.
     let example = format!("SHA256:{}", "0123456789abcdef".repeat(4));
     let station = |key: &str, state: &str, fingerprint: &str| {
@@ -43,7 +49,8 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
              [[channel]]\nname = \"x\"\ninput = \"stdin\"\ndeadline = \"3600 s\"\n"
         )
     };
-    let made = |name: &str| text(&skyhaul(&["keygen", name], folder.path()).stdout).trim().to_owned();
+    let made =
+        |name: &str| text(&skyhaul(&["keygen", name], folder.path()).stdout).trim().to_owned();
     let (own, other) = (made("s.key"), made("c.key"));
     write("file", "");
     write("bad.toml", &station("absent.key", "file/state", &example));
@@ -54,12 +61,15 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
     assert_eq!(bad.status.code(), Some(0));
     let said = text(&bad.stderr);
     assert_eq!(said.lines().filter(|line| line.starts_with("warning: ")).count(), 3, "{said}");
-    for part in ["there is no key in absent.key", "of c is from an example", "file is not a folder"] {
+    for part in ["there is no key in absent.key", "of c is from an example", "file is not a folder"]
+    {
         assert!(said.contains(part), "{said}");
     }
     let strict = check(&["--strict", "bad.toml"]);
     assert_eq!((strict.status.code(), strict.stdout), (Some(2), bad.stdout.clone()));
-    assert!(text(&strict.stderr).contains("error: the configuration has 3 warnings, bad.toml; help: "));
+    assert!(
+        text(&strict.stderr).contains("error: the configuration has 3 warnings, bad.toml; help: ")
+    );
     assert!(text(&check(&["own.toml"]).stderr).contains("of c is that of this node's own key"));
     let good = check(&["--strict", "good.toml"]);
     assert_eq!((good.status.code(), text(&good.stderr)), (Some(0), String::new()));
@@ -70,14 +80,21 @@ fn what_would_keep_a_node_from_working_is_a_warning_and_refused_where_that_is_as
     }
     write(
         "centre.toml",
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"[::]:4700\"\n[products]\n\
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+        \"[::]:4700\"\n[products]\n\
          dir = \"file\"\n[[delivery]]\nname = \"d\"\ndir = \"file/out\"\n",
     );
     let centre = check(&["centre.toml"]);
     assert!(text(&centre.stdout).contains("to disk every 10 ms, kept 7 days after the products"));
     let said = text(&centre.stderr);
-    assert!(said.contains("the products' folder file cannot be written to: file is not a folder"), "{said}");
-    assert!(said.contains("a delivery's folder file/out cannot be made: file is not a folder"), "{said}");
+    assert!(
+        said.contains("the products' folder file cannot be written to: file is not a folder"),
+        "{said}"
+    );
+    assert!(
+        said.contains("a delivery's folder file/out cannot be made: file is not a folder"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -88,14 +105,25 @@ fn a_key_is_made_once_shown_again_and_kept_from_others() {
     assert!(made.status.success());
     let fingerprint = text(&made.stdout);
     assert!(fingerprint.starts_with("SHA256:") && fingerprint.trim().len() == 71, "{fingerprint}");
-    assert_eq!(text(&skyhaul(&["keygen", "node.key", "--show"], folder.path()).stdout), fingerprint);
+    assert_eq!(
+        text(&skyhaul(&["keygen", "node.key", "--show"], folder.path()).stdout),
+        fingerprint
+    );
     let mode = std::fs::metadata(folder.path().join("node.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
     let again = skyhaul(&["keygen", "node.key"], folder.path());
     assert_refused(&again, 3, &["cannot be written", "exists", "node.key", "--show"]);
-    assert_refused(&skyhaul(&["keygen", "absent/node.key"], folder.path()), 3, &["existing folder"]);
-    assert_refused(&skyhaul(&["keygen", "absent.key", "--show"], folder.path()), 3, &["cannot be read"]);
+    assert_refused(
+        &skyhaul(&["keygen", "absent/node.key"], folder.path()),
+        3,
+        &["existing folder"],
+    );
+    assert_refused(
+        &skyhaul(&["keygen", "absent.key", "--show"], folder.path()),
+        3,
+        &["cannot be read"],
+    );
     std::fs::write(folder.path().join("no.key"), "not a key").unwrap();
     assert_refused(
         &skyhaul(&["keygen", "no.key", "--show"], folder.path()),
@@ -106,7 +134,9 @@ fn a_key_is_made_once_shown_again_and_kept_from_others() {
 
 #[test]
 fn a_wrong_command_line_ends_with_two() {
-    for arguments in [&["confg"][..], &[], &["config", "check"], &["config", "keys", "--no-such-flag"]] {
+    for arguments in
+        [&["confg"][..], &[], &["config", "check"], &["config", "keys", "--no-such-flag"]]
+    {
         let output = skyhaul(arguments, Path::new("."));
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty());
@@ -120,7 +150,10 @@ fn every_command_shows_an_example_and_the_program_its_exit_codes() {
         let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
         let help = text(&skyhaul(&arguments, Path::new(".")).stdout);
         let example = format!("skyhaul {}", words.join(" "));
-        assert!(help.contains("Example:") && help.contains(&example), "{words:?} shows no example:\n{help}");
+        assert!(
+            help.contains("Example:") && help.contains(&example),
+            "{words:?} shows no example:\n{help}"
+        );
     }
 }
 

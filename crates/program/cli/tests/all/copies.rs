@@ -1,5 +1,5 @@
-//! State folders that are put back from older copies, or cloned, and stations with the same key: nothing is lost, no contact is
-//! of two, and it is told.
+//! State folders that are put back from older copies, or cloned, and stations with the same key:
+//! nothing is lost, no contact is of two, and it is told.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -14,8 +14,8 @@ use std::path::Path;
 
 const DEAD: &str = "127.0.0.1:9";
 
-/// A channel that plays the recording of this number; each has a channel of its own, so that every one is played from its
-/// beginning.
+/// A channel that plays the recording of this number; each has a channel of its own, so that every
+/// one is played from its beginning.
 fn channel(number: usize) -> String {
     let path = recording(CLEAN[number]);
     format!("[[channel]]\nname = \"x{number}\"\ninput = \"file:{}\"\n", path.display())
@@ -35,13 +35,15 @@ fn station(site: &Site, config: &str) -> Running {
     Running::start_logged(&["station", "--config", config, "--until-sent"], site.folder())
 }
 
-/// Writes the configuration of another station with the same key, whose state is in the folder `state`.
+/// Writes the configuration of another station with the same key, whose state is in the folder
+/// `state`.
 fn write_other(site: &Site, state: &str, tables: &str) -> String {
     site.write(tables);
     let at = site.folder();
     let config = fs::read_to_string(at.join("station.toml")).unwrap();
     let name = format!("{state}.toml");
-    fs::write(at.join(&name), config.replace("state = \"spool\"", &format!("state = \"{state}\""))).unwrap();
+    fs::write(at.join(&name), config.replace("state = \"spool\"", &format!("state = \"{state}\"")))
+        .unwrap();
     name
 }
 
@@ -71,7 +73,8 @@ fn alarms(status: &Value) -> Vec<String> {
     alarms.map(|alarm| alarm.as_str().unwrap().to_owned()).collect()
 }
 
-/// The centre has a contact of each of these recordings, whole, and no other, and tells of another spool.
+/// The centre has a contact of each of these recordings, whole, and no other, and tells of another
+/// spool.
 #[track_caller]
 fn assert_whole(site: &Site, recordings: &[usize]) {
     let (contacts, alarms) = site.centre_until(|status| {
@@ -87,8 +90,10 @@ fn assert_whole(site: &Site, recordings: &[usize]) {
     };
     assert_eq!(ours, recordings.iter().map(known).collect(), "{contacts:#?}");
     assert_eq!(contacts.len(), recordings.len(), "{contacts:#?}");
-    let keys: BTreeSet<_> =
-        contacts.iter().map(|contact| (contact["station"].to_string(), contact["flow"].as_u64())).collect();
+    let keys: BTreeSet<_> = contacts
+        .iter()
+        .map(|contact| (contact["station"].to_string(), contact["flow"].as_u64()))
+        .collect();
     assert_eq!(keys.len(), contacts.len(), "each has a name of its own");
     assert!(alarms.iter().any(|alarm| alarm.contains("station s has another spool")), "{alarms:?}");
 }
@@ -109,7 +114,8 @@ fn a_spool_put_back_from_an_older_copy_loses_nothing_of_what_it_captures_without
     site.write_by(DEAD, &channel(2));
     let cut_off = site.start_to_stay();
     site.until(|status| {
-        let is_over = status["channels"][0]["state"] == "ended" && status["spool"]["blocks"].as_u64()? > 0;
+        let is_over =
+            status["channels"][0]["state"] == "ended" && status["spool"]["blocks"].as_u64()? > 0;
         is_over.then_some(())
     });
     cut_off.signal(Signal::TERM);
@@ -170,12 +176,19 @@ fn of_two_stations_that_stay_under_one_key_the_newer_is_kept_and_both_ends_tell(
     let older = site.start_to_stay();
     site.until(|status| (status["line"]["state"] == "open").then_some(()));
     let ask = |config: &str| -> Option<Value> {
-        serde_json::from_slice(&run(&["status", "--config", config, "--json"], site.folder()).stdout).ok()
+        serde_json::from_slice(
+            &run(&["status", "--config", config, "--json"], site.folder()).stdout,
+        )
+        .ok()
     };
     let mut newer_runs = Running::start(&["station", "--config", &newer], site.folder());
     let shares = |alarms: &[String], what: &str| alarms.iter().any(|alarm| alarm.contains(what));
-    site.until(|status| shares(&alarms(status), "another node uses this station's key").then_some(()));
-    site.centre_until(|status| shares(&alarms(status), "the key of station s: two nodes").then_some(()));
+    site.until(|status| {
+        shares(&alarms(status), "another node uses this station's key").then_some(())
+    });
+    site.centre_until(|status| {
+        shares(&alarms(status), "the key of station s: two nodes").then_some(())
+    });
     let kept = until(|| ask(&newer), || "the newer does not answer".to_owned());
     assert_eq!((&kept["line"]["state"], &kept["line"]["connects"]), (&"open".into(), &1.into()));
     newer_runs.kill();

@@ -1,6 +1,11 @@
-//! Copying files between two processes: what arrives, what goes on after a kill, and what is refused.
+//! Copying files between two processes: what arrives, what goes on after a kill, and what is
+//! refused.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 mod changing;
 mod classes;
@@ -24,7 +29,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A far node that serves the folder `far` of a folder of the test, which has the folder `near` too.
+/// A far node that serves the folder `far` of a folder of the test, which has the folder `near`
+/// too.
 struct Ends {
     folder: tempfile::TempDir,
     address: String,
@@ -48,7 +54,8 @@ impl Ends {
 
     /// Arguments of a copy between the folder `near`, where it runs, and the far node.
     fn arguments<'a>(node: &'a str, words: &[&'a str]) -> Vec<&'a str> {
-        [&["cp"], words, &["--node", node, "--insecure-test", "--cc", "line", "--rate", "400mbit"]].concat()
+        [&["cp"], words, &["--node", node, "--insecure-test", "--cc", "line", "--rate", "400mbit"]]
+            .concat()
     }
 
     fn cp(&self, words: &[&str]) -> std::process::Output {
@@ -68,13 +75,16 @@ impl Ends {
     fn start(&self, words: &[&str]) -> Running {
         let node = format!("far={}", self.address);
         let arguments = Self::arguments(&node, &[words, &["--json", "--limit", "80mbit"]].concat());
-        Running::of(skyhaul(&arguments, &self.path("near")).stdout(Stdio::piped()).stderr(Stdio::null()))
+        Running::of(
+            skyhaul(&arguments, &self.path("near")).stdout(Stdio::piped()).stderr(Stdio::null()),
+        )
     }
 }
 
 fn serve(folder: &Path, address: &str, flags: &[&str]) -> Running {
     let arguments =
-        [&["files", "serve", "--bind", address, "--insecure-test", "--root", "far"], flags].concat();
+        [&["files", "serve", "--bind", address, "--insecure-test", "--root", "far"], flags]
+            .concat();
     let mut serving = Running::start(&arguments, folder);
     assert_eq!(serving.address(), address);
     serving
@@ -82,7 +92,8 @@ fn serve(folder: &Path, address: &str, flags: &[&str]) -> Running {
 
 fn summary(printed: &str) -> Value {
     let last = printed.lines().last().unwrap_or_default();
-    let summary: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let summary: Value =
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(summary["event"], "summary", "{printed}");
     summary
 }
@@ -132,7 +143,11 @@ fn a_tree_arrives_with_its_attributes_and_is_not_sent_twice() {
     assert_eq!(fs::read_link(far.join("circle")).unwrap(), Path::new("circle"));
     for name in ["large", "in/deep", "in"] {
         let [here, there] = [&near, &far].map(|folder| fs::metadata(folder.join(name)).unwrap());
-        assert_eq!((here.mtime(), here.mtime_nsec()), (there.mtime(), there.mtime_nsec()), "{name}");
+        assert_eq!(
+            (here.mtime(), here.mtime_nsec()),
+            (there.mtime(), there.mtime_nsec()),
+            "{name}"
+        );
         assert_eq!(here.mode(), there.mode(), "{name}");
     }
     assert_no_parts(&far);
@@ -240,7 +255,10 @@ fn rules_and_a_dry_run_say_what_would_be_copied_and_change_nothing() {
     let dry = ends.cp(&[&rules[..], &["--dry-run"]].concat());
     assert!(dry.status.success(), "{}", text(&dry.stderr));
     let said = text(&dry.stdout);
-    assert!(said.contains("would copy tree/a.h5") && said.contains("would copy tree/raw/c.h5"), "{said}");
+    assert!(
+        said.contains("would copy tree/a.h5") && said.contains("would copy tree/raw/c.h5"),
+        "{said}"
+    );
     assert!(!said.contains("b.tmp") && !said.contains("d.dat"), "{said}");
     assert_eq!(fs::read_dir(ends.path("far")).unwrap().count(), 0);
     assert_eq!(ends.copied(&rules)["copied"], 2);
@@ -260,10 +278,17 @@ fn contents_decide_with_checksum_and_length_and_time_without() {
     assert_eq!(ends.copied(&["file", "far:"])["unchanged"], 1);
     assert_eq!(ends.copied(&["file", "far:", "--checksum"])["copied"], 1);
     assert_eq!(fs::read(ends.path("far/file")).unwrap(), b"one");
-    fs::File::open(ends.path("near/file")).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    fs::File::open(ends.path("near/file"))
+        .unwrap()
+        .set_modified(std::time::SystemTime::UNIX_EPOCH)
+        .unwrap();
     let same = ends.copied(&["file", "far:", "--checksum"]);
     assert_eq!((&same["unchanged"], &same["carried_bytes"]), (&1.into(), &0.into()), "{same}");
-    assert_eq!(fs::metadata(ends.path("far/file")).unwrap().mtime(), 0, "its time is kept all the same");
+    assert_eq!(
+        fs::metadata(ends.path("far/file")).unwrap().mtime(),
+        0,
+        "its time is kept all the same"
+    );
 }
 
 #[test]
@@ -271,9 +296,14 @@ fn standard_input_becomes_a_file() {
     let ends = Ends::new(&["--write"]);
     let bytes = noise(1_000_000, 6);
     let node = format!("far={}", ends.address);
-    let mut command = skyhaul(&Ends::arguments(&node, &["-", "far:in/pipe.bin"]), &ends.path("near"));
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command =
+        skyhaul(&Ends::arguments(&node, &["-", "far:in/pipe.bin"]), &ends.path("near"));
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(&bytes).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -291,7 +321,11 @@ fn nothing_outside_the_served_folder_is_read_or_written() {
     assert_refused(
         &out,
         4,
-        &["the far node `far` refuses", "way cannot be used as a folder", "points outside the folder"],
+        &[
+            "the far node `far` refuses",
+            "way cannot be used as a folder",
+            "points outside the folder",
+        ],
     );
     assert!(!ends.path("out/file").exists());
     let read = ends.cp(&["far:way/secret", "."]);
@@ -325,7 +359,11 @@ fn what_cannot_be_copied_is_told_in_a_sentence() {
     let keys = ["cp", "file", "far:", "--node", &format!("far={}", ends.address)];
     assert_refused(&run(&keys, &ends.path("near")), 2, &["the keys are missing"]);
     let root = ["files", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--root", "absent"];
-    assert_refused(&run(&root, ends.folder.path()), 3, &["the folder cannot be served", "absent", "--root"]);
+    assert_refused(
+        &run(&root, ends.folder.path()),
+        3,
+        &["the folder cannot be served", "absent", "--root"],
+    );
 }
 
 #[test]
@@ -336,8 +374,13 @@ fn a_far_node_with_another_key_is_told_at_once() {
     assert!(run(&["keygen", "near.key"], &folder).status.success());
     let other = text(&run(&["keygen", "other.key"], &folder).stdout);
     let node = format!("far={}", ends.address);
-    let words = ["cp", "file", "far:", "--node", &node, "--key", "near.key", "--peer", other.trim()];
-    assert_refused(&run(&words, &folder), 4, &["the far node `far` does not answer or refuses", "--peer"]);
+    let words =
+        ["cp", "file", "far:", "--node", &node, "--key", "near.key", "--peer", other.trim()];
+    assert_refused(
+        &run(&words, &folder),
+        4,
+        &["the far node `far` does not answer or refuses", "--peer"],
+    );
 }
 
 #[test]
@@ -351,7 +394,11 @@ fn single_files_that_fail_do_not_keep_the_others_back() {
     fs::create_dir_all(ends.path("far/tree/b/x")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(ends.path("near/tree/socket")).unwrap();
     let output = ends.cp(&["tree", "far:"]);
-    assert_told(&output, 4, &["2 of 5 were not copied", "tree/b cannot be written", "of another kind"]);
+    assert_told(
+        &output,
+        4,
+        &["2 of 5 were not copied", "tree/b cannot be written", "of another kind"],
+    );
     assert!(text(&output.stderr).contains("tree/socket is a pipe, socket or device"));
     assert_eq!(fs::read(ends.path("far/tree/a")).unwrap(), b"a");
     assert_eq!(fs::read(ends.path("far/tree/c")).unwrap(), b"c");
@@ -393,16 +440,24 @@ fn a_mirror_has_what_the_source_has_and_with_delete_nothing_else() {
     for name in ["near/tree/in", "far/mirror/old/deep", "far/mirror/in"] {
         fs::create_dir_all(ends.path(name)).unwrap();
     }
-    for name in
-        ["near/tree/a", "near/tree/in/b", "far/mirror/old/deep/x", "far/mirror/in/y", "far/mirror/keep.log"]
-    {
+    for name in [
+        "near/tree/a",
+        "near/tree/in/b",
+        "far/mirror/old/deep/x",
+        "far/mirror/in/y",
+        "far/mirror/keep.log",
+    ] {
         fs::write(ends.path(name), name).unwrap();
     }
     symlink("../../near", ends.path("far/mirror/link")).unwrap();
     let node = format!("far={}", ends.address);
     let sync = |flags: &[&str]| {
-        let words = [&["sync", "tree", "far:mirror"], flags, &["--node", &node, "--insecure-test", "--json"]]
-            .concat();
+        let words = [
+            &["sync", "tree", "far:mirror"],
+            flags,
+            &["--node", &node, "--insecure-test", "--json"],
+        ]
+        .concat();
         let output = run(&words, &ends.path("near"));
         assert!(output.status.success(), "{}", text(&output.stderr));
         summary(&text(&output.stdout))
@@ -414,8 +469,10 @@ fn a_mirror_has_what_the_source_has_and_with_delete_nothing_else() {
     assert!(ends.path("far/mirror/old/deep/x").exists(), "a dry run removes nothing");
     let account = sync(&["--delete", "--exclude", "*.log"]);
     assert_eq!((&account["removed"], &account["copied"]), (&5.into(), &0.into()), "{account}");
-    let mut names: Vec<_> =
-        fs::read_dir(ends.path("far/mirror")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> = fs::read_dir(ends.path("far/mirror"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     names.sort();
     assert_eq!(names, ["a", "in", "keep.log"]);
     assert_eq!(fs::read_dir(ends.path("far/mirror/in")).unwrap().count(), 1);
@@ -428,7 +485,8 @@ fn a_watched_mirror_follows_what_changes_and_outlives_the_far_end() {
     fs::create_dir_all(ends.path("near/tree/in")).unwrap();
     fs::write(ends.path("near/tree/first"), "1").unwrap();
     let node = format!("far={}", ends.address);
-    let words = ["sync", "tree", "far:mirror", "--delete", "--watch", "--node", &node, "--insecure-test"];
+    let words =
+        ["sync", "tree", "far:mirror", "--delete", "--watch", "--node", &node, "--insecure-test"];
     let syncing = Running::start(&words, &ends.path("near"));
     let has = |name: &str, bytes: &str| {
         let (path, bytes) = (ends.path("far/mirror").join(name), bytes.to_owned());
@@ -460,26 +518,35 @@ fn a_watched_mirror_follows_what_changes_and_outlives_the_far_end() {
 
 #[test]
 fn a_full_far_disk_is_told_and_leaves_nothing_under_a_name() {
-    small_disk::on_a_small_disk("a_full_far_disk_is_told_and_leaves_nothing_under_a_name", |disk| {
-        let mut ends = Ends::new(&["--write"]);
-        ends.serving.kill();
-        fs::remove_dir(ends.path("far")).unwrap();
-        fs::create_dir(disk.folder("far")).unwrap();
-        symlink(disk.folder("far"), ends.path("far")).unwrap();
-        ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
-        fs::write(ends.path("near/large"), noise(20 << 20, 8)).unwrap();
-        disk.fill(4 << 20);
-        assert_told(
-            &ends.cp(&["large", "far:"]),
-            4,
-            &["large does not fit (No space left on device", "free space"],
-        );
-        // How long a pipe is, nobody knows before.
-        let node = format!("far={}", ends.address);
-        let mut piped = skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
-        let output = piped.stdin(fs::File::open(ends.path("near/large")).unwrap()).output().unwrap();
-        assert_told(&output, 4, &["pipe cannot be written (No space left on device", "free space"]);
-        assert!(!ends.path("far/large").exists() && !ends.path("far/pipe").exists());
-        assert_no_parts(&ends.path("far"));
-    });
+    small_disk::on_a_small_disk(
+        "a_full_far_disk_is_told_and_leaves_nothing_under_a_name",
+        |disk| {
+            let mut ends = Ends::new(&["--write"]);
+            ends.serving.kill();
+            fs::remove_dir(ends.path("far")).unwrap();
+            fs::create_dir(disk.folder("far")).unwrap();
+            symlink(disk.folder("far"), ends.path("far")).unwrap();
+            ends.serving = serve(ends.folder.path(), &ends.address, &["--write"]);
+            fs::write(ends.path("near/large"), noise(20 << 20, 8)).unwrap();
+            disk.fill(4 << 20);
+            assert_told(
+                &ends.cp(&["large", "far:"]),
+                4,
+                &["large does not fit (No space left on device", "free space"],
+            );
+            // How long a pipe is, nobody knows before.
+            let node = format!("far={}", ends.address);
+            let mut piped =
+                skyhaul(&Ends::arguments(&node, &["-", "far:pipe"]), &ends.path("near"));
+            let output =
+                piped.stdin(fs::File::open(ends.path("near/large")).unwrap()).output().unwrap();
+            assert_told(
+                &output,
+                4,
+                &["pipe cannot be written (No space left on device", "free space"],
+            );
+            assert!(!ends.path("far/large").exists() && !ends.path("far/pipe").exists());
+            assert_no_parts(&ends.path("far"));
+        },
+    );
 }

@@ -1,4 +1,5 @@
-//! `skyhaul decode` against what independent decoders found in real captures, and against bad input.
+//! `skyhaul decode` against what independent decoders found in real captures, and against bad
+//! input.
 
 use crate::support::page::Page;
 use crate::support::process::{printed, run, text};
@@ -139,7 +140,8 @@ fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
         assert_eq!(page.number("frames"), known["frames_total"], "{name}");
         assert_eq!((page.number("set-aside"), page.number("missing")), (0, 0));
         assert!(
-            page.text("verdict").starts_with("Complete: all 1\u{202f}023 frames came without error"),
+            page.text("verdict")
+                .starts_with("Complete: all 1\u{202f}023 frames came without error"),
             "{name}"
         );
         let channels = known["vcids"].as_object().unwrap();
@@ -147,16 +149,23 @@ fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
         assert_eq!(rows.len(), 1 + channels.len(), "{name}");
         for (vcid, known) in channels {
             let row = rows.iter().find(|row| row[0] == format!("VC {vcid}")).unwrap();
-            assert_eq!((plain(&row[2]), plain(&row[4])), (of(&known["frames"]), of(&known["missing"])));
+            assert_eq!(
+                (plain(&row[2]), plain(&row[4])),
+                (of(&known["frames"]), of(&known["missing"]))
+            );
             let Some(apids) = known.get("apids").and_then(Value::as_object) else { continue };
-            assert_eq!((plain(&row[8]), plain(&row[9])), (of(&known["packets"]), of(&known["bytes"])));
+            assert_eq!(
+                (plain(&row[8]), plain(&row[9])),
+                (of(&known["packets"]), of(&known["bytes"]))
+            );
             let shown: Vec<_> = page
                 .rows("applications")
                 .into_iter()
                 .filter(|row| row[1] == format!("VC {vcid}"))
                 .map(|row| (row[0].clone(), plain(&row[2])))
                 .collect();
-            let mut apids: Vec<_> = apids.iter().map(|(apid, count)| (apid.clone(), of(count))).collect();
+            let mut apids: Vec<_> =
+                apids.iter().map(|(apid, count)| (apid.clone(), of(count))).collect();
             apids.sort_by_key(|(apid, _)| apid.parse::<u16>().unwrap());
             assert_eq!(shown, apids, "{name}, channel {vcid}");
         }
@@ -165,7 +174,10 @@ fn each_contact_has_a_page_with_the_numbers_of_independent_decoders() {
         let packets: u64 =
             apids.flatten().filter(|(apid, _)| *apid != "2047").map(|(_, count)| of(count)).sum();
         assert_eq!(products[1..].iter().map(|row| plain(&row[2])).sum::<u64>(), packets, "{name}");
-        assert!(products[1..].iter().all(|row| (plain(&row[4]) == 0) == (row[5] == "complete")), "{name}");
+        assert!(
+            products[1..].iter().all(|row| (plain(&row[4]) == 0) == (row[5] == "complete")),
+            "{name}"
+        );
     }
 }
 
@@ -174,7 +186,9 @@ fn the_page_of_an_impaired_capture_shows_slips_polarity_and_gaps() {
     let folder = tempfile::tempdir().unwrap();
     let page = page_of("npp_sync_impaired.dat", folder.path());
     assert!(page.text("verdict").starts_with("Incomplete: 1\u{202f}021 of 1\u{202f}022 frames"));
-    assert!(page.text("verdict").ends_with("Bits slipped twice, the polarity turned to inverted once."));
+    assert!(
+        page.text("verdict").ends_with("Bits slipped twice, the polarity turned to inverted once.")
+    );
     assert_eq!((page.number("slips"), page.number("set-aside"), page.number("missing")), (2, 1, 2));
     let changes: Vec<String> = page.rows("changes").into_iter().map(|row| row[1].clone()).collect();
     let known = [
@@ -227,7 +241,8 @@ fn the_strip_of_frames_is_red_by_the_share_of_bad_ones() {
     assert!(run(&made, folder.path()).status.success());
     assert!(run(&["decode", "pass.dat", "--report", "."], folder.path()).status.success());
     let page = Page::read(&folder.path().join("report.html"));
-    let strip = page.source().split("id=\"lock-plot\"").nth(1).unwrap().split("</figure>").next().unwrap();
+    let strip =
+        page.source().split("id=\"lock-plot\"").nth(1).unwrap().split("</figure>").next().unwrap();
     // Square pixels of the blocks of which the words say this.
     let area = |words: &str| -> f64 {
         let blocks = strip.split("<rect ").filter(|block| block.contains(words));
@@ -253,7 +268,9 @@ fn bare_frames_have_a_page_that_claims_no_lock() {
     let flags = ["--mission", "suomi-npp", "--format", "frames", "--report", &report];
     assert!(decode(&[&[frames.as_str()], &flags[..]].concat()).status.success());
     let page = Page::read(&folder.path().join("report.html"));
-    assert!(page.text("verdict").contains("nothing in the file says whether they came without error"));
+    assert!(
+        page.text("verdict").contains("nothing in the file says whether they came without error")
+    );
     assert!(page.source().contains("Bare frames tell nothing of these"));
     assert!(!page.source().contains("id=\"codewords\""));
 }
@@ -272,7 +289,8 @@ fn a_page_that_cannot_be_written_does_not_keep_the_account_back() {
 }
 
 fn page_of(name: &str, folder: &Path) -> Page {
-    let (capture, folder_name) = (recording(name).display().to_string(), folder.display().to_string());
+    let (capture, folder_name) =
+        (recording(name).display().to_string(), folder.display().to_string());
     let output = decode(&[&capture, "--report", &folder_name]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     Page::read(&folder.join("report.html"))
@@ -291,7 +309,8 @@ fn decode(arguments: &[&str]) -> Output {
     run(&[&["decode"], arguments].concat(), Path::new("."))
 }
 
-/// Bare frames of a spacecraft that no mission describes: of channel 2, but for two strays by damaged headers.
+/// Bare frames of a spacecraft that no mission describes: of channel 2, but for two strays by
+/// damaged headers.
 #[test]
 fn what_is_not_looked_for_is_said_and_strays_are_not_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -307,10 +326,20 @@ fn what_is_not_looked_for_is_said_and_strays_are_not_missing() {
     let report = printed(&["decode", "--json", "unknown.bin"], folder.path());
     let report: Value = serde_json::from_str(&report).unwrap();
     let found = &report["files"][0];
-    assert_eq!((&found["mission"], &found["good_frames"]), (&"generic".into(), &200.into()), "{found}");
-    assert_eq!((&found["stray_frames"], &found["vcids"]["2"]["good_frames"]), (&2.into(), &198.into()));
+    assert_eq!(
+        (&found["mission"], &found["good_frames"]),
+        (&"generic".into(), &200.into()),
+        "{found}"
+    );
+    assert_eq!(
+        (&found["stray_frames"], &found["vcids"]["2"]["good_frames"]),
+        (&2.into(), &198.into())
+    );
     // Those whose places the strays have.
     assert_eq!(found["vcids"]["2"]["missing_frames"], 2);
     let notes = found["notes"].to_string();
-    assert!(notes.contains("packets were not extracted") && notes.contains("one frame each"), "{notes}");
+    assert!(
+        notes.contains("packets were not extracted") && notes.contains("one frame each"),
+        "{notes}"
+    );
 }

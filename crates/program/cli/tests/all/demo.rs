@@ -29,7 +29,8 @@ fn result(arguments: &[&str]) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}\n{result:#}", text(&output.stderr));
     assert_eq!((&result["event"], &result["ok"]), (&"result".into(), &true.into()), "{result:#}");
     assert!(!lines.is_empty() && lines.iter().all(|line| line["event"] == "progress"), "{lines:?}");
-    for key in ["channels", "spool", "line", "latency_s", "elapsed_s", "contacts_done", "products"] {
+    for key in ["channels", "spool", "line", "latency_s", "elapsed_s", "contacts_done", "products"]
+    {
         assert!(!lines[0][key].is_null(), "progress lacks {key}: {}", lines[0]);
     }
     result
@@ -38,11 +39,21 @@ fn result(arguments: &[&str]) -> Value {
 /// What every result holds, whatever was played.
 fn assert_complete(result: &Value) {
     assert_eq!(result["differences"], Value::Array(Vec::new()));
-    let missions: Vec<_> =
-        result["contacts"].as_array().unwrap().iter().map(|c| (&c["mission"], &c["scid"])).collect();
-    let expected: [(Value, Value); 3] =
-        [("suomi-npp".into(), 157.into()), ("aqua".into(), 154.into()), ("metop-b".into(), 11.into())];
-    assert_eq!(missions, expected.iter().map(|(mission, scid)| (mission, scid)).collect::<Vec<_>>());
+    let missions: Vec<_> = result["contacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| (&c["mission"], &c["scid"]))
+        .collect();
+    let expected: [(Value, Value); 3] = [
+        ("suomi-npp".into(), 157.into()),
+        ("aqua".into(), 154.into()),
+        ("metop-b".into(), 11.into()),
+    ];
+    assert_eq!(
+        missions,
+        expected.iter().map(|(mission, scid)| (mission, scid)).collect::<Vec<_>>()
+    );
     for contact in result["contacts"].as_array().unwrap() {
         assert_eq!(contact["frames_captured"], contact["frames_delivered"]);
         assert_eq!(contact["missing"], 0);
@@ -150,7 +161,10 @@ fn a_node_that_dies_is_named_with_its_last_words() {
     let ended = running.end();
     let error = ended.log;
     assert_eq!(ended.code, Some(3), "{error}");
-    assert!(error.contains("the station ended by itself") && error.contains("station.log"), "{error}");
+    assert!(
+        error.contains("the station ended by itself") && error.contains("station.log"),
+        "{error}"
+    );
     assert_gone(&nodes);
 }
 

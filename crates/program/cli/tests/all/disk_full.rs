@@ -1,7 +1,11 @@
-//! Real stations and centres on a file system that is really full: what the nodes say, what waits meanwhile, and that
-//! all of it arrives once, without an operator, when there is room again.
+//! Real stations and centres on a file system that is really full: what the nodes say, what waits
+//! meanwhile, and that all of it arrives once, without an operator, when there is room again.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 mod pass;
 pub mod site;
@@ -17,7 +21,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-/// Times that the player plays its 65 CADUs: 28 MB, more than the station's queue and the system's buffers hold.
+/// Times that the player plays its 65 CADUs: 28 MB, more than the station's queue and the system's
+/// buffers hold.
 const TIMES: usize = 420;
 /// Longer than the silence that closes a contact, which is 2 s.
 const HELD: Duration = Duration::from_millis(2_500);
@@ -53,29 +58,33 @@ fn assert_alarm(alarms: &[String], parts: &[&str]) {
 
 #[test]
 fn a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room() {
-    on_a_small_disk("a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room", |disk| {
-        disk.fill(RESERVE + (1 << 20));
-        let folders = Folders {
-            centre: Some(disk.folder("centre")),
-            products: Some(disk.folder("products")),
-            ..Folders::default()
-        };
-        let mut site = Site::prepare(folders, "", &file_channels());
-        site.start(Node::Centre);
-        site.start(Node::Station);
-        let is_full = |centre: &CentreStatus| centre.store.state == StoreState::Full;
-        let centre = site.centre("full centre", is_full);
-        assert_alarm(&centre.alarms, &["stations are paused", "free space"]);
-        let holds = |station: &StationStatus| station.line.held_back && station.spool.blocks > 0;
-        site.station("station that holds what the centre does not take", holds);
-        disk.fill(0);
-        site.kill(Node::Centre);
-        site.start(Node::Centre);
-        let centre = site.centre("full centre after a restart", is_full);
-        assert!(!all_done(&centre), "{centre:?}");
-        disk.clear();
-        assert_delivered(&mut site);
-    });
+    on_a_small_disk(
+        "a_full_centre_holds_the_station_back_and_goes_on_when_there_is_room",
+        |disk| {
+            disk.fill(RESERVE + (1 << 20));
+            let folders = Folders {
+                centre: Some(disk.folder("centre")),
+                products: Some(disk.folder("products")),
+                ..Folders::default()
+            };
+            let mut site = Site::prepare(folders, "", &file_channels());
+            site.start(Node::Centre);
+            site.start(Node::Station);
+            let is_full = |centre: &CentreStatus| centre.store.state == StoreState::Full;
+            let centre = site.centre("full centre", is_full);
+            assert_alarm(&centre.alarms, &["stations are paused", "free space"]);
+            let holds =
+                |station: &StationStatus| station.line.held_back && station.spool.blocks > 0;
+            site.station("station that holds what the centre does not take", holds);
+            disk.fill(0);
+            site.kill(Node::Centre);
+            site.start(Node::Centre);
+            let centre = site.centre("full centre after a restart", is_full);
+            assert!(!all_done(&centre), "{centre:?}");
+            disk.clear();
+            assert_delivered(&mut site);
+        },
+    );
 }
 
 #[test]
@@ -134,8 +143,9 @@ fn held_back(disk: &SmallDisk, spool: &str, pace: Duration) -> (Site, Player) {
 fn assert_one_contact(site: &mut Site, player: Player) {
     site.wait("end of the player", || (player.played() == player.length).then_some(()));
     player.end().unwrap();
-    let done =
-        |centre: &CentreStatus| centre.contacts.iter().any(|contact| contact.state == ContactState::Done);
+    let done = |centre: &CentreStatus| {
+        centre.contacts.iter().any(|contact| contact.state == ContactState::Done)
+    };
     let centre = site.centre("products", done);
     assert_eq!(delivered(&centre), [repeated(TIMES)]);
     site.station("station without an alarm", is_well);
@@ -168,9 +178,11 @@ fn a_full_station_goes_on_as_soon_as_the_line_makes_room() {
 #[test]
 fn time_held_back_is_no_silence_of_the_input() {
     on_a_small_disk("time_held_back_is_no_silence_of_the_input", |disk| {
-        // CADUs come one by one, and only a block that is full is handed over: the frame that fills the block which waits
-        // for room is the last one read, so that nothing but the clock tells that the input was silent.
-        let (mut site, player) = held_back(disk, "sync_interval = \"1 h\"", Duration::from_micros(200));
+        // CADUs come one by one, and only a block that is full is handed over: the frame that fills
+        // the block which waits for room is the last one read, so that nothing but the clock tells
+        // that the input was silent.
+        let (mut site, player) =
+            held_back(disk, "sync_interval = \"1 h\"", Duration::from_micros(200));
         disk.clear();
         site.start(Node::Centre);
         assert_one_contact(&mut site, player);
@@ -233,8 +245,9 @@ fn a_killed_live_contact_is_closed_when_there_is_room() {
         site.station("full station after a kill", is_full);
         site.start(Node::Centre);
         disk.clear();
-        let done =
-            |centre: &CentreStatus| centre.contacts.iter().any(|contact| contact.state == ContactState::Done);
+        let done = |centre: &CentreStatus| {
+            centre.contacts.iter().any(|contact| contact.state == ContactState::Done)
+        };
         let centre = site.centre("products of what was kept", done);
         let (frames, _) = &delivered(&centre)[0];
         assert!(*frames > 0, "{centre:?}");

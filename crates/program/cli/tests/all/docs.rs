@@ -1,8 +1,9 @@
 //! The commands and configuration files that the documentation shows, run as they stand.
 //!
-//! A fence ```` ```toml file=NAME ```` is written to NAME; each `$ ` line of a ```` ```console ```` fence is run where those files
-//! are and must succeed, and each line below it must stand at the beginning of a line of the output, in order.
-//! A page's fences run in one folder, from top to bottom; the checkout's `testdata` is in it.
+//! A fence ```` ```toml file=NAME ```` is written to NAME; each `$ ` line of a ```` ```console ````
+//! fence is run where those files are and must succeed, and each line below it must stand at the
+//! beginning of a line of the output, in order. A page's fences run in one folder, from top to
+//! bottom; the checkout's `testdata` is in it.
 
 use crate::support::process::{printed, text};
 use std::path::Path;
@@ -13,11 +14,13 @@ fn every_page_does_what_it_shows() {
     let mut commands = 0;
     for page in pages() {
         let folder = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(docs().join("../testdata"), folder.path().join("testdata")).unwrap();
+        std::os::unix::fs::symlink(docs().join("../testdata"), folder.path().join("testdata"))
+            .unwrap();
         for (info, body) in fences(&page.1) {
             match info.split_once(' ') {
                 Some(("toml", file)) if file.starts_with("file=") => {
-                    std::fs::write(folder.path().join(file.trim_start_matches("file=")), body).unwrap();
+                    std::fs::write(folder.path().join(file.trim_start_matches("file=")), body)
+                        .unwrap();
                 }
                 None if info == "console" => commands += run(&page.0, &body, folder.path()),
                 _ => {}
@@ -32,10 +35,15 @@ fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
     let page = std::fs::read_to_string(docs().join("reference/commands.md")).unwrap();
     let help = output("skyhaul --help", Path::new("."));
     let (_, list) = help.split_once("Commands:\n").unwrap();
-    for name in
-        list.lines().take_while(|line| line.starts_with("  ")).filter_map(|line| line.split(' ').nth(2))
+    for name in list
+        .lines()
+        .take_while(|line| line.starts_with("  "))
+        .filter_map(|line| line.split(' ').nth(2))
     {
-        assert!(name.is_empty() || name == "help" || page.contains(&format!("| `skyhaul {name}")), "{name}");
+        assert!(
+            name.is_empty() || name == "help" || page.contains(&format!("| `skyhaul {name}")),
+            "{name}"
+        );
     }
     let (_, codes) = help.split_once("Exit codes:\n").unwrap();
     for line in codes.lines() {
@@ -44,7 +52,8 @@ fn the_command_page_has_every_command_and_the_program_the_same_exit_codes() {
     }
 }
 
-/// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for 2.0, `OK`).
+/// What systemd itself says of the unit that the page shows, and of its exposure (20 stands for
+/// 2.0, `OK`).
 #[test]
 fn the_unit_on_the_page_is_sound_and_lets_the_service_do_little() {
     let page = std::fs::read_to_string(docs().join("how-to/two-machines.md")).unwrap();
@@ -52,13 +61,19 @@ fn the_unit_on_the_page_is_sound_and_lets_the_service_do_little() {
         .into_iter()
         .find(|(info, _)| info == "ini file=skyhaul-station.service")
         .expect("the page shows a unit");
-    assert!(unit.contains("ExecStart=/usr/local/bin/skyhaul station --config /etc/skyhaul/station.toml\n"));
+    assert!(
+        unit.contains(
+            "ExecStart=/usr/local/bin/skyhaul station --config /etc/skyhaul/station.toml\n"
+        )
+    );
     // The check looks for the program.
     let unit = unit.replace("/usr/local/bin/skyhaul", env!("CARGO_BIN_EXE_skyhaul"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("skyhaul-station.service");
     std::fs::write(&file, unit).unwrap();
-    for arguments in [&["verify", "--man=no"][..], &["security", "--offline=true", "--threshold=20"]] {
+    for arguments in
+        [&["verify", "--man=no"][..], &["security", "--offline=true", "--threshold=20"]]
+    {
         let Ok(output) = Command::new("systemd-analyze").args(arguments).arg(&file).output() else {
             eprintln!("SKIPPED: there is no systemd-analyze");
             return;
@@ -86,10 +101,12 @@ fn run(page: &str, fence: &str, folder: &Path) -> usize {
     commands
 }
 
-/// What `command` prints; it must succeed. The commands of the pages need no shell: words are divided by spaces.
+/// What `command` prints; it must succeed. The commands of the pages need no shell: words are
+/// divided by spaces.
 fn output(command: &str, folder: &Path) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
-    let Some(("skyhaul", arguments)) = words.split_first().map(|(first, rest)| (*first, rest)) else {
+    let Some(("skyhaul", arguments)) = words.split_first().map(|(first, rest)| (*first, rest))
+    else {
         panic!("`{command}`: pages run this program only");
     };
     printed(arguments, folder)
@@ -110,12 +127,15 @@ fn fences(page: &str) -> Vec<(String, String)> {
 
 fn pages() -> Vec<(String, String)> {
     let folders = ["", "how-to", "reference", "explanation"].map(|folder| docs().join(folder));
-    let entries =
-        folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the pages are readable"));
+    let entries = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("the pages are readable"));
     let paths = entries.map(|entry| entry.expect("the pages are readable").path());
     let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages
-        .map(|path| (path.display().to_string(), std::fs::read_to_string(path).expect("a page is UTF-8")))
+        .map(|path| {
+            (path.display().to_string(), std::fs::read_to_string(path).expect("a page is UTF-8"))
+        })
         .collect()
 }
 

@@ -1,5 +1,5 @@
-//! Generated downlinks of kinds of which there are no recordings, from the station to the products: parity-check codes, and frames
-//! that say their own length.
+//! Generated downlinks of kinds of which there are no recordings, from the station to the products:
+//! parity-check codes, and frames that say their own length.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::printed;
@@ -29,7 +29,10 @@ fn applications(folder: &Path, found: &mut Map<String, Value>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             applications(&path, found);
-        } else if path.extension().is_none_or(|extension| extension != "json" && extension != "cadu") {
+        } else if path
+            .extension()
+            .is_none_or(|extension| extension != "json" && extension != "cadu")
+        {
             let bytes = std::fs::read(&path).unwrap();
             let mut packets = Packets::new(&bytes);
             for (header, _) in &mut packets {
@@ -42,7 +45,8 @@ fn applications(folder: &Path, found: &mut Map<String, Value>) {
     }
 }
 
-/// A station takes the downlink from its channel, and the centre has every frame and packet of the truth.
+/// A station takes the downlink from its channel, and the centre has every frame and packet of the
+/// truth.
 fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
     let keys = "[[channel]]\nname = \"x\"\ninput = \"file:pass.dat\"\nmission = \"own.toml\"\n";
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{keys}{channel}"));
@@ -55,9 +59,13 @@ fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
     assert_eq!(contact["frames_sha256"], truth["good_frames_sha256"]);
     let mut sent = Map::new();
     for channel in truth["vcids"].as_object().unwrap().values() {
-        for (apid, count) in channel["apids"].as_object().unwrap().iter().filter(|(apid, _)| *apid != "2047")
+        for (apid, count) in
+            channel["apids"].as_object().unwrap().iter().filter(|(apid, _)| *apid != "2047")
         {
-            assert!(sent.insert(apid.clone(), count.clone()).is_none(), "an application has one channel");
+            assert!(
+                sent.insert(apid.clone(), count.clone()).is_none(),
+                "an application has one channel"
+            );
         }
     }
     let mut found = Map::new();
@@ -70,7 +78,8 @@ fn assert_delivered(site: &Site, truth: &Value, channel: &str) -> Value {
 #[test]
 fn a_downlink_with_a_parity_check_code_goes_from_soft_symbols_to_the_packet_file() {
     let site = Site::with("form = \"packets\"\n");
-    let code = "randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"1/2\"\nk = 4096\n";
+    let code =
+        "randomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"1/2\"\nk = 4096\n";
     let text = mission("kind = \"tm\"\nlength = 512", code);
     std::fs::write(site.folder().join("own.toml"), text).unwrap();
     let truth = generate(site.folder(), &["--symbols", "soft", "--ebn0", "2.6", "--frames", "400"]);
@@ -81,16 +90,21 @@ fn a_downlink_with_a_parity_check_code_goes_from_soft_symbols_to_the_packet_file
 #[test]
 fn frames_that_say_their_own_length_go_from_the_station_to_the_packet_file() {
     let site = Site::with("form = \"packets\"\ncadu_files = true\n");
-    let frame = "kind = \"uslp\"\nlength = 900\nvariable_length = true\ntruncated_length = 40\ninsert_zone = 4\nfecf = true";
-    std::fs::write(site.folder().join("own.toml"), mission(frame, "randomiser = \"none\"")).unwrap();
+    let frame = "kind = \"uslp\"\nlength = 900\nvariable_length = true\ntruncated_length = \
+                40\ninsert_zone = 4\nfecf = true";
+    std::fs::write(site.folder().join("own.toml"), mission(frame, "randomiser = \"none\""))
+        .unwrap();
     let truth = generate(site.folder(), &["--frames", "2000"]);
     let contact = assert_delivered(&site, &truth, "format = \"frames\"\n");
     assert_eq!(contact["set_aside"], 0, "{contact}");
     // Behind markers of their own, as other frames, and otherwise as they came.
-    let mut names =
-        std::fs::read_dir(site.folder().join("products")).unwrap().map(|entry| entry.unwrap().path());
-    let cadus = names.find(|path| path.extension().is_some_and(|extension| extension == "cadu")).unwrap();
-    let [cadus, sent] = [cadus, site.folder().join("pass.dat")].map(|path| std::fs::read(path).unwrap());
+    let mut names = std::fs::read_dir(site.folder().join("products"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let cadus =
+        names.find(|path| path.extension().is_some_and(|extension| extension == "cadu")).unwrap();
+    let [cadus, sent] =
+        [cadus, site.folder().join("pass.dat")].map(|path| std::fs::read(path).unwrap());
     let frames = truth["good_frames"].as_u64().unwrap() as usize;
     assert_eq!(cadus.len(), sent.len() + 4 * frames);
     let gaps = printed(&["gaps", "--config", "centre.toml", "--json"], site.folder());

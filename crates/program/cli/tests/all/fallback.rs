@@ -1,5 +1,6 @@
-//! A station whose network lets no UDP through, or no longer, or only short datagrams: real processes, a forwarder that takes
-//! TCP alone, and a line for UDP beside it that changes in mid-session.
+//! A station whose network lets no UDP through, or no longer, or only short datagrams: real
+//! processes, a forwarder that takes TCP alone, and a line for UDP beside it that changes in
+//! mid-session.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(clippy::disallowed_methods, reason = "the forwarder runs beside the processes")]
 
@@ -22,7 +23,9 @@ fn forward_tcp_alone(to: String) -> String {
     std::thread::spawn(move || {
         for near in listener.incoming() {
             let (near, far) = (near.unwrap(), TcpStream::connect(&to).unwrap());
-            for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+            for (mut from, mut into) in
+                [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)]
+            {
                 std::thread::spawn(move || {
                     let mut buffer = [0; 65_536];
                     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -38,15 +41,17 @@ fn forward_tcp_alone(to: String) -> String {
     address
 }
 
-/// A whole contact of a station with this table, whose way to the centre takes TCP alone; gives the paths as status shows
-/// them meanwhile.
+/// A whole contact of a station with this table, whose way to the centre takes TCP alone; gives the
+/// paths as status shows them meanwhile.
 fn contact_arrives(path: &str) -> Value {
     let site = Site::new();
     let way = forward_tcp_alone(site.address.clone());
     site.write_by(&way, &format!("{path}{}", channel("")));
     let _station = site.start_to_stay();
     site.assert_whole();
-    site.until(|status| Some(status["line"]["paths"].clone()).filter(|_| status["spool"]["blocks"] == 0))
+    site.until(|status| {
+        Some(status["line"]["paths"].clone()).filter(|_| status["spool"]["blocks"] == 0)
+    })
 }
 
 #[test]
@@ -65,7 +70,8 @@ fn a_path_that_is_to_go_over_tcp_does_so_at_once() {
     assert_eq!((&tcp["over"], &tcp["state"]), (&"tcp".into(), &"active".into()), "{paths}");
 }
 
-/// A site whose station reaches the centre over a line of UDP that the test changes, and over TCP at the same address.
+/// A site whose station reaches the centre over a line of UDP that the test changes, and over TCP
+/// at the same address.
 struct Changing {
     site: Site,
     handle: RelayHandle,
@@ -93,7 +99,8 @@ impl Changing {
 
     /// The station, once a part of the contact has gone.
     fn under_way(&self) -> Running {
-        let station = Running::start_logged(&["station", "--config", "station.toml"], self.site.folder());
+        let station =
+            Running::start_logged(&["station", "--config", "station.toml"], self.site.folder());
         self.site.until(|status| {
             let sent = status["line"]["paths"][0]["bytes_sent"].as_u64()?;
             Some(()).filter(|()| sent > 100_000)
@@ -141,7 +148,8 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_carry_the_contact_and_
     assert!(log.contains("packets on path"), "{log}");
     changing.site.assert_whole();
     // Half-way between the full size, 1472, and the smallest, 1200.
-    let paths = changing.paths(|paths| paths[0]["payload"].as_u64().is_some_and(|size| size > 1_200));
+    let paths =
+        changing.paths(|paths| paths[0]["payload"].as_u64().is_some_and(|size| size > 1_200));
     assert_eq!(states(&paths), ["active"], "{paths:?}");
     assert_eq!(paths[0]["payload"], 1_335, "{paths:?}");
     let alarms = changing.alarms();

@@ -1,4 +1,5 @@
-//! What receivers and demodulators bring beside plain bytes: VITA 49 packets over UDP, soft symbols of either convention.
+//! What receivers and demodulators bring beside plain bytes: VITA 49 packets over UDP, soft symbols
+//! of either convention.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 
 /// Bytes of symbols in one packet.
 const PAYLOAD: usize = 1_024;
-/// Datagrams played at once: with the system's book-keeping 150 kB, of the 208 KiB that a socket's buffer has by default.
+/// Datagrams played at once: with the system's book-keeping 150 kB, of the 208 KiB that a socket's
+/// buffer has by default.
 const GROUP: usize = 64;
 /// From one packet to the next, as their time stamps say: 10 Mbit/s of hard bits.
 const STEP: Duration = Duration::from_micros(820);
@@ -24,8 +26,8 @@ const SECOND: u32 = 1_730_419_200;
 /// A channel of VITA 49 packets, and the address at which it takes them.
 fn site_of_packets() -> (Site, support::process::Running, String) {
     let site = Site::new();
-    let channel =
-        "[[channel]]\nname = \"x\"\ninput = \"udp:127.0.0.1:0\"\nformat = \"vita49\"\nsilence = \"5 s\"\n";
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"udp:127.0.0.1:0\"\nformat = \
+                  \"vita49\"\nsilence = \"5 s\"\n";
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{channel}"));
     let station = site.start_to_stay();
     let address = site.until(|status| Some(status["channels"][0]["address"].as_str()?.to_owned()));
@@ -47,8 +49,8 @@ fn context(payload_format: u64) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Plays datagrams to the station at `address`, as a recording of them is played: as many at once as a socket's buffer holds,
-/// the next when those have been taken, however slow the machine is.
+/// Plays datagrams to the station at `address`, as a recording of them is played: as many at once
+/// as a socket's buffer holds, the next when those have been taken, however slow the machine is.
 fn play(site: &Site, datagrams: &[Vec<u8>], address: &str) {
     let mut input = 0;
     for group in datagrams.chunks(GROUP) {
@@ -57,7 +59,9 @@ fn play(site: &Site, datagrams: &[Vec<u8>], address: &str) {
         let mut recorder = RawRecorder::open(disk, "raw/x", RawConfig::default()).unwrap();
         for datagram in group {
             let received = Utc::from_micros(1_730_419_200_000_000);
-            recorder.append(RawStamp { received, input, kind: RawKind::Datagram }, datagram).unwrap();
+            recorder
+                .append(RawStamp { received, input, kind: RawKind::Datagram }, datagram)
+                .unwrap();
             input += datagram.len() as u64;
         }
         recorder.flush().unwrap();
@@ -99,13 +103,15 @@ fn lost_and_late_packets_are_counted_and_cost_no_more_than_their_frames() {
     datagrams.remove(100);
     play(&site, &datagrams, &address);
     let contact = site.centre_until(|status| {
-        let contact = status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
+        let contact =
+            status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
         Some(contact.clone())
     });
     let packets = site.until(|status| Some(status["channels"][0]["vita49"].clone()));
     assert_eq!((&packets["lost"], &packets["reordered"]), (&2.into(), &1.into()));
     let expected = expected(DAMAGED);
-    let (all, came) = (expected["good_frames"].as_u64().unwrap(), contact["frames"].as_u64().unwrap());
+    let (all, came) =
+        (expected["good_frames"].as_u64().unwrap(), contact["frames"].as_u64().unwrap());
     assert!(came < all && came + 24 >= all, "{came} of {all} frames");
 }
 
@@ -116,7 +122,11 @@ fn samples_in_place_of_symbols_are_an_alarm_that_says_what_is_missing() {
     play(&site, &[context(difi), data(0, &[1; PAYLOAD])], &address);
     let alarm = site.until(|status| {
         let alarms = status["alarms"].as_array()?;
-        alarms.iter().filter_map(Value::as_str).find(|alarm| alarm.contains("VITA 49")).map(str::to_owned)
+        alarms
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|alarm| alarm.contains("VITA 49"))
+            .map(str::to_owned)
     });
     assert!(alarm.contains("channel x") && alarm.contains("put a demodulator in front"), "{alarm}");
 }
@@ -125,10 +135,12 @@ fn samples_in_place_of_symbols_are_an_alarm_that_says_what_is_missing() {
 fn soft_symbols_of_either_convention_give_the_same_frames() {
     let capture = std::fs::read(recording(DAMAGED)).unwrap();
     let bits = capture.iter().flat_map(|byte| (0..8).rev().map(move |place| byte >> place & 1));
-    let signed: Vec<u8> = bits.map(|bit| if bit == 1 { 60 } else { 256u16.wrapping_sub(60) as u8 }).collect();
-    for (convention, symbols) in
-        [("signed", signed.clone()), ("offset", signed.iter().map(|symbol| symbol ^ 0x80).collect())]
-    {
+    let signed: Vec<u8> =
+        bits.map(|bit| if bit == 1 { 60 } else { 256u16.wrapping_sub(60) as u8 }).collect();
+    for (convention, symbols) in [
+        ("signed", signed.clone()),
+        ("offset", signed.iter().map(|symbol| symbol ^ 0x80).collect()),
+    ] {
         let site = Site::new();
         std::fs::write(site.folder().join("pass.soft"), symbols).unwrap();
         let channel = "[[channel]]\nname = \"x\"\ninput = \"file:pass.soft\"\nformat = \"soft\"\n";
@@ -141,8 +153,10 @@ fn soft_symbols_of_either_convention_give_the_same_frames() {
 #[test]
 fn packets_from_what_gives_none_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[centre]\nname = \"c\"\naddress = \"127.0.0.1:9\"\n\
-                fingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
+    let head = "[node]\nname = \"s\"\nkey = \"s.key\"\nstate = \"state\"\n[centre]\nname = \
+               \"c\"\naddress = \"127.0.0.1:9\"\n\
+                fingerprint = \
+                \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
     let channel = "[[channel]]\nname = \"x\"\ninput = \"stdin\"\nformat = \"vita49\"\n";
     std::fs::write(folder.path().join("station.toml"), format!("{head}{channel}")).unwrap();
     let checked = run(&["config", "check", "station.toml"], folder.path());
@@ -151,7 +165,8 @@ fn packets_from_what_gives_none_are_refused() {
     assert_refused(&decoded, 2, &["format of datagrams", "station"]);
 }
 
-/// A file and a stream over TCP that go over from one spacecraft to another without a pause: two contacts.
+/// A file and a stream over TCP that go over from one spacecraft to another without a pause: two
+/// contacts.
 #[test]
 fn another_downlink_without_a_break_is_another_contact() {
     let site = Site::new();
@@ -170,11 +185,16 @@ fn another_downlink_without_a_break_is_another_contact() {
     });
     for channel in ["file", "live"] {
         for (name, mission) in [(CLEAN[0], "suomi-npp"), (CLEAN[1], "aqua")] {
-            let is_this = |contact: &&Value| contact["channel"] == channel && contact["mission"] == mission;
+            let is_this =
+                |contact: &&Value| contact["channel"] == channel && contact["mission"] == mission;
             let contact = contacts.iter().find(is_this);
             let contact = contact.unwrap_or_else(|| panic!("{mission} of {channel}: {contacts:?}"));
             assert_eq!(contact["frames"], expected(name)["frames_total"], "{mission} of {channel}");
-            assert_eq!(contact["frames_sha256"], expected(name)["frames_sha256"], "{mission} of {channel}");
+            assert_eq!(
+                contact["frames_sha256"],
+                expected(name)["frames_sha256"],
+                "{mission} of {channel}"
+            );
             // The recording ends inside a frame, which the other one's bits fill up.
             assert!(contact["set_aside"].as_u64().unwrap() <= 1, "{contact}");
         }

@@ -1,4 +1,5 @@
-//! Frames that a station's capture lost come back from its recording by themselves, through the program.
+//! Frames that a station's capture lost come back from its recording by themselves, through the
+//! program.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -12,15 +13,20 @@ use std::path::{Path, PathBuf};
 
 /// Bytes from one marker to the next.
 const CADU: usize = 1_279;
-/// Frames at the start and the end that nothing happens to: what is missing is seen between two frames of a channel.
+/// Frames at the start and the end that nothing happens to: what is missing is seen between two
+/// frames of a channel.
 const SPARED: usize = 200;
 
-/// A downlink of so many frames, in which one frame in a hundred, at random, has two wrong bits in its marker and a byte too many
-/// before and behind it: a station looks for it where it is due, and finds no marker that it would believe elsewhere. How
-/// many those are. Without them, it is in `clean.dat`.
+/// A downlink of so many frames, in which one frame in a hundred, at random, has two wrong bits in
+/// its marker and a byte too many before and behind it: a station looks for it where it is due, and
+/// finds no marker that it would believe elsewhere. How many those are. Without them, it is in
+/// `clean.dat`.
 fn downlink(folder: &Path, frames: usize) -> (PathBuf, u64) {
     let count = frames.to_string();
-    printed(&["generate", "--mission", "noaa-21", "--frames", &count, "--output", "clean.dat"], folder);
+    printed(
+        &["generate", "--mission", "noaa-21", "--frames", &count, "--output", "clean.dat"],
+        folder,
+    );
     let clean = std::fs::read(folder.join("clean.dat")).unwrap();
     assert_eq!(clean.len(), CADU * frames);
     let (mut bytes, mut seed, mut damaged) = (Vec::new(), 20_261_122_u64, 0);
@@ -43,7 +49,8 @@ fn downlink(folder: &Path, frames: usize) -> (PathBuf, u64) {
 
 fn channel(file: &Path, keys: &str) -> String {
     format!(
-        "[[channel]]\nname = \"x\"\ninput = \"file:{}\"\nrate = \"40 Mbit/s\"\nmission = \"noaa-21\"\n{keys}",
+        "[[channel]]\nname = \"x\"\ninput = \"file:{}\"\nrate = \"40 Mbit/s\"\nmission = \
+        \"noaa-21\"\n{keys}",
         file.display()
     )
 }
@@ -59,8 +66,17 @@ fn gaps(site: &Site, enough: impl Fn(&Value) -> bool) -> Value {
 }
 
 fn relay(site: &Site) -> (Running, String) {
-    let flags =
-        ["relay", "--listen", "127.0.0.1:0", "--to", &site.address, "--delay", "80ms", "--loss", "1 %"];
+    let flags = [
+        "relay",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &site.address,
+        "--delay",
+        "80ms",
+        "--loss",
+        "1 %",
+    ];
     let mut relay = Running::start(&flags, site.folder());
     let address = relay.address();
     (relay, address)
@@ -78,7 +94,8 @@ fn of_frames(said: &Value) -> Vec<&Value> {
 /// Runs of frames: virtual channel, first count and how many, in that order.
 fn sorted<'a>(runs: impl IntoIterator<Item = &'a Value>, many: &str) -> Vec<[u64; 3]> {
     let vcid = |run: &Value| run["vcid"].as_u64().or(run["vcids"][0].as_u64()).unwrap();
-    let run = |run: &Value| [vcid(run), run["first"].as_u64().unwrap(), run[many].as_u64().unwrap()];
+    let run =
+        |run: &Value| [vcid(run), run["first"].as_u64().unwrap(), run[many].as_u64().unwrap()];
     let mut runs: Vec<[u64; 3]> = runs.into_iter().map(run).collect();
     runs.sort_unstable();
     runs
@@ -92,7 +109,9 @@ fn kill_centre(site: &mut Site) {
     let text = std::fs::read_to_string(&config).unwrap().replace("127.0.0.1:0", &site.address);
     std::fs::write(config, text).unwrap();
     site.centre = Running::start(&["centre", "--config", "centre.toml"], site.folder());
-    site.centre_until(|status| status["address"].as_str().filter(|address| !address.is_empty()).map(drop));
+    site.centre_until(|status| {
+        status["address"].as_str().filter(|address| !address.is_empty()).map(drop)
+    });
 }
 
 /// The sidecar of a product, of which `path` names another file.
@@ -101,7 +120,8 @@ fn account(site: &Site, path: &Value) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// The test of the promise: 1 % of frames lost at random, all back with no operator, each asked for once.
+/// The test of the promise: 1 % of frames lost at random, all back with no operator, each asked for
+/// once.
 #[test]
 fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     let mut site = Site::new();
@@ -111,7 +131,10 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     let station = site.start_to_stay();
     let contact = site.centre_until(|status| {
         let contacts = status["contacts"].as_array()?;
-        contacts.iter().find(|contact| contact["state"] == "done" && contact["missing"] != 0).cloned()
+        contacts
+            .iter()
+            .find(|contact| contact["state"] == "done" && contact["missing"] != 0)
+            .cloned()
     });
     let said = gaps(&site, |said| {
         count(said, "filled") > 0
@@ -123,12 +146,16 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     // The others are idle frames.
     assert!(missed <= damaged && missed > damaged * 8 / 10, "{missed} of {damaged}");
     // One question and one answer: a round trip and what its transfer takes, however long the line.
-    assert!(of_frames(&said).iter().all(|gap| gap["asked"] == 1 && gap["state"] == "filled"), "{said}");
+    assert!(
+        of_frames(&said).iter().all(|gap| gap["asked"] == 1 && gap["state"] == "filled"),
+        "{said}"
+    );
 
     // The products are made again with them.
     let assembled = site.centre_until(|status| {
         let made = status["assembled"].as_array()?.clone();
-        let is_whole = |one: &Value| one["state"] == "made" && one["version"] == 2 && one["missing"] == 0;
+        let is_whole =
+            |one: &Value| one["state"] == "made" && one["version"] == 2 && one["missing"] == 0;
         (!made.is_empty() && made.iter().all(is_whole)).then_some(made)
     });
     for one in &assembled {
@@ -149,16 +176,23 @@ fn frames_lost_at_random_come_back_from_the_recording_by_themselves() {
     assert_eq!(site.start().end().code, Some(0));
     let whole = site.centre_until(|status| {
         let contacts = status["contacts"].as_array()?;
-        contacts.iter().find(|contact| contact["channel"] == "whole" && contact["state"] == "done").cloned()
+        contacts
+            .iter()
+            .find(|contact| contact["channel"] == "whole" && contact["state"] == "done")
+            .cloned()
     });
-    let heard: Vec<&Value> = whole["products"].as_array().unwrap().iter().map(|one| &one["sha256"]).collect();
+    let heard: Vec<&Value> =
+        whole["products"].as_array().unwrap().iter().map(|one| &one["sha256"]).collect();
     assert!(assembled.iter().all(|one| heard.contains(&&one["sha256"])), "{assembled:?} {whole}");
 
     // What is known is so after a kill too.
     let before = gaps(&site, |_| true);
     kill_centre(&mut site);
     let again = gaps(&site, |_| true);
-    assert_eq!((&again["gaps"], count(&again, "filled")), (&before["gaps"], count(&said, "filled")));
+    assert_eq!(
+        (&again["gaps"], count(&again, "filled")),
+        (&before["gaps"], count(&said, "filled"))
+    );
 }
 
 #[test]
@@ -176,21 +210,26 @@ fn without_a_recording_the_centre_says_why_frames_stay_missing_also_after_a_kill
             && count(said, "missing_frames") == missed
     });
     assert!(
-        missed > 0 && missed <= damaged && count(&said, "unrecoverable") > 0 && count(&said, "filled") == 0,
+        missed > 0
+            && missed <= damaged
+            && count(&said, "unrecoverable") > 0
+            && count(&said, "filled") == 0,
         "{said}"
     );
     let why = said["gaps"][0]["why"].as_str().unwrap();
     assert!(why.contains("no recording") && why.contains("record_raw"), "{why}");
     let asked = run(&["gaps", "--config", "station.toml"], site.folder());
     assert!(text(&asked.stderr).contains("ask its centre"), "{}", text(&asked.stderr));
-    let asked = run(&["gaps", "ask", "--config", "centre.toml", "--station", "nobody"], site.folder());
+    let asked =
+        run(&["gaps", "ask", "--config", "centre.toml", "--station", "nobody"], site.folder());
     assert_eq!(asked.status.code(), Some(2));
     assert!(
         text(&asked.stderr).contains("no gap of frames is known for this contact"),
         "{}",
         text(&asked.stderr)
     );
-    // What the last two seconds brought need not be kept: the station is asked again for it, and says the same.
+    // What the last two seconds brought need not be kept: the station is asked again for it, and
+    // says the same.
     kill_centre(&mut site);
     let known = |said: &Value| {
         let known = |gap: &&Value| {
@@ -214,7 +253,8 @@ fn what_a_station_did_not_look_for_comes_when_an_operator_has_it_asked_for_again
         contacts.iter().find(|contact| contact["state"] == "done").map(drop)
     });
     let said = gaps(&site, |said| {
-        ["open", "requested"].iter().all(|what| count(said, what) == 0) && count(said, "unrecoverable") > 0
+        ["open", "requested"].iter().all(|what| count(said, what) == 0)
+            && count(said, "unrecoverable") > 0
     });
     assert!(said["gaps"][0]["why"].as_str().unwrap().contains("enabled = false"), "{said}");
     // Ended, not killed: its recording is behind the capture.
@@ -232,20 +272,22 @@ fn what_a_station_did_not_look_for_comes_when_an_operator_has_it_asked_for_again
         (&said["counts"]["unrecoverable"], &frames.into(), &0.into())
     );
     gaps(&site, |said| {
-        count(said, "filled") == asked["gaps"].as_u64().unwrap() && count(said, "missing_frames") == 0
+        count(said, "filled") == asked["gaps"].as_u64().unwrap()
+            && count(said, "missing_frames") == 0
     });
     let again = printed(&["gaps", "ask", "--config", "centre.toml"], site.folder());
     assert!(again.starts_with("no gap there can be filled"), "{again}");
 }
 
-/// Either end is killed while a contact goes on of which frames are being found: everything is back in the end. The downlink stands
-/// still meanwhile, however slow the machine is.
+/// Either end is killed while a contact goes on of which frames are being found: everything is back
+/// in the end. The downlink stands still meanwhile, however slow the machine is.
 #[test]
 fn a_refill_in_which_station_and_centre_are_killed_brings_everything_all_the_same() {
     let mut site = Site::new();
     let (file, _) = downlink(site.folder(), 4_000);
     let bytes = std::fs::read(file).unwrap();
-    let channel = "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\nmission = \"noaa-21\"\n\
+    let channel = "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\nmission = \
+                  \"noaa-21\"\n\
                    record_raw = true\nsilence = \"1 h\"\n";
     site.write(channel);
     let mut station = site.start_to_stay();
@@ -254,7 +296,8 @@ fn a_refill_in_which_station_and_centre_are_killed_brings_everything_all_the_sam
         TcpStream::connect(site.until(address)).unwrap()
     };
     let mut input = connect(&site);
-    // A question is put, or answered in part, at the instant of the kill; more gaps follow behind it.
+    // A question is put, or answered in part, at the instant of the kill; more gaps follow behind
+    // it.
     let is_going = |said: &Value| count(said, "requested") + count(said, "filled") > 0;
     let (first, rest) = bytes.split_at(bytes.len() / 3);
     input.write_all(first).unwrap();
@@ -264,7 +307,9 @@ fn a_refill_in_which_station_and_centre_are_killed_brings_everything_all_the_sam
     let (second, third) = rest.split_at(rest.len() / 2);
     input.write_all(second).unwrap();
     let before = gaps(&site, is_going);
-    gaps(&site, |said| said["gaps"].as_array().unwrap().len() > before["gaps"].as_array().unwrap().len() / 2);
+    gaps(&site, |said| {
+        said["gaps"].as_array().unwrap().len() > before["gaps"].as_array().unwrap().len() / 2
+    });
     station.kill();
     drop(input);
     let _station = site.start_to_stay();

@@ -59,15 +59,26 @@ fn errors_cost_what_the_truth_says() {
         "--slipped",
         "1%",
     ];
-    let more =
-        ["--gaps", "1%", "--gap-frames", "20", "--marker", "1%", "--inverted", "1%", "--offset-bits", "5"];
+    let more = [
+        "--gaps",
+        "1%",
+        "--gap-frames",
+        "20",
+        "--marker",
+        "1%",
+        "--inverted",
+        "1%",
+        "--offset-bits",
+        "5",
+    ];
     for mission in ["suomi-npp", "terra", "gcom-w1", "metop-sg-b1"] {
         let file = format!("{mission}.dat");
         let start = ["generate", "--mission", mission, "--frames", "3000", "--output", &file];
         printed(&[&start[..], &errors, &more].concat(), folder.path());
         let truth = assert_truth(folder.path(), &file, &[]);
         assert!(
-            truth["corrected_frames"].as_u64() > Some(200) && truth["dropped_frames"].as_u64() > Some(20)
+            truth["corrected_frames"].as_u64() > Some(200)
+                && truth["dropped_frames"].as_u64() > Some(20)
         );
     }
 }
@@ -75,13 +86,17 @@ fn errors_cost_what_the_truth_says() {
 #[test]
 fn a_description_says_mission_packets_and_errors() {
     let folder = tempfile::tempdir().unwrap();
-    let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \"uslp\"\nlength = 892\nfecf = true\n\
-                   [coding]\nrandomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = 16\ninterleave = 4\nbasis = \"dual\"\n";
+    let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \
+                  \"uslp\"\nlength = 892\nfecf = true\n\
+                   [coding]\nrandomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = \
+                   16\ninterleave = 4\nbasis = \"dual\"\n";
     std::fs::write(folder.path().join("own.toml"), mission).unwrap();
     let description = "mission = \"own.toml\"\nrate = \"2 Mbit/s\"\n[errors]\ndropped = \"1 %\"\n\
-                       [[packets]]\nvcid = 4\nmap = 7\napids = [\"10-12\"]\nevery = \"30 ms\"\ngroup = 2\n";
+                       [[packets]]\nvcid = 4\nmap = 7\napids = [\"10-12\"]\nevery = \"30 \
+                       ms\"\ngroup = 2\n";
     std::fs::write(folder.path().join("downlink.toml"), description).unwrap();
-    let arguments = ["generate", "downlink.toml", "--duration", "5s", "--output", "own.dat", "--json"];
+    let arguments =
+        ["generate", "downlink.toml", "--duration", "5s", "--output", "own.dat", "--json"];
     let said: Value = serde_json::from_str(&printed(&arguments, folder.path())).unwrap();
     assert_eq!(said["frames_sent"], 1_221, "5 s of 1024 bytes at 2 Mbit/s");
     let truth = assert_truth(folder.path(), "own.dat", &["--mission", "own.toml"]);
@@ -103,7 +118,8 @@ fn a_downlink_goes_to_standard_output_and_over_tcp_alike() {
         listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
         bytes
     });
-    let over = ["--to-tcp", &address, "--paced", "--rate", "10 Mbit/s", "--truth", "got.truth.json"];
+    let over =
+        ["--to-tcp", &address, "--paced", "--rate", "10 Mbit/s", "--truth", "got.truth.json"];
     printed(&[&arguments[..], &over].concat(), folder.path());
     let bytes = receiver.join().unwrap();
     assert!(bytes == output.stdout);
@@ -114,8 +130,10 @@ fn a_downlink_goes_to_standard_output_and_over_tcp_alike() {
 #[test]
 fn symbols_with_noise_come_back_as_what_was_sent() {
     let folder = tempfile::tempdir().unwrap();
-    let parity = "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \"tm\"\nlength = 512\n\
-                  [coding]\nrandomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \"1/2\"\nk = 4096\n";
+    let parity = "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \
+                 \"tm\"\nlength = 512\n\
+                  [coding]\nrandomiser = \"ccsds255\"\n[coding.ldpc]\ncode = \"ar4ja\"\nrate = \
+                  \"1/2\"\nk = 4096\n";
     std::fs::write(folder.path().join("parity.toml"), parity).unwrap();
     for (mission, ebn0, format) in [
         ("suomi-npp", "4", "soft"),
@@ -138,7 +156,10 @@ fn symbols_with_noise_come_back_as_what_was_sent() {
     }
     let decoded = ["decode", "x.dat", "--mission", "parity.toml", "--format", "symbols"];
     let table = printed(&decoded, folder.path());
-    assert!(table.contains("for 400 codewords, ") && table.contains(" at most; 0 not met"), "{table}");
+    assert!(
+        table.contains("for 400 codewords, ") && table.contains(" at most; 0 not met"),
+        "{table}"
+    );
 }
 
 #[test]
@@ -158,7 +179,11 @@ fn what_cannot_be_sent_is_refused_with_what_to_do() {
     refused(&["wrong.toml"], 2, "line 2: unknown field `speed`");
     refused(&["nothing.toml"], 3, "the description cannot be read");
     refused(&["--mission", "psyche", "--slipped", "1%"], 2, "need a mission with error control");
-    refused(&["--mission", "goes-16", "--correctable", "1%"], 2, "need a mission with a Reed-Solomon code");
+    refused(
+        &["--mission", "goes-16", "--correctable", "1%"],
+        2,
+        "need a mission with a Reed-Solomon code",
+    );
     refused(&["--mission", "aqua", "--rate", "0 bit/s"], 2, "does not carry frames");
     refused(&["--mission", "aqua", "--gap-frames", "500"], 2, "a gap of 500 frames is too long");
     assert!(!folder.path().join("x.dat").exists(), "nothing was begun");

@@ -1,5 +1,5 @@
-//! What a centre publishes and hands over, through the program: expedited data sets while a contact goes on, deliveries
-//! and their notices, folders that vanish and come back.
+//! What a centre publishes and hands over, through the program: expedited data sets while a contact
+//! goes on, deliveries and their notices, folders that vanish and come back.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support;
@@ -58,10 +58,12 @@ fn done(site: &Site, count: usize) -> Vec<Value> {
 
 #[test]
 fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
-    let site = Site::with("[[expedited]]\nproduct = \"viirs-science\"\nslice = \"1 s\"\nquick_look = true\n");
+    let site = Site::with(
+        "[[expedited]]\nproduct = \"viirs-science\"\nslice = \"1 s\"\nquick_look = true\n",
+    );
     let products = site.folder().join("products");
-    // The test holds the end back until a slice is there, however long that takes. It is short: packets wait until so many
-    // tell the contact's time.
+    // The test holds the end back until a slice is there, however long that takes. It is short:
+    // packets wait until so many tell the contact's time.
     site.write("[[channel]]\nname = \"imager\"\ninput = \"stdin\"\nsilence = \"600 s\"\n");
     let (input, mut downlink) = std::io::pipe().unwrap();
     let station = site.start_from(input);
@@ -70,7 +72,8 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
     let mut frames = 0;
     for piece in first.chunks(first.len().div_ceil(4)) {
         downlink.write_all(piece).unwrap();
-        let more = |status: &Value| status["channels"][0]["frames"].as_u64().filter(|now| *now > frames);
+        let more =
+            |status: &Value| status["channels"][0]["frames"].as_u64().filter(|now| *now > frames);
         frames = site.until(more);
         // Slices are of reception time: what comes now is in the next.
         std::thread::park_timeout(Duration::from_millis(1_100));
@@ -101,7 +104,8 @@ fn slices_of_a_contact_arrive_while_it_goes_on_and_hold_all_that_it_brings() {
 #[test]
 fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too() {
     let site = Site::with(
-        "time = true\nwait = \"0 s\"\n[[product]]\nname = \"viirs-science\"\nfill = \"pad\"\n[[expedited]]\nslice = \"1 h\"\n",
+        "time = true\nwait = \"0 s\"\n[[product]]\nname = \"viirs-science\"\nfill = \
+        \"pad\"\n[[expedited]]\nslice = \"1 h\"\n",
     );
     site.write(&channel("damaged", &recording(DAMAGED), ""));
     assert_eq!(site.start().end().code, Some(0));
@@ -111,14 +115,16 @@ fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too
     let products = site.folder().join("products");
     let mut filled = Vec::new();
     for name in names(&products).into_iter().filter(|name| name.ends_with(".json")) {
-        let account: Value = serde_json::from_slice(&fs::read(products.join(&name)).unwrap()).unwrap();
+        let account: Value =
+            serde_json::from_slice(&fs::read(products.join(&name)).unwrap()).unwrap();
         let (product, accounting) = (&account["product"], &account["accounting"]);
         assert_eq!(accounting["balanced"], true, "{name}");
         if product["name"] != "viirs-science" {
             assert_eq!(accounting["filled_packets"], 0, "{name}");
             continue;
         }
-        let bytes = fs::read(products.join(product["packet_file"]["name"].as_str().unwrap())).unwrap();
+        let bytes =
+            fs::read(products.join(product["packet_file"]["name"].as_str().unwrap())).unwrap();
         let list = account["apids"]
             .as_array()
             .unwrap()
@@ -128,7 +134,10 @@ fn cut_packets_are_filled_up_where_the_product_says_so_in_slices_and_windows_too
         for entry in list {
             let number = |key: &str| entry[key].as_u64().unwrap() as usize;
             let from = number("offset") + number("first_fill");
-            assert!(bytes[from..from + number("octets")].iter().all(|octet| *octet == 0xC9), "{entry}");
+            assert!(
+                bytes[from..from + number("octets")].iter().all(|octet| *octet == 0xC9),
+                "{entry}"
+            );
             octets += number("octets");
         }
         assert!(octets > 0);
@@ -209,9 +218,12 @@ fn what_a_consumer_refuses_is_handed_over_again_and_nothing_else() {
     let refused = &all[0];
     let stem = text(refused, "name")[..34].to_owned();
     let notice = format!(
-        "MESSAGE_TYPE = LONGPAN;\nNO_OF_FILES = 2;\nFILE_DIRECTORY = out;\nFILE_NAME = {stem}01.PDS;\n\
-         DISPOSITION = \"CHECKSUM ERROR\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\nFILE_DIRECTORY = out;\n\
-         FILE_NAME = {stem}00.PDS;\nDISPOSITION = \"SUCCESSFUL\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\n"
+        "MESSAGE_TYPE = LONGPAN;\nNO_OF_FILES = 2;\nFILE_DIRECTORY = out;\nFILE_NAME = \
+        {stem}01.PDS;\n\
+         DISPOSITION = \"CHECKSUM ERROR\";\nTIME_STAMP = 2026-01-01T00:00:00Z;\nFILE_DIRECTORY = \
+         out;\n\
+         FILE_NAME = {stem}00.PDS;\nDISPOSITION = \"SUCCESSFUL\";\nTIME_STAMP = \
+         2026-01-01T00:00:00Z;\n"
     );
     answer(&site, refused, &notice);
     all[1..].iter().for_each(|delivery| answer(&site, delivery, ACCEPTED));
@@ -220,7 +232,8 @@ fn what_a_consumer_refuses_is_handed_over_again_and_nothing_else() {
         true => delivery["state"] == "delivered" && delivery["attempts"] == 2,
         false => delivery["state"] == "accepted" && delivery["attempts"] == 1,
     });
-    let again: BTreeSet<_> = taken.iter().filter(|name| name[1..34] == stem[1..]).cloned().collect();
+    let again: BTreeSet<_> =
+        taken.iter().filter(|name| name[1..34] == stem[1..]).cloned().collect();
     assert_eq!(names(&out), again, "only what was refused is there again");
     answer(&site, refused, ACCEPTED);
     deliveries(&site, all.len(), |delivery| delivery["state"] == "accepted");
@@ -233,9 +246,11 @@ fn a_consumers_folder_that_vanishes_gets_everything_when_it_is_back() {
     fs::rename(&out, &away).unwrap();
     site.write(&channel("second", &recording(CLEAN[0]), ""));
     assert_eq!(site.start().end().code, Some(0));
-    let said = site.centre_until(|status| alarms(status).into_iter().find(|alarm| alarm.contains("archive")));
+    let said = site
+        .centre_until(|status| alarms(status).into_iter().find(|alarm| alarm.contains("archive")));
     assert!(
-        said.contains("products cannot be delivered to archive, retrying") && said.contains("missing"),
+        said.contains("products cannot be delivered to archive, retrying")
+            && said.contains("missing"),
         "{said}"
     );
     fs::rename(&away, &out).unwrap();
@@ -264,7 +279,8 @@ fn a_folder_of_products_that_vanishes_costs_nothing_but_time() {
         site.write(&channel(name, &recording(CLEAN[0]), keys));
         let station = site.start();
         if name == "during" {
-            let work = || fs::read_dir(&products).unwrap().any(|entry| entry.unwrap().path().is_dir());
+            let work =
+                || fs::read_dir(&products).unwrap().any(|entry| entry.unwrap().path().is_dir());
             until(|| work().then_some(()), || "no contact is worked on".to_owned());
             fs::rename(&products, &away).unwrap();
         }

@@ -1,5 +1,5 @@
-//! Real stations and centres, killed at random moments over and over while real recordings play into them and go over
-//! a lossy line: every frame arrives once, and every product is there once.
+//! Real stations and centres, killed at random moments over and over while real recordings play
+//! into them and go over a lossy line: every frame arrives once, and every product is there once.
 //!
 //! `SKYHAUL_KILLS=200` kills more often; `SKYHAUL_SEED` chooses other moments.
 
@@ -38,7 +38,8 @@ fn nodes_killed_at_any_moment_lose_nothing_and_double_nothing() {
     let [stations, centres] = kills;
     let outcome = Outcome::of(field.folder());
     println!(
-        "{stations} stations and {centres} centres killed in {passes} passes: {} frames of {} contacts, {} products",
+        "{stations} stations and {centres} centres killed in {passes} passes: {} frames of {} \
+        contacts, {} products",
         outcome.frames, outcome.contacts, outcome.products
     );
     outcome.compare(passes);

@@ -97,8 +97,16 @@ fn what_cannot_be_run_is_told_in_one_sentence() {
         (&["run", "lines"], 2, ["no scenario is called `lines`", "skyhaul lab list"]),
         (&["run", "absent.toml"], 3, ["cannot be read", "absent.toml"]),
         (&["run", "binary.toml"], 2, ["is no text, binary.toml", "UTF-8"]),
-        (&["run", "right.toml", "--cells", "loss=7%"], 2, ["axis `loss` has no `7%`", "it has `0 %`, `5 %`"]),
-        (&["run", "right.toml", "--report", "right.toml"], 3, ["the report cannot be written", "--report"]),
+        (
+            &["run", "right.toml", "--cells", "loss=7%"],
+            2,
+            ["axis `loss` has no `7%`", "it has `0 %`, `5 %`"],
+        ),
+        (
+            &["run", "right.toml", "--report", "right.toml"],
+            3,
+            ["the report cannot be written", "--report"],
+        ),
     ];
     for (arguments, exit, parts) in cases {
         assert_refused(&lab(arguments, folder.path()), exit, &parts);
@@ -109,7 +117,10 @@ fn what_cannot_be_run_is_told_in_one_sentence() {
 fn the_list_has_each_scenario_with_its_time_and_the_kinds_their_figures() {
     let list = text(&lab(&["list"], Path::new(".")).stdout);
     for name in ["line", "adaptive", "over-quic"] {
-        assert!(list.lines().any(|line| line.starts_with(name) && line.contains(" runs ")), "{list}");
+        assert!(
+            list.lines().any(|line| line.starts_with(name) && line.contains(" runs ")),
+            "{list}"
+        );
     }
     let kinds = text(&lab(&["kinds"], Path::new(".")).stdout);
     assert!(kinds.contains("flow: ") && kinds.contains("  goodput_bps "), "{kinds}");

@@ -1,5 +1,9 @@
 //! Live packets: what a centre sends on as it arrives, beside its products and as tshark reads it.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::support::process::text;
 use crate::support::recordings::sha256;
@@ -62,10 +66,15 @@ fn pcap(datagrams: &[Vec<u8>], port: u16) -> Vec<u8> {
         file.extend(u32::to_be_bytes(word));
     }
     for (at, payload) in datagrams.iter().enumerate() {
-        let udp =
-            [&[0x13, 0x88], &port.to_be_bytes()[..], &(8 + payload.len() as u16).to_be_bytes(), &[0; 2]];
+        let udp = [
+            &[0x13, 0x88],
+            &port.to_be_bytes()[..],
+            &(8 + payload.len() as u16).to_be_bytes(),
+            &[0; 2],
+        ];
         let total = (28 + payload.len() as u16).to_be_bytes();
-        let ip = [0x45, 0, total[0], total[1], 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
+        let ip =
+            [0x45, 0, total[0], total[1], 0, 0, 0, 0, 64, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
         let len = 28 + payload.len() as u32;
         for word in [at as u32, 0, len, len] {
             file.extend(word.to_be_bytes());
@@ -77,7 +86,8 @@ fn pcap(datagrams: &[Vec<u8>], port: u16) -> Vec<u8> {
     file
 }
 
-/// APID, sequence count and length field of each packet, as tshark reads them; none where it cannot be had.
+/// APID, sequence count and length field of each packet, as tshark reads them; none where it cannot
+/// be had.
 fn by_tshark(file: &Path, port: u16) -> Option<Vec<[u16; 3]>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/tshark.sh");
     let found = Command::new("sh").arg(script).output().unwrap();
@@ -98,8 +108,9 @@ fn by_tshark(file: &Path, port: u16) -> Option<Vec<[u16; 3]>> {
         Some(digits) => u16::from_str_radix(digits, 16).unwrap(),
         None => field.parse().unwrap(),
     };
-    let row =
-        |line: &str| -> [u16; 3] { line.split(',').map(number).collect::<Vec<_>>().try_into().unwrap() };
+    let row = |line: &str| -> [u16; 3] {
+        line.split(',').map(number).collect::<Vec<_>>().try_into().unwrap()
+    };
     Some(text(&read.stdout).lines().map(row).collect())
 }
 
@@ -136,9 +147,15 @@ fn packets_go_on_as_they_arrive_each_as_one_datagram() {
     let chosen = written.into_iter().filter(|((apid, _), _)| matches!(apid, 800..=802 | 826));
     assert_eq!(bag(some.iter().map(Vec::as_slice)), chosen.collect());
     let live = site.centre_until(|status| status["live"].as_array().cloned());
-    assert_eq!((&live[0]["packets"], &live[0]["dropped"]), (&Value::from(all.len()), &Value::from(0)));
+    assert_eq!(
+        (&live[0]["packets"], &live[0]["dropped"]),
+        (&Value::from(all.len()), &Value::from(0))
+    );
     let shown = site.shown("centre.toml");
-    assert!(shown.contains(&format!("{} packets to udp:127.0.0.1:{some_port}", some.len())), "{shown}");
+    assert!(
+        shown.contains(&format!("{} packets to udp:127.0.0.1:{some_port}", some.len())),
+        "{shown}"
+    );
 
     let file = site.folder().join("live.pcap");
     std::fs::write(&file, pcap(&all, all_port)).unwrap();
@@ -153,10 +170,14 @@ fn packets_go_on_as_they_arrive_each_as_one_datagram() {
 #[test]
 fn what_the_rate_has_no_room_for_is_left_out_and_counted() {
     let (socket, port) = receiver();
-    let site = Site::with(&format!("[[live]]\nto = \"udp:127.0.0.1:{port}\"\nrate = \"8 kbit/s\"\n"));
+    let site =
+        Site::with(&format!("[[live]]\nto = \"udp:127.0.0.1:{port}\"\nrate = \"8 kbit/s\"\n"));
     site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{}", channel("")));
     assert_eq!(site.start().end().code, Some(0));
     let contact = site.assert_whole();
-    assert!(!contact["products"].as_array().unwrap().is_empty(), "the products do not wait for anyone");
+    assert!(
+        !contact["products"].as_array().unwrap().is_empty(),
+        "the products do not wait for anyone"
+    );
     assert!(datagrams(&socket).len() < 20);
 }

@@ -1,4 +1,5 @@
-//! Readers of what long-running commands write, that stop or go away, and strangers who would fill it.
+//! Readers of what long-running commands write, that stop or go away, and strangers who would fill
+//! it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::node::free_address;
@@ -131,14 +132,24 @@ impl Stranger {
     }
 }
 
-/// The end that serves files, with these readers; what is sent there must arrive, and it ends as told.
+/// The end that serves files, with these readers; what is sent there must arrive, and it ends as
+/// told.
 fn assert_files_served(output: impl Into<Stdio>, log: impl Into<Stdio>) {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::create_dir(at.join("there")).unwrap();
     let address = free_address().to_string();
-    let arguments =
-        ["files", "serve", "--bind", &address, "--insecure-test", "--root", "there", "--write", "--json"];
+    let arguments = [
+        "files",
+        "serve",
+        "--bind",
+        &address,
+        "--insecure-test",
+        "--root",
+        "there",
+        "--write",
+        "--json",
+    ];
     let server = Running::of(skyhaul(&arguments, at).stdout(output).stderr(log));
     for number in 0..200 {
         std::fs::write(at.join(format!("file-{number}")), [7; 100]).unwrap();

@@ -1,4 +1,5 @@
-//! The commands that run and ask nodes: what they do by themselves, what they refuse, and how they say it.
+//! The commands that run and ask nodes: what they do by themselves, what they refuse, and how they
+//! say it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, run};
@@ -22,8 +23,16 @@ fn a_node_is_not_started_with_the_other_ends_file_or_without_its_key() {
     let refused = |arguments: &[&str], exit, parts: &[&str]| {
         assert_refused(&run(arguments, folder.path()), exit, parts);
     };
-    refused(&["station", "--config", "centre.toml"], 2, &["centre's configuration", "skyhaul centre"]);
-    refused(&["centre", "--config", "station.toml"], 2, &["station's configuration", "skyhaul station"]);
+    refused(
+        &["station", "--config", "centre.toml"],
+        2,
+        &["centre's configuration", "skyhaul centre"],
+    );
+    refused(
+        &["centre", "--config", "station.toml"],
+        2,
+        &["station's configuration", "skyhaul station"],
+    );
     refused(&["centre", "--config", "absent.toml"], 2, &["absent.toml"]);
     refused(&["centre", "--config", "centre.toml", "--log", "!loud="], 2, &["not a log level"]);
     refused(&["centre", "--config", "centre.toml"], 3, &["key", "c.key", "keygen"]);
@@ -34,7 +43,9 @@ fn a_node_is_not_started_with_the_other_ends_file_or_without_its_key() {
 fn asking_a_node_that_does_not_run_says_so() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("centre.toml"), CENTRE).unwrap();
-    for arguments in [["status", "--config", "centre.toml"], ["status", "--socket", "state/status.sock"]] {
+    for arguments in
+        [["status", "--config", "centre.toml"], ["status", "--socket", "state/status.sock"]]
+    {
         let output = run(&arguments, folder.path());
         assert_refused(&output, 3, &["no node is running", "status.sock", "skyhaul centre"]);
     }
@@ -64,7 +75,8 @@ fn a_status_has_contact_times_and_is_shown_again_while_it_is_watched() {
     let mut watching =
         Running::start(&["status", "--config", "centre.toml", "--watch", "200ms"], site.folder());
     for part in [" UTC, every 200 ms, until interrupted", &at("opened")].repeat(2) {
-        let mut lines = std::iter::repeat_with(|| watching.line()).take_while(|line| !line.is_empty());
+        let mut lines =
+            std::iter::repeat_with(|| watching.line()).take_while(|line| !line.is_empty());
         assert!(lines.any(|line| line.contains(part)), "`{part}` is not shown");
     }
     watching.signal(Signal::INT);

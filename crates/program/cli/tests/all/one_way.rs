@@ -1,4 +1,5 @@
-//! `skyhaul one-way` as its users run it: files over loopback and a lossy relay, and what is refused.
+//! `skyhaul one-way` as its users run it: files over loopback and a lossy relay, and what is
+//! refused.
 
 use crate::support::process::{Running, printed, run, text};
 use crate::support::recordings::noise;
@@ -61,7 +62,10 @@ fn files_arrive_whole_and_each_end_says_what_it_knows() {
     let ended = far.end();
     let printed = ended.output;
     assert_eq!(ended.code, Some(0), "{printed}");
-    assert!(printed.contains("pass.bin: whole, 3000000 bytes") && printed.contains(" 0 lost"), "{printed}");
+    assert!(
+        printed.contains("pass.bin: whole, 3000000 bytes") && printed.contains(" 0 lost"),
+        "{printed}"
+    );
     assert_eq!(std::fs::read(folder.path().join("in/pass.bin")).unwrap(), content);
     assert_eq!(std::fs::read(folder.path().join("in/empty.txt")).unwrap(), b"");
     assert_eq!(std::fs::read_dir(folder.path().join("in")).unwrap().count(), 2);
@@ -185,7 +189,17 @@ fn what_cannot_be_is_refused_with_what_to_do() {
             &["the file cannot be read", "nothing.bin"],
         ),
         (
-            &["one-way", "send", "pass.bin", "--to", "127.0.0.1:9", "--key", "pass.bin", "--rate", "1mbit"],
+            &[
+                "one-way",
+                "send",
+                "pass.bin",
+                "--to",
+                "127.0.0.1:9",
+                "--key",
+                "pass.bin",
+                "--rate",
+                "1mbit",
+            ],
             3,
             &["the key cannot be read", "pass.bin"],
         ),

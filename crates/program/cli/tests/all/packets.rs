@@ -1,5 +1,10 @@
-//! `skyhaul packets` on real packet files, beside what independent decoders found in them, and on damaged ones.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+//! `skyhaul packets` on real packet files, beside what independent decoders found in them, and on
+//! damaged ones.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::python;
 use crate::shared;
@@ -12,8 +17,8 @@ use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
 use skyhaul_level0::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime, SoftwareVersion,
-    SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime,
+    SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::path::{Path, PathBuf};
@@ -34,7 +39,8 @@ const WHOLE: [&str; 9] = [
 
 /// A construction record with a gap in one application.
 fn construction_record() -> Vec<u8> {
-    let at = |second: i64| RecordTime::cds(Utc::from_micros(1_733_506_700_000_000 + 1_000_000 * second));
+    let at =
+        |second: i64| RecordTime::cds(Utc::from_micros(1_733_506_700_000_000 + 1_000_000 * second));
     let span = Span { first: at(0), last: at(9) };
     let gap = GapEntry {
         first_missing: 17,
@@ -82,10 +88,12 @@ fn a_construction_record_is_shown_as_what_it_says() {
     let bytes = construction_record();
     std::fs::write(folder.path().join(name), &bytes).unwrap();
     let shown = printed(&["packets", name], folder.path());
-    for part in ["production data set", "40 packets, 4000 bytes; 1 gaps", " 801 ", "file P1570801"] {
+    for part in ["production data set", "40 packets, 4000 bytes; 1 gaps", " 801 ", "file P1570801"]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    let line: Value = serde_json::from_str(&printed(&["packets", name, "--json"], folder.path())).unwrap();
+    let line: Value =
+        serde_json::from_str(&printed(&["packets", name, "--json"], folder.path())).unwrap();
     let record = &line["construction_record"];
     assert_eq!((&record["packets"], &record["software"]), (&40.into(), &"1.2".into()));
     assert_eq!(record["apids"][0]["gaps"][0]["missed"], 3);
@@ -95,7 +103,9 @@ fn a_construction_record_is_shown_as_what_it_says() {
     // Damaged, it is told as what its name says that it is.
     std::fs::write(folder.path().join(name), &bytes[..bytes.len() - 5]).unwrap();
     let output = run(&["packets", name], folder.path());
-    assert!(!output.status.success() && text(&output.stderr).contains("construction record ends early"));
+    assert!(
+        !output.status.success() && text(&output.stderr).contains("construction record ends early")
+    );
 }
 
 /// The summary of one file.
@@ -120,7 +130,8 @@ fn counts(summary: &Value) -> Vec<(String, Value)> {
     counts
 }
 
-/// A folder with the packets of the imager of a real pass in `imager.packets`: its path and name there.
+/// A folder with the packets of the imager of a real pass in `imager.packets`: its path and name
+/// there.
 struct Pass {
     folder: tempfile::TempDir,
     file: &'static str,
@@ -165,7 +176,8 @@ fn the_files_of_the_data_set_hold_what_independent_readers_found() {
         let breaks = found["gaps"].as_u64().unwrap() + found["resets"].as_u64().unwrap();
         assert_eq!(breaks, known["sequence_gaps"].as_u64().unwrap(), "{name}");
         let theirs = known["apids"].as_object().unwrap();
-        let mut theirs: Vec<_> = theirs.iter().map(|(apid, count)| (apid.clone(), count.clone())).collect();
+        let mut theirs: Vec<_> =
+            theirs.iter().map(|(apid, count)| (apid.clone(), count.clone())).collect();
         theirs.sort_by_key(|(apid, _)| apid.parse::<u16>().unwrap());
         assert_eq!(counts(&found), theirs, "{name}");
         let copy = std::fs::read(folder.path().join("copy")).unwrap();
@@ -180,7 +192,8 @@ fn a_products_name_tells_the_mission_and_so_the_times() {
     let folder = tempfile::tempdir().unwrap();
     let Some(known) = shared::read("expected.json") else { return };
     let known: Value = serde_json::from_slice(&known).unwrap();
-    let found = summary(&[&shared::path(&format!("l0/{name}")).display().to_string()], folder.path());
+    let found =
+        summary(&[&shared::path(&format!("l0/{name}")).display().to_string()], folder.path());
     let record = &known["l0/P1590011AAAAAAAAAAAAAT21099051420500.PDS"];
     assert_eq!(found["mission"], "noaa-20");
     for (ours, theirs) in [("first", "first_packet_utc"), ("last", "last_packet_utc")] {
@@ -248,7 +261,8 @@ fn packets_are_chosen_by_application_and_time_and_number() {
     let pass = Pass::new();
     let all = pass.lines(&[]);
     let apid = |line: &Value| line["apid"].as_u64().unwrap();
-    let some: Vec<_> = all.iter().filter(|line| [802, 803, 817].contains(&apid(line))).cloned().collect();
+    let some: Vec<_> =
+        all.iter().filter(|line| [802, 803, 817].contains(&apid(line))).cloned().collect();
     assert!(!some.is_empty());
     assert_eq!(pass.lines(&["--apid", "802-803,817"]), some);
     assert_eq!(pass.lines(&["--head"]), all[..10]);
@@ -264,8 +278,14 @@ fn packets_of_a_group_go_with_its_first_which_alone_has_a_time() {
         let grouping = parts[usize::from(count) % 3];
         let has_secondary = grouping == Grouping::First;
         let apid = Apid::new(800).unwrap();
-        let header =
-            SpaceHeader { is_telecommand: false, has_secondary, apid, grouping, count, total_len: 30 };
+        let header = SpaceHeader {
+            is_telecommand: false,
+            has_secondary,
+            apid,
+            grouping,
+            count,
+            total_len: 30,
+        };
         let mut packet = [0x40; 30];
         packet[..6].copy_from_slice(&header.to_bytes());
         let time = start + Duration::from_secs(u64::from(count / 3));
@@ -293,7 +313,8 @@ fn packets_of_a_group_go_with_its_first_which_alone_has_a_time() {
 fn standard_input_is_a_file_too() {
     let pass = Pass::new();
     let file = std::fs::File::open(pass.path().join(pass.file)).unwrap();
-    let mut command = support::process::skyhaul(&["packets", "-", "--json", "--summary"], pass.path());
+    let mut command =
+        support::process::skyhaul(&["packets", "-", "--json", "--summary"], pass.path());
     let output = command.stdin(file).output().unwrap();
     assert!(output.status.success());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -339,7 +360,8 @@ fn parquet_files_hold_what_the_lines_say() {
         let made = [&["packets", "--json", "--parquet", "p.parquet"], &arguments[..]].concat();
         let ours = printed(&made, pass.path());
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/table.py");
-        let read = Command::new(&python).arg(script).arg(pass.path().join("p.parquet")).output().unwrap();
+        let read =
+            Command::new(&python).arg(script).arg(pass.path().join("p.parquet")).output().unwrap();
         assert!(read.status.success(), "{}", text(&read.stderr));
         let theirs = text(&read.stdout);
         let (ours, theirs): (Vec<_>, Vec<_>) = (ours.lines().collect(), theirs.lines().collect());

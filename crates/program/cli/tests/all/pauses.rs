@@ -1,4 +1,5 @@
-//! Inputs that pause in the middle of a frame, and stations that are stopped for a while, as real processes.
+//! Inputs that pause in the middle of a frame, and stations that are stopped for a while, as real
+//! processes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::{now, until};
@@ -28,7 +29,8 @@ fn done(site: &Site, count: usize) -> Vec<Value> {
 #[track_caller]
 fn assert_nothing_is_lost(contacts: &[Value]) {
     let known = expected(DAMAGED);
-    let all = |key: &str| contacts.iter().map(|contact| contact[key].as_u64().unwrap()).sum::<u64>();
+    let all =
+        |key: &str| contacts.iter().map(|contact| contact[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!(known["good_frames"], all("frames"), "{contacts:?}");
     assert_eq!(known["rs_uncorrectable_frames"], all("set_aside"), "{contacts:?}");
 }

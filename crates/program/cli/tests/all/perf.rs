@@ -1,4 +1,5 @@
-//! `skyhaul perf` as its users run it: both ends over loopback, and what it refuses. Speed is not judged here.
+//! `skyhaul perf` as its users run it: both ends over loopback, and what it refuses. Speed is not
+//! judged here.
 
 use crate::support::process::{Ended, Running, printed, run, text};
 use crate::support::refusal::{assert_misused, assert_told};
@@ -50,7 +51,10 @@ fn shares(result: &Value) -> Vec<f64> {
     let rate = |of: &Value| of["goodput_bps"].as_f64().unwrap_or_default();
     let paths = result["paths"].as_array().map(Vec::as_slice).unwrap_or_default();
     let shares: Vec<f64> = paths.iter().map(|path| rate(path) / rate(result)).collect();
-    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 0.01, "the paths carried what arrived: {result}");
+    assert!(
+        (shares.iter().sum::<f64>() - 1.0).abs() < 0.01,
+        "the paths carried what arrived: {result}"
+    );
     shares
 }
 
@@ -93,7 +97,8 @@ fn what_is_sent_is_delivered_counted_and_timed_at_both_ends() {
             assert!(part[name].as_f64().is_some_and(|value| value > 0.0), "{name}: {result}");
         }
     }
-    let (seconds, rate) = (result["seconds"].as_f64().unwrap(), result["goodput_bps"].as_f64().unwrap());
+    let (seconds, rate) =
+        (result["seconds"].as_f64().unwrap(), result["goodput_bps"].as_f64().unwrap());
     assert!((rate * seconds / 8.0 - 5e6).abs() < 5e3, "{result}");
     assert_eq!(result["paths"][0]["remote"], serving.address());
     for name in ["local", "loss", "repair_sent", "repair_used"] {
@@ -123,37 +128,48 @@ fn the_same_in_words_over_a_declared_path_with_large_packets() {
 fn a_stream_with_a_deadline_has_two_paths_to_go_over() {
     let here = Path::new(".");
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
-    let paths: Vec<String> = serving.addresses.iter().map(|remote| format!("127.0.0.1:0={remote}")).collect();
+    let paths: Vec<String> =
+        serving.addresses.iter().map(|remote| format!("127.0.0.1:0={remote}")).collect();
     let [first, second] = &paths[..] else { panic!("{paths:?}") };
-    let stream = ["--block", "10 kB", "--offer", "40 Mbit/s", "--deadline", "10 s", "--bytes", "2500000 B"];
+    let stream =
+        ["--block", "10 kB", "--offer", "40 Mbit/s", "--deadline", "10 s", "--bytes", "2500000 B"];
     let way = ["--path", first, "--path", second, "--insecure-test", "--json"];
     let output = send(&[&way[..], &stream].concat(), here);
     let result = result(&output);
-    let blocks = ["delivered", "repaired", "expired"].map(|name| result["blocks"][name].as_u64().unwrap());
+    let blocks =
+        ["delivered", "repaired", "expired"].map(|name| result["blocks"][name].as_u64().unwrap());
     assert_eq!(blocks.iter().sum::<u64>(), 250, "{result}");
     // At 40 Mbit/s a block is due each 2 ms, the first at once.
     assert!(result["seconds"].as_f64().unwrap() > 0.49, "{result}");
     assert_eq!(blocks[2], 0, "{result}");
-    let remotes: Vec<&str> =
-        result["paths"].as_array().unwrap().iter().map(|path| path["remote"].as_str().unwrap()).collect();
+    let remotes: Vec<&str> = result["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path["remote"].as_str().unwrap())
+        .collect();
     assert_eq!(remotes, serving.addresses);
     assert_eq!(shares(&result).len(), 2);
     assert_eq!(serving.end().code, Some(0));
 }
 
-/// The slower of two paths carries what the faster one will not be through with until it arrives: where no more than that
-/// waits, it is given nothing. It is as fast as the other, twenty times as long, and has had time to find its rate.
+/// The slower of two paths carries what the faster one will not be through with until it arrives:
+/// where no more than that waits, it is given nothing. It is as fast as the other, twenty times as
+/// long, and has had time to find its rate.
 #[test]
 fn a_path_of_a_longer_round_trip_is_used_beside_a_short_one() {
     let here = Path::new(".");
     let serving = Serving::start(&["127.0.0.1:0", "--insecure-test", "--once"], here);
-    let relays = [("10 ms", &serving.addresses[0]), ("200 ms", &serving.addresses[1])].map(|(delay, to)| {
-        let line = ["--delay", delay, "--rate", "40 Mbit/s", "--queue", "500 kB"];
-        let mut relay =
-            Running::start(&[&["relay", "--listen", "127.0.0.1:0", "--to", to], &line[..]].concat(), here);
-        let path = format!("127.0.0.1:0={}", relay.address());
-        (relay, path)
-    });
+    let relays =
+        [("10 ms", &serving.addresses[0]), ("200 ms", &serving.addresses[1])].map(|(delay, to)| {
+            let line = ["--delay", delay, "--rate", "40 Mbit/s", "--queue", "500 kB"];
+            let mut relay = Running::start(
+                &[&["relay", "--listen", "127.0.0.1:0", "--to", to], &line[..]].concat(),
+                here,
+            );
+            let path = format!("127.0.0.1:0={}", relay.address());
+            (relay, path)
+        });
     let [(near, first), (far, second)] = relays;
     let way = ["--path", &first, "--path", &second, "--insecure-test", "--json"];
     let output = send(&[&way[..], &["--duration", "7 s", "--block", "64 KiB"]].concat(), here);
@@ -172,14 +188,24 @@ fn lanes_carry_one_stream_between_two_ends() {
     let here = Path::new(".");
     let serving = Serving::start(&["--lanes", "2", "--insecure-test", "--once"], here);
     assert_eq!(serving.addresses.len(), 1, "all lanes have one address");
-    let lanes = ["--to", serving.address(), "--lanes", "3", "--bytes", "20 MB", "--insecure-test", "--json"];
+    let lanes = [
+        "--to",
+        serving.address(),
+        "--lanes",
+        "3",
+        "--bytes",
+        "20 MB",
+        "--insecure-test",
+        "--json",
+    ];
     let output = send(&lanes, here);
     let result = result(&output);
     assert_eq!(result["bytes"], 20_000_000);
     let paths = result["paths"].as_array().unwrap();
     assert_eq!(paths.len(), 3);
     let shares = shares(&result);
-    // Which of them is quickest at first is the machine's affair; one alone would have no room for all of it.
+    // Which of them is quickest at first is the machine's affair; one alone would have no room for
+    // all of it.
     assert!(shares.iter().filter(|share| **share > 0.001).count() >= 2, "{shares:?}: {result}");
     let locals: std::collections::BTreeSet<&str> =
         paths.iter().map(|path| path["local"].as_str().unwrap()).collect();
@@ -192,7 +218,8 @@ fn a_key_is_taken_from_its_file_and_a_stranger_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let keys = ["serving.key", "sending.key", "stranger.key"]
         .map(|file| printed(&["keygen", file], folder.path()).trim().to_owned());
-    let serving = Serving::start(&["--key", "serving.key", "--peer", &keys[1], "--once"], folder.path());
+    let serving =
+        Serving::start(&["--key", "serving.key", "--peer", &keys[1], "--once"], folder.path());
     let to = ["--to", serving.address(), "--bytes", "100 kB", "--peer", &keys[0]];
     let stranger = send(&[&to[..], &["--key", "stranger.key"]].concat(), folder.path());
     assert_no_run(&stranger, 4, &["does not trust our key", &keys[2]]);
@@ -210,7 +237,8 @@ fn keys_are_made_up_only_where_it_is_said_to_be_insecure() {
     assert_no_run(&send(&["--to", "127.0.0.1:9"], here), 2, &["the keys are missing", help]);
     let serve = run(&["perf", "serve", "--bind", "127.0.0.1:0"], here);
     assert_no_run(&serve, 2, &["the keys are missing", help]);
-    let absent = send(&["--to", "127.0.0.1:9", "--key", "absent.key", "--peer", &fingerprint('0')], here);
+    let absent =
+        send(&["--to", "127.0.0.1:9", "--key", "absent.key", "--peer", &fingerprint('0')], here);
     assert_no_run(&absent, 3, &["the key cannot be read", "absent.key"]);
 }
 
@@ -226,7 +254,8 @@ fn the_key_that_everybody_knows_is_warned_of_and_does_not_leave_loopback_unasked
         let refused = send(&["--to", node, "--insecure-test"], here);
         assert_no_run(&refused, 2, &["is for loopback, and", "--insecure-beyond-loopback"]);
     }
-    let further = [&["perf", "serve"][..], &["files", "serve", "--root", "."], &["stream", "serve"]];
+    let further =
+        [&["perf", "serve"][..], &["files", "serve", "--root", "."], &["stream", "serve"]];
     for serve in further.into_iter().chain([&["forward", "serve", "--allow", "10.0.0.5:80"][..]]) {
         let bind = ["--bind", "0.0.0.0:0", "--insecure-test"];
         assert_no_run(
@@ -247,14 +276,22 @@ fn a_key_that_others_may_read_is_refused() {
     for mode in [0o644, 0o640, 0o604] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         let flags = ["--to", "127.0.0.1:9", "--key", "open.key", "--peer", &fingerprint('0')];
-        assert_no_run(&send(&flags, folder.path()), 3, &["other users can read it", "open.key", "chmod 600"]);
+        assert_no_run(
+            &send(&flags, folder.path()),
+            3,
+            &["other users can read it", "open.key", "chmod 600"],
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_what_to_write() {
     let taken = ["--path", "127.0.0.1:4711=127.0.0.1:4710", "--lanes", "2", "--insecure-test"];
-    assert_no_run(&send(&taken, Path::new(".")), 2, &["cannot share the local port 4711", "give port 0"]);
+    assert_no_run(
+        &send(&taken, Path::new(".")),
+        2,
+        &["cannot share the local port 4711", "give port 0"],
+    );
     let here = Path::new(".");
     let to = ["--to", "127.0.0.1:9", "--insecure-test"];
     for (flags, part) in [
@@ -296,18 +333,27 @@ fn a_run_goes_over_tcp_where_that_is_asked_for_and_automatically_over_udp_where_
 
 #[test]
 fn a_port_without_a_serving_end_refuses_a_call_over_tcp_at_once() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let unused =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let to = unused.to_string();
     let output = send(&["--to", &to, "--transport", "tcp", "--insecure-test"], Path::new("."));
-    assert_no_run(&output, 4, &["cannot be reached", "onnection refused", "no firewall blocks TCP"]);
+    assert_no_run(
+        &output,
+        4,
+        &["cannot be reached", "onnection refused", "no firewall blocks TCP"],
+    );
 }
 
 #[test]
 fn senders_under_classes_are_told_apart_at_the_far_end() {
     let here = Path::new(".");
     let serving = Serving::start(&["--insecure-test", "--once"], here);
-    let classes =
-        ["--class", "first:guarantee=15mbit", "--class", "second:guarantee=5mbit,from=200ms,until=700ms"];
+    let classes = [
+        "--class",
+        "first:guarantee=15mbit",
+        "--class",
+        "second:guarantee=5mbit,from=200ms,until=700ms",
+    ];
     let line = [
         "--insecure-test",
         "--json",
@@ -327,18 +373,26 @@ fn senders_under_classes_are_told_apart_at_the_far_end() {
         class["tenths"].as_array().expect("a course").iter().filter_map(Value::as_u64).sum()
     };
     let classes = result["classes"].as_array().expect("classes");
-    assert_eq!((&classes[0]["name"], &classes[1]["name"]), (&Value::from("first"), &Value::from("second")));
+    assert_eq!(
+        (&classes[0]["name"], &classes[1]["name"]),
+        (&Value::from("first"), &Value::from("second"))
+    );
     assert_eq!(classes[1]["from_s"], 0.2, "{result}");
     assert!(of(&classes[0]) > 0 && of(&classes[1]) > 0, "{result}");
-    assert_eq!(of(&classes[0]) + of(&classes[1]), result["bytes"].as_u64().expect("bytes"), "{result}");
+    assert_eq!(
+        of(&classes[0]) + of(&classes[1]),
+        result["bytes"].as_u64().expect("bytes"),
+        "{result}"
+    );
 }
 
 #[test]
 fn classes_that_cannot_be_are_refused_before_anything_is_sent() {
     let here = Path::new(".");
-    for (class, part) in
-        [("a:rate=3mbit", "`rate` is not known"), ("a:guarantee=3mbit,ceiling=2mbit", "above its ceiling")]
-    {
+    for (class, part) in [
+        ("a:rate=3mbit", "`rate` is not known"),
+        ("a:guarantee=3mbit,ceiling=2mbit", "above its ceiling"),
+    ] {
         let output = send(&["--to", "127.0.0.1:9", "--insecure-test", "--class", class], here);
         assert_misused(&output, &[part]);
     }

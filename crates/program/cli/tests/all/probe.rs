@@ -1,4 +1,5 @@
-//! `skyhaul probe` as its users run it: both ends over loopback, and what it refuses. Speed is not judged here.
+//! `skyhaul probe` as its users run it: both ends over loopback, and what it refuses. Speed is not
+//! judged here.
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 use crate::support::page::Page;
@@ -25,7 +26,8 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
     let address = far.address();
-    let quick = [&address, "--seconds", "2", "--max-rate", "10 Mbit/s", "--json", "--series", "all.csv"];
+    let quick =
+        [&address, "--seconds", "2", "--max-rate", "10 Mbit/s", "--json", "--series", "all.csv"];
     let quick = [&quick[..], &["--pings", "pings.jsonl", "--report", "pages"]].concat();
     let output = probe(&quick, folder.path());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -36,7 +38,8 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
         let host = &way["account"]["receiving_host"];
         let dropped: i64 =
             ["card", "softnet", "socket"].iter().map(|place| host[*place].as_i64().unwrap()).sum();
-        let explained = count("dropped_by_sender") + count("lost_on_path") + dropped + count("received");
+        let explained =
+            count("dropped_by_sender") + count("lost_on_path") + dropped + count("received");
         assert_eq!(count("offered"), explained + count("unexplained"), "{way}");
         assert!(count("received") > 0 && way["path_mtu"].as_u64() >= Some(1_260), "{way}");
     }
@@ -48,10 +51,18 @@ fn a_survey_finds_the_loopback_interface_and_its_account_closes() {
         "{series}"
     );
     let pings = std::fs::read_to_string(folder.path().join("pings.jsonl")).unwrap();
-    let trips = |line: &str| serde_json::from_str::<Value>(line).unwrap()["round_trip_ms"].as_f64().unwrap();
-    assert!(pings.lines().map(trips).all(|trip| trip > 0.0) && pings.lines().count() > 5, "{pings}");
+    let trips = |line: &str| {
+        serde_json::from_str::<Value>(line).unwrap()["round_trip_ms"].as_f64().unwrap()
+    };
+    assert!(
+        pings.lines().map(trips).all(|trip| trip > 0.0) && pings.lines().count() > 5,
+        "{pings}"
+    );
     let page = Page::read(&folder.path().join("pages/survey.html"));
-    assert!(page.source().contains(&format!("<td class=\"word\">sum: sent</td><td>{}</td>", packets("up"))));
+    assert!(
+        page.source()
+            .contains(&format!("<td class=\"word\">sum: sent</td><td>{}</td>", packets("up")))
+    );
     far.signal(Signal::INT);
     let ended = far.end();
     assert_eq!(ended.code, Some(0));
@@ -74,7 +85,8 @@ fn a_far_end_that_is_absent_none_or_of_another_version_is_told() {
         &["what answers there is no probe"],
     );
     let later = answering(b"SkhP\x09\x05\0\0\0\0\0\0\0\0\0");
-    let parts = ["the far end speaks version 9 of the probe's protocol", "install the same release"];
+    let parts =
+        ["the far end speaks version 9 of the probe's protocol", "install the same release"];
     assert_told(&probe(&[&later], folder.path()), 4, &parts);
 }
 
@@ -111,18 +123,26 @@ fn sweep_loss_and_paths_say_what_their_schemas_say() {
     assert_eq!(lost["sum"]["packets"], 178, "{lost}");
     // As a script has it that reads iperf3's results.
     assert_eq!(lost["end"]["sum"]["packets"], 178);
-    let seconds =
-        lost["intervals"].as_array().unwrap().iter().map(|second| second["sum"]["packets"].as_u64().unwrap());
+    let seconds = lost["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|second| second["sum"]["packets"].as_u64().unwrap());
     assert_eq!(seconds.sum::<u64>(), 178);
-    assert_eq!(lost["start"]["connected"][0]["remote_port"].to_string(), address.rsplit_once(':').unwrap().1);
+    assert_eq!(
+        lost["start"]["connected"][0]["remote_port"].to_string(),
+        address.rsplit_once(':').unwrap().1
+    );
     let pings = ["--report", "pages", "--flows", "4", "--pings", "20", "--spacing", "5 ms"];
     let found = measured(&[&["paths", &address][..], &pings].concat(), "probe-paths.json");
     assert_eq!(found["flows"].as_array().map(Vec::len), Some(4), "{found}");
     for kind in ["sweep", "loss", "paths"] {
         Page::read(&folder.path().join(format!("pages/{kind}.html")));
     }
-    let spoken =
-        probe(&["paths", &address, "--flows", "2", "--pings", "20", "--spacing", "5 ms"], folder.path());
+    let spoken = probe(
+        &["paths", &address, "--flows", "2", "--pings", "20", "--spacing", "5 ms"],
+        folder.path(),
+    );
     assert!(text(&spoken.stdout).starts_with("2 flows to 127.0.0.1:"), "{}", text(&spoken.stdout));
 }
 
@@ -132,7 +152,8 @@ fn a_line_is_watched_through_a_gap() {
     let mut far = serve(&[], folder.path());
     let address = far.address();
     let watch = |more: &[&str]| {
-        let flags = ["--dir", "watch", "--every", "20 ms", "--interval", "300 ms", "--intervals", "2"];
+        let flags =
+            ["--dir", "watch", "--every", "20 ms", "--interval", "300 ms", "--intervals", "2"];
         let output = probe(&[&["long", &address][..], &flags, more].concat(), folder.path());
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         text(&output.stdout)
@@ -150,8 +171,9 @@ fn a_line_is_watched_through_a_gap() {
     let series = std::fs::read_to_string(folder.path().join("all.csv")).unwrap();
     assert!(series.starts_with("began,pings,lost,") && series.lines().count() == 3, "{series}");
     let files = std::fs::read_dir(folder.path().join("watch")).unwrap();
-    let read =
-        |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(entry.unwrap().path()).unwrap()
+    };
     let lines: String = files.map(read).collect();
     assert_eq!(lines.lines().count(), 6);
     for line in lines.lines() {
@@ -162,8 +184,9 @@ fn a_line_is_watched_through_a_gap() {
 #[test]
 fn a_measurement_of_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let refused =
-        |arguments: &[&str], part: &str| assert_refused(&probe(arguments, folder.path()), 2, &[part]);
+    let refused = |arguments: &[&str], part: &str| {
+        assert_refused(&probe(arguments, folder.path()), 2, &[part])
+    };
     refused(&["loss", "127.0.0.1:9", "--rate", "0 bit/s"], "a rate of zero measures nothing");
     refused(&["sweep", "127.0.0.1:9", "--spacing", "0 ns"], "a spacing of zero is not possible");
     refused(
@@ -208,7 +231,8 @@ fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
     assert_told(&output, 4, &["nobody listens there"]);
     let said = text(&output.stderr);
     assert!(
-        said.starts_with("note: this machine can do about ") && said.contains("900 Gbit/s asked for"),
+        said.starts_with("note: this machine can do about ")
+            && said.contains("900 Gbit/s asked for"),
         "{said}"
     );
 }
@@ -216,9 +240,11 @@ fn a_machine_that_cannot_do_what_is_asked_says_so_before() {
 #[test]
 fn the_page_of_messages_has_what_a_probe_says() {
     let page = include_str!("../../../../../docs/reference/messages.md");
-    for sentence in
-        ["nobody listens there", "what answers there is no probe", "the far end has ended the measurement"]
-    {
+    for sentence in [
+        "nobody listens there",
+        "what answers there is no probe",
+        "the far end has ended the measurement",
+    ] {
         assert!(page.contains(&format!("| {sentence} | 4 |")), "{sentence}");
     }
     assert!(printed(&["probe", "--help"], Path::new(".")).contains("skyhaul probe serve"));
@@ -261,8 +287,10 @@ impl UdpResult {
 fn what_reads_iperf3s_result_reads_ours() {
     let folder = tempfile::tempdir().unwrap();
     let mut far = serve(&[], folder.path());
-    let output =
-        probe(&["loss", &far.address(), "--seconds", "2", "--rate", "1 Mbit/s", "--json"], folder.path());
+    let output = probe(
+        &["loss", &far.address(), "--seconds", "2", "--rate", "1 Mbit/s", "--json"],
+        folder.path(),
+    );
     let ours = UdpResult::of(&serde_json::from_slice(&output.stdout).unwrap()).unwrap();
     assert_eq!(
         (&*ours.protocol, ours.datagram, ours.packets, ours.seconds.len()),
@@ -271,7 +299,11 @@ fn what_reads_iperf3s_result_reads_ours() {
     );
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let mut server = Command::new("iperf3");
-    server.args(["-s", "-1", "-p", &port]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    server
+        .args(["-s", "-1", "-p", &port])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     if Command::new("iperf3").arg("--version").output().is_err() {
         eprintln!("SKIPPED: there is no iperf3 to compare with");
         return;
@@ -287,6 +319,9 @@ fn what_reads_iperf3s_result_reads_ours() {
         || "iperf3 has no result".to_owned(),
     );
     let theirs = theirs.expect("iperf3's result has what is read of ours");
-    assert_eq!((&*theirs.protocol, theirs.datagram, theirs.far_port.to_string()), ("UDP", 1_400, port));
+    assert_eq!(
+        (&*theirs.protocol, theirs.datagram, theirs.far_port.to_string()),
+        ("UDP", 1_400, port)
+    );
     assert!(theirs.packets > 0 && !theirs.seconds.is_empty(), "{theirs:?}");
 }

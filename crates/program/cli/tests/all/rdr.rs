@@ -1,7 +1,13 @@
-//! Raw Data Records of real packets, read by an independent program: h5py, with a Common RDR reader of its own.
+//! Raw Data Records of real packets, read by an independent program: h5py, with a Common RDR reader
+//! of its own.
 //!
-//! The HDF5 library is the system's where it has one, and the one that h5py brings; both write what is read.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+//! The HDF5 library is the system's where it has one, and the one that h5py brings; both write what
+//! is read.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::python;
 use crate::shared;
@@ -20,7 +26,8 @@ fn tools() -> Option<(String, Vec<Option<PathBuf>>)> {
     let packages = Path::new(&python).parent().unwrap().join("../lib");
     let packages = std::fs::read_dir(packages).unwrap().next().unwrap().unwrap().path();
     let libraries = std::fs::read_dir(packages.join("site-packages/h5py.libs")).unwrap();
-    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-");
+    let named =
+        |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("libhdf5-");
     let brought = libraries.map(|file| file.unwrap().path()).find(named).unwrap();
     let system = run(&["rdr", "info", "no-such-file.h5"], Path::new("."));
     let system = if text(&system.stderr).contains("there is no HDF5 library") {
@@ -65,7 +72,8 @@ fn by_apid(packets: &[u8]) -> BTreeMap<u16, Vec<&[u8]>> {
 /// The Raw Data Record files of a folder, by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|kind| kind == "h5")).collect();
+    let mut files: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|kind| kind == "h5")).collect();
     files.sort();
     files
 }
@@ -107,13 +115,23 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let capture = recording("npp.20241206T173815.dat").display().to_string();
     printed(&["decode", &capture, "--packets-out", "packets"], folder.path());
-    let packets = std::fs::read_dir(folder.path().join("packets")).unwrap().next().unwrap().unwrap().path();
+    let packets =
+        std::fs::read_dir(folder.path().join("packets")).unwrap().next().unwrap().unwrap().path();
     let packets_name = packets.display().to_string();
     let packets = std::fs::read(packets).unwrap();
     for library in &libraries {
         let library = library.as_deref();
-        let make =
-            ["make", &packets_name, "--mission", "suomi-npp", "-o", "rdr", "--orbit", "67890", "--json"];
+        let make = [
+            "make",
+            &packets_name,
+            "--mission",
+            "suomi-npp",
+            "-o",
+            "rdr",
+            "--orbit",
+            "67890",
+            "--json",
+        ];
         let made: Value = serde_json::from_str(&rdr(&make, library, folder.path())).unwrap();
         let [file] = &files(&folder.path().join("rdr"))[..] else { panic!("one file") };
         let name = file.file_name().unwrap().to_str().unwrap();
@@ -121,8 +139,12 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
         assert!(name.ends_with("_skyu_ops.h5"), "{name}");
         let bytes = std::fs::read(file).unwrap();
         let sidecar: Value =
-            serde_json::from_slice(&std::fs::read(format!("{}.json", file.display())).unwrap()).unwrap();
-        assert_eq!((&sidecar, sidecar["sha256"].as_str()), (&made["files"][0], Some(&*sha256(&bytes))));
+            serde_json::from_slice(&std::fs::read(format!("{}.json", file.display())).unwrap())
+                .unwrap();
+        assert_eq!(
+            (&sidecar, sidecar["sha256"].as_str()),
+            (&made["files"][0], Some(&*sha256(&bytes)))
+        );
         let read = &by_h5py(&python, std::slice::from_ref(file))[0];
         assert_eq!(only(&read["attributes"]["Platform_Short_Name"]), "NPP");
         let viirs = &read["collections"]["VIIRS-SCIENCE-RDR"];
@@ -134,7 +156,8 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
         let placed = made["packets"]["placed"].as_u64().unwrap();
         assert_eq!((placed, made["packets"]["untimed"].as_u64()), (260, Some(13)));
         let dump = ["dump", name, "-o", "../out.packets", "--json"];
-        let dumped: Value = serde_json::from_str(&rdr(&dump, library, &folder.path().join("rdr"))).unwrap();
+        let dumped: Value =
+            serde_json::from_str(&rdr(&dump, library, &folder.path().join("rdr"))).unwrap();
         assert_eq!(dumped["packets"], placed);
         let out = std::fs::read(folder.path().join("out.packets")).unwrap();
         let (found, given) = (by_apid(&out), by_apid(&packets));
@@ -145,7 +168,8 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
         }
         let info = rdr(&["info", name], library, &folder.path().join("rdr"));
         assert!(
-            info.contains("NPP004141792252  2024-12-06T17:47:02.250000Z") && info.contains("M08: 17"),
+            info.contains("NPP004141792252  2024-12-06T17:47:02.250000Z")
+                && info.contains("M08: 17"),
             "{info}"
         );
         std::fs::remove_dir_all(folder.path().join("rdr")).unwrap();
@@ -156,7 +180,9 @@ fn h5py_finds_the_packets_of_a_real_capture_byte_for_byte() {
 fn files_that_overlap_make_one_record_without_copies() {
     let Some((python, libraries)) = tools() else { return };
     let names = ["viirs_merge1.dat", "viirs_merge2.dat"].map(|file| format!("l0/{file}"));
-    let [Some(first), Some(second)] = names.each_ref().map(|name| shared::read(name)) else { return };
+    let [Some(first), Some(second)] = names.each_ref().map(|name| shared::read(name)) else {
+        return;
+    };
     let both = [&first[..], &second[..]].concat();
     let distinct: usize = by_apid(&both).values().map(Vec::len).sum();
     let [first, second] = names.each_ref().map(|name| shared::path(name).display().to_string());
@@ -218,8 +244,15 @@ fn the_diary_of_two_real_hours_makes_its_granules_and_comes_out_again() {
             .map(|granule| granule["common_rdr"]["kinds"]["DIARY"]["received"].as_u64().unwrap())
             .sum();
         assert_eq!(received, 7_200);
-        rdr(&["dump", &files[0].display().to_string(), "-o", "out.packets"], library, folder.path());
-        assert!(std::fs::read(folder.path().join("out.packets")).unwrap() == packets, "byte for byte");
+        rdr(
+            &["dump", &files[0].display().to_string(), "-o", "out.packets"],
+            library,
+            folder.path(),
+        );
+        assert!(
+            std::fs::read(folder.path().join("out.packets")).unwrap() == packets,
+            "byte for byte"
+        );
     }
 }
 
@@ -237,12 +270,25 @@ fn a_sensor_is_packed_with_the_diary_that_it_overlaps() {
     std::fs::write(folder.path().join("atms.packets"), atms.collect::<Vec<u8>>()).unwrap();
     let diary = shared::path("l0/P1590011AAAAAAAAAAAAAT21099051420501.PDS").display().to_string();
     let make = |diary_goes: &str, to: &str| {
-        let make = ["make", "atms.packets", &diary, "--mission", "noaa-20", "--diary", diary_goes, "-o", to];
+        let make = [
+            "make",
+            "atms.packets",
+            &diary,
+            "--mission",
+            "noaa-20",
+            "--diary",
+            diary_goes,
+            "-o",
+            to,
+        ];
         rdr(&make, libraries[0].as_deref(), folder.path());
         files(&folder.path().join(to))
     };
     let packed = make("packed", "packed");
-    assert!(packed[0].file_name().unwrap().to_str().unwrap().starts_with("RATMS-RNSCA_j01_"), "{packed:?}");
+    assert!(
+        packed[0].file_name().unwrap().to_str().unwrap().starts_with("RATMS-RNSCA_j01_"),
+        "{packed:?}"
+    );
     let read = &by_h5py(&python, &packed)[0];
     let spans = |name: &str| -> Vec<(u64, u64)> {
         let granules = read["collections"][name]["granules"].as_array().unwrap();
@@ -256,7 +302,10 @@ fn a_sensor_is_packed_with_the_diary_that_it_overlaps() {
     assert!((4..=5).contains(&own.len()), "{own:?}");
     let (first, last) = (packed[0], packed[packed.len() - 1]);
     assert!(first.0 <= own[0].0 && own[0].0 < first.1, "the first granule's diary");
-    assert!(last.0 < own[own.len() - 1].1 && own[own.len() - 1].1 <= last.1, "the last granule's diary");
+    assert!(
+        last.0 < own[own.len() - 1].1 && own[own.len() - 1].1 <= last.1,
+        "the last granule's diary"
+    );
     assert_eq!(make("separate", "separate").len(), 2);
     assert_eq!(make("none", "none").len(), 1);
 }
@@ -267,13 +316,16 @@ fn a_centre_makes_the_records_of_each_contact_or_says_why_not() {
     let channel = channel("");
     for library in libraries.iter().map(Option::as_deref).chain([Some(Path::new("absent.so"))]) {
         let named = library.map(|library| format!("\nhdf5_library = \"{}\"", library.display()));
-        let site = Site::with(&format!("rdr = true\nrdr_origin = \"abcd\"{}", named.unwrap_or_default()));
+        let site =
+            Site::with(&format!("rdr = true\nrdr_origin = \"abcd\"{}", named.unwrap_or_default()));
         site.write(&format!("[line]\nrate = \"93 Mbit/s\"\n{channel}"));
         assert_eq!(site.start().end().code, Some(0));
         let contact = site.assert_whole();
         let files = files(&site.folder().join("products"));
         if library == Some(Path::new("absent.so")) {
-            assert!(files.is_empty() && site.folder().join("products").read_dir().unwrap().count() > 2);
+            assert!(
+                files.is_empty() && site.folder().join("products").read_dir().unwrap().count() > 2
+            );
             let shown = site.shown("centre.toml");
             assert!(
                 shown.contains("there is no HDF5 library") && shown.contains("skyhaul rdr make"),
@@ -291,29 +343,38 @@ fn a_centre_makes_the_records_of_each_contact_or_says_why_not() {
         let read = &by_h5py(&python, &files)[0];
         let granules = read["collections"]["VIIRS-SCIENCE-RDR"]["granules"].as_array().unwrap();
         granules.iter().for_each(|granule| assert_consistent(granule, "NPP", 85_350_000));
-        let kinds =
-            granules.iter().flat_map(|granule| granule["common_rdr"]["kinds"].as_object().unwrap().values());
-        assert_eq!(kinds.map(|kind| kind["received"].as_u64().unwrap()).sum::<u64>(), records[0]["packets"]);
+        let kinds = granules
+            .iter()
+            .flat_map(|granule| granule["common_rdr"]["kinds"].as_object().unwrap().values());
+        assert_eq!(
+            kinds.map(|kind| kind["received"].as_u64().unwrap()).sum::<u64>(),
+            records[0]["packets"]
+        );
     }
 }
 
 #[test]
 fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_late() {
     let Some((python, libraries)) = tools() else { return };
-    let library =
-        libraries[0].as_deref().map(|library| format!("hdf5_library = \"{}\"\n", library.display()));
+    let library = libraries[0]
+        .as_deref()
+        .map(|library| format!("hdf5_library = \"{}\"\n", library.display()));
     let keys = format!("time = true\nwait = \"0 s\"\nrdr = true\n{}", library.unwrap_or_default());
     let site = Site::with(&keys);
     let whole = std::fs::read(recording("npp.20241206T173815.dat")).unwrap();
     // All but a stretch in the middle comes first; then everything.
     let cadu = 1_024;
     let (first, rest) = (whole.len() / cadu / 3 * cadu, whole.len() / cadu / 2 * cadu);
-    std::fs::write(site.folder().join("part.dat"), [&whole[..first], &whole[rest..]].concat()).unwrap();
+    std::fs::write(site.folder().join("part.dat"), [&whole[..first], &whole[rest..]].concat())
+        .unwrap();
     std::fs::write(site.folder().join("whole.dat"), &whole).unwrap();
     let mut versions = Vec::new();
     for (version, name) in [(1, "part"), (2, "whole")] {
         let file = site.folder().join(format!("{name}.dat"));
-        site.write(&format!("[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n", file.display()));
+        site.write(&format!(
+            "[[channel]]\nname = \"{name}\"\ninput = \"file:{}\"\n",
+            file.display()
+        ));
         assert_eq!(site.start().end().code, Some(0));
         let record = site.centre_until(|status| {
             let made = status["assembled"].as_array()?.iter();
@@ -330,11 +391,14 @@ fn a_windows_records_are_made_again_with_a_later_creation_time_when_data_comes_l
         let (granule, rest) = name.split_once("_c").unwrap();
         (granule.to_owned(), rest.split('_').next().unwrap().to_owned())
     };
-    let ((granule, before), (same, after)) = (granule_and_creation(&one), granule_and_creation(&two));
+    let ((granule, before), (same, after)) =
+        (granule_and_creation(&one), granule_and_creation(&two));
     assert!(granule == same && before < after, "{one} {two}");
     let read = by_h5py(&python, &versions);
     let received = read.iter().map(|file| {
-        let [granule] = &file["collections"]["VIIRS-SCIENCE-RDR"]["granules"].as_array().unwrap()[..] else {
+        let [granule] =
+            &file["collections"]["VIIRS-SCIENCE-RDR"]["granules"].as_array().unwrap()[..]
+        else {
             panic!("one granule")
         };
         assert_consistent(granule, "NPP", 85_350_000);
@@ -359,12 +423,17 @@ fn what_cannot_be_done_is_said_with_what_to_do() {
     };
     let make = ["rdr", "make", "empty.packets", "--output", "out", "--mission"];
     failed(&[&make[..], &["aqua"]].concat(), 2, "write one of suomi-npp, noaa-20");
-    failed(&[&make[..], &["noaa-20", "--sensor", "modis"]].concat(), 2, "write one of viirs, cris, atms");
+    failed(
+        &[&make[..], &["noaa-20", "--sensor", "modis"]].concat(),
+        2,
+        "write one of viirs, cris, atms",
+    );
     let nowhere = ["--hdf5-library", "nowhere/libhdf5.so"];
     failed(&[&["rdr", "info", "text.h5"][..], &nowhere].concat(), 3, "tried nowhere/libhdf5.so");
     let Some((_, libraries)) = tools() else { return };
     for library in &libraries {
-        let library = library.iter().map(|library| library.display().to_string()).collect::<Vec<_>>();
+        let library =
+            library.iter().map(|library| library.display().to_string()).collect::<Vec<_>>();
         let with = |arguments: &[&str], code, says: &str| {
             let library = library.iter().flat_map(|library| ["--hdf5-library", library]);
             failed(&arguments.iter().copied().chain(library).collect::<Vec<_>>(), code, says);
@@ -377,6 +446,10 @@ fn what_cannot_be_done_is_said_with_what_to_do() {
             1,
             "no space packet at byte 0",
         );
-        with(&["rdr", "make", "absent", "--mission", "noaa-20", "-o", "out"], 3, "absent cannot be read");
+        with(
+            &["rdr", "make", "absent", "--mission", "noaa-20", "-o", "out"],
+            3,
+            "absent cannot be read",
+        );
     }
 }

@@ -1,6 +1,11 @@
-//! Packet files, read by independent programs: ccsdspy and space_packet_parser find in them what our account says and
-//! what other decoders found; spacepackets cuts USLP frames as we do. Construction records are read so beside their writer, in the crate for Level-0.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+//! Packet files, read by independent programs: ccsdspy and space_packet_parser find in them what
+//! our account says and what other decoders found; spacepackets cuts USLP frames as we do.
+//! Construction records are read so beside their writer, in the crate for Level-0.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::python;
 use crate::shared;
@@ -33,7 +38,9 @@ impl Found {
         let mut apids: BTreeMap<u16, Vec<_>> = BTreeMap::new();
         let mut packets = Packets::new(file);
         for (header, packet) in packets.by_ref() {
-            let Header::Space(header) = header else { panic!("{header:?} is in a file of space packets") };
+            let Header::Space(header) = header else {
+                panic!("{header:?} is in a file of space packets")
+            };
             apids.entry(header.apid.value()).or_default().push((header.count, packet.len()));
         }
         let whole = &file[..file.len() - packets.rest().len()];
@@ -42,7 +49,8 @@ impl Found {
 
     /// In the words of our account and of `expected.json`.
     fn account(&self) -> Value {
-        let apids: BTreeMap<_, _> = self.apids.iter().map(|(apid, packets)| (apid, packets.len())).collect();
+        let apids: BTreeMap<_, _> =
+            self.apids.iter().map(|(apid, packets)| (apid, packets.len())).collect();
         let packets: usize = apids.values().sum();
         json!({ "packets": packets, "bytes": self.bytes, "packets_sha256": self.sha256, "apids": apids })
     }
@@ -50,8 +58,9 @@ impl Found {
     /// Places where the sequence count does not go on.
     fn sequence_gaps(&self) -> usize {
         let breaks = |packets: &Vec<(u16, usize)>| {
-            let steps =
-                packets.windows(2).map(|pair| Modulus::PACKET.step(pair[0].0.into(), pair[1].0.into()));
+            let steps = packets
+                .windows(2)
+                .map(|pair| Modulus::PACKET.step(pair[0].0.into(), pair[1].0.into()));
             steps.filter(|step| *step != Step::Next).count()
         };
         self.apids.values().map(breaks).sum()
@@ -69,7 +78,8 @@ fn by_others(python: &str, files: &[PathBuf]) -> BTreeMap<String, Vec<Found>> {
     found
 }
 
-/// What the independent readers find in the files, by reader, after asserting that it is what we find.
+/// What the independent readers find in the files, by reader, after asserting that it is what we
+/// find.
 #[track_caller]
 fn read_alike(python: &str, files: &[PathBuf]) -> BTreeMap<String, Vec<Found>> {
     let found = by_others(python, files);
@@ -85,7 +95,8 @@ fn read_alike(python: &str, files: &[PathBuf]) -> BTreeMap<String, Vec<Found>> {
     found
 }
 
-/// The packet files of a decoded capture, with the account of each and what independent decoders found in it.
+/// The packet files of a decoded capture, with the account of each and what independent decoders
+/// found in it.
 fn decoded(capture: &str, folder: &Path) -> Vec<(PathBuf, Value, Value)> {
     let input = recording(capture).display().to_string();
     let report = printed(&["decode", &input, "--packets-out", "packets", "--json"], folder);
@@ -190,12 +201,22 @@ fn packet_files_of_other_missions_are_read_as_independent_readers_do() {
 fn an_independent_reader_cuts_frames_that_say_their_own_length_alike() {
     let Some(python) = python::python() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \"uslp\"\nlength = 700\n\
-                   variable_length = true\ntruncated_length = 60\nocf = true\nfecf = true\n[coding]\nrandomiser = \"none\"\n";
+    let mission = "name = \"own\"\ntitle = \"Own\"\nscids = [40000]\n[frame]\nkind = \
+                  \"uslp\"\nlength = 700\n\
+                   variable_length = true\ntruncated_length = 60\nocf = true\nfecf = \
+                   true\n[coding]\nrandomiser = \"none\"\n";
     std::fs::write(folder.path().join("own.toml"), mission).unwrap();
-    printed(&["generate", "--mission", "own.toml", "--frames", "800", "--output", "x.dat"], folder.path());
+    printed(
+        &["generate", "--mission", "own.toml", "--frames", "800", "--output", "x.dat"],
+        folder.path(),
+    );
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/uslp.py");
-    let read = Command::new(python).arg(script).arg(folder.path().join("x.dat")).arg("60").output().unwrap();
+    let read = Command::new(python)
+        .arg(script)
+        .arg(folder.path().join("x.dat"))
+        .arg("60")
+        .output()
+        .unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     let found: Value = serde_json::from_slice(&read.stdout).unwrap();
     let truth = std::fs::read(folder.path().join("x.truth.json")).unwrap();

@@ -1,6 +1,10 @@
 //! The commands that the README shows, run as they are printed.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 #![allow(clippy::disallowed_methods, reason = "the program under test stands before what PATH has")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -11,7 +15,13 @@ use std::process::{Command, Stdio};
 #[test]
 fn the_readmes_applications_do_what_it_says() {
     for tool in ["curl", "python3", "timeout", "bash"] {
-        if Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        if Command::new(tool)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_err()
+        {
             eprintln!("SKIPPED: the README's example needs {tool}, which is not installed");
             return;
         }
@@ -38,7 +48,11 @@ fn the_readmes_applications_do_what_it_says() {
     let recording = "aqua.20241206T175646.dat";
     for name in ["copied/near", "mirrored"] {
         let copied = std::fs::read(folder.path().join("far").join(name).join(recording)).unwrap();
-        assert_eq!(copied, std::fs::read(checkout.join("testdata/cadu").join(recording)).unwrap(), "{said}");
+        assert_eq!(
+            copied,
+            std::fs::read(checkout.join("testdata/cadu").join(recording)).unwrap(),
+            "{said}"
+        );
     }
     assert!(said.contains(recording), "the server's list came through: {said}");
     let scan = std::fs::metadata(folder.path().join("far/scan.vdif")).unwrap();

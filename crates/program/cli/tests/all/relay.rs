@@ -23,7 +23,8 @@ fn interrupted(relay: Running) -> Ended {
 fn datagrams_cross_both_ways_and_are_counted_at_the_end() {
     let far = socket();
     let to = far.local_addr().unwrap().to_string();
-    let (relay, address) = relay(&["--listen", "127.0.0.1:0", "--to", &to, "--delay", "1ms"], Path::new("."));
+    let (relay, address) =
+        relay(&["--listen", "127.0.0.1:0", "--to", &to, "--delay", "1ms"], Path::new("."));
     let near = socket();
     near.connect(address).unwrap();
     let mut buffer = [0; 64];
@@ -64,8 +65,11 @@ fn an_impossible_line_is_refused_with_what_to_write() {
 
 #[test]
 fn the_file_of_the_documentation_is_taken_and_a_wrong_key_refused_with_its_line() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/how-to/relay.md"))
-        .unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/how-to/relay.md"
+    ))
+    .unwrap();
     let (_, rest) = page.split_once("```toml file=relay.toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Recordings of what a station received: kept byte for byte, and played again into a station, which finds the same frames.
+//! Recordings of what a station received: kept byte for byte, and played again into a station,
+//! which finds the same frames.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support;
@@ -27,14 +28,20 @@ fn what_was_recorded_plays_into_another_station_which_finds_the_same_frames() {
     let first = recorded();
     let capture = std::fs::read(recording(DAMAGED)).unwrap();
     let kept = std::fs::read(first.folder().join("spool/raw/x/00000000000000000000.raw")).unwrap();
-    assert_eq!(sha256(&kept), sha256(&capture), "the file holds the bytes as received, and nothing else");
+    assert_eq!(
+        sha256(&kept),
+        sha256(&capture),
+        "the file holds the bytes as received, and nothing else"
+    );
 
     let second = Site::new();
     second.write(
-        "[line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"y\"\ninput = \"tcp-listen:127.0.0.1:0\"\n",
+        "[line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"y\"\ninput = \
+        \"tcp-listen:127.0.0.1:0\"\n",
     );
     let station = second.start_to_stay();
-    let address = second.until(|status| Some(status["channels"][0]["address"].as_str()?.to_owned()));
+    let address =
+        second.until(|status| Some(status["channels"][0]["address"].as_str()?.to_owned()));
     let arguments = ["replay", "spool", "--rate", "x2", "--to-tcp", &address, "--json"];
     let summary: Value = serde_json::from_str(&printed(&arguments, first.folder())).unwrap();
     assert_eq!(summary["bytes"], capture.len());
@@ -51,11 +58,13 @@ fn a_recording_goes_to_a_file_a_client_and_datagrams_and_spans_are_cut() {
     let at = site.folder();
     printed(&["replay", "spool", "--rate", "max", "--output", "all.dat"], at);
     assert_eq!(std::fs::read(at.join("all.dat")).unwrap(), capture);
-    let piped = skyhaul(&["replay", "spool/raw/x", "--rate", "max", "--output", "-"], at).output().unwrap();
+    let piped =
+        skyhaul(&["replay", "spool/raw/x", "--rate", "max", "--output", "-"], at).output().unwrap();
     assert_eq!(piped.stdout, capture);
     assert!(text(&piped.stderr).contains("played"), "the summary goes beside the data");
 
-    let summary = printed(&["replay", "spool", "--rate", "max", "--output", "all.dat", "--json"], at);
+    let summary =
+        printed(&["replay", "spool", "--rate", "max", "--output", "all.dat", "--json"], at);
     let summary: Value = serde_json::from_str(&summary).unwrap();
     let last = summary["last"].as_str().unwrap();
     let of_last = ["replay", "spool", "--from", last, "--rate", "max", "--output", "end.dat"];
@@ -68,7 +77,8 @@ fn a_recording_goes_to_a_file_a_client_and_datagrams_and_spans_are_cut() {
     let said = player.log_until("waiting for a client");
     let address = said.trim().rsplit(' ').next().unwrap().to_owned();
     let mut taken = Vec::new();
-    std::io::Read::read_to_end(&mut std::net::TcpStream::connect(address).unwrap(), &mut taken).unwrap();
+    std::io::Read::read_to_end(&mut std::net::TcpStream::connect(address).unwrap(), &mut taken)
+        .unwrap();
     assert_eq!(sha256(&taken), sha256(&capture));
     assert_eq!(player.end().code, Some(0));
 
@@ -127,9 +137,18 @@ fn what_cannot_be_played_is_said() {
         let line = to_file(arguments);
         refused(&line.split(' ').collect::<Vec<_>>(), exit, parts);
     }
-    refused(&["replay", "pass.dat", "--to-udp", "127.0.0.1:9"], 2, &["faster than any receiver", "--rate"]);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    refused(&["replay", "pass.dat", "--to-tcp", &port], 3, &["the receiver refuses the connection", &port]);
+    refused(
+        &["replay", "pass.dat", "--to-udp", "127.0.0.1:9"],
+        2,
+        &["faster than any receiver", "--rate"],
+    );
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    refused(
+        &["replay", "pass.dat", "--to-tcp", &port],
+        3,
+        &["the receiver refuses the connection", &port],
+    );
 }
 
 #[track_caller]

@@ -1,4 +1,5 @@
-//! `skyhaul decode --select`: several recordings of one pass, the better copy of each frame, in order, once.
+//! `skyhaul decode --select`: several recordings of one pass, the better copy of each frame, in
+//! order, once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::page::Page;
@@ -33,7 +34,8 @@ fn two_impaired_recordings_give_the_whole_pass_in_either_order() {
         for (input, file) in inputs.iter().zip(&files) {
             assert_eq!(input["file"], shown(file), "in the order of the command");
             assert!(of(input, "only_here") > 0 && of(input, "worse") > 0, "{input}");
-            let ends = ["chosen", "worse", "duplicates", "repeated", "late"].map(|key| of(input, key));
+            let ends =
+                ["chosen", "worse", "duplicates", "repeated", "late"].map(|key| of(input, key));
             assert_eq!(of(input, "frames"), ends.iter().sum::<u64>(), "{input}");
         }
         let chosen: u64 = inputs.iter().map(|input| of(input, "chosen")).sum();
@@ -56,11 +58,12 @@ fn recordings_damaged_cut_and_shifted_give_every_frame_once() {
     damage(&mut late, third, 6);
     let mut rest = whole;
     damage(&mut rest, 0, 3);
-    let files = [("north.dat", early), ("south.dat", late), ("west.dat", rest)].map(|(name, bytes)| {
-        let file = folder.path().join(name);
-        std::fs::write(&file, bytes).unwrap();
-        file
-    });
+    let files =
+        [("north.dat", early), ("south.dat", late), ("west.dat", rest)].map(|(name, bytes)| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, bytes).unwrap();
+            file
+        });
     let [north, south, west] = files;
     for files in [[&north, &south, &west], [&west, &south, &north]] {
         let files = files.map(Clone::clone);
@@ -87,14 +90,21 @@ fn bare_frames_that_each_recording_lacks_elsewhere_come_together_whole() {
             .map(|lost| {
                 let there = bytes.chunks(length).enumerate().filter(|(at, _)| at % 100 != *lost);
                 let file = folder.path().join(format!("without-{lost}.bin"));
-                std::fs::write(&file, there.flat_map(|(_, frame)| frame).copied().collect::<Vec<u8>>())
-                    .unwrap();
+                std::fs::write(
+                    &file,
+                    there.flat_map(|(_, frame)| frame).copied().collect::<Vec<u8>>(),
+                )
+                .unwrap();
                 file
             })
             .collect();
         let report = selected(&files, &["--format", "frames"]);
-        // Idle frames of this downlink are all the same: which of two next to each other is lacking cannot be told.
-        assert_eq!(report["vcids"]["16"], whole["files"][0]["vcids"]["16"], "{lacking:?}: {report}");
+        // Idle frames of this downlink are all the same: which of two next to each other is lacking
+        // cannot be told.
+        assert_eq!(
+            report["vcids"]["16"], whole["files"][0]["vcids"]["16"],
+            "{lacking:?}: {report}"
+        );
     }
 }
 
@@ -112,12 +122,21 @@ fn text_page_and_packets_say_what_each_recording_gave() {
     let folder = tempfile::tempdir().unwrap();
     let files = [DAMAGED, IMPAIRED].map(|name| shown(&recording(name)));
     let pages = shown(folder.path());
-    let output = run_decode(&[&files[0], &files[1], "--select", "--report", &pages, "--packets-out", &pages]);
+    let output = run_decode(&[
+        &files[0],
+        &files[1],
+        "--select",
+        "--report",
+        &pages,
+        "--packets-out",
+        &pages,
+    ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let account = text(&output.stdout);
     let head = format!("{} + {}: mission suomi-npp, spacecraft 157", files[0], files[1]);
     assert!(account.contains(&head), "{account}");
-    let given = |name: &str| account.lines().any(|line| line.starts_with(' ') && line.ends_with(name));
+    let given =
+        |name: &str| account.lines().any(|line| line.starts_with(' ') && line.ends_with(name));
     assert!(given(DAMAGED) && given(IMPAIRED), "{account}");
     assert!(folder.path().join(format!("{DAMAGED}-scid157-vcid16.packets")).is_file());
     let page = Page::read(&folder.path().join("report.html"));
@@ -131,7 +150,11 @@ fn text_page_and_packets_say_what_each_recording_gave() {
 fn recordings_of_different_missions_are_refused_with_both_names() {
     let files = [WHOLE, AQUA].map(|name| shown(&recording(name)));
     let output = run_decode(&[&files[0], &files[1], "--select"]);
-    assert_refused(&output, 2, &["mission suomi-npp", "mission aqua", &files[0], &files[1], "--select"]);
+    assert_refused(
+        &output,
+        2,
+        &["mission suomi-npp", "mission aqua", &files[0], &files[1], "--select"],
+    );
     let output = run_decode(&[&files[0], "there-is-none.dat", "--select"]);
     assert!(!output.status.success() && text(&output.stderr).contains("there-is-none.dat"));
 }
@@ -163,8 +186,8 @@ fn selected(files: &[PathBuf], more: &[&str]) -> Value {
     one.clone()
 }
 
-/// Destroys every eighth stretch of 16 frames of what was cut from `from` on: number `which` of the whole's. Frames next to it may
-/// be lost too.
+/// Destroys every eighth stretch of 16 frames of what was cut from `from` on: number `which` of the
+/// whole's. Frames next to it may be lost too.
 fn damage(bytes: &mut [u8], from: usize, which: usize) {
     for (at, cadu) in bytes.chunks_mut(CADU).enumerate() {
         if (from / CADU + at) / 16 % 8 == which {

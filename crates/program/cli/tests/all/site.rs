@@ -1,7 +1,10 @@
-//! Everything between a station and its centre goes through one session: contacts, applications' connections, files and streams beside
-//! each other, through real processes and one UDP path.
+//! Everything between a station and its centre goes through one session: contacts, applications'
+//! connections, files and streams beside each other, through real processes and one UDP path.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
-#![allow(clippy::disallowed_methods, reason = "servers of a test wait on sockets, each on a thread")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "servers of a test wait on sockets, each on a thread"
+)]
 
 mod echo;
 mod pair;
@@ -26,8 +29,8 @@ const MIRROR: &str =
 /// Where streams of the station may go.
 const SINKS: &str = "[peer.streams]\nroot = \"streams\"\n";
 /// A machine that does other things at the same time delivers late, and not never.
-const STREAM: &str =
-    "[[stream]]\nfrom = \"scan.vdif\"\nto = \"{utc}.vdif\"\nlateness = \"60 s\"\nclass = \"streams\"\n";
+const STREAM: &str = "[[stream]]\nfrom = \"scan.vdif\"\nto = \"{utc}.vdif\"\nlateness = \"60 \
+                     s\"\nclass = \"streams\"\n";
 const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npriority = 0\n\
                        [[class]]\nname = \"streams\"\nguarantee = \"10 Mbit/s\"\n\
                        [[class]]\nname = \"applications\"\n";
@@ -35,7 +38,8 @@ const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npr
 const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
-fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_contact_is_as_it_is_alone() {
+fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_contact_is_as_it_is_alone()
+ {
     let alone = Pair::prepare("", "");
     alone.station(&pair::channel(""));
     let _nodes = alone.start_both();
@@ -53,7 +57,8 @@ fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_co
     pair.station(&format!("{CLASSES}{forwards}{MIRROR}{STREAM}{}", pair::channel(CHANNEL)));
     let _nodes = pair.start_both();
     let local = pair.listening();
-    // As long as the contact goes on, connections of both directions carry bytes, and large ones beside small ones.
+    // As long as the contact goes on, connections of both directions carry bytes, and large ones
+    // beside small ones.
     let is_over = AtomicBool::new(false);
     let far = format!("127.0.0.1:{port}");
     std::thread::scope(|scope| {
@@ -70,7 +75,10 @@ fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_co
         }
         let outcome = pair.products();
         pair.mirrored(&source);
-        until(|| (pair.status("station")["streams"][0]["state"] == "ended").then_some(()), || pair.state());
+        until(
+            || (pair.status("station")["streams"][0]["state"] == "ended").then_some(()),
+            || pair.state(),
+        );
         assert_eq!(scan.copies(&pair.folder().join("streams")), 1, "{}", pair.state());
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(outcome, expected);
@@ -82,7 +90,8 @@ fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_co
     assert_eq!(centre["files"][0]["copied"], source.files() as u64, "{centre:#}");
     assert_eq!(centre["files"][0]["failed"], 0, "{centre:#}");
     assert_streamed(&station["streams"][0], &centre["streams"][0], 5 * Scan::FRAMES_PER_SECOND);
-    for (status, which) in [(&station, "accepted"), (&station, "connected"), (&centre, "connected")] {
+    for (status, which) in [(&station, "accepted"), (&station, "connected"), (&centre, "connected")]
+    {
         assert!(status["forwards"]["counters"][which].as_u64() > Some(0), "{which}: {status:#}");
     }
     let shown = pair.shown("station");
@@ -102,7 +111,10 @@ fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_co
 #[track_caller]
 fn assert_streamed(station: &Value, centre: &Value, frames: u64) {
     assert_eq!(station["frames"], frames, "{station:#}");
-    assert_eq!((&station["unsent"], &station["late"], &station["lost"]), (&0.into(), &0.into(), &0.into()));
+    assert_eq!(
+        (&station["unsent"], &station["late"], &station["lost"]),
+        (&0.into(), &0.into(), &0.into())
+    );
     assert_eq!((&centre["ended"], &centre["failed"]), (&1.into(), &0.into()), "{centre:#}");
     let in_time = ["received", "repaired"].map(|which| centre[which].as_u64().unwrap());
     assert_eq!(in_time.iter().sum::<u64>(), frames, "{centre:#}");
@@ -114,7 +126,8 @@ fn when_the_centre_is_killed_connections_are_reset_and_all_go_on_over_the_next_s
     let pair = Pair::prepare(&format!("allow = [\"127.0.0.1:*\"]\n{FILES}{SINKS}"), "");
     let source = Tree::make(&pair.folder().join("source"));
     let scan = Scan::make(&pair.folder().join("scan.vdif"), 20);
-    let forward = format!("[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\n", there.address);
+    let forward =
+        format!("[[forward]]\nlocal = \"0=centre:{}\"\nclass = \"applications\"\n", there.address);
     let mirror = format!("{MIRROR}limit = \"3 Mbit/s\"\n");
     pair.station(&format!("{CLASSES}{forward}{mirror}{STREAM}{}", pair::channel(CHANNEL)));
     let (_station, mut centre) = pair.start_both();
@@ -187,7 +200,8 @@ fn a_stream_whose_sink_the_centre_does_not_allow_is_refused_with_what_to_do() {
     assert!(reason.contains("`root` in [peer.streams]"), "{reason}");
     assert!(pair.shown("station").contains("the stream from "), "it is an alarm");
     // What is allowed goes, and ends in order with the station.
-    let goes = || pair.status("centre")["streams"][0]["received"].as_u64().filter(|frames| *frames > 0);
+    let goes =
+        || pair.status("centre")["streams"][0]["received"].as_u64().filter(|frames| *frames > 0);
     until(goes, || pair.state());
     pair.products();
     station.signal(Signal::TERM);
@@ -200,7 +214,11 @@ fn a_stream_whose_sink_the_centre_does_not_allow_is_refused_with_what_to_do() {
 fn a_centre_lets_a_station_connect_only_where_its_own_peer_table_says() {
     let there = Echo::start();
     let pair = Pair::prepare("allow = [\"127.0.0.1:1\"]\n", "");
-    pair.station(&format!("[[forward]]\nlocal = \"0=centre:{}\"\n{}", there.address, pair::channel("")));
+    pair.station(&format!(
+        "[[forward]]\nlocal = \"0=centre:{}\"\n{}",
+        there.address,
+        pair::channel("")
+    ));
     let _nodes = pair.start_both();
     let mut application = TcpStream::connect(pair.listening()).unwrap();
     // It is not connected at the far end, and is reset here.

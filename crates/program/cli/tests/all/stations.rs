@@ -1,5 +1,5 @@
-//! Contacts of several stations that overlap, through the program: joined frame by frame in the products of windows of time, and
-//! in further versions of each contact's products.
+//! Contacts of several stations that overlap, through the program: joined frame by frame in the
+//! products of windows of time, and in further versions of each contact's products.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::patience::until;
@@ -35,7 +35,8 @@ impl Network {
         let at = folder.path();
         let key = printed(&["keygen", "c.key"], at).trim().to_owned();
         let mut centre =
-            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n"
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+            \"127.0.0.1:0\"\n"
                 .to_owned();
         for name in ["north", "south", "whole"] {
             let key = printed(&["keygen", &format!("{name}.key")], at).trim().to_owned();
@@ -63,7 +64,8 @@ impl Network {
         (self.centre, self.address) = Self::start(self.folder.path());
     }
 
-    /// What each station heard: neither of two every frame, nor what either had alone in whole packets.
+    /// What each station heard: neither of two every frame, nor what either had alone in whole
+    /// packets.
     fn record(&self) {
         let whole = std::fs::read(recording(RECORDING)).unwrap();
         let without = |first: usize| {
@@ -73,7 +75,9 @@ impl Network {
             }
             bytes
         };
-        for (name, bytes) in [("north", without(4)), ("south", without(6)), ("whole", whole.clone())] {
+        for (name, bytes) in
+            [("north", without(4)), ("south", without(6)), ("whole", whole.clone())]
+        {
             std::fs::write(self.folder.path().join(format!("{name}.dat")), bytes).unwrap();
         }
     }
@@ -81,13 +85,16 @@ impl Network {
     /// A station plays its recording, until the centre has it.
     fn play(&self, name: &str) {
         let config = format!(
-            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[centre]\nname = \"c\"\n\
-             address = \"{}\"\nfingerprint = \"{}\"\n[[channel]]\nname = \"x\"\ninput = \"file:{name}.dat\"\n",
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\n[centre]\nname = \
+            \"c\"\n\
+             address = \"{}\"\nfingerprint = \"{}\"\n[[channel]]\nname = \"x\"\ninput = \
+             \"file:{name}.dat\"\n",
             self.address, self.key
         );
         let file = format!("{name}.toml");
         std::fs::write(self.folder.path().join(&file), config).unwrap();
-        let station = Running::start(&["station", "--config", &file, "--until-sent"], self.folder.path());
+        let station =
+            Running::start(&["station", "--config", &file, "--until-sent"], self.folder.path());
         assert_eq!(station.end().code, Some(0));
     }
 
@@ -108,16 +115,20 @@ impl Network {
         self.made(|made| made.get(IMAGER).is_some_and(|one| one["contacts"] == contacts))
     }
 
-    /// The newest versions of a contact's products, by product, once there is nothing more to be made and `enough` says so.
+    /// The newest versions of a contact's products, by product, once there is nothing more to be
+    /// made and `enough` says so.
     fn versions(&self, station: &str, enough: impl Fn(&Made) -> bool) -> Made {
         status(self.folder.path(), |status| {
             let name = |one: &Value| one["product"].as_str().unwrap_or_default().to_owned();
             let made = status["assembled"].as_array()?;
             let is_over = made.iter().all(|one| one["state"] == "made");
             let is_its = |one: &&Value| {
-                one["contact"].as_str().is_some_and(|contact| contact.starts_with(&format!("{station}-")))
+                one["contact"]
+                    .as_str()
+                    .is_some_and(|contact| contact.starts_with(&format!("{station}-")))
             };
-            let made: Made = made.iter().filter(is_its).map(|one| (name(one), one.clone())).collect();
+            let made: Made =
+                made.iter().filter(is_its).map(|one| (name(one), one.clone())).collect();
             (is_over && enough(&made)).then_some(made)
         })
     }
@@ -139,7 +150,8 @@ impl Network {
 
 #[track_caller]
 fn status<T>(at: &Path, probe: impl Fn(&Value) -> Option<T>) -> T {
-    let ask = |keys: &[&str]| run(&[&["status", "--config", "centre.toml"], keys].concat(), at).stdout;
+    let ask =
+        |keys: &[&str]| run(&[&["status", "--config", "centre.toml"], keys].concat(), at).stdout;
     let look = || serde_json::from_slice(&ask(&["--json"])).ok().and_then(|status| probe(&status));
     until(look, || String::from_utf8_lossy(&ask(&[])).into_owned())
 }
@@ -157,7 +169,8 @@ fn heard() -> Made {
     let network = Network::with("");
     network.play("whole");
     let products = status(network.folder.path(), |status| {
-        let contact = status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
+        let contact =
+            status["contacts"].as_array()?.iter().find(|contact| contact["state"] == "done")?;
         Some(contact["products"].as_array()?.len())
     });
     network.made(|made| made.len() == products)
@@ -173,7 +186,11 @@ fn packets_of_which_no_station_had_every_frame_come_whole_in_whatever_order_the_
         network.play(order[1]);
         let joined = network.made(|made| digests(made) == digests(&heard));
         let two = &joined[IMAGER];
-        assert_eq!(count(two, "packets"), count(&one, "packets") + count(two, "added"), "{order:?}");
+        assert_eq!(
+            count(two, "packets"),
+            count(&one, "packets") + count(two, "added"),
+            "{order:?}"
+        );
         let account = network.account(two);
         assert_eq!(account["accounting"]["balanced"], true);
         let contacts = account["contacts"].as_array().unwrap();
@@ -196,10 +213,15 @@ fn contacts_are_not_joined_where_that_is_not_wanted() {
     network.play("south");
     let apart = network.made_of(2).remove(IMAGER).unwrap();
     let account = network.account(&apart);
-    assert!(account["contacts"].as_array().unwrap().iter().all(|contact| contact["joined"].is_null()));
+    assert!(
+        account["contacts"].as_array().unwrap().iter().all(|contact| contact["joined"].is_null())
+    );
     network.play("whole");
     let whole = network.made_of(3).remove(IMAGER).unwrap();
-    assert!(count(&apart, "packets") < count(&whole, "packets"), "frames of a packet lie at both stations");
+    assert!(
+        count(&apart, "packets") < count(&whole, "packets"),
+        "frames of a packet lie at both stations"
+    );
 }
 
 /// The digests of packet files.
@@ -223,16 +245,27 @@ fn each_contacts_products_come_whole_of_what_overlapping_contacts_have() {
     );
     network.play("north");
     let first = network.first("north");
-    assert!(files(&first).is_disjoint(&files(&whole)), "either station lost frames of every product");
+    assert!(
+        files(&first).is_disjoint(&files(&whole)),
+        "either station lost frames of every product"
+    );
     network.play("south");
     for (station, other) in [("north", "south"), ("south", "north")] {
         let second = network.versions(station, |made| files(made.values()) == files(&whole));
         for product in second.values() {
-            assert_eq!((count(product, "version"), count(product, "contacts")), (2, 2), "{product}");
+            assert_eq!(
+                (count(product, "version"), count(product, "contacts")),
+                (2, 2),
+                "{product}"
+            );
             let account = network.account(product);
             assert_eq!(account["accounting"]["balanced"], true);
             let named = |at: usize| account["contacts"][at]["station"].as_str().unwrap().to_owned();
-            assert_eq!((named(0), named(1)), (station.to_owned(), other.to_owned()), "its own first");
+            assert_eq!(
+                (named(0), named(1)),
+                (station.to_owned(), other.to_owned()),
+                "its own first"
+            );
             let replaces = &account["product"]["replaces"];
             assert_eq!((count(replaces, "version"), &replaces["added"]), (1, &product["added"]));
             assert!(count(product, "added") > 0, "{product}");
@@ -247,24 +280,29 @@ fn each_contacts_products_come_whole_of_what_overlapping_contacts_have() {
         let record = std::fs::read(network.folder.path().join(record)).unwrap();
         assert_eq!(ConstructionRecord::parse(&record).unwrap().sessions.len(), 2);
     }
-    // Who wants what is complete got that alone, who wants what is there got both, each version of each contact's once.
+    // Who wants what is complete got that alone, who wants what is there got both, each version of
+    // each contact's once.
     status(network.folder.path(), |status| {
         let all = status["deliveries"].as_array()?;
         let of = |consumer: &str, state: &str| {
-            let its = all.iter().filter(|one| one["consumer"] == *consumer && one["state"] == *state);
+            let its =
+                all.iter().filter(|one| one["consumer"] == *consumer && one["state"] == *state);
             its.map(|one| count(one, "version")).collect::<Vec<_>>()
         };
-        let versions =
-            |second: usize| of("fast", "delivered").iter().filter(|one| **one == 2).count() == second;
+        let versions = |second: usize| {
+            of("fast", "delivered").iter().filter(|one| **one == 2).count() == second
+        };
         let is_over = versions(2 * whole.len()) && of("fast", "delivered").len() == 4 * whole.len();
         let complete = of("whole", "delivered").len() + of("whole", "waiting").len();
-        (is_over && complete == 2 * whole.len() && of("whole", "replaced") == vec![1; 2 * whole.len()])
-            .then_some(())
+        (is_over
+            && complete == 2 * whole.len()
+            && of("whole", "replaced") == vec![1; 2 * whole.len()])
+        .then_some(())
     });
 }
 
-/// A kill while contacts are joined, and a third contact that comes meanwhile: what was planned is done as it was planned, and
-/// what came later makes a version of its own.
+/// A kill while contacts are joined, and a third contact that comes meanwhile: what was planned is
+/// done as it was planned, and what came later makes a version of its own.
 #[test]
 fn a_kill_while_contacts_are_joined_and_a_third_that_comes_meanwhile_change_nothing() {
     let whole = whole();
@@ -291,7 +329,8 @@ fn a_kill_while_contacts_are_joined_and_a_third_that_comes_meanwhile_change_noth
     }
     println!("{kills} kills");
     network.play("whole");
-    let versions = |station| network.versions(station, |made| files(made.values()).is_subset(&files(&whole)));
+    let versions =
+        |station| network.versions(station, |made| files(made.values()).is_subset(&files(&whole)));
     let second = versions("south");
     assert!(
         second.values().all(|one| count(one, "version") == 2 && count(one, "contacts") == 2),
@@ -299,7 +338,8 @@ fn a_kill_while_contacts_are_joined_and_a_third_that_comes_meanwhile_change_noth
     );
     assert!(versions("whole").is_empty(), "it lacks nothing");
     let folder = std::fs::read_dir(network.folder.path().join("products")).unwrap();
-    let names: Vec<_> = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let names: Vec<_> =
+        folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
     let records = names.iter().filter(|name| name.ends_with("00.PDS")).count();
     // The first of all three contacts, and the second of two of them.

@@ -19,7 +19,11 @@ fn slow_caller(centre: SocketAddr, from: Ipv4Addr) {
     let socket = UdpSocket::bind((from, 0)).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let path = PathConfig { setup_copies: 1, ..PathConfig::over(Rate::from_mbps(10)) };
-    let config = EndpointConfig::new(Identity::from_seed(&[9; 32]).unwrap(), path, std::time::Instant::now());
+    let config = EndpointConfig::new(
+        Identity::from_seed(&[9; 32]).unwrap(),
+        path,
+        std::time::Instant::now(),
+    );
     let centre_key = Identity::from_seed(&[7; 32]).unwrap().fingerprint();
     let mut stranger = QuicEndpoint::new(config).unwrap();
     stranger.connect(Instant::ZERO, centre, centre_key).unwrap();

@@ -1,6 +1,10 @@
 //! Streams between two processes: what arrives, what is lost and told, and what is refused.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 mod again;
 mod classes;
@@ -35,7 +39,8 @@ impl Ends {
 
     fn serve(folder: &tempfile::TempDir, address: &str, flags: &[&str]) -> Running {
         let arguments =
-            [&["stream", "serve", "--bind", address, "--insecure-test", "--root", "far"], flags].concat();
+            [&["stream", "serve", "--bind", address, "--insecure-test", "--root", "far"], flags]
+                .concat();
         let mut serving = Running::start_logged(&arguments, folder.path());
         assert_eq!(serving.address(), address);
         serving
@@ -71,7 +76,8 @@ fn arguments<'a>(node: &'a str, words: &[&'a str]) -> Vec<&'a str> {
 #[track_caller]
 fn summary(printed: &str) -> Value {
     let last = printed.lines().last().unwrap_or_default();
-    let summary: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let summary: Value =
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(summary["event"], "summary", "{printed}");
     let [sent, received, repaired, late, lost] =
         ["sent", "received", "repaired", "late", "lost"].map(|name| count(&summary, name));
@@ -85,7 +91,8 @@ fn count(summary: &Value, name: &str) -> u64 {
 
 /// A recording of the shared data; says so where it is not there.
 fn recording(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data/vlbi").join(name);
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data/vlbi").join(name);
     if path.exists() {
         return Some(path);
     }
@@ -116,14 +123,22 @@ fn vdif(frames: u32) -> Vec<u8> {
 #[test]
 fn recordings_arrive_byte_for_byte() {
     let ends = Ends::new(&[]);
-    for (name, frames) in
-        [("sample_vlbi.vdif", 16), ("sample_mwa.vdif", 10), ("sample_arochime.vdif", 10), ("sample.m5b", 4)]
-    {
+    for (name, frames) in [
+        ("sample_vlbi.vdif", 16),
+        ("sample_mwa.vdif", 10),
+        ("sample_arochime.vdif", 10),
+        ("sample.m5b", 4),
+    ] {
         let Some(path) = recording(name) else { return };
         let to = format!("far:in/{name}");
-        let account = ends.sent(&["--from", path.to_str().unwrap(), "--to", &to, "--pace", "4mbit"]);
+        let account =
+            ends.sent(&["--from", path.to_str().unwrap(), "--to", &to, "--pace", "4mbit"]);
         assert_eq!((count(&account, "sent"), count(&account, "lost")), (frames, 0), "{account}");
-        assert_eq!(fs::read(ends.path("far/in").join(name)).unwrap(), fs::read(path).unwrap(), "{name}");
+        assert_eq!(
+            fs::read(ends.path("far/in").join(name)).unwrap(),
+            fs::read(path).unwrap(),
+            "{name}"
+        );
         assert!(!ends.path("far/in").join(format!(".{name}.skyhaul-part")).exists());
     }
 }
@@ -138,7 +153,11 @@ fn a_file_is_played_by_the_times_of_its_frames_and_garbage_left_out() {
     )
     .unwrap();
     let account = ends.sent(&["--from", "x.vdif", "--to", "far:x.vdif"]);
-    assert_eq!((count(&account, "sent"), &account["source"]["skipped"]), (450, &1_055.into()), "{account}");
+    assert_eq!(
+        (count(&account, "sent"), &account["source"]["skipped"]),
+        (450, &1_055.into()),
+        "{account}"
+    );
     // 449 frames lie 2.245 s apart.
     assert!(account["elapsed_s"].as_f64().unwrap() > 2.2, "{account}");
     assert_eq!(fs::read(ends.path("far/x.vdif")).unwrap(), frames);
@@ -157,7 +176,8 @@ fn a_pipe_goes_to_a_pipe() {
     serving.log_until("listening on");
     fs::write(folder.path().join("in"), vdif(300)).unwrap();
     let node = format!("far={address}");
-    let words = [&["--from", "-", "--to", "far:-", "--pace", "line", "--json"][..], &PATIENT].concat();
+    let words =
+        [&["--from", "-", "--to", "far:-", "--pace", "line", "--json"][..], &PATIENT].concat();
     let input = fs::File::open(folder.path().join("in")).unwrap();
     let output = skyhaul(&arguments(&node, &words), folder.path()).stdin(input).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -176,7 +196,9 @@ fn numbered_datagrams_become_numbered_datagrams_and_what_lacked_before_is_told()
         (format!("udp://{source}"), format!("far:{sink}"), format!("far={}", ends.address));
     let words = [&["--from", &from, "--to", &to, "--json"][..], &PATIENT].concat();
     let mut sending = Running::of(
-        skyhaul(&arguments(&node, &words), ends.folder.path()).stdout(Stdio::piped()).stderr(Stdio::null()),
+        skyhaul(&arguments(&node, &words), ends.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null()),
     );
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     sender.connect(&source).unwrap();
@@ -190,7 +212,10 @@ fn numbered_datagrams_become_numbered_datagrams_and_what_lacked_before_is_told()
     );
     let mut buffer = [0; 2_000];
     let len = target.recv(&mut buffer).unwrap();
-    assert_eq!((len, &buffer[..8], &buffer[8..len]), (848, &0_u64.to_le_bytes()[..], &frames[..840]));
+    assert_eq!(
+        (len, &buffer[..8], &buffer[8..len]),
+        (848, &0_u64.to_le_bytes()[..], &frames[..840])
+    );
     for number in (5..20).chain(25..40) {
         sender.send(&datagram(number)).unwrap();
     }
@@ -205,7 +230,11 @@ fn numbered_datagrams_become_numbered_datagrams_and_what_lacked_before_is_told()
     let ended = sending.end();
     assert_eq!(ended.code, Some(0));
     let account = summary(&ended.output);
-    assert_eq!((count(&account, "lost"), &account["source"]["source_missing"]), (0, &9.into()), "{account}");
+    assert_eq!(
+        (count(&account, "lost"), &account["source"]["source_missing"]),
+        (0, &9.into()),
+        "{account}"
+    );
 }
 
 #[test]
@@ -234,7 +263,8 @@ fn shared_memory_that_python_writes_arrives() {
     assert_eq!(fs::read(ends.path("far/ring.vdif")).unwrap(), vdif(500));
 }
 
-/// Writes a ring as docs/how-to/streams.md has it, a frame at a time, waiting for the reader so that nothing is overwritten.
+/// Writes a ring as docs/how-to/streams.md has it, a frame at a time, waiting for the reader so
+/// that nothing is overwritten.
 const RING: &str = r#"
 import mmap, os, struct, sys, time
 
@@ -307,8 +337,17 @@ fn over_a_lossy_line_every_frame_is_there_or_invalid_and_the_map_says_which() {
 #[test]
 fn the_line_repairs_what_there_is_time_for() {
     let ends = Ends::new(&["--allow", "null"]);
-    let relay =
-        ["relay", "--listen", "127.0.0.1:0", "--to", &ends.address, "--delay", "10ms", "--loss", "1 %"];
+    let relay = [
+        "relay",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &ends.address,
+        "--delay",
+        "10ms",
+        "--loss",
+        "1 %",
+    ];
     let mut relay = Running::start(&relay, ends.folder.path());
     let node = format!("far={}", relay.address());
     fs::write(ends.path("x.vdif"), vdif(8_000)).unwrap();
@@ -351,7 +390,11 @@ fn the_source_goes_on_at_its_rate_where_the_line_is_too_slow_and_the_budget_is_t
     ];
     let line = ["--node", &node, "--insecure-test", "--cc", "line", "--rate", "1mbit"];
     let output = run(&[&["stream"], &words[..], &line].concat(), ends.folder.path());
-    assert_told(&output, 1, &["frames are missing at the sink, above the budget of 1 %", "--lateness"]);
+    assert_told(
+        &output,
+        1,
+        &["frames are missing at the sink, above the budget of 1 %", "--lateness"],
+    );
     let account = summary(&text(&output.stdout));
     assert!(count(&account, "lost") > 0 && count(&account, "sent") == 4_000, "{account}");
 }
@@ -393,8 +436,9 @@ fn a_sink_that_is_not_allowed_or_in_the_way_is_told() {
     let ends = Ends::new(&["--allow", "udp://127.0.0.1:9"]);
     fs::write(ends.path("x.vdif"), vdif(20)).unwrap();
     fs::write(ends.path("far/there"), "other").unwrap();
-    let send =
-        |sink: &str| ends.send(&["--from", "x.vdif", "--to", &format!("far:{sink}"), "--pace", "line"]);
+    let send = |sink: &str| {
+        ends.send(&["--from", "x.vdif", "--to", &format!("far:{sink}"), "--pace", "line"])
+    };
     for (sink, part) in [
         ("null", "the sink null is not allowed there"),
         ("udp://127.0.0.1:10", "is not allowed there"),
@@ -420,7 +464,10 @@ fn a_command_line_that_means_nothing_is_told() {
         (&["--from", "vdif:1gbit,7", "--to", "far:null"], "no such VDIF is possible"),
         (&["--from", "zero:1mbit", "--to", "null"], "is not a far node with a sink"),
         (&["--from", "zero:1mbit", "--to", "near:null"], "the far node `near` is not known"),
-        (&["--from", "zero:1mbit", "--to", "far:null", "--format", "x"], "write vdif, mark5b or datagrams"),
+        (
+            &["--from", "zero:1mbit", "--to", "far:null", "--format", "x"],
+            "write vdif, mark5b or datagrams",
+        ),
         (&["--from", "zero:1mbit", "--to", "far:null", "--pace", "x"], "is not a pace"),
         (&["--from", "zero:1mbit", "--to", "far:null", "--group", "1GiB"], "give 1 B to 8 MiB"),
     ] {
@@ -442,8 +489,16 @@ fn a_port_in_use_and_a_node_that_does_not_answer_are_told() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let from = format!("udp://{address}");
-    let words =
-        ["stream", "--from", &from, "--to", "far:null", "--node", "far=127.0.0.1:9", "--insecure-test"];
+    let words = [
+        "stream",
+        "--from",
+        &from,
+        "--to",
+        "far:null",
+        "--node",
+        "far=127.0.0.1:9",
+        "--insecure-test",
+    ];
     assert_refused(&run(&words, Path::new(".")), 3, &["datagrams cannot be received", "in use"]);
     let serve = ["stream", "serve", "--bind", &address, "--insecure-test", "--allow", "null"];
     assert_refused(&run(&serve, Path::new(".")), 3, &["cannot be bound", "in use"]);
@@ -465,7 +520,10 @@ fn a_sink_that_is_slower_than_the_stream_ends_it() {
 
 #[test]
 fn pythons_baseband_reads_what_came_and_knows_what_did_not() {
-    let (Some(vdif), Some(mark5b)) = (recording("sample_vlbi.vdif"), recording("sample.m5b")) else { return };
+    let (Some(vdif), Some(mark5b)) = (recording("sample_vlbi.vdif"), recording("sample.m5b"))
+    else {
+        return;
+    };
     let Some(python) = python::python() else { return };
     let folder = tempfile::tempdir().unwrap();
     // One frame of each is lost on purpose, in a process of its own that drops all but these.
@@ -504,7 +562,9 @@ fn lossy(path: &Path, lost: usize) -> Vec<u8> {
     let mut arrival = Arrival::new(format, skyhaul_units::Duration::ZERO, None);
     let kept = parcels.iter().enumerate().filter(|(at, _)| *at != lost).map(|(_, parcel)| parcel);
     for parcel in kept {
-        let Ok(Message::Group(group)) = Message::decode(&parcel.bytes, format) else { panic!("a group") };
+        let Ok(Message::Group(group)) = Message::decode(&parcel.bytes, format) else {
+            panic!("a group")
+        };
         arrival.group(now, group, false).unwrap();
     }
     let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! `skyhaul tune` as its users run it: another host's settings from a folder, this host's, and changes in a network of its own.
+//! `skyhaul tune` as its users run it: another host's settings from a folder, this host's, and
+//! changes in a network of its own.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support::process::{printed, run, text};
@@ -31,7 +32,10 @@ fn copy(from: &Path, to: &Path) {
 
 fn finding<'a>(result: &'a Value, setting: &str) -> &'a Value {
     let findings = result["findings"].as_array().unwrap();
-    findings.iter().find(|one| one["setting"] == setting).unwrap_or_else(|| panic!("{setting} in {result}"))
+    findings
+        .iter()
+        .find(|one| one["setting"] == setting)
+        .unwrap_or_else(|| panic!("{setting} in {result}"))
 }
 
 #[test]
@@ -40,14 +44,19 @@ fn a_host_is_told_what_its_settings_allow_what_the_line_needs_and_how_to_change_
     let at = folder.path();
     host(at);
     let asked = ["tune", "--root", ".", "--rtt", "148ms", "--rate", "1gbit"];
-    let result: Value =
-        serde_json::from_str(&printed(&[&asked[..], &["--json", "--write", "new.conf"]].concat(), at))
-            .unwrap();
+    let result: Value = serde_json::from_str(&printed(
+        &[&asked[..], &["--json", "--write", "new.conf"]].concat(),
+        at,
+    ))
+    .unwrap();
     assert_valid(&result, "tune.json");
     // 6 MiB, of which half is window, in 148 ms.
     assert_eq!(result["today"]["bps"], (3_145_728u64 * 8 * 1_000).div_euclid(148));
     assert_eq!(result["today"]["limit"], "receive_buffer");
-    assert_eq!((&result["after"]["bps"], &result["after"]["limit"]), (&1_000_000_000.into(), &"line".into()));
+    assert_eq!(
+        (&result["after"]["bps"], &result["after"]["limit"]),
+        (&1_000_000_000.into(), &"line".into())
+    );
     assert_eq!(finding(&result, "net.ipv4.tcp_rmem")["change"]["to"], "4096 131072 37748736");
     assert_eq!(finding(&result, "net.ipv4.tcp_wmem")["state"], "good");
     assert_eq!(finding(&result, "net.ipv4.tcp_timestamps")["state"], "unknown");
@@ -65,7 +74,10 @@ fn a_host_is_told_what_its_settings_allow_what_the_line_needs_and_how_to_change_
         .filter_map(|one| one["change"].as_object())
         .map(|change| {
             let text = |key: &str| change[key].as_str().unwrap();
-            (format!("{} = {}", text("key"), text("to")), format!("{} = {}", text("key"), text("from")))
+            (
+                format!("{} = {}", text("key"), text("to")),
+                format!("{} = {}", text("key"), text("from")),
+            )
         })
         .collect();
     assert!(changes.len() >= 4, "{changes:?}");
@@ -87,7 +99,10 @@ fn the_interface_of_the_default_route_says_how_fast_the_line_is() {
     host(folder.path());
     let printed = printed(&["tune", "--root", ".", "--rtt", "100ms", "--json"], folder.path());
     let result: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!((&result["rate_bps"], &result["interface"]), (&10_000_000_000u64.into(), &"wan0".into()));
+    assert_eq!(
+        (&result["rate_bps"], &result["interface"]),
+        (&10_000_000_000u64.into(), &"wan0".into())
+    );
     assert_eq!(finding(&result, "wan0 packet size")["state"], "short");
     assert_eq!(finding(&result, "processor frequency")["is"], "powersave");
     assert_eq!(finding(&result, "net.core.netdev_max_backlog")["state"], "unknown");
@@ -112,10 +127,13 @@ fn the_round_trip_to_a_port_is_measured_whether_it_is_open_or_not() {
 fn changes_are_made_where_that_is_asked_for_and_taken_back_by_the_undo() {
     let folder = tempfile::tempdir().unwrap();
     let script = "set -e; cat /proc/sys/net/ipv4/tcp_rmem; \
-                  \"$0\" tune --rate 1gbit --rtt 600ms --write new.conf --apply --json > /dev/null || true; \
+                  \"$0\" tune --rate 1gbit --rtt 600ms --write new.conf --apply --json > /dev/null \
+                  || true; \
                   cat /proc/sys/net/ipv4/tcp_rmem; grep tcp_rmem new.conf.undo | cut -d= -f2";
     let mut apart = Command::new("unshare");
-    apart.args(["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_skyhaul")]).current_dir(folder.path());
+    apart
+        .args(["--net", "sh", "-c", script, env!("CARGO_BIN_EXE_skyhaul")])
+        .current_dir(folder.path());
     let Ok(output) = apart.stdin(Stdio::null()).output() else {
         println!("SKIPPED: unshare (util-linux) is not installed");
         return;
@@ -125,7 +143,8 @@ fn changes_are_made_where_that_is_asked_for_and_taken_back_by_the_undo() {
         return;
     }
     let printed = text(&output.stdout);
-    let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lines: Vec<Vec<&str>> =
+        printed.lines().map(|line| line.split_whitespace().collect()).collect();
     let [before, after, undo] = &lines[..] else { panic!("{printed}{}", text(&output.stderr)) };
     assert_eq!(before, undo, "the way back");
     // 75 MB are under way, in a buffer of twice that.

@@ -1,4 +1,5 @@
-//! Several inputs of one downlink, through the program: of each frame the better copy, in order, once.
+//! Several inputs of one downlink, through the program: of each frame the better copy, in order,
+//! once.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{printed, run};
@@ -34,7 +35,8 @@ fn assert_whole(site: &Site) -> Value {
 fn two_files(keys: &str) -> String {
     let [one, other] = [DAMAGED, IMPAIRED].map(|name| recording(name).display().to_string());
     format!(
-        "[[channel]]\nname = \"x\"\n{keys}inputs = [{{ input = \"file:{one}\", name = \"north\" }}, \"file:{other}\"]\n"
+        "[[channel]]\nname = \"x\"\n{keys}inputs = [{{ input = \"file:{one}\", name = \"north\" \
+        }}, \"file:{other}\"]\n"
     )
 }
 
@@ -65,7 +67,8 @@ fn a_station_that_is_killed_goes_on_with_its_files_and_loses_and_doubles_no_fram
     let site = Site::new();
     site.write(&two_files("rate = \"8 Mbit/s\"\n"));
     let station = site.start_to_stay();
-    let frames = site.until(|status| status["channels"][0]["frames"].as_u64().filter(|frames| *frames > 300));
+    let frames = site
+        .until(|status| status["channels"][0]["frames"].as_u64().filter(|frames| *frames > 300));
     station.signal(rustix::process::Signal::KILL);
     station.end();
     assert!(frames < expected(CLEAN)["frames_total"].as_u64().unwrap(), "killed in time");
@@ -78,16 +81,19 @@ fn a_station_that_is_killed_goes_on_with_its_files_and_loses_and_doubles_no_fram
 #[test]
 fn one_of_two_live_inputs_may_die_and_a_third_never_answer() {
     let site = Site::new();
-    // Nobody listens there. Both others are written by one thread, which the system may hold up: their frames wait for long.
+    // Nobody listens there. Both others are written by one thread, which the system may hold up:
+    // their frames wait for long.
     site.write(
         "[[channel]]\nname = \"x\"\nselect_window = \"10 s\"\nrecord_raw = true\ninputs = [\
-         { input = \"tcp-listen:127.0.0.1:0\", name = \"north\" }, { input = \"tcp-listen:127.0.0.1:0\", name = \"south\" }, \
+         { input = \"tcp-listen:127.0.0.1:0\", name = \"north\" }, { input = \
+         \"tcp-listen:127.0.0.1:0\", name = \"south\" }, \
          { input = \"tcp:127.0.0.1:1\", name = \"far\" }]\n",
     );
     let station = site.start_to_stay();
     let connect = |at: usize| {
-        let address =
-            site.until(|status| Some(status["channels"][0]["inputs"][at]["address"].as_str()?.to_owned()));
+        let address = site.until(|status| {
+            Some(status["channels"][0]["inputs"][at]["address"].as_str()?.to_owned())
+        });
         TcpStream::connect(address).unwrap()
     };
     let (mut north, mut south) = (connect(0), connect(1));
@@ -115,7 +121,10 @@ fn one_of_two_live_inputs_may_die_and_a_third_never_answer() {
     drop(south);
     let contact = assert_whole(&site);
     let only_here = |name: &str| contact["inputs"][name]["only_here"].as_u64().unwrap();
-    assert!(only_here("north") > 100 && only_here("south") > 200 && only_here("far") == 0, "{contact}");
+    assert!(
+        only_here("north") > 100 && only_here("south") > 200 && only_here("far") == 0,
+        "{contact}"
+    );
     // Each input's bytes are recorded by themselves.
     site.until(|status| {
         let recorded = status["channels"][0]["inputs"][0]["recording"]["bytes"].as_u64()?;
@@ -151,7 +160,10 @@ fn inputs_that_go_over_to_another_downlink_give_a_contact_of_each() {
         assert_eq!(contact["frames"], expected(name)["frames_total"], "{contact}");
         assert_eq!(contact["frames_sha256"], expected(name)["frames_sha256"], "{contact}");
     }
-    assert_eq!((&contacts[0]["mission"], &contacts[1]["mission"]), (&"suomi-npp".into(), &"aqua".into()));
+    assert_eq!(
+        (&contacts[0]["mission"], &contacts[1]["mission"]),
+        (&"suomi-npp".into(), &"aqua".into())
+    );
 }
 
 #[test]
@@ -163,7 +175,12 @@ fn one_input_in_a_list_is_what_it_is_alone() {
         assert_eq!(site.start().end().code, Some(0));
         let contact = site.assert_whole();
         assert!(contact["inputs"].is_null());
-        contact["products"].as_array().unwrap().iter().map(|one| one["sha256"].clone()).collect::<Vec<_>>()
+        contact["products"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["sha256"].clone())
+            .collect::<Vec<_>>()
     };
     let alone = products(&format!("input = \"file:{path}\""));
     assert_eq!(alone, products(&format!("inputs = [\"file:{path}\"]")));

@@ -1,5 +1,5 @@
-//! Real stations and centres whose machine somebody works on: a state folder that is taken from them or damaged, its rights,
-//! a configuration that changes.
+//! Real stations and centres whose machine somebody works on: a state folder that is taken from
+//! them or damaged, its rights, a configuration that changes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
@@ -58,7 +58,8 @@ fn a_centre_whose_folder_is_removed_gives_no_receipt_and_ends_with_a_sentence() 
     let (code, log) = site.ended(Node::Centre);
     assert_eq!(code, Some(3), "{log}");
     assert!(log.contains("is missing"), "{log}");
-    let station = site.station("station with all frames", |station| captured(station) >= 2 * FRAMES - 1);
+    let station =
+        site.station("station with all frames", |station| captured(station) >= 2 * FRAMES - 1);
     assert!(station.spool.blocks > 0, "the station has freed what is nowhere: {station:?}");
 }
 
@@ -194,7 +195,8 @@ fn a_centre_takes_and_drops_stations_when_its_configuration_changes() {
     site.signal(Node::Centre, Signal::HUP);
     site.logged(Node::Centre, "configuration reload failed, the old one stays in force: ");
     site.station("station that is still refused", is(LineState::Refused));
-    fs::write(&file, text.replace("[listen]", "[store]\nsync_interval = \"20 ms\"\n[listen]")).unwrap();
+    fs::write(&file, text.replace("[listen]", "[store]\nsync_interval = \"20 ms\"\n[listen]"))
+        .unwrap();
     site.signal(Node::Centre, Signal::HUP);
     site.logged(Node::Centre, "station station added");
     site.logged(Node::Centre, "`sync_interval` in [store] cannot change while the centre runs");

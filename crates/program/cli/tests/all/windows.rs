@@ -1,4 +1,5 @@
-//! Time-based products, through the program: of a window of UTC, over contacts, with versions when more data comes.
+//! Time-based products, through the program: of a window of UTC, over contacts, with versions when
+//! more data comes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support::patience::until;
@@ -45,7 +46,8 @@ fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
     site.write(&channel("whole", &recording(RECORDING)));
     assert_eq!(site.start().end().code, Some(0));
     let two = assembled(&site, |made| all_made(made, 2));
-    let imager = |made: &[Value]| made.iter().find(|one| one["product"] == "viirs-science").unwrap().clone();
+    let imager =
+        |made: &[Value]| made.iter().find(|one| one["product"] == "viirs-science").unwrap().clone();
     let (one, two) = (imager(&one), imager(&two));
     assert_eq!(
         (&two["from"], &two["to"]),
@@ -54,7 +56,8 @@ fn a_window_is_made_of_contacts_and_made_again_when_the_rest_comes() {
     let count = |of: &Value, what: &str| of[what].as_u64().unwrap();
     assert_eq!(count(&two, "packets"), count(&one, "packets") + count(&two, "added"));
     assert!(count(&two, "added") > 0, "{two}");
-    // The recording is shorter than a scan, in which each application has its turn: a hole need not show in any count.
+    // The recording is shorter than a scan, in which each application has its turn: a hole need not
+    // show in any count.
     assert!(count(&two, "missing") <= count(&one, "missing"), "{one} {two}");
     assert_eq!(count(&two, "contacts"), 2);
     // What a contact that heard everything has by itself is what the window has.
@@ -77,16 +80,21 @@ fn published(folder: &Path) -> BTreeMap<String, String> {
     let files = files.filter(|path| path.is_file());
     files
         .map(|path| {
-            (path.file_name().unwrap().to_str().unwrap().to_owned(), sha256(&std::fs::read(path).unwrap()))
+            (
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                sha256(&std::fs::read(path).unwrap()),
+            )
         })
         .collect()
 }
 
-/// The digests of the packet files of products of this basis, by the product's name, as their accounts say.
+/// The digests of the packet files of products of this basis, by the product's name, as their
+/// accounts say.
 fn accounts(folder: &Path, basis: &str) -> BTreeMap<String, String> {
     let mut accounts = BTreeMap::new();
     for name in published(folder).into_keys().filter(|name| name.ends_with(".json")) {
-        let account: Value = serde_json::from_slice(&std::fs::read(folder.join(&name)).unwrap()).unwrap();
+        let account: Value =
+            serde_json::from_slice(&std::fs::read(folder.join(&name)).unwrap()).unwrap();
         let product = &account["product"];
         assert_eq!(
             (&account["accounting"]["balanced"], &product["version"]),
@@ -106,8 +114,9 @@ fn accounts(folder: &Path, basis: &str) -> BTreeMap<String, String> {
 fn is_made(site: &Site) -> bool {
     let answer = run(&["status", "--config", "centre.toml", "--json"], site.folder());
     let status: Option<Value> = serde_json::from_slice(&answer.stdout).ok();
-    let waits =
-        |status: Value| status["assembled"].as_array().unwrap().iter().any(|one| one["state"] == "waiting");
+    let waits = |status: Value| {
+        status["assembled"].as_array().unwrap().iter().any(|one| one["state"] == "waiting")
+    };
     status.is_some_and(|status| !waits(status))
         && !accounts(&site.folder().join("products"), "time").is_empty()
 }
@@ -117,7 +126,8 @@ fn a_job_that_is_killed_at_any_instant_gives_what_it_would_have_given() {
     let mut site = Site::with("time = true\nwait = \"0 s\"\n");
     let (products, downlink) = (site.folder().join("products"), site.folder().join("long.dat"));
     // 25 MB: a few tenths of a second of work.
-    let generate = ["generate", "--mission", "noaa-21", "--frames", "20000", "--output", "long.dat"];
+    let generate =
+        ["generate", "--mission", "noaa-21", "--frames", "20000", "--output", "long.dat"];
     printed(&generate, site.folder());
     site.write(&channel("long", &downlink));
     assert_eq!(site.start().end().code, Some(0));

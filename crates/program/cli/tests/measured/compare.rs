@@ -1,5 +1,10 @@
-//! Tools beside each other on an emulated line, as a person compares them. Needs root, network namespaces and TUN devices.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+//! Tools beside each other on an emulated line, as a person compares them. Needs root, network
+//! namespaces and TUN devices.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what tests share; what is skipped is said"
+)]
 
 use crate::support::patience::until;
 use crate::support::process::{printed, run, text};
@@ -9,18 +14,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const MINE: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
+const MINE: &str =
+    "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\nduration = \"2 s\"
 tools = [\"adaptive\", \"tcp-nosuchcontrol\"]\n[line]\nseed = 1\n[[line.link]]\nname = \"thin\"
 both = { rate = \"5 Mbit/s\", one_way_delay = \"5 ms\" }\n[[cell]]\nlabel = \"clean\"
 published = { \"adaptive\" = \"4 Mbit/s\" }\n";
 
-const SPACINGS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\n[line]\nseed = 1
-[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \"16 kB\" }
+const SPACINGS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this \
+                       test\"\n[line]\nseed = 1
+[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \
+\"16 kB\" }
 [spacing]\npayload = \"1400 B\"\nspacings = [\"1 ms\", \"4 ms\"]\ndatagrams = 300
-[[spacing.process]]\nlabel = \"clean\"\nloss = { kind = \"none\" }\nrate = \"1 Mbit/s\"\nduration = \"1 s\"\n";
+[[spacing.process]]\nlabel = \"clean\"\nloss = { kind = \"none\" }\nrate = \"1 Mbit/s\"\nduration \
+= \"1 s\"\n";
 
-const SHARERS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this test\"\n[line]\nseed = 1
-[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \"64 kB\" }
+const SHARERS: &str = "name = \"mine\"\ntitle = \"a thin line\"\nsource = \"this \
+                      test\"\n[line]\nseed = 1
+[[line.link]]\nname = \"thin\"\nboth = { rate = \"5 Mbit/s\", one_way_delay = \"2 ms\", queue = \
+\"64 kB\" }
 [sharing]\nphase = \"1 s\"\n[[sharing.tree]]\nlabel = \"half\"
 first = { guarantee = \"2 Mbit/s\" }\nsecond = { guarantee = \"3 Mbit/s\" }\n";
 
@@ -48,12 +59,25 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
     assert!(printed(&["lab", "compare"], folder).contains("dsn-93"));
     let unknown = run(&["lab", "compare", "dsn-94"], folder);
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("no experiment is called `dsn-94`"), "{}", text(&unknown.stderr));
+    assert!(
+        text(&unknown.stderr).contains("no experiment is called `dsn-94`"),
+        "{}",
+        text(&unknown.stderr)
+    );
     if !can_emulate() {
         return;
     }
     std::fs::write(folder.join("mine.toml"), MINE).unwrap();
-    let flags = ["--lab", "t-compare", "--json", "--report", "out", "--markdown", "out.md", "--even-if-busy"];
+    let flags = [
+        "--lab",
+        "t-compare",
+        "--json",
+        "--report",
+        "out",
+        "--markdown",
+        "out.md",
+        "--even-if-busy",
+    ];
     let said = printed(&[&["lab", "compare", "mine.toml"], &flags[..]].concat(), folder);
     let found: serde_json::Value = serde_json::from_str(&said).unwrap();
     let tool = &found["cells"][0]["tools"][0];
@@ -70,7 +94,11 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
     assert!(page.contains("<svg") && page.contains("adaptive at clean"));
     let written = std::fs::read_to_string(folder.join("out.md")).unwrap();
     assert!(written.contains("](out/mine.svg)"), "{written}");
-    assert!(std::fs::read_to_string(folder.join("out/mine.svg")).unwrap().contains("adaptive, published"));
+    assert!(
+        std::fs::read_to_string(folder.join("out/mine.svg"))
+            .unwrap()
+            .contains("adaptive, published")
+    );
     assert!(!Path::new("/run/netns/skyhaul-t-compare-a").exists());
 
     let mut interrupted = Command::new(env!("CARGO_BIN_EXE_skyhaul"))
@@ -81,7 +109,8 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(interrupted.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let said: Vec<String> = lines.take_while(|line| !line.contains("mine: clean, adaptive")).collect();
+    let said: Vec<String> =
+        lines.take_while(|line| !line.contains("mine: clean, adaptive")).collect();
     assert!(said.iter().any(|line| line == "mine: takes about 61 s"), "{said:?}");
     kill_process(Pid::from_child(&interrupted), Signal::INT).unwrap();
     assert_eq!(interrupted.wait().unwrap().code(), Some(130));
@@ -91,15 +120,17 @@ fn a_comparison_measures_names_what_is_not_there_and_leaves_nothing_behind() {
     );
 }
 
-/// Runs the experiment with programs of these names and texts before all others. Gives what went wrong with `tcp-reno`, after
-/// making sure that nothing is left.
+/// Runs the experiment with programs of these names and texts before all others. Gives what went
+/// wrong with `tcp-reno`, after making sure that nothing is left.
 fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    std::fs::write(folder.join("mine.toml"), MINE.replace("tcp-nosuchcontrol", "tcp-reno")).unwrap();
+    std::fs::write(folder.join("mine.toml"), MINE.replace("tcp-nosuchcontrol", "tcp-reno"))
+        .unwrap();
     for (name, program) in stand_ins {
         std::fs::write(folder.join(name), format!("#!/bin/sh\n{program}\n")).unwrap();
-        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
     }
     let output = Command::new("sh")
         .args(["-c", "PATH=\"$PWD:$PATH\" exec \"$@\"", "sh", env!("CARGO_BIN_EXE_skyhaul")])
@@ -121,11 +152,15 @@ fn failure_with(stand_ins: &[(&str, &str)], lab: &str, flags: &[&str]) -> String
     assert!(!Path::new(&format!("/run/netns/skyhaul-{lab}-a")).exists());
     assert!(!Path::new(&format!("/run/skyhaul/lab/{lab}")).exists());
     let said = text(&output.stdout);
-    let found: serde_json::Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
+    let found: serde_json::Value =
+        serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
     if let Some(why) = found["skipped"]["tcp-reno"].as_str() {
         return why.to_owned();
     }
-    found["cells"][0]["tools"][0]["failures"][0].as_str().unwrap_or_else(|| panic!("{said}")).to_owned()
+    found["cells"][0]["tools"][0]["failures"][0]
+        .as_str()
+        .unwrap_or_else(|| panic!("{said}"))
+        .to_owned()
 }
 
 /// A command that sleeps for a time that no other process on this machine sleeps for.
@@ -160,8 +195,12 @@ setsid {apart} &
 case $1 in -s) exec socat TCP-LISTEN:5201,fork,reuseaddr PIPE;; esac
 while :; do {within}; done"
     );
-    let why = failure_with(&[("iperf3", &hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
-    assert!(why.contains("iperf3 (process ") && why.contains("hung, and was ended after 2 s"), "{why}");
+    let why =
+        failure_with(&[("iperf3", &hangs)], "t-hangs", &["--patience", "1 s", "--duration", "1 s"]);
+    assert!(
+        why.contains("iperf3 (process ") && why.contains("hung, and was ended after 2 s"),
+        "{why}"
+    );
     gone(&apart);
     gone(&within);
 }
@@ -220,7 +259,9 @@ fn spacings_are_measured_beside_what_the_line_carries() {
     assert!(bars[bars.len() - 1]["bar"].as_str().unwrap().contains("too few"), "{found}");
     let written = std::fs::read_to_string(folder.join("mine.md")).unwrap();
     assert!(written.contains("(mine/mine-rate.svg)"), "{written}");
-    assert!(std::fs::read_to_string(folder.join("mine/mine-rate.svg")).unwrap().contains("<style>"));
+    assert!(
+        std::fs::read_to_string(folder.join("mine/mine-rate.svg")).unwrap().contains("<style>")
+    );
     assert!(!Path::new("/run/netns/skyhaul-t-spacing-a").exists());
 }
 

@@ -1,10 +1,16 @@
-//! Emulated links as a person uses them. Needs root, network namespaces and TUN devices; skipped without.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+//! Emulated links as a person uses them. Needs root, network namespaces and TUN devices; skipped
+//! without.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what tests share; what is skipped is said"
+)]
 
 use crate::support::process::{printed, run, text};
 use std::path::Path;
 
-const LINE: &str = "[[link]]\nname = \"geo\"\nboth = { rate = \"50 Mbit/s\", one_way_delay = \"20 ms\" }\n";
+const LINE: &str =
+    "[[link]]\nname = \"geo\"\nboth = { rate = \"50 Mbit/s\", one_way_delay = \"20 ms\" }\n";
 
 /// A lab that is taken down however the test ends.
 struct Lab<'a>(&'a str, &'a Path);
@@ -41,8 +47,10 @@ fn a_lab_is_made_used_changed_and_removed() {
     let up = with(&["lab", "up", "line.toml"]);
     let _lab = Lab("t-cli", folder);
     assert!(up.contains("skyhaul-t-cli-a") && up.contains("198.18.0.1 → 198.18.0.2"), "{up}");
-    let listed =
-        printed(&["lab", "exec", "--lab", "t-cli", "a", "--", "ip", "-br", "address", "show", "geo"], folder);
+    let listed = printed(
+        &["lab", "exec", "--lab", "t-cli", "a", "--", "ip", "-br", "address", "show", "geo"],
+        folder,
+    );
     assert!(listed.contains("198.18.0.1/30"), "{listed}");
     let failed = run(&["lab", "exec", "--lab", "t-cli", "b", "--", "sh", "-c", "exit 7"], folder);
     assert_eq!(failed.status.code(), Some(7));
@@ -61,7 +69,11 @@ fn a_lab_is_made_used_changed_and_removed() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("unknown field `speed`"), "{}", text(&wrong.stderr));
     let other = run(&[&["lab", "set", "loss=5%", "--link", "cable"], &lab[..]].concat(), folder);
-    assert!(text(&other.stderr).contains("give --link with one of: geo"), "{}", text(&other.stderr));
+    assert!(
+        text(&other.stderr).contains("give --link with one of: geo"),
+        "{}",
+        text(&other.stderr)
+    );
 
     assert!(with(&["lab", "down"]).contains("is down"));
     let gone = run(&[&["lab", "status"], &lab[..]].concat(), folder);
@@ -98,7 +110,10 @@ fn the_emulators_page_does_what_it_shows() {
         }
         if words[1] == "set" {
             let up = counters("t-page", folder)["up"]["config"].clone();
-            assert_eq!((&up["rate"], &up["loss"]["probability"]), (&"50 Mbit/s".into(), &"5 %".into()));
+            assert_eq!(
+                (&up["rate"], &up["loss"]["probability"]),
+                (&"50 Mbit/s".into(), &"5 %".into())
+            );
             assert!(printed.contains(" 5 % "), "{printed}");
         }
         ran.push(words[1].to_owned());
@@ -106,7 +121,11 @@ fn the_emulators_page_does_what_it_shows() {
     ran.retain(|command| command != "exec");
     assert_eq!(ran, ["up", "set", "status", "down"]);
     let gone = run(&["lab", "status", "--lab", "t-page"], folder);
-    assert!(text(&gone.stderr).contains("`skyhaul lab up --lab t-page LINE.toml`"), "{}", text(&gone.stderr));
+    assert!(
+        text(&gone.stderr).contains("`skyhaul lab up --lab t-page LINE.toml`"),
+        "{}",
+        text(&gone.stderr)
+    );
 }
 
 #[test]
@@ -121,12 +140,17 @@ fn what_a_killed_lab_left_is_removed_by_down_and_by_the_next_up() {
     let _lab = Lab("t-killed", folder);
     for next in ["down", "up"] {
         printed(&["lab", "up", "line.toml", "--lab", "t-killed"], folder);
-        let pid: i32 = std::fs::read_to_string("/run/skyhaul/lab/t-killed/pid").unwrap().parse().unwrap();
+        let pid: i32 =
+            std::fs::read_to_string("/run/skyhaul/lab/t-killed/pid").unwrap().parse().unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        let process = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        let process =
+            rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        rustix::event::poll(&mut [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)], None)
-            .unwrap();
+        rustix::event::poll(
+            &mut [rustix::event::PollFd::new(&process, rustix::event::PollFlags::IN)],
+            None,
+        )
+        .unwrap();
         assert!(Path::new("/run/netns/skyhaul-t-killed-a").exists());
         if next == "down" {
             assert!(printed(&["lab", "down", "--lab", "t-killed"], folder).contains("is down"));
@@ -143,7 +167,8 @@ fn a_wrong_file_is_refused_with_its_line() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("line.toml"), "seed = 1\n[[link]]\nrate = \"1 Mbit/s\"\n").unwrap();
+    std::fs::write(folder.path().join("line.toml"), "seed = 1\n[[link]]\nrate = \"1 Mbit/s\"\n")
+        .unwrap();
     let refused = run(&["lab", "up", "line.toml", "--lab", "t-wrong"], folder.path());
     let said = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2));
@@ -172,15 +197,21 @@ fn a_declared_line_carries_as_much_over_emulated_links_as_in_virtual_time() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let scenario = "name = \"same\"\ntitle = \"the declared line\"\nsource = \"this test\"\nkind = \"goodput\"
-[parameters]\nrate = \"20 Mbit/s\"\nrtt = \"40 ms\"\nloss = \"1 %\"\ncontroller = \"line\"\nduration = \"12 s\"\n";
+    let scenario =
+        "name = \"same\"\ntitle = \"the declared line\"\nsource = \"this test\"\nkind = \
+                   \"goodput\"
+[parameters]\nrate = \"20 Mbit/s\"\nrtt = \"40 ms\"\nloss = \"1 %\"\ncontroller = \
+\"line\"\nduration = \"12 s\"\n";
     std::fs::write(folder.join("same.toml"), scenario).unwrap();
     let virtual_time: serde_json::Value =
         serde_json::from_str(&printed(&["lab", "run", "same.toml", "--json"], folder)).unwrap();
     let expected = virtual_time["cells"][0]["goodput_bps"].as_f64().unwrap() / 1e6;
 
-    let line = "[[link]]\nname = \"line\"\nup = { rate = \"20 Mbit/s\", one_way_delay = \"20 ms\", queue = \"100 kB\",
-loss = { kind = \"independent\", probability = \"1 %\" } }\ndown = { rate = \"20 Mbit/s\", one_way_delay = \"20 ms\" }\n";
+    let line =
+        "[[link]]\nname = \"line\"\nup = { rate = \"20 Mbit/s\", one_way_delay = \"20 ms\", \
+               queue = \"100 kB\",
+loss = { kind = \"independent\", probability = \"1 %\" } }\ndown = { rate = \"20 Mbit/s\", \
+one_way_delay = \"20 ms\" }\n";
     std::fs::write(folder.join("line.toml"), line).unwrap();
     printed(&["lab", "up", "line.toml", "--lab", "t-same"], folder);
     let _lab = Lab("t-same", folder);
@@ -210,9 +241,11 @@ loss = { kind = \"independent\", probability = \"1 %\" } }\ndown = { rate = \"20
         .unwrap();
     assert!(sent.status.success(), "{}", text(&sent.stderr));
     serving.wait().unwrap();
-    // Each second of the run says its pace; the median of those after the start is one of a quiet moment of this machine.
+    // Each second of the run says its pace; the median of those after the start is one of a quiet
+    // moment of this machine.
     let said = text(&sent.stderr);
-    let pace = |line: &str| line.split_once(" s ")?.1.split_once(" Mbit/s")?.0.trim().parse::<f64>().ok();
+    let pace =
+        |line: &str| line.split_once(" s ")?.1.split_once(" Mbit/s")?.0.trim().parse::<f64>().ok();
     let mut paces: Vec<f64> = said.lines().filter_map(pace).skip(3).collect();
     paces.sort_by(f64::total_cmp);
     assert!(paces.len() >= 5, "{said}");

@@ -1,5 +1,5 @@
-//! A station's line under its operator's hands, real processes all: several ways, of which each may come and go; classes,
-//! deadlines, hints.
+//! A station's line under its operator's hands, real processes all: several ways, of which each may
+//! come and go; classes, deadlines, hints.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, printed};
@@ -43,8 +43,8 @@ fn names(status: &Value) -> Vec<String> {
     paths.iter().map(|path| path["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The damaged recording, which the test gives to a channel piece by piece: what is to happen while data flows happens while there
-/// is more to come, however slow the machine is.
+/// The damaged recording, which the test gives to a channel piece by piece: what is to happen while
+/// data flows happens while there is more to come, however slow the machine is.
 struct Downlink {
     pipe: PipeWriter,
     bytes: Vec<u8>,
@@ -95,7 +95,8 @@ fn a_station_uses_both_its_paths_and_loses_nothing_when_one_goes() {
     assert_eq!(shown.lines().filter(|line| line.starts_with("  path-")).count(), 2, "{shown}");
     let wide = shown.lines().filter(|line| line.starts_with("  path") && line.chars().count() > 80);
     assert_eq!(wide.count(), 0, "{shown}");
-    // The relay of the busier path ends without a word to either side: the path just stops answering.
+    // The relay of the busier path ends without a word to either side: the path just stops
+    // answering.
     let _other = if busier == 0 {
         drop(first);
         second
@@ -169,9 +170,11 @@ fn paths_are_added_hinted_and_removed_by_command_while_data_flows() {
 fn classes_get_what_they_are_guaranteed_of_a_thin_line() {
     let site = Site::new();
     let (_relay, by_relay) = relay(&site, &["--delay", "5ms", "--rate", "4 Mbit/s"]);
-    let channel = |name: &str| channel_of(name, &format!("class = \"{name}\"\nrate = \"16 Mbit/s\"\n"));
+    let channel =
+        |name: &str| channel_of(name, &format!("class = \"{name}\"\nrate = \"16 Mbit/s\"\n"));
     site.write(&format!(
-        "[line]\nrate = \"4 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n[[path]]\nremote = \"{by_relay}\"\n\
+        "[line]\nrate = \"4 Mbit/s\"\n[spool]\nsync_interval = \"20 ms\"\n[[path]]\nremote = \
+        \"{by_relay}\"\n\
          [[class]]\nname = \"large\"\nguarantee = \"2700 kbit/s\"\n\
          [[class]]\nname = \"small\"\nguarantee = \"900 kbit/s\"\n{}{}",
         channel("small"),

@@ -1,5 +1,6 @@
-//! Where datagrams go missing, provoked place by place: the sending socket, the receiving processor's backlog, the receiving socket. The
-//! sending queue and the path are provoked in `probe_line`; a network card's ring needs a card. Needs root and network namespaces; skipped
+//! Where datagrams go missing, provoked place by place: the sending socket, the receiving
+//! processor's backlog, the receiving socket. The sending queue and the path are provoked in
+//! `probe_line`; a network card's ring needs a card. Needs root and network namespaces; skipped
 //! without.
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +28,8 @@ fn account(output: &Output) -> Account {
         .map(|place| account.count(&format!("receiving_host/{place}")))
         .sum();
     let sender = account.count("dropped_by_sender") + account.count("dropped_in_sending_queue");
-    let rest = account.count("lost_on_path") + account.count("received") + account.count("unexplained");
+    let rest =
+        account.count("lost_on_path") + account.count("received") + account.count("unexplained");
     assert_eq!(account.count("offered"), sender + host + rest, "{}", account.0);
     account
 }
@@ -61,7 +63,8 @@ fn what_the_sending_socket_refuses_stands_there() {
     let cable = Cable::new("t-drops-sender", 9_000);
     // All that the socket may hold waits before the cable, and nothing is dropped there.
     printed_by(
-        &mut cable.line_at(0, "tc qdisc add dev cable root tbf rate 40mbit burst 20000 limit 100000000"),
+        &mut cable
+            .line_at(0, "tc qdisc add dev cable root tbf rate 40mbit burst 20000 limit 100000000"),
     );
     let (_far, address) = far_of(&cable);
     let words = ["probe", "loss", &address, "--rate", "400 Mbit/s", "--payload", "8000"];
@@ -82,7 +85,8 @@ fn what_the_receiving_socket_drops_while_its_program_stands_still_stands_there()
     let words = ["probe", "loss", &address, "--rate", "200 Mbit/s", "--payload", "8000"];
     let words = [&[PROGRAM], &words[..], &["--seconds", "3", "--json"]].concat();
     let near = cable.at(0, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let inside = |file: &str| std::fs::read_to_string(format!("/proc/{}/net/{file}", far.id())).unwrap();
+    let inside =
+        |file: &str| std::fs::read_to_string(format!("/proc/{}/net/{file}", far.id())).unwrap();
     let arrived = || {
         let devices = inside("dev");
         let cable = devices.lines().find_map(|line| line.trim().strip_prefix("cable:")).unwrap();
@@ -92,7 +96,8 @@ fn what_the_receiving_socket_drops_while_its_program_stands_still_stands_there()
     far.signal(Signal::STOP);
     let drops = || {
         let sockets = inside("udp");
-        let drops = |line: &str| line.split_whitespace().last().and_then(|count| count.parse::<u64>().ok());
+        let drops =
+            |line: &str| line.split_whitespace().last().and_then(|count| count.parse::<u64>().ok());
         sockets.lines().filter_map(drops).sum::<u64>()
     };
     until(|| (drops() > 0).then_some(()), || inside("udp"));
@@ -129,7 +134,9 @@ fn what_a_processors_backlog_drops_stands_there_and_not_as_the_cards() {
         || !(1..=2_000).contains(&longest)
         || Command::new("taskset").arg("-V").output().is_err()
     {
-        eprintln!("SKIPPED: it needs two processors, a backlog of 1,000 packets or so, and taskset");
+        eprintln!(
+            "SKIPPED: it needs two processors, a backlog of 1,000 packets or so, and taskset"
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -139,23 +146,29 @@ fn what_a_processors_backlog_drops_stands_there_and_not_as_the_cards() {
     // All that arrives waits for the second processor, which takes long over each packet.
     std::fs::write(folder.join("slow"), slow_program()).unwrap();
     let filters =
-        format!("filter add dev line ingress bpf bytecode-file {}/slow\n", folder.display()).repeat(FILTERS);
-    std::fs::write(folder.join("filters"), format!("qdisc add dev line ingress\n{filters}")).unwrap();
+        format!("filter add dev line ingress bpf bytecode-file {}/slow\n", folder.display())
+            .repeat(FILTERS);
+    std::fs::write(folder.join("filters"), format!("qdisc add dev line ingress\n{filters}"))
+        .unwrap();
     let slowed = lab.at("b", &["tc", "-batch", "filters"]).output().unwrap();
     if !slowed.status.success() {
         eprintln!("SKIPPED: this kernel takes no packet filters: {}", text(&slowed.stderr));
         return;
     }
-    printed_by(&mut lab.at("b", &["sh", "-c", "echo 2 > /sys/class/net/line/queues/rx-0/rps_cpus"]));
+    printed_by(
+        &mut lab.at("b", &["sh", "-c", "echo 2 > /sys/class/net/line/queues/rx-0/rps_cpus"]),
+    );
     let dropped_by_device = || {
-        let told = printed_by(&mut lab.at("b", &["cat", "/sys/class/net/line/statistics/rx_dropped"]));
+        let told =
+            printed_by(&mut lab.at("b", &["cat", "/sys/class/net/line/statistics/rx_dropped"]));
         told.trim().parse::<i64>().unwrap()
     };
     let before = dropped_by_device();
     let mut serving = lab.probe("b", &["serve", "--bind", "198.18.0.2:0"]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));
     let address = far.address();
-    let words = ["loss", &address, "--rate", "16 Mbit/s", "--payload", "200", "--seconds", "1", "--json"];
+    let words =
+        ["loss", &address, "--rate", "16 Mbit/s", "--payload", "200", "--seconds", "1", "--json"];
     let account = account(&lab.probe("a", &words).output().unwrap());
     let dropped = account.count("receiving_host/softnet");
     assert!(dropped > 100 && dropped > account.missing() * 9 / 10, "{}", account.0);
@@ -168,7 +181,8 @@ fn what_a_processors_backlog_drops_stands_there_and_not_as_the_cards() {
 /// Of [`slow_program`], one after the other: a millisecond or two for each packet.
 const FILTERS: usize = 100;
 
-/// A filter that divides 1,900 times and lets all pass, as tc(8) reads it: as long as one message to the kernel may be.
+/// A filter that divides 1,900 times and lets all pass, as tc(8) reads it: as long as one message
+/// to the kernel may be.
 fn slow_program() -> String {
     let divide = "60 0 0 0,".repeat(1_900);
     format!("1903,1 0 0 3,0 0 0 4294967295,{divide}6 0 0 0\n")

@@ -1,5 +1,6 @@
-//! The probe over lines that are known: what it says agrees with what they were set to, and what is missing stands where it was dropped.
-//! Needs root and network namespaces; skipped without. Nothing is judged that a slow machine makes worse.
+//! The probe over lines that are known: what it says agrees with what they were set to, and what is
+//! missing stands where it was dropped. Needs root and network namespaces; skipped without. Nothing
+//! is judged that a slow machine makes worse.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::places::{Cable, Lab, can, printed_by};
@@ -27,7 +28,8 @@ fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
     let mut serving = lab.probe("b", &["serve", "--bind", "198.18.0.2:4720"]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));
     let address = far.address();
-    let words = [&address, "--seconds", "10", "--max-rate", "60 Mbit/s", "--json", "--report", "line.html"];
+    let words =
+        [&address, "--seconds", "10", "--max-rate", "60 Mbit/s", "--json", "--report", "line.html"];
     let line = found(&lab.probe("a", &words).output().unwrap(), "probe-survey.json");
     let number = |pointer: &str| line.pointer(pointer).and_then(Value::as_f64).unwrap();
 
@@ -42,8 +44,10 @@ fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
             (number(&format!("/{way}/one_way_ms/min")), number("/clocks/uncertainty_ms"));
         assert!(delay >= one_way - uncertainty, "{way}: {delay} ± {uncertainty}");
         let count = |name: &str| number(&format!("/{way}/account/{name}"));
-        let host: f64 =
-            ["card", "softnet", "socket"].iter().map(|at| count(&format!("receiving_host/{at}"))).sum();
+        let host: f64 = ["card", "softnet", "socket"]
+            .iter()
+            .map(|at| count(&format!("receiving_host/{at}")))
+            .sum();
         let sender = count("dropped_by_sender") + count("dropped_in_sending_queue");
         let sum = sender + count("lost_on_path") + host + count("received") + count("unexplained");
         assert!(
@@ -52,18 +56,22 @@ fn a_probe_says_of_an_emulated_line_what_it_was_set_to() {
             line[way]["account"]
         );
     }
-    // Within six deviations of the binomial distribution from below; what a slow emulator's queue dropped as well comes on top, and
-    // the emulator counted it.
+    // Within six deviations of the binomial distribution from below; what a slow emulator's queue
+    // dropped as well comes on top, and the emulator counted it.
     let sent = number("/up/account/offered");
     let lost = number("/up/account/lost_on_path");
     let least = 6.0f64.mul_add(-(sent * 0.02 * 0.98).sqrt(), sent * 0.02);
     let status: Value =
-        serde_json::from_str(&printed(&["lab", "status", "--json", "--lab", "t-report"], folder)).unwrap();
+        serde_json::from_str(&printed(&["lab", "status", "--json", "--lab", "t-report"], folder))
+            .unwrap();
     let dropped: u64 = ["lost", "queue_dropped", "device_dropped", "refused"]
         .iter()
         .filter_map(|name| status["status"]["links"][0]["up"][*name].as_u64())
         .sum();
-    assert!(lost >= least && lost <= dropped as f64, "{least} {lost} of {sent}, the line dropped {dropped}");
+    assert!(
+        lost >= least && lost <= dropped as f64,
+        "{least} {lost} of {sent}, the line dropped {dropped}"
+    );
     assert!(number("/down/reordering/reordered") > 0.0, "{}", line["down"]);
     assert!(std::fs::read_to_string(folder.join("line.html")).unwrap().contains("1400, 1400"));
 }
@@ -82,14 +90,24 @@ fn what_a_queue_in_the_sending_host_drops_is_not_laid_at_the_paths_door() {
     let mut serving = cable.at(1, &[program, "probe", "serve", "--bind", "198.18.9.2:0"]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));
     let address = far.address();
-    let words = [program, "probe", "loss", &address, "--rate", "4 Mbit/s", "--seconds", "2", "--json"];
-    let up = found(&cable.at(0, &words).current_dir(folder.path()).output().unwrap(), "probe-loss.json");
+    let words =
+        [program, "probe", "loss", &address, "--rate", "4 Mbit/s", "--seconds", "2", "--json"];
+    let up =
+        found(&cable.at(0, &words).current_dir(folder.path()).output().unwrap(), "probe-loss.json");
     let count = |found: &Value, name: &str| found["account"][name].as_i64().unwrap();
     let missing = count(&up, "offered") - count(&up, "received");
     // All of them, but for what the receiving host may have dropped as well.
-    assert!(missing > 100 && count(&up, "dropped_in_sending_queue") > missing * 9 / 10, "{}", up["account"]);
+    assert!(
+        missing > 100 && count(&up, "dropped_in_sending_queue") > missing * 9 / 10,
+        "{}",
+        up["account"]
+    );
     assert!(count(&up, "unexplained") <= 0, "{}", up["account"]);
-    assert!(up["account"]["notes"][0].as_str().unwrap().contains("sending host"), "{}", up["account"]);
+    assert!(
+        up["account"]["notes"][0].as_str().unwrap().contains("sending host"),
+        "{}",
+        up["account"]
+    );
     // The other way there is no such queue.
     let down = [&words[..], &["--direction", "down"]].concat();
     let down = found(&cable.at(0, &down).output().unwrap(), "probe-loss.json");

@@ -1,5 +1,5 @@
-//! The probe over parallel routes of real packets: links of different length, over which the kernel spreads flows by their ports.
-//! Needs root, network namespaces and TUN devices; skipped without.
+//! The probe over parallel routes of real packets: links of different length, over which the kernel
+//! spreads flows by their ports. Needs root, network namespaces and TUN devices; skipped without.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support;
@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Round trips of 20 and 60 ms, further apart than a busy machine makes the shortest of many pings vary.
+/// Round trips of 20 and 60 ms, further apart than a busy machine makes the shortest of many pings
+/// vary.
 const ROUTES: &str = r#"seed = 7
 spread = ["north", "south"]
 
@@ -37,10 +38,13 @@ fn flows_that_take_routes_of_different_length_are_told_apart() {
     let lab = Lab::up("t-routes", "routes.toml", folder);
     let shown = printed(&["lab", "status", "--lab", "t-routes"], folder);
     assert!(
-        shown.contains("flows between 198.18.255.1 at a and 198.18.255.2 at b are spread over north, south"),
+        shown.contains(
+            "flows between 198.18.255.1 at a and 198.18.255.2 at b are spread over north, south"
+        ),
         "{shown}"
     );
-    // Of IPv6 some kernels choose the way back apart from the way there: there would be a third length.
+    // Of IPv6 some kernels choose the way back apart from the way there: there would be a third
+    // length.
     let (there, here) = ("198.18.255.2", "198.18.255.1");
     let mut serving = lab.probe("b", &["serve", "--bind", &format!("{there}:0")]);
     let mut far = Running::of(serving.stdout(Stdio::piped()).stderr(Stdio::null()));
@@ -48,7 +52,8 @@ fn flows_that_take_routes_of_different_length_are_told_apart() {
     let (from, expected) = ports(&lab, (here, there), address.rsplit_once(':').unwrap().1);
     let from = from.to_string();
     let words = ["paths", &address, "--from-port", &from, "--flows", "16"];
-    let words = [&words[..], &["--pings", "50", "--spacing", "40 ms", "--json", "--report", "."]].concat();
+    let words =
+        [&words[..], &["--pings", "50", "--spacing", "40 ms", "--json", "--report", "."]].concat();
     let paths = found(&lab.probe("a", &words).output().unwrap(), "probe-paths.json");
 
     let routes = paths["routes"].as_array().unwrap();
@@ -63,16 +68,20 @@ fn flows_that_take_routes_of_different_length_are_told_apart() {
         assert!(least >= trip - 0.1 && most < trip + 20.0, "{route}");
     }
     let page = Page::read(&folder.join("paths.html"));
-    assert!(page.source().contains("<b class=\"fail\">2</b><span>routes of different length</span>"));
+    assert!(
+        page.source().contains("<b class=\"fail\">2</b><span>routes of different length</span>")
+    );
 }
 
-/// Sixteen source ports one after the other of which some take either link, as the kernel itself says: the first of them, and those of each
-/// link.
+/// Sixteen source ports one after the other of which some take either link, as the kernel itself
+/// says: the first of them, and those of each link.
 fn ports(lab: &Lab<'_>, (from, to): (&str, &str), far: &str) -> (u64, [Vec<u64>; 2]) {
     let takes = |port: u64| {
         let port = port.to_string();
-        let asked =
-            ["ip", "-j", "route", "get", to, "from", from, "ipproto", "udp", "sport", &port, "dport", far];
+        let asked = [
+            "ip", "-j", "route", "get", to, "from", from, "ipproto", "udp", "sport", &port,
+            "dport", far,
+        ];
         let told: Value = serde_json::from_str(&printed_by(&mut lab.at("a", &asked))).unwrap();
         told[0]["dev"].as_str().unwrap().to_owned()
     };
@@ -92,10 +101,15 @@ fn a_spread_over_links_that_are_not_there_is_refused() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("routes.toml"), ROUTES.replace("[\"north\",", "[\"east\",")).unwrap();
-    let refused = support::process::run(&["lab", "up", "routes.toml", "--lab", "t-no-routes"], folder.path());
-    let parts =
-        ["`spread` names a link `east` that there is not", "name some of: north, south", "routes.toml:1"];
+    std::fs::write(folder.path().join("routes.toml"), ROUTES.replace("[\"north\",", "[\"east\","))
+        .unwrap();
+    let refused =
+        support::process::run(&["lab", "up", "routes.toml", "--lab", "t-no-routes"], folder.path());
+    let parts = [
+        "`spread` names a link `east` that there is not",
+        "name some of: north, south",
+        "routes.toml:1",
+    ];
     support::refusal::assert_refused(&refused, 2, &parts);
     assert!(!Path::new("/run/netns/skyhaul-t-no-routes-a").exists());
 }

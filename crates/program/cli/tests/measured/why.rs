@@ -1,5 +1,10 @@
-//! `skyhaul why` as its users run it: over loopback, from files, of a TCP connection; and in emulated lines, where there is root.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+//! `skyhaul why` as its users run it: over loopback, from files, of a TCP connection; and in
+//! emulated lines, where there is root.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what tests share; what is skipped is said"
+)]
 
 use crate::support::late::Late;
 use crate::support::process::{Running, printed, run, skyhaul, text};
@@ -52,7 +57,11 @@ fn a_transfer_in_a_file_is_judged_by_what_it_waited_for() {
     for (cause, waited, busiest) in cases {
         std::fs::write(folder.path().join("run.json"), run_with(&waited, &busiest)).unwrap();
         let verdict = judged(&["run.json"], folder.path());
-        assert_eq!((&verdict["cause"], &verdict["far"]), (&cause.into(), &Value::Null), "{verdict:#}");
+        assert_eq!(
+            (&verdict["cause"], &verdict["far"]),
+            (&cause.into(), &Value::Null),
+            "{verdict:#}"
+        );
         let told = printed(&["why", "run.json"], folder.path());
         for part in [
             "judged     the transfer run.json\n",
@@ -68,14 +77,19 @@ fn a_transfer_in_a_file_is_judged_by_what_it_waited_for() {
 fn a_line_and_a_transfer_over_it_are_measured_and_judged_together() {
     let folder = tempfile::tempdir().unwrap();
     let mut probe = Running::start(&["probe", "serve", "--bind", "127.0.0.1:0"], folder.path());
-    let mut perf =
-        Running::start(&["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], folder.path());
+    let mut perf = Running::start(
+        &["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test"],
+        folder.path(),
+    );
     let (host, to) = (probe.address(), perf.address());
     let short = ["--seconds", "4", "--max-rate", "4 Mbit/s", "--watch", "2 s"];
     let send = ["--send", &to, "--insecure-test", "--cc", "line", "--rate", "1 Mbit/s"];
     let verdict = judged(&[&[&*host], &short[..], &send].concat(), folder.path());
     let found = &verdict["found"];
-    assert_eq!((&verdict["far"], &found["transfer"]["declared_bps"]), (&host.into(), &1_000_000.into()));
+    assert_eq!(
+        (&verdict["far"], &found["transfer"]["declared_bps"]),
+        (&host.into(), &1_000_000.into())
+    );
     assert!(found["line"]["available_bps"].as_u64() > Some(0), "{found}");
     let waited = found["transfer"]["waited"].as_object().unwrap();
     let all: f64 = waited.values().filter_map(Value::as_f64).sum();
@@ -99,7 +113,10 @@ fn a_tcp_connection_that_nothing_is_written_to_waits_for_its_application() {
         (&"application".into(), &format!("TCP {at}").into())
     );
     let own = std::process::id().to_string();
-    assert_eq!(judged(&["--tcp", &own, "--watch", "100 ms"], folder.path())["cause"], "application");
+    assert_eq!(
+        judged(&["--tcp", &own, "--watch", "100 ms"], folder.path())["cause"],
+        "application"
+    );
     drop((near, far));
     let nobody = why(&["--tcp", "192.0.2.1:9"], folder.path());
     assert_eq!(nobody.status.code(), Some(2));
@@ -119,8 +136,11 @@ fn what_cannot_be_judged_is_refused() {
     assert_refused(&why(&[], folder), 2, &["there is nothing to judge", "give a host"]);
     assert_refused(&why(&["a.example", "b.example"], folder), 2, &["two hosts are given"]);
     assert_refused(&why(&["old.json", "other.json"], folder), 2, &["two transfers are given"]);
-    let old =
-        ["this is not what `skyhaul perf send --json` prints", "old.json", "run it again with this release"];
+    let old = [
+        "this is not what `skyhaul perf send --json` prints",
+        "old.json",
+        "run it again with this release",
+    ];
     assert_refused(&why(&["old.json"], folder), 2, &old);
     assert_refused(&why(&["other.json"], folder), 2, &["this is not what", "other.json"]);
     let named = why(&["--tcp", "centre"], folder);
@@ -156,8 +176,12 @@ impl Fault {
 }
 
 const FAULTS: [Fault; 11] = [
-    Fault::of("reordering", "one_way_delay = \"25 ms\", queue = \"60 kB\", reordering = { probability = \"8 %\", extra_delay = \"45 ms\" }")
-        .sent(&["--cc", "cubic"]),
+    Fault::of(
+        "reordering",
+        "one_way_delay = \"25 ms\", queue = \"60 kB\", reordering = { \
+                            probability = \"8 %\", extra_delay = \"45 ms\" }",
+    )
+    .sent(&["--cc", "cubic"]),
     Fault::of("jitter", "one_way_delay = \"60 ms\", queue = \"60 kB\", jitter = \"40 ms\""),
     // Two seconds of each six: whenever it is looked, there is one.
     Fault::of("outage", OUTAGES).sent(&["--cc", "adaptive"]),
@@ -166,13 +190,21 @@ const FAULTS: [Fault; 11] = [
         "one_way_delay = \"25 ms\", loss = { kind = \"independent\", probability = \"3 %\" }",
     )
     .sent(&["--cc", "cubic"]),
-    Fault::of("policer", "one_way_delay = \"25 ms\", policer = { rate = \"2 Mbit/s\", burst = \"16 KiB\" }")
-        .sent(&["--cc", "adaptive"]),
+    Fault::of(
+        "policer",
+        "one_way_delay = \"25 ms\", policer = { rate = \"2 Mbit/s\", burst = \"16 \
+                         KiB\" }",
+    )
+    .sent(&["--cc", "adaptive"]),
     Fault::of("queueing", "one_way_delay = \"25 ms\", queue = \"500 kB\"").sent(&["--cc", "cubic"]),
     Fault::of("declared-rate", PLAIN).sent(&["--cc", "line", "--rate", "2 Mbit/s"]),
     Fault::of("application", PLAIN).sent(&["--offer", "1 Mbit/s"]),
     // Nothing of a transfer would arrive: its datagrams are as long as what the devices take.
-    Fault::of("mtu-black-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\""),
+    Fault::of(
+        "mtu-black-hole",
+        "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 \
+                                B\"",
+    ),
     Fault { is_late: true, ..Fault::of("socket-buffer", PLAIN).sent(&["--cc", "adaptive"]) },
     // 64 KiB at a round trip of 325 ms are 1.6 Mbit/s.
     Fault {
@@ -183,9 +215,12 @@ const FAULTS: [Fault; 11] = [
 ];
 
 const OUTAGES: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\", outages = [
-    { start = \"6 s\", length = \"2 s\" }, { start = \"12 s\", length = \"2 s\" }, { start = \"18 s\", length = \"2 s\" },
-    { start = \"24 s\", length = \"2 s\" }, { start = \"30 s\", length = \"2 s\" }, { start = \"36 s\", length = \"2 s\" },
-    { start = \"42 s\", length = \"2 s\" }, { start = \"48 s\", length = \"2 s\" }, { start = \"54 s\", length = \"2 s\" }]";
+    { start = \"6 s\", length = \"2 s\" }, { start = \"12 s\", length = \"2 s\" }, { start = \"18 \
+    s\", length = \"2 s\" },
+    { start = \"24 s\", length = \"2 s\" }, { start = \"30 s\", length = \"2 s\" }, { start = \"36 \
+    s\", length = \"2 s\" },
+    { start = \"42 s\", length = \"2 s\" }, { start = \"48 s\", length = \"2 s\" }, { start = \"54 \
+    s\", length = \"2 s\" }]";
 
 const PLAIN: &str = "one_way_delay = \"25 ms\", queue = \"60 kB\"";
 
@@ -201,7 +236,10 @@ impl Drop for Lab<'_> {
 impl Lab<'_> {
     fn inside(&self, end: &str, arguments: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_skyhaul");
-        skyhaul(&[&["lab", "exec", "--lab", &self.0, end, "--", program], arguments].concat(), self.1)
+        skyhaul(
+            &[&["lab", "exec", "--lab", &self.0, end, "--", program], arguments].concat(),
+            self.1,
+        )
     }
 }
 
@@ -241,7 +279,8 @@ down = {{ rate = \"6 Mbit/s\", one_way_delay = \"25 ms\" }}\n",
         let serve = ["perf", "serve", "--bind", &at, insecure[0], insecure[1]];
         let perf = self.serving(&[&serve, self.fault.serve].concat());
         let _late = self.fault.is_late.then(|| Late::start(perf.id()));
-        let send = ["perf", "send", "--to", &at, insecure[0], insecure[1], "--duration", "6 s", "--json"];
+        let send =
+            ["perf", "send", "--to", &at, insecure[0], insecure[1], "--duration", "6 s", "--json"];
         let sent = self.lab.inside("a", &[&send, self.fault.transfer].concat()).output().unwrap();
         assert!(sent.status.success(), "{}: {}", self.fault.cause, text(&sent.stderr));
         let report = format!("{}.json", self.fault.cause);
@@ -285,7 +324,8 @@ fn faults_in_emulated_lines_are_found_by_real_packets() {
         });
         batches.flatten().collect()
     });
-    // A machine that is busy with other things is a fault of its own, and may well be what a verdict names: then that is right.
+    // A machine that is busy with other things is a fault of its own, and may well be what a
+    // verdict names: then that is right.
     let right = |(fault, cause): &(&Fault, &String)| {
         **cause == fault.cause
             || ["sender-processor", "receiver-processor", "host-drops"].contains(&cause.as_str())
@@ -309,13 +349,28 @@ fn a_transfer_into_a_hole_for_long_packets_ends_and_the_hole_is_named() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let fault = Fault::of("mtu-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\"");
+    let fault =
+        Fault::of("mtu-hole", "one_way_delay = \"25 ms\", queue = \"60 kB\", largest = \"1400 B\"");
     let site = Site::new(&fault, folder.path());
     let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
     let at = format!("{FAR}:4710");
-    let _perf =
-        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
-    let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "2 s", "--json"];
+    let _perf = site.serving(&[
+        "perf",
+        "serve",
+        "--bind",
+        &at,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+    ]);
+    let send = [
+        "--send",
+        &at,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+        "--watch",
+        "2 s",
+        "--json",
+    ];
     let both = ["why", FAR, "--seconds", "4", "--max-rate", "20 Mbit/s"];
     for asked in [&both[..], &["why"]] {
         let output = site.lab.inside("a", &[asked, &send].concat()).output().unwrap();
@@ -336,10 +391,22 @@ fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
     let site = Site::new(&fault, folder.path());
     let _probe = site.serving(&["probe", "serve", "--bind", &format!("{FAR}:4720")]);
     let (at, theirs) = (format!("{FAR}:4710"), format!("{FAR}:4711"));
-    let _perf =
-        site.serving(&["perf", "serve", "--bind", &at, "--insecure-test", "--insecure-beyond-loopback"]);
-    let _others =
-        site.serving(&["perf", "serve", "--bind", &theirs, "--insecure-test", "--insecure-beyond-loopback"]);
+    let _perf = site.serving(&[
+        "perf",
+        "serve",
+        "--bind",
+        &at,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+    ]);
+    let _others = site.serving(&[
+        "perf",
+        "serve",
+        "--bind",
+        &theirs,
+        "--insecure-test",
+        "--insecure-beyond-loopback",
+    ]);
     let fill = [
         "perf",
         "send",
@@ -352,7 +419,8 @@ fn traffic_of_others_is_told_from_a_queue_and_from_a_timid_controller() {
         "--duration",
         "300 s",
     ];
-    let mut filling = Running::of(site.lab.inside("a", &fill).stdout(Stdio::null()).stderr(Stdio::null()));
+    let mut filling =
+        Running::of(site.lab.inside("a", &fill).stdout(Stdio::null()).stderr(Stdio::null()));
     let ask = ["why", FAR, "--seconds", "12", "--max-rate", "30 Mbit/s", "--json"];
     let send = ["--send", &at, "--insecure-test", "--insecure-beyond-loopback", "--watch", "6 s"];
     let output = site.lab.inside("a", &[&ask[..], &send].concat()).output().unwrap();
@@ -378,6 +446,9 @@ fn a_receiver_that_has_used_up_its_processor_quota_is_named_though_it_is_idle_mo
     let lack = &verdict["found"]["transfer"]["receiver_lack"];
     assert!(lack["throttled"].as_f64() > Some(0.3), "{verdict:#}");
     assert!(verdict["found"]["transfer"]["receiver_share"].as_f64() < Some(0.3), "{verdict:#}");
-    assert!(verdict["what_to_do"].as_str().unwrap().starts_with("raise the processor quota"), "{verdict:#}");
+    assert!(
+        verdict["what_to_do"].as_str().unwrap().starts_with("raise the processor quota"),
+        "{verdict:#}"
+    );
     serving.kill();
 }

@@ -1,5 +1,10 @@
-//! `skyhaul why` where the receiver's disk is what is slow: on a real disk, slowed down by the kernel.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what tests share; what is skipped is said")]
+//! `skyhaul why` where the receiver's disk is what is slow: on a real disk, slowed down by the
+//! kernel.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "what tests share; what is skipped is said"
+)]
 
 use crate::support::process::{Running, printed, run, text};
 use crate::support::refusal::assert_told;
@@ -36,14 +41,17 @@ fn share(verdict: &Value, path: &str) -> f64 {
 fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--once", "--keep", "."];
+    let serve =
+        ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--once", "--keep", "."];
     let mut serving = Running::start(&serve, folder);
     let to = serving.address();
-    let kept = || std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    let kept =
+        || std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect::<Vec<_>>();
     let file = kept().swap_remove(0);
     assert!(file.display().to_string().ends_with(".keep"), "{}", file.display());
     let send = ["perf", "send", "--to", &to, "--insecure-test", "--bytes", "20000000 B", "--json"];
-    let report: Value = serde_json::from_str(printed(&send, folder).lines().last().unwrap()).unwrap();
+    let report: Value =
+        serde_json::from_str(printed(&send, folder).lines().last().unwrap()).unwrap();
     let disk = report["disk_share"].as_f64().unwrap();
     assert!(disk > 0.0 && disk <= 1.0, "{report}");
     assert_eq!(report["bytes"], 20_000_000);
@@ -53,12 +61,23 @@ fn what_is_kept_is_removed_at_the_end_and_the_disk_has_its_part_in_the_report() 
         ("--keep", "nowhere", 3, ["received data cannot be kept", "nowhere/skyhaul-perf-"]),
         ("--window", "1 KiB", 2, ["a --window of 1 KiB is not possible", "give 64 KiB to 256 MiB"]),
     ] {
-        let refused =
-            run(&["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", flag, value], folder);
+        let refused = run(
+            &["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", flag, value],
+            folder,
+        );
         assert_told(&refused, exit, &parts);
     }
-    let small =
-        ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", ".", "--keep-size", "1 B"];
+    let small = [
+        "perf",
+        "serve",
+        "--bind",
+        "127.0.0.1:0",
+        "--insecure-test",
+        "--keep",
+        ".",
+        "--keep-size",
+        "1 B",
+    ];
     assert_told(&run(&small, folder), 2, &["is less than a block", "give 16 MiB or more"]);
 }
 
@@ -71,13 +90,26 @@ fn a_receiver_whose_disk_is_slow_is_named_by_a_transfer_that_is_kept() {
         Err(reason) => return eprintln!("SKIPPED: no slow disk can be had: {reason}"),
     };
     let kept = folder.display().to_string();
-    let serve =
-        ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", &kept, "--window", "2 MiB"];
-    let mut serving = Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let serve = [
+        "perf",
+        "serve",
+        "--bind",
+        "127.0.0.1:0",
+        "--insecure-test",
+        "--keep",
+        &kept,
+        "--window",
+        "2 MiB",
+    ];
+    let mut serving =
+        Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));
     let to = serving.address();
     let verdict = judged(&["--send", &to, "--insecure-test", "--watch", "5 s"], folder);
     assert_eq!(verdict["cause"], "receiver-disk", "{verdict:#}");
-    assert!(share(&verdict, "/disk_share") > 0.5 && share(&verdict, "/waited/window") > 0.2, "{verdict:#}");
+    assert!(
+        share(&verdict, "/disk_share") > 0.5 && share(&verdict, "/waited/window") > 0.2,
+        "{verdict:#}"
+    );
     let told = verdict["sentence"].as_str().unwrap();
     assert!(told.starts_with("the receiver's disk takes no more"), "{told}");
     serving.kill();
@@ -94,15 +126,20 @@ fn a_slow_disk_is_named_while_a_long_window_hides_it() {
     let kept = folder.display().to_string();
     // The window takes a hundred seconds of what comes.
     let serve = ["perf", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--keep", &kept];
-    let mut serving = Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut serving =
+        Running::of(slow.command(PROGRAM, &serve).stdout(Stdio::piped()).stderr(Stdio::null()));
     let to = serving.address();
-    let send = ["--send", &to, "--insecure-test", "--watch", "6 s", "--cc", "line", "--rate", "20 Mbit/s"];
+    let send =
+        ["--send", &to, "--insecure-test", "--watch", "6 s", "--cc", "line", "--rate", "20 Mbit/s"];
     let verdict = judged(&send, folder);
     assert_eq!(verdict["cause"], "receiver-disk", "{verdict:#}");
     assert!(share(&verdict, "/waited/window") < 0.2, "{verdict:#}");
     let told = verdict["sentence"].as_str().unwrap();
     assert!(told.starts_with("the receiver's disk is slow: it takes "), "{told}");
-    assert!(verdict["evidence"].to_string().contains("received and not written yet"), "{verdict:#}");
+    assert!(
+        verdict["evidence"].to_string().contains("received and not written yet"),
+        "{verdict:#}"
+    );
     serving.kill();
 }
 
@@ -115,7 +152,8 @@ fn a_centre_whose_disk_is_slow_is_named_at_both_ends() {
     };
     site.kill_centre();
     let mut centre = slow.command(PROGRAM, &["centre", "--config", "centre.toml"]);
-    site.centre = Running::of(centre.current_dir(site.folder()).stdout(Stdio::null()).stderr(Stdio::null()));
+    site.centre =
+        Running::of(centre.current_dir(site.folder()).stdout(Stdio::null()).stderr(Stdio::null()));
     site.address = site.centre_until(|status| {
         Some(status["address"].as_str()?.to_owned()).filter(|address| !address.is_empty())
     });
@@ -131,7 +169,9 @@ fn a_centre_whose_disk_is_slow_is_named_at_both_ends() {
     drop(station);
     site.kill_centre();
     assert_eq!(near["cause"], "receiver-disk", "{near:#}");
-    assert!(share(&near, "/waited/window") > 0.2 && near["found"]["transfer"]["disk_share"].is_null());
+    assert!(
+        share(&near, "/waited/window") > 0.2 && near["found"]["transfer"]["disk_share"].is_null()
+    );
     assert_eq!(far["cause"], "receiver-disk", "{far:#}");
     assert!(share(&far, "/disk_share") > 0.5, "{far:#}");
 }

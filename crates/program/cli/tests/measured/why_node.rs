@@ -1,4 +1,5 @@
-//! `skyhaul why` of a station and a centre that run: what their session waits for, in real processes.
+//! `skyhaul why` of a station and a centre that run: what their session waits for, in real
+//! processes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::process::{Running, printed, run, text};
@@ -36,7 +37,8 @@ fn station(site: &Site, tables: &str) -> Running {
 #[test]
 fn a_station_without_a_downlink_waits_for_that_and_its_centre_for_the_station() {
     let site = Site::new();
-    let _station = station(&site, "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n");
+    let _station =
+        station(&site, "[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n");
     let verdict = judged(&["--node", "spool/status.sock"], site.folder());
     assert_eq!(verdict["cause"], "application", "{verdict:#}");
     let said = verdict["sentence"].as_str().unwrap();
@@ -61,7 +63,10 @@ fn a_station_without_a_downlink_waits_for_that_and_its_centre_for_the_station() 
     assert!(shown.contains("waited for the spool ") && shown.contains("the paths "), "{shown}");
 
     let far = judged(&["--config", "centre.toml", "--station", "s"], site.folder());
-    assert_eq!((&far["cause"], &far["transfer"]), (&"other-end".into(), &"of station s to centre c".into()));
+    assert_eq!(
+        (&far["cause"], &far["transfer"]),
+        (&"other-end".into(), &"of station s to centre c".into())
+    );
     assert_eq!(far["found"]["transfer"]["seen_from"], "receiver");
     assert!(figure(&far, "/disk_share") < 0.5 && figure(&far, "/waited/window") < 0.2, "{far:#}");
 }
@@ -100,7 +105,9 @@ fn a_station_that_keeps_to_a_declared_rate_waits_for_its_path_and_a_probe_says_w
 #[test]
 fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
     let mut site = Site::new();
-    let why = |arguments: &[&str]| run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder());
+    let why = |arguments: &[&str]| {
+        run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())
+    };
     let nobody = ["no station is connected to this centre", "state/status.sock", "start one"];
     assert_refused(&why(&["--config", "centre.toml", "--json"]), 4, &nobody);
     assert_refused(
@@ -115,7 +122,9 @@ fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
 
     let running = station(&site, &channel("rate = \"300 kbit/s\"\n"));
-    let why = |arguments: &[&str]| run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder());
+    let why = |arguments: &[&str]| {
+        run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())
+    };
     let other = why(&["--config", "centre.toml", "--station", "x", "--json"]);
     assert_refused(&other, 4, &["station x is not connected to this centre", "connected are s"]);
     let named = why(&["--config", "station.toml", "--station", "x", "--json"]);
@@ -124,7 +133,10 @@ fn a_node_without_a_session_is_told_of_and_so_is_what_does_not_fit() {
     site.kill_centre();
     let _alone = site.start_to_stay();
     site.until(|status| status["line"]["peer"].as_str().filter(|peer| !peer.is_empty()).map(drop));
-    let why = |arguments: &[&str]| run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder());
-    let down = ["the station has no session with its centre at 127.0.0.1:", "config check --connect"];
+    let why = |arguments: &[&str]| {
+        run(&[&["why", "--watch", "300 ms"], arguments].concat(), site.folder())
+    };
+    let down =
+        ["the station has no session with its centre at 127.0.0.1:", "config check --connect"];
     assert_refused(&why(&["--config", "station.toml", "--json"]), 4, &down);
 }

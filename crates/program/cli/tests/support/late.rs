@@ -1,8 +1,10 @@
-//! A process that comes to its socket late, and whose socket holds little: stopped and continued over and over, as one is that
-//! shares a processor with others.
+//! A process that comes to its socket late, and whose socket holds little: stopped and continued
+//! over and over, as one is that shares a processor with others.
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, socket_recv_buffer_size};
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
+};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +24,10 @@ const TURN: Duration = Duration::from_millis(100);
 
 impl Late {
     /// Makes the process with this number so; it must have its sockets.
-    #[allow(clippy::disallowed_methods, reason = "the process is stopped while the test does other things")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the process is stopped while the test does other things"
+    )]
     pub fn start(process: u32) -> Self {
         let pid = Pid::from_raw(process.cast_signed()).unwrap();
         assert!(shrink(pid) > 0, "process {process} has no socket");

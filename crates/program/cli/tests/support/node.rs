@@ -24,7 +24,8 @@ pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
     NODES.map(|name| {
         let identity = Identity::generate().unwrap();
         let path = folder.join(format!("{name}.key"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
         file.write_all(identity.to_pem().as_bytes()).unwrap();
         identity.fingerprint()
     })
@@ -37,7 +38,11 @@ pub fn free_address() -> SocketAddr {
 
 /// Starts a node with its configuration from `folder`, where its log goes too.
 pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
-    let log = OpenOptions::new().create(true).append(true).open(folder.join(format!("{name}.log"))).unwrap();
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(folder.join(format!("{name}.log")))
+        .unwrap();
     let config = format!("{name}.toml");
     let arguments = [&[name, "--end-with-parent", "--config", &config], flags].concat();
     Running::of(skyhaul(&arguments, folder).stdout(Stdio::null()).stderr(log))

@@ -1,4 +1,5 @@
-//! A written HTML page: that it is well-formed and needs nothing from elsewhere, and what its tables hold.
+//! A written HTML page: that it is well-formed and needs nothing from elsewhere, and what its
+//! tables hold.
 
 use std::path::Path;
 
@@ -35,11 +36,13 @@ impl Page {
         self.text(id).replace('\u{202f}', "").parse().unwrap()
     }
 
-    /// The cells of the table with this id, or of all tables in the part of the page with it, by row.
+    /// The cells of the table with this id, or of all tables in the part of the page with it, by
+    /// row.
     #[track_caller]
     pub fn rows(&self, id: &str) -> Vec<Vec<String>> {
         let part = self.after(id).split("</section>").next().unwrap();
-        let cell = |cell: &str| cell.split_once('>').unwrap().1.split('<').next().unwrap().to_owned();
+        let cell =
+            |cell: &str| cell.split_once('>').unwrap().1.split('<').next().unwrap().to_owned();
         let row = |row: &str| {
             row.split("</t")
                 .filter(|cell| cell.contains("<t"))
@@ -59,7 +62,8 @@ impl Page {
     }
 }
 
-/// Every element ends, and in order; every attribute has its quotation marks; `<` and `&` are nothing but markup.
+/// Every element ends, and in order; every attribute has its quotation marks; `<` and `&` are
+/// nothing but markup.
 #[track_caller]
 fn assert_balanced(source: &str) {
     let body = source.split_once("<html").unwrap().1;

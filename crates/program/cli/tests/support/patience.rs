@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Everything that a test waits for takes seconds; a machine that does other things at the same time is allowed for.
+/// Everything that a test waits for takes seconds; a machine that does other things at the same
+/// time is allowed for.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);

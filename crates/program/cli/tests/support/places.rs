@@ -1,4 +1,5 @@
-//! Places for tests as root: emulated links, and namespaces that a virtual cable joins. Both are removed however the test ends.
+//! Places for tests as root: emulated links, and namespaces that a virtual cable joins. Both are
+//! removed however the test ends.
 
 use super::process::{printed, run, text};
 use std::path::Path;

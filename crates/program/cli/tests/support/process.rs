@@ -73,7 +73,11 @@ impl Running {
     /// The next line that it prints.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
-        self.output.as_mut().expect("its output is piped").read_line(&mut line).expect("it writes UTF-8");
+        self.output
+            .as_mut()
+            .expect("its output is piped")
+            .read_line(&mut line)
+            .expect("it writes UTF-8");
         line
     }
 
@@ -81,7 +85,8 @@ impl Running {
     pub fn addresses(&mut self) -> Vec<String> {
         let line = self.line();
         let is_address = |word: &&str| word.parse::<SocketAddr>().is_ok();
-        let addresses: Vec<String> = line.split_whitespace().filter(is_address).map(str::to_owned).collect();
+        let addresses: Vec<String> =
+            line.split_whitespace().filter(is_address).map(str::to_owned).collect();
         assert!(!addresses.is_empty(), "no address in `{line}`");
         addresses
     }
@@ -135,7 +140,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, and nothing is left to do for a process that cannot be killed.
+        // It may have ended by itself, and nothing is left to do for a process that cannot be
+        // killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

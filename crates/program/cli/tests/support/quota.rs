@@ -1,11 +1,12 @@
-//! A processor quota for one process: a control group of the kernel's that is stopped when it has used its part of each period.
+//! A processor quota for one process: a control group of the kernel's that is stopped when it has
+//! used its part of each period.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A control group whose processes run for no more than a part of each tenth of a second. Goes when it is dropped; the processes in it must
-/// have ended before.
+/// A control group whose processes run for no more than a part of each tenth of a second. Goes when
+/// it is dropped; the processes in it must have ended before.
 pub struct Quota(PathBuf);
 
 impl Quota {
@@ -17,9 +18,9 @@ impl Quota {
         let name = format!("skyhaul-test-quota-{}", std::process::id());
         let run = percent * PERIOD / 100;
         let v1 = ["cpu", "cpu,cpuacct"].map(|place| Path::new(ROOT).join(place));
-        let v1 = v1
-            .iter()
-            .find(|place| place.join("cpu.cfs_quota_us").exists() || place.join("cpu.stat").exists());
+        let v1 = v1.iter().find(|place| {
+            place.join("cpu.cfs_quota_us").exists() || place.join("cpu.stat").exists()
+        });
         let (place, key, value) = match v1 {
             Some(place) => (place.clone(), "cpu.cfs_quota_us", run.to_string()),
             None => {
@@ -29,7 +30,8 @@ impl Quota {
             }
         };
         let this = Self(place.join(name));
-        let refused = |error: std::io::Error| format!("{} cannot be used ({error})", this.0.display());
+        let refused =
+            |error: std::io::Error| format!("{} cannot be used ({error})", this.0.display());
         fs::create_dir(&this.0).map_err(refused)?;
         fs::write(this.0.join(key), value).map_err(refused)?;
         Ok(this)
@@ -38,7 +40,8 @@ impl Quota {
     /// A shell's words that put the process into the group, and then run it.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
-        let enter = format!("echo $$ > {} && exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
+        let enter =
+            format!("echo $$ > {} && exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
         command.args(["-c", &enter, program]).args(arguments);
         command
     }

@@ -3,7 +3,8 @@
 use super::process::text;
 use std::process::Output;
 
-/// Asserts that the program ended with `exit`, printed nothing, and said nothing but one sentence with all `parts`.
+/// Asserts that the program ended with `exit`, printed nothing, and said nothing but one sentence
+/// with all `parts`.
 #[track_caller]
 pub fn assert_refused(output: &Output, exit: i32, parts: &[&str]) {
     assert_alone(output, exit, parts);

@@ -1,11 +1,13 @@
-//! JSON held against a schema of docs/reference/schema, as far as those schemas go (JSON Schema 2020-12).
+//! JSON held against a schema of docs/reference/schema, as far as those schemas go (JSON Schema
+//! 2020-12).
 
 use super::process::text;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
 
-/// What a command printed as JSON, which must be as docs/reference/schema/`name` says; it must have succeeded.
+/// What a command printed as JSON, which must be as docs/reference/schema/`name` says; it must have
+/// succeeded.
 #[track_caller]
 pub fn found(output: &Output, name: &str) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -17,7 +19,8 @@ pub fn found(output: &Output, name: &str) -> Value {
 /// Asserts that `value` is as docs/reference/schema/`name` says.
 #[track_caller]
 pub fn assert_valid(value: &Value, name: &str) {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/schema")).join(name);
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/schema"))
+        .join(name);
     let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut faults = Vec::new();
     check(value, (&schema, &schema), "$", &mut faults);
@@ -28,47 +31,47 @@ pub fn assert_valid(value: &Value, name: &str) {
 fn check(value: &Value, (schema, root): (&Value, &Value), at: &str, faults: &mut Vec<String>) {
     let schema = schema.as_object().expect("a schema is an object");
     for (keyword, given) in schema {
-        let holds =
-            match keyword.as_str() {
-                "type" => {
-                    let kinds = given.as_array().map_or_else(|| vec![given], |kinds| kinds.iter().collect());
-                    kinds.into_iter().any(|kind| is_of(value, kind.as_str().unwrap()))
+        let holds = match keyword.as_str() {
+            "type" => {
+                let kinds =
+                    given.as_array().map_or_else(|| vec![given], |kinds| kinds.iter().collect());
+                kinds.into_iter().any(|kind| is_of(value, kind.as_str().unwrap()))
+            }
+            "enum" => given.as_array().unwrap().contains(value),
+            "minimum" => value.as_f64().is_none_or(|number| number >= given.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|number| number <= given.as_f64().unwrap()),
+            "required" => given.as_array().unwrap().iter().all(|key| {
+                value.as_object().is_none_or(|object| object.contains_key(key.as_str().unwrap()))
+            }),
+            "properties" => {
+                for (key, inner) in given.as_object().unwrap() {
+                    if let Some(value) = value.get(key) {
+                        check(value, (inner, root), &format!("{at}.{key}"), faults);
+                    }
                 }
-                "enum" => given.as_array().unwrap().contains(value),
-                "minimum" => value.as_f64().is_none_or(|number| number >= given.as_f64().unwrap()),
-                "maximum" => value.as_f64().is_none_or(|number| number <= given.as_f64().unwrap()),
-                "required" => given.as_array().unwrap().iter().all(|key| {
-                    value.as_object().is_none_or(|object| object.contains_key(key.as_str().unwrap()))
+                true
+            }
+            "additionalProperties" => match given {
+                Value::Bool(false) => value.as_object().is_none_or(|object| {
+                    object.keys().all(|key| schema["properties"].get(key).is_some())
                 }),
-                "properties" => {
-                    for (key, inner) in given.as_object().unwrap() {
-                        if let Some(value) = value.get(key) {
-                            check(value, (inner, root), &format!("{at}.{key}"), faults);
-                        }
-                    }
-                    true
+                _ => panic!("{at}: only `false` is understood"),
+            },
+            "items" => {
+                for (index, value) in value.as_array().into_iter().flatten().enumerate() {
+                    check(value, (given, root), &format!("{at}[{index}]"), faults);
                 }
-                "additionalProperties" => match given {
-                    Value::Bool(false) => value.as_object().is_none_or(|object| {
-                        object.keys().all(|key| schema["properties"].get(key).is_some())
-                    }),
-                    _ => panic!("{at}: only `false` is understood"),
-                },
-                "items" => {
-                    for (index, value) in value.as_array().into_iter().flatten().enumerate() {
-                        check(value, (given, root), &format!("{at}[{index}]"), faults);
-                    }
-                    true
-                }
-                "$ref" => {
-                    let place = given.as_str().and_then(|name| name.strip_prefix('#'));
-                    let part = place.and_then(|place| root.pointer(place));
-                    check(value, (part.expect("a part of this schema"), root), at, faults);
-                    true
-                }
-                "$schema" | "$defs" | "title" | "description" => true,
-                other => panic!("{at}: the test does not know the keyword {other}"),
-            };
+                true
+            }
+            "$ref" => {
+                let place = given.as_str().and_then(|name| name.strip_prefix('#'));
+                let part = place.and_then(|place| root.pointer(place));
+                check(value, (part.expect("a part of this schema"), root), at, faults);
+                true
+            }
+            "$schema" | "$defs" | "title" | "description" => true,
+            other => panic!("{at}: the test does not know the keyword {other}"),
+        };
         if !holds {
             faults.push(format!("{at}: {keyword} {given}, but it is {value}"));
         }

@@ -1,4 +1,5 @@
-//! A centre that runs, and a station of it that the test configures and asks, all through the program.
+//! A centre that runs, and a station of it that the test configures and asks, all through the
+//! program.
 
 use super::patience::until;
 use super::process::{Running, printed, run, skyhaul, text};
@@ -28,8 +29,10 @@ impl Site {
         let [key, station_key] =
             ["c.key", "s.key"].map(|key| printed(&["keygen", key], at).trim().to_owned());
         let centre = format!(
-            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:0\"\n\
-             [[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n[products]\ndir = \"products\"\n{products}"
+            "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"state\"\n[listen]\nbind = \
+            \"127.0.0.1:0\"\n\
+             [[peer]]\nname = \"s\"\nfingerprint = \"{station_key}\"\n[products]\ndir = \
+             \"products\"\n{products}"
         );
         std::fs::write(at.join("centre.toml"), centre).unwrap();
         let centre = Running::start(&["centre", "--config", "centre.toml"], at);
@@ -73,8 +76,8 @@ impl Site {
         Running::start(&["station", "--config", "station.toml", "--until-sent"], self.folder())
     }
 
-    /// A station whose channel takes what is written to the other end of `input`, and that ends when that was closed and
-    /// the centre has all.
+    /// A station whose channel takes what is written to the other end of `input`, and that ends
+    /// when that was closed and the centre has all.
     pub fn start_from(&self, input: std::io::PipeReader) -> Running {
         let arguments = ["station", "--config", "station.toml", "--until-sent"];
         let mut station = skyhaul(&arguments, self.folder());
@@ -103,7 +106,8 @@ impl Site {
         printed(&["status", "--config", node], self.folder())
     }
 
-    /// The only contact, which must have arrived with every frame of the damaged recording and with no other.
+    /// The only contact, which must have arrived with every frame of the damaged recording and with
+    /// no other.
     #[track_caller]
     pub fn assert_whole(&self) -> Value {
         let contacts = self.centre_until(|status| {

@@ -1,4 +1,5 @@
-//! A disk that is slow for one process: what it writes is throttled by a control group of the kernel's.
+//! A disk that is slow for one process: what it writes is throttled by a control group of the
+//! kernel's.
 
 use super::patience::now;
 use std::fs;
@@ -7,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A control group whose processes write to the disk of a folder at no more than a rate. Goes when it is dropped; the
-/// processes in it must have ended before.
+/// A control group whose processes write to the disk of a folder at no more than a rate. Goes when
+/// it is dropped; the processes in it must have ended before.
 pub struct SlowDisk(PathBuf, MutexGuard<'static, ()>);
 
 /// One at a time: two that are slow on one disk wait for each other's.
 static ONE: Mutex<()> = Mutex::new(());
 
 impl SlowDisk {
-    /// Slows the disk below `folder` down to this many bytes a second; or why that cannot be had here.
+    /// Slows the disk below `folder` down to this many bytes a second; or why that cannot be had
+    /// here.
     pub fn below(folder: &Path, bytes_a_second: u64) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("a disk is slowed down by root alone".to_owned());
@@ -23,7 +25,8 @@ impl SlowDisk {
         let disk = disk_of(folder)?;
         let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("skyhaul-test-{}", std::process::id());
-        let (place, key, value) = if Path::new(V1).join("blkio.throttle.write_bps_device").exists() {
+        let (place, key, value) = if Path::new(V1).join("blkio.throttle.write_bps_device").exists()
+        {
             (Path::new(V1), "blkio.throttle.write_bps_device", format!("{disk} {bytes_a_second}"))
         } else {
             // It may stand there already, and where it cannot be had the next line says so.
@@ -31,7 +34,8 @@ impl SlowDisk {
             (Path::new(V2), "io.max", format!("{disk} wbps={bytes_a_second}"))
         };
         let this = Self(place.join(name), alone);
-        let refused = |error: std::io::Error| format!("{} cannot be used ({error})", this.0.display());
+        let refused =
+            |error: std::io::Error| format!("{} cannot be used ({error})", this.0.display());
         fs::create_dir(&this.0).map_err(refused)?;
         fs::write(this.0.join(key), value).map_err(refused)?;
         this.try_out(folder, bytes_a_second)?;
@@ -41,7 +45,8 @@ impl SlowDisk {
     /// A shell's words that put the process into the group, and then run it.
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("sh");
-        let enter = format!("echo $$ > {} && exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
+        let enter =
+            format!("echo $$ > {} && exec \"$0\" \"$@\"", self.0.join("cgroup.procs").display());
         command.args(["-c", &enter, program]).args(arguments);
         command
     }
@@ -60,7 +65,11 @@ impl SlowDisk {
             return Err(format!("dd: {}", String::from_utf8_lossy(&ended.stderr)));
         }
         // It was a second's worth.
-        if seconds < 0.5 { Err("this kernel does not slow the file system down".to_owned()) } else { Ok(()) }
+        if seconds < 0.5 {
+            Err("this kernel does not slow the file system down".to_owned())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -75,8 +84,10 @@ fn disk_of(folder: &Path) -> Result<String, String> {
     let device = fs::metadata(folder).map_err(|error| error.to_string())?.dev();
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let known = Path::new("/sys/dev/block").join(&number);
-    let whole = if known.join("partition").exists() { known.join("../dev") } else { known.join("dev") };
-    let text = fs::read_to_string(whole).map_err(|_| format!("{} is on no disk", folder.display()))?;
+    let whole =
+        if known.join("partition").exists() { known.join("../dev") } else { known.join("dev") };
+    let text =
+        fs::read_to_string(whole).map_err(|_| format!("{} is on no disk", folder.display()))?;
     Ok(text.trim().to_owned())
 }
 

@@ -62,7 +62,10 @@ mod tests {
 
     #[test]
     fn a_real_capture_comes_back_bit_for_bit() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/snpp_synchronized_cadus.dat");
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../testdata/cadu/snpp_synchronized_cadus.dat"
+        );
         let received = std::fs::read(path).expect("the bundled capture");
         let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
         capture.push(Utc::default(), &received);
@@ -76,7 +79,10 @@ mod tests {
                     archive = Some(Archive::begin(files, &found.mission).expect("an archive"));
                 }
                 CaptureEvent::Frame(frame) => {
-                    assert!(frame.check_symbols.is_empty(), "nothing but the frame crosses the line");
+                    assert!(
+                        frame.check_symbols.is_empty(),
+                        "nothing but the frame crosses the line"
+                    );
                     archive.as_mut().expect("identified first").frame(&frame).expect("room");
                 }
                 _ => {}

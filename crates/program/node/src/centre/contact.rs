@@ -54,14 +54,16 @@ pub struct Processing {
     /// Who gets its packets as they arrive.
     receivers: Receivers,
     live: Option<LiveContact>,
-    /// Whether products were tried before in vain: then it ends at the first file that cannot be written.
+    /// Whether products were tried before in vain: then it ends at the first file that cannot be
+    /// written.
     is_again: bool,
     /// Why products cannot be written. The contact is read on all the same, for what status shows.
     unwritten: Option<String>,
     shown: ContactReceived,
     hash: Sha256,
     close: Option<Close>,
-    /// The contact of the same station that it completes, where its data is still there: then products are made of both.
+    /// The contact of the same station that it completes, where its data is still there: then
+    /// products are made of both.
     completes: Option<u32>,
     watch: Watch,
 }
@@ -153,7 +155,12 @@ impl Processing {
     ///
     /// # Errors
     /// Products could not be written.
-    pub fn block(&mut self, record: &Record, shared: &Shared, clock: Clock) -> Result<Outcome, String> {
+    pub fn block(
+        &mut self,
+        record: &Record,
+        shared: &Shared,
+        clock: Clock,
+    ) -> Result<Outcome, String> {
         let opened = Stamps::split(&record.payload).and_then(|(stamps, wire)| {
             let (taken, payload) = split_taken(wire).ok()?;
             Some((stamps, taken, Head::decode(payload)))
@@ -168,7 +175,8 @@ impl Processing {
                 self.count_damage(shared);
                 let (flow, station) = (self.flow, self.station.as_str());
                 let lost = format!(
-                    "block {} of flow {flow} of {station}, and {} in all; check that station's disk",
+                    "block {} of flow {flow} of {station}, and {} in all; check that station's \
+                    disk",
                     record.seq, self.shown.damaged_blocks
                 );
                 shared.life.alarm("a station's disk could not read blocks", &lost);
@@ -195,7 +203,9 @@ impl Processing {
                     }
                 }
                 Ok(None) => break,
-                Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
+                Err(error) => {
+                    return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq)));
+                }
             }
         }
         self.watch.block(record.seq, shared);
@@ -206,7 +216,8 @@ impl Processing {
         Ok(if self.close.is_some() { Outcome::Closed } else { Outcome::More })
     }
 
-    /// Writes the products. What status shows when they are there, and what products of several contacts need to know.
+    /// Writes the products. What status shows when they are there, and what products of several
+    /// contacts need to know.
     ///
     /// # Errors
     /// They could not be written; the contact is to be processed again from its beginning.
@@ -223,7 +234,8 @@ impl Processing {
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let (created, uniqueness) = self.naming(close.closed, shared)?;
         let ending = skyhaul_level0::Close { closed: close.closed, created, uniqueness };
-        let products = level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
+        let products =
+            level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
         if let Some(archive) = self.archive.take() {
             archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
         }
@@ -234,7 +246,8 @@ impl Processing {
         if let Some(product) = products.first() {
             self.shown.missing = product.sidecar.frames.missing;
         }
-        let whole = products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        let whole =
+            products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
         self.shown.products = whole.map(|product| self.product(product)).collect();
         self.shown.products.extend(self.raw_data_records(&products, close.closed, shared)?);
         self.shown.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
@@ -245,21 +258,23 @@ impl Processing {
         Ok((self.shown, note))
     }
 
-    /// The creation time and the digit of the contact's products: of the contact, not of now, so that processed again it gives the
-    /// same files. Names have whole seconds, and contacts of two stations may end in the same one.
+    /// The creation time and the digit of the contact's products: of the contact, not of now, so
+    /// that processed again it gives the same files. Names have whole seconds, and contacts of two
+    /// stations may end in the same one.
     fn naming(&self, closed: Utc, shared: &Shared) -> Result<(Utc, Digit), String> {
         let own = (self.station.as_str().to_owned(), self.flow.0);
         let book = shared.book();
         let seconds = (0..NAMING_SECONDS).map(|later| closed + Duration::from_secs(later));
-        let digits = (0..8).filter_map(|step| Digit::new((self.flow.0.wrapping_add(step) % 8) as u8));
+        let digits =
+            (0..8).filter_map(|step| Digit::new((self.flow.0.wrapping_add(step) % 8) as u8));
         let digits: Vec<Digit> = digits.collect();
         let mut names = seconds.flat_map(|second| digits.iter().map(move |digit| (second, *digit)));
         let free = names.find(|(created, digit)| book.is_free(&own, *created, *digit));
         free.ok_or_else(|| "no free name is left for its products".to_owned())
     }
 
-    /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the other products are there
-    /// all the same, and an alarm says so.
+    /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the
+    /// other products are there all the same, and an alarm says so.
     fn raw_data_records(
         &self,
         made: &[Product],
@@ -279,7 +294,8 @@ impl Processing {
             }
             Err(NotMade::Again(reason)) => Err(reason),
             Err(NotMade::ByHand(reason)) => {
-                let by_hand = format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
+                let by_hand =
+                    format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
                 shared.life.alarm(rdr::NO_RECORDS, &by_hand);
                 Ok(Vec::new())
             }
@@ -293,9 +309,11 @@ impl Processing {
             Some(contact.scid.value())
         })?;
         let named = |product: &Product| product.sidecar.product.name.clone();
-        let products = || products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        let products =
+            || products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
         let first = products().filter(|_| self.completes.is_none());
-        let of = |product: &Product| product.sidecar.product.first.zip(product.sidecar.product.last);
+        let of =
+            |product: &Product| product.sidecar.product.first.zip(product.sidecar.product.last);
         let times = products().filter_map(of).filter_map(|(first, last)| first.time.zip(last.time));
         let times: Vec<(Utc, Utc)> = times.collect();
         let from = times.iter().map(|(first, _)| first.as_micros()).min();
@@ -328,10 +346,11 @@ impl Processing {
         }
         let archived = self.archive.as_mut().map_or(Ok(()), |archive| archive.frame(frame));
         let archived = archived.map_err(|error| unwritable(&self.rules.products.dir, error));
-        // Without Level-0: a contact whose first block was lost at the station. Its mission is not known, its frames stay
-        // in the store.
+        // Without Level-0: a contact whose first block was lost at the station. Its mission is not
+        // known, its frames stay in the store.
         let sorted = self.level0.as_mut().map_or(Ok(()), |level0| level0.frame(frame));
-        let sorted = sorted.map_err(|error| unwritable(&self.rules.products.dir, without_help(&error)));
+        let sorted =
+            sorted.map_err(|error| unwritable(&self.rules.products.dir, without_help(&error)));
         archived.and(sorted).or_else(|reason| self.give_up(reason))?;
         let early = self.level0.as_mut().map_or(Vec::new(), ContactProcessor::expedited);
         if !early.is_empty() {
@@ -361,9 +380,9 @@ impl Processing {
                 self.close = Some(close);
             }
             Entry::Inputs(inputs) => {
-                let frames = inputs
-                    .iter()
-                    .map(|input| (input.name.clone(), InputFrames::of(&input.account, input.foreign)));
+                let frames = inputs.iter().map(|input| {
+                    (input.name.clone(), InputFrames::of(&input.account, input.foreign))
+                });
                 self.shown.inputs = frames.collect();
                 if let Some(level0) = &mut self.level0 {
                     level0.inputs(inputs.into_iter().map(ContactInput::from).collect());
@@ -460,7 +479,8 @@ impl Processing {
     }
 }
 
-/// Seconds from the end of a contact in which a name for its products is looked for: of 480 contacts that end in one second.
+/// Seconds from the end of a contact in which a name for its products is looked for: of 480
+/// contacts that end in one second.
 const NAMING_SECONDS: u64 = 60;
 
 /// When a block's frames were where.
@@ -508,13 +528,18 @@ fn expedited(products: &[Product]) -> impl Iterator<Item = &Product> {
 
 /// What is wrong with the products' folder, and what to do.
 fn unwritable(dir: &Path, error: impl std::fmt::Display) -> String {
-    format!("{}: {error}; free space there or repair the folder; the data waits in the store", dir.display())
+    format!(
+        "{}: {error}; free space there or repair the folder; the data waits in the store",
+        dir.display()
+    )
 }
 
 /// Processing again is up to nobody here.
 fn without_help(error: &skyhaul_level0::Error) -> String {
     match error {
-        skyhaul_level0::Error::Files { what, name, source } => format!("cannot {what} {name} ({source})"),
+        skyhaul_level0::Error::Files { what, name, source } => {
+            format!("cannot {what} {name} ({source})")
+        }
         other => other.to_string(),
     }
 }

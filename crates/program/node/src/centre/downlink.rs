@@ -1,4 +1,5 @@
-//! The centre's end of the lines: sessions of trusted stations, blocks to the keeper, receipts back.
+//! The centre's end of the lines: sessions of trusted stations, blocks to the keeper, receipts
+//! back.
 
 use super::keeper::{Kept, ToKeep};
 use super::rivals::{Rivals, Verdict};
@@ -13,7 +14,9 @@ use skyhaul_net::guests::{Far, Guests};
 use skyhaul_net::{Refusals, Refused, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
-use skyhaul_store::{Admitted as Space, Sender as From, SpoolId, SpoolIdentity, SpoolKnown, StationName};
+use skyhaul_store::{
+    Admitted as Space, Sender as From, SpoolId, SpoolIdentity, SpoolKnown, StationName,
+};
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +97,8 @@ impl Downlink {
     ) -> Self {
         let (blocks, kept) = channels;
         // A station that never came is one that is gone.
-        let places: Vec<usize> = lines.peers.values().filter_map(|admitted| admitted.place).collect();
+        let places: Vec<usize> =
+            lines.peers.values().filter_map(|admitted| admitted.place).collect();
         places.into_iter().for_each(|place| lines.guests.unreached(place));
         let (update_at, ask_at) = (Instant::ZERO, Instant::ZERO);
         let (connections, rivals) = (BTreeMap::new(), BTreeMap::new());
@@ -123,7 +127,13 @@ impl Downlink {
     }
 
     /// A station has said which spool it sends from.
-    fn greeted(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, spool: SpoolIdentity) {
+    fn greeted(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        spool: SpoolIdentity,
+    ) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (admitted, told) = (caller.admitted.clone(), caller.told.iter());
         let known = told.clone().find(|known| known.spool.id == spool.id).cloned();
@@ -146,7 +156,9 @@ impl Downlink {
         let verdict = rivals.judge(now, spool, present.map(|(_, spool)| spool));
         match (verdict, present) {
             (Verdict::Refuse, _) => return self.refuse_rival(manager, id, &admitted.name),
-            (Verdict::Again | Verdict::Oust, Some((older, _))) => self.replace(now, manager, older, verdict),
+            (Verdict::Again | Verdict::Oust, Some((older, _))) => {
+                self.replace(now, manager, older, verdict)
+            }
             (Verdict::Again | Verdict::Oust | Verdict::Admit, _) => {}
         }
         let admission = self.shared.store().admit(&admitted.name, spool.id);
@@ -183,20 +195,28 @@ impl Downlink {
     }
 
     /// A session makes place for a newer one.
-    fn replace(&mut self, now: Instant, manager: &mut SessionManager, older: SessionId, verdict: Verdict) {
+    fn replace(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        older: SessionId,
+        verdict: Verdict,
+    ) {
         if verdict == Verdict::Again {
             // The station came back before its old connection was given up.
             return self.let_go(now, manager, older, "the station reconnected");
         }
         self.forget(older);
-        let reason = "another node with this key has connected since; give each station its own key";
+        let reason =
+            "another node with this key has connected since; give each station its own key";
         if let Some(session) = manager.session(older) {
             session.replace(reason);
         }
     }
 
     fn refuse_rival(&self, manager: &mut SessionManager, id: SessionId, station: &StationName) {
-        let reason = "two nodes connect with it in turns: the newer stays connected, the other waits; give each station its own key \
+        let reason = "two nodes connect with it in turns: the newer stays connected, the other \
+                     waits; give each station its own key \
                       (skyhaul keygen)";
         self.shared.life.alarm(&the_key_of(station), reason);
         if let Some(session) = manager.session(id) {
@@ -217,7 +237,8 @@ impl Downlink {
         if let Some(other) = space.other.filter(|_| !space.is_known) {
             let (new, old, name) = (spool.id.short(), other.short(), &space.space);
             let reason = format!(
-                "it connected with spool {new}, before with {old}: its contacts are stored as {name}; unless its disk was replaced, or its \
+                "it connected with spool {new}, before with {old}: its contacts are stored as \
+                {name}; unless its disk was replaced, or its \
                  state folder removed or restored, two nodes use one key"
             );
             self.shared.life.alarm(&format!("station {station} has another spool"), &reason);
@@ -239,8 +260,8 @@ impl Downlink {
         manager.close(now, id, reason);
     }
 
-    /// Serves the lines so from now on. A station with other rights, or none any more, is disconnected: it has what it may
-    /// when it calls again.
+    /// Serves the lines so from now on. A station with other rights, or none any more, is
+    /// disconnected: it has what it may when it calls again.
     fn adopt(&mut self, now: Instant, manager: &mut SessionManager, adopted: Adopted) {
         let trusted: BTreeSet<Fingerprint> = adopted.peers.keys().copied().collect();
         manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
@@ -267,14 +288,21 @@ impl Downlink {
         }
     }
 
-    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: Event) {
+    fn session_event(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        event: Event,
+    ) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (station, sender) = (&caller.admitted.name, &caller.sender);
         let Some(event) = self.lines.guests.event(now, manager, id, event) else { return };
         match event {
             Event::Greeted { name, .. } if name != station.as_str() => {
                 let reason = format!(
-                    "this key belongs to `{}` here, but the station is named `{name}`: correct `name` in one of the two configurations",
+                    "this key belongs to `{}` here, but the station is named `{name}`: correct \
+                    `name` in one of the two configurations",
                     station.as_str()
                 );
                 tracing::warn!("{reason}");
@@ -322,7 +350,8 @@ impl Downlink {
             }
             Kept::Durable(receipt) => {
                 let is_its = |caller: &Caller| {
-                    let sender = caller.sender.as_ref().filter(|sender| sender.space == receipt.station);
+                    let sender =
+                        caller.sender.as_ref().filter(|sender| sender.space == receipt.station);
                     sender.is_some_and(|sender| self.shared.store().is_taken_up(sender))
                 };
                 let connection = self.connections.iter().find(|(_, caller)| is_its(caller));
@@ -342,8 +371,12 @@ impl Downlink {
     /// Asks the stations for what is missing of their contacts.
     fn ask(&self, now: Instant, manager: &mut SessionManager) {
         for (id, caller) in &self.connections {
-            let Some(station) = caller.sender.as_ref().map(|sender| &sender.space) else { continue };
-            let Some(session) = manager.session(*id).filter(|session| session.is_open()) else { continue };
+            let Some(station) = caller.sender.as_ref().map(|sender| &sender.space) else {
+                continue;
+            };
+            let Some(session) = manager.session(*id).filter(|session| session.is_open()) else {
+                continue;
+            };
             loop {
                 let ask = self.shared.gaps().ledger().ask(station.as_str(), now);
                 let Some(ask) = ask else { break };
@@ -402,10 +435,15 @@ impl Service for Downlink {
             SessionManagerEvent::Connected { id, fingerprint, .. } => {
                 self.connected(now, manager, id, fingerprint);
             }
-            SessionManagerEvent::Session { id, event } => self.session_event(now, manager, id, event),
+            SessionManagerEvent::Session { id, event } => {
+                self.session_event(now, manager, id, event)
+            }
             SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(caller) = self.connections.get(&id) {
-                    tracing::info!(station = caller.admitted.name.as_str(), "disconnected: {reason}");
+                    tracing::info!(
+                        station = caller.admitted.name.as_str(),
+                        "disconnected: {reason}"
+                    );
                 }
                 self.forget(id);
             }
@@ -417,7 +455,8 @@ impl Service for Downlink {
             SessionManagerEvent::Refused { remote, fingerprint, reason, .. } => {
                 self.shared.count_refused();
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
-                    let key = fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
+                    let key =
+                        fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
                     tracing::warn!(key, "{refused}");
                 }
             }

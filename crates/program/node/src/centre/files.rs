@@ -14,8 +14,8 @@ pub struct ProductFiles {
     work: PathBuf,
 }
 
-/// A file being written. What has been written is handed to the disk now and then, so that little is left to wait for
-/// at the end.
+/// A file being written. What has been written is handed to the disk now and then, so that little
+/// is left to wait for at the end.
 #[derive(Debug)]
 pub struct ProductWriter {
     file: BufWriter<File>,
@@ -26,8 +26,9 @@ pub struct ProductWriter {
 const SYNC_EVERY: u64 = 16 << 20;
 
 impl ProductFiles {
-    /// Files of the contact called `contact`, to appear in the folder `products`. Anything that an earlier attempt
-    /// left half-done is removed. The folder `products` is not made here: where it has vanished, what is mounted there has.
+    /// Files of the contact called `contact`, to appear in the folder `products`. Anything that an
+    /// earlier attempt left half-done is removed. The folder `products` is not made here: where it
+    /// has vanished, what is mounted there has.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -50,7 +51,10 @@ impl ProductFiles {
 /// Says so where it is the folder itself that is not there.
 fn vanished(error: io::Error, products: &Path) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound && !products.exists() {
-        return io::Error::new(io::ErrorKind::NotFound, "the folder is missing; mount or create it");
+        return io::Error::new(
+            io::ErrorKind::NotFound,
+            "the folder is missing; mount or create it",
+        );
     }
     error
 }
@@ -60,7 +64,8 @@ impl Files for ProductFiles {
     type Reader = File;
 
     fn create(&mut self, name: &str) -> io::Result<ProductWriter> {
-        let file = File::create(self.work.join(name)).map_err(|error| vanished(error, &self.products))?;
+        let file =
+            File::create(self.work.join(name)).map_err(|error| vanished(error, &self.products))?;
         let file = BufWriter::with_capacity(256 << 10, file);
         Ok(ProductWriter { file, unsynced: 0 })
     }

@@ -1,4 +1,5 @@
-//! The ledger of gaps at the centre: told of every frame that is durable, kept in the state folder, put to the stations.
+//! The ledger of gaps at the centre: told of every frame that is durable, kept in the state folder,
+//! put to the stations.
 
 use super::shared::Shared;
 use crate::fault::Fault;
@@ -10,7 +11,8 @@ use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::Open;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::ledger::{
-    AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss, Place, Seen,
+    AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss,
+    Place, Seen,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_store::{Disk, Ledger as Records, LedgerError, RealDisk, Seq, StationName};
@@ -28,15 +30,16 @@ pub struct Gaps {
     saved_at: Instant,
 }
 
-/// Between two times that what changed is kept: after a kill, blocks since then are looked through again.
+/// Between two times that what changed is kept: after a kill, blocks since then are looked through
+/// again.
 const SAVE: Duration = Duration::from_secs(2);
 /// Gaps told at once.
 const TOLD_MAX: usize = 8_192;
 const FOLDER: &str = "level0/gaps";
 
 impl Gaps {
-    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every question of earlier runs,
-    /// `stations` are those that can be asked.
+    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every
+    /// question of earlier runs, `stations` are those that can be asked.
     ///
     /// # Errors
     /// The disk refuses.
@@ -77,11 +80,17 @@ impl Gaps {
     /// Has stations asked again for what was unrecoverable.
     ///
     /// # Errors
-    /// There is no gap of frames that the filter takes: something in it is mistyped, or nothing was missed there.
+    /// There is no gap of frames that the filter takes: something in it is mistyped, or nothing was
+    /// missed there.
     pub fn ask_again(&mut self, which: &GapFilter) -> Result<GapsAsked, Fault> {
-        let AskedAgain { contacts, gaps, frames, left } = self.ledger.ask_again(|id, opened, gap| {
-            which.takes((&id.station, id.flow.0), &opened.mission, Some(gap.channel.scid.value()))
-        });
+        let AskedAgain { contacts, gaps, frames, left } =
+            self.ledger.ask_again(|id, opened, gap| {
+                which.takes(
+                    (&id.station, id.flow.0),
+                    &opened.mission,
+                    Some(gap.channel.scid.value()),
+                )
+            });
         let is_filtered = *which != GapFilter::default();
         if contacts == 0 && is_filtered {
             let help = "list the stations, contacts and spacecraft with `skyhaul gaps`";
@@ -94,7 +103,8 @@ impl Gaps {
         Ok(GapsAsked { contacts, gaps, frames, left })
     }
 
-    /// What has changed since it was last kept; none where that was not long ago and nothing is over.
+    /// What has changed since it was last kept; none where that was not long ago and nothing is
+    /// over.
     pub fn changes(&mut self, now: Instant) -> Option<Changes> {
         if now < self.saved_at + SAVE {
             return None;
@@ -143,7 +153,9 @@ impl Gaps {
         let mut gaps = Vec::new();
         for (id, opened, frames) in self.ledger.contacts() {
             gaps.extend(frames.map(|gap| of_frames(id, opened, gap)));
-            gaps.extend(self.ledger.packets(id).map(|(gap, state)| of_packets(id, opened, gap, state)));
+            gaps.extend(
+                self.ledger.packets(id).map(|(gap, state)| of_packets(id, opened, gap, state)),
+            );
         }
         let older = gaps.len().saturating_sub(TOLD_MAX);
         gaps.drain(..older);
@@ -151,15 +163,20 @@ impl Gaps {
     }
 }
 
-/// What a centre's state folder knows to be missing, whether the centre runs or not, and the records that cannot be read.
-/// Questions that are on their way are not kept: their gaps show as open.
+/// What a centre's state folder knows to be missing, whether the centre runs or not, and the
+/// records that cannot be read. Questions that are on their way are not kept: their gaps show as
+/// open.
 ///
 /// # Errors
 /// It is no such folder, or cannot be read.
 pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
     let help = "give the folder that `state` of a centre's configuration names";
     let refused = |error: &dyn core::fmt::Display| {
-        Fault::environment(format!("the ledger of gaps cannot be read ({error})"), state.display(), help)
+        Fault::environment(
+            format!("the ledger of gaps cannot be read ({error})"),
+            state.display(),
+            help,
+        )
     };
     if !state.join(FOLDER).is_dir() {
         return Err(refused(&"it has no folder level0/gaps"));
@@ -182,7 +199,8 @@ impl Changes {
     /// Writes it; it is durable when this returns.
     ///
     /// # Errors
-    /// The disk refuses: what has changed is looked through again after a restart, as far as the store has it.
+    /// The disk refuses: what has changed is looked through again after a restart, as far as the
+    /// store has it.
     pub fn write(&self) -> Result<(), LedgerError> {
         self.written.iter().try_for_each(|(name, record)| self.records.put(name, record))?;
         self.removed.iter().try_for_each(|name| self.records.remove(name))
@@ -219,7 +237,12 @@ fn of_frames(id: &ContactId, opened: &Opened, gap: &Gap) -> GapStatus {
     }
 }
 
-fn of_packets(id: &ContactId, opened: &Opened, gap: &PacketGap, state: PacketGapState) -> GapStatus {
+fn of_packets(
+    id: &ContactId,
+    opened: &Opened,
+    gap: &PacketGap,
+    state: PacketGapState,
+) -> GapStatus {
     let (state, why) = match state {
         PacketGapState::Filled => (GapProgress::Filled, None),
         PacketGapState::Requested => (GapProgress::Requested, None),
@@ -227,9 +250,10 @@ fn of_packets(id: &ContactId, opened: &Opened, gap: &PacketGap, state: PacketGap
         PacketGapState::Unrecoverable(PacketLoss::Frames) => {
             (GapProgress::Unrecoverable, Some("frames are missing that no recording has"))
         }
-        PacketGapState::Unrecoverable(PacketLoss::NotSent) => {
-            (GapProgress::Unrecoverable, Some("no frame is missing: the spacecraft did not send the packets"))
-        }
+        PacketGapState::Unrecoverable(PacketLoss::NotSent) => (
+            GapProgress::Unrecoverable,
+            Some("no frame is missing: the spacecraft did not send the packets"),
+        ),
     };
     GapStatus {
         station: id.station.clone(),
@@ -287,8 +311,13 @@ impl Watch {
         }
         let place = Place { received: frame.received, position: frame.position };
         let Sign { count, packet, .. } = Sign::of(&parsed, frame, mission);
-        let seen =
-            Seen { channel: parsed.channel, count: count.value, modulus: count.modulus, place, packet };
+        let seen = Seen {
+            channel: parsed.channel,
+            count: count.value,
+            modulus: count.modulus,
+            place,
+            packet,
+        };
         self.seen.push(seen);
     }
 
@@ -303,12 +332,14 @@ impl Watch {
         shared.gaps().ledger().damaged(&self.id);
     }
 
-    /// The contact has ended and gave these products; what is known of it is durable when this returns.
+    /// The contact has ended and gave these products; what is known of it is durable when this
+    /// returns.
     ///
     /// # Errors
     /// The disk refuses.
     pub fn close(&self, products: &[Product], shared: &Shared) -> Result<(), LedgerError> {
-        let whole = products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
+        let whole =
+            products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
         let apids = whole.flat_map(|product| &product.sidecar.apids);
         let packets = apids.flat_map(|apid| {
             apid.gap_list.iter().map(|gap| PacketGap {

@@ -1,5 +1,5 @@
-//! Files that stations put into, or fetch from, their folders here: each transfer over a link of the station's session, on a thread
-//! of its own.
+//! Files that stations put into, or fetch from, their folders here: each transfer over a link of
+//! the station's session, on a thread of its own.
 
 use super::shared::Shared;
 use skyhaul_files::Reason;
@@ -29,7 +29,11 @@ const EVENTS: usize = 1_024;
 
 impl Incoming {
     /// Serves these folders.
-    pub const fn new(door: Door, roots: BTreeMap<Fingerprint, (String, Root)>, shared: Arc<Shared>) -> Self {
+    pub const fn new(
+        door: Door,
+        roots: BTreeMap<Fingerprint, (String, Root)>,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self { door, roots, shared }
     }
 
@@ -59,12 +63,14 @@ impl Incoming {
         let root = link.peer().and_then(|key| self.roots.get(&key));
         let declined = match root {
             _ if place >= TRANSFERS_MAX => {
-                let sentence =
-                    format!("the centre has {TRANSFERS_MAX} transfers in progress, its limit; retry later");
+                let sentence = format!(
+                    "the centre has {TRANSFERS_MAX} transfers in progress, its limit; retry later"
+                );
                 skyhaul_files_io::decline(link, Reason::Busy, &sentence, &cancel)
             }
             None => {
-                let sentence = "the centre does not accept files from this station; add [peer.files] to its [[peer]] there";
+                let sentence = "the centre does not accept files from this station; add \
+                               [peer.files] to its [[peer]] there";
                 skyhaul_files_io::decline(link, Reason::NotAllowed, sentence, &cancel)
             }
             Some((station, root)) => return self.transfer(link, (station, root), &cancel),

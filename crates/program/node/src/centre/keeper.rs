@@ -13,8 +13,8 @@ use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
-/// A block that arrived. How many wait is bounded by the sessions' windows: their memory is given back only when the
-/// keeper is done with them.
+/// A block that arrived. How many wait is bounded by the sessions' windows: their memory is given
+/// back only when the keeper is done with them.
 #[derive(Debug)]
 pub struct ToKeep {
     /// Over which connection.
@@ -147,7 +147,8 @@ impl Keeper {
         self.tell(Kept::Written(connection, received.bytes.len()));
     }
 
-    /// Whether the state folder is where it was; ends the centre where it is not. Says what damage was mended.
+    /// Whether the state folder is where it was; ends the centre where it is not. Says what damage
+    /// was mended.
     fn look(&self) -> bool {
         let (in_place, mended, states) = {
             let store = self.shared.store();
@@ -157,7 +158,9 @@ impl Keeper {
             self.shared.life.alarm("damage in the store was repaired", &damage);
         }
         if states > 0 {
-            self.shared.life.alarm("a list of finished contacts was damaged", services::STATE_MENDED);
+            self.shared
+                .life
+                .alarm("a list of finished contacts was damaged", services::STATE_MENDED);
         }
         in_place.map_err(|error| self.shared.life.fail(services::gone(&error))).is_ok()
     }
@@ -189,7 +192,8 @@ impl Keeper {
     fn fail(&self, what: &str, reason: &str) {
         let help = "repair the disk and restart the centre: it continues from the data on disk";
         let gone = self.shared.store().in_place().err();
-        let fault = gone.map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
+        let fault = gone
+            .map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
         self.shared.life.fail(fault);
     }
 

@@ -1,8 +1,10 @@
-//! Packets that go on as they arrive: each as one UDP datagram, ahead of the products, to whoever wants to see them now.
+//! Packets that go on as they arrive: each as one UDP datagram, ahead of the products, to whoever
+//! wants to see them now.
 //!
-//! Level-0's thread takes the packets out of the frames a second time and hands them to a thread for each receiver
-//! through a bounded queue; it never waits. That thread sends at the configured rate. What has no room is
-//! dropped and counted: a live display that is late is no use, and the products have everything.
+//! Level-0's thread takes the packets out of the frames a second time and hands them to a thread
+//! for each receiver through a bounded queue; it never waits. That thread sends at the configured
+//! rate. What has no room is dropped and counted: a live display that is late is no use, and the
+//! products have everything.
 
 use crate::config::Live;
 use crate::fault::Fault;
@@ -87,7 +89,9 @@ impl LiveContact {
         let Self { receivers, mission, extractor } = self;
         // A frame that cannot be read is counted where products are made.
         let _ = extractor.push(frame, |packet| {
-            for outlet in receivers.0.iter().filter(|outlet| wants(&outlet.wanted, mission, &packet)) {
+            for outlet in
+                receivers.0.iter().filter(|outlet| wants(&outlet.wanted, mission, &packet))
+            {
                 outlet.offer(&packet.bytes);
             }
         });
@@ -101,7 +105,10 @@ fn wants(wanted: &Live, mission: &Mission, packet: &ExtractedPacket) -> bool {
         group.is_some_and(|group| group.name == name)
     };
     !packet.header.is_idle()
-        && wanted.apids.as_ref().is_none_or(|apids| apids.0.iter().any(|range| range.contains(header.apid)))
+        && wanted
+            .apids
+            .as_ref()
+            .is_none_or(|apids| apids.0.iter().any(|range| range.contains(header.apid)))
         && wanted.product.as_ref().is_none_or(|product| in_product(product.as_str()))
 }
 
@@ -177,7 +184,10 @@ impl Sender {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a rate has nothing to wait on: its pace is the clock's")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a rate has nothing to wait on: its pace is the clock's"
+)]
 fn pause(span: Duration) {
     std::thread::sleep(span.to_std());
 }

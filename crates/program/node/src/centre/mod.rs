@@ -1,8 +1,10 @@
 //! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
 //!
-//! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one for Level-0
-//! (`processor`), one for products of several contacts (`assembly`), one that hands
-//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each), one that answers for status. They meet in `shared`.
+//! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one
+//! for Level-0 (`processor`), one for products of several contacts (`assembly`), one that hands
+//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files
+//! (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each),
+//! one that answers for status. They meet in `shared`.
 
 mod archive;
 mod assembly;
@@ -99,14 +101,16 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
         _ => {
             let help = "send the command to a station: only stations have paths";
             Reply::Answer(
-                Err(Fault::configuration("a centre has no paths", "the status socket", help)).into(),
+                Err(Fault::configuration("a centre has no paths", "the status socket", help))
+                    .into(),
             )
         }
     })?;
     let of = shared.clone();
-    let guests = guests::start((config.forwarding(), LinksTaken::AtTheDoor), driver.waker(), move |tell| {
-        tell(&of.life);
-    })?;
+    let guests =
+        guests::start((config.forwarding(), LinksTaken::AtTheDoor), driver.waker(), move |tell| {
+            tell(&of.life);
+        })?;
     let threads = start(config, peers, &shared, clock, (driver, guests))?;
     while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
         shared.life.pause(LOOK);
@@ -122,13 +126,19 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
 }
 
 /// The stations of `config`, whose forwards are those of the ones that the centre began with.
-fn peers(config: &CentreConfig, begun: &[PeerEntry]) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
+fn peers(
+    config: &CentreConfig,
+    begun: &[PeerEntry],
+) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
     let admitted = |peer: &PeerEntry| {
         let place = begun.iter().position(|begun| begun.name == peer.name);
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
             Fault::configuration(error.to_string(), "[[peer]]", "give the station another name")
         })?;
-        Ok((peer.fingerprint.fingerprint(), Admitted { name, place, rules: Arc::new(peer.rules()) }))
+        Ok((
+            peer.fingerprint.fingerprint(),
+            Admitted { name, place, rules: Arc::new(peer.rules()) },
+        ))
     };
     config.peer.iter().map(admitted).collect()
 }
@@ -142,7 +152,11 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
         services::make_folder(&files.root)?;
         let place = Place::open(&files.root).map_err(|error| {
             let help = "give this user read permission, or configure another folder";
-            Fault::environment(format!("the folder cannot be used ({error})"), files.root.display(), help)
+            Fault::environment(
+                format!("the folder cannot be used ({error})"),
+                files.root.display(),
+                help,
+            )
         })?;
         let root = Root {
             place,
@@ -163,7 +177,8 @@ fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed
             None => Allowed::default(),
             Some(streams) => {
                 streams.root.as_deref().map(services::make_folder).transpose()?;
-                let place = streams.root.as_deref().unwrap_or(Path::new("[peer.streams]")).display();
+                let place =
+                    streams.root.as_deref().unwrap_or(Path::new("[peer.streams]")).display();
                 streams.allowed().map_err(|error| {
                     let help = "give this user write permission there, or configure another folder";
                     Fault::environment(format!("the folder cannot be used ({error})"), place, help)
@@ -183,7 +198,11 @@ fn driver(
     let identity = services::identity(&config.node)?;
     let bind = config.listen.bind;
     let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
-    let path = PathConfig { udp_payload: payload, controller: config.controller(), ..PathConfig::default() };
+    let path = PathConfig {
+        udp_payload: payload,
+        controller: config.controller(),
+        ..PathConfig::default()
+    };
     let quic = EndpointConfig {
         trusted: peers.keys().copied().collect(),
         listen: true,
@@ -198,8 +217,12 @@ fn driver(
     let mut driver = services::driver(endpoint.into(), &place, window, clock)?;
     if config.listen.tcp {
         let trusted = peers.keys().copied().collect();
-        let over_tcp =
-            TcpConfig { trusted, listen: Some(at), udp_payload: payload, ..TcpConfig::new(identity) };
+        let over_tcp = TcpConfig {
+            trusted,
+            listen: Some(at),
+            udp_payload: payload,
+            ..TcpConfig::new(identity)
+        };
         driver.add_carrier(services::over_tcp(over_tcp, &place)?);
     }
     Ok(driver)
@@ -214,20 +237,28 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     };
     let fault = |error: String| {
         let help = "repair the disk or the permissions, then restart the centre";
-        Fault::environment(format!("the store cannot be used: {error}"), config.node.state.display(), help)
+        Fault::environment(
+            format!("the store cannot be used: {error}"),
+            config.node.state.display(),
+            help,
+        )
     };
     let state = &config.node.state;
     let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
-    let store = ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
-    let book = Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
+    let store =
+        ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
+    let book =
+        Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
     // Questions are numbered by the time: above those of every earlier run.
     let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
-    // Under the name of the station are the contacts of its first spool, of others under names made of it.
+    // Under the name of the station are the contacts of its first spool, of others under names made
+    // of it.
     let names = config.peer.iter().filter_map(|peer| StationName::new(peer.name.as_str()).ok());
-    let stations = names.flat_map(|station| store.spaces(&station)).map(|space| space.to_string()).collect();
+    let stations =
+        names.flat_map(|station| store.spaces(&station)).map(|space| space.to_string()).collect();
     let gaps = Gaps::open(&disk, first_ask, &stations);
     Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }
@@ -250,7 +281,8 @@ fn start(
     let incoming = Incoming::new(guests.files(), roots(config)?, shared.clone());
     let streams = Streams::new(guests.streams(), sinks(config)?, (shared.clone(), clock));
     let lines = Lines { peers, classes: config.classes(), guests };
-    let mut downlink = Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
+    let mut downlink =
+        Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {
         if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {

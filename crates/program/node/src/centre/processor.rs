@@ -1,4 +1,5 @@
-//! Reads contacts back from the store, behind what is durable, and makes their products: live and after a restart alike.
+//! Reads contacts back from the store, behind what is durable, and makes their products: live and
+//! after a restart alike.
 
 use super::contact::{Outcome, Processing};
 use super::shared::Shared;
@@ -100,9 +101,10 @@ impl Processor {
                 Err(reason) => return self.again(key, &reason),
             },
             Ok(Outcome::Unreadable(reason)) => {
-                self.shared
-                    .life
-                    .alarm(&format!("flow {} of {} cannot be processed", key.1, key.0.as_str()), &reason);
+                self.shared.life.alarm(
+                    &format!("flow {} of {} cannot be processed", key.1, key.0.as_str()),
+                    &reason,
+                );
                 going.show(ContactState::Failed);
                 self.shared.contact(going.shown());
                 (Work::Failed, false)

@@ -28,14 +28,15 @@ pub struct Material<'a> {
     pub mission: &'a Mission,
     /// Packet files in the folder of products.
     pub packet_files: &'a [String],
-    /// The granules that are made: those that have time in common with the window; all where there is none.
+    /// The granules that are made: those that have time in common with the window; all where there
+    /// is none.
     pub window: Option<Window>,
     /// The creation time that they get. A granule's later file has a later one.
     pub created: Utc,
 }
 
-/// Makes the files of a contact that closed at `closed`; none of a mission that has no Raw Data Records. Made again they
-/// are the same.
+/// Makes the files of a contact that closed at `closed`; none of a mission that has no Raw Data
+/// Records. Made again they are the same.
 pub fn of_contact(
     mission: &Mission,
     made: &[Product],
@@ -62,8 +63,8 @@ pub fn has_records(mission: &Mission) -> bool {
     RdrTable::built_in().plan(mission.name()).is_some()
 }
 
-/// Makes the files of what is given; none of a mission that has no Raw Data Records, or without packets. Made again they
-/// are the same.
+/// Makes the files of what is given; none of a mission that has no Raw Data Records, or without
+/// packets. Made again they are the same.
 pub fn of(material: Material<'_>, products: &Products) -> Result<Vec<MadeFile>, NotMade> {
     let Material { mission, packet_files, window, created } = material;
     let table = RdrTable::built_in();
@@ -109,7 +110,9 @@ pub fn missing(file: &MadeFile) -> u64 {
 /// As status shows it: a gap is a kind of packets of which a granule misses some.
 pub fn shown(file: &MadeFile, dir: &Path) -> ProductStatus {
     let granules = || file.collections.iter().flat_map(|collection| &collection.granules);
-    let gaps = |granule: &GranuleReport| granule.types.iter().filter(|kind| kind.missing > 0).count() as u64;
+    let gaps = |granule: &GranuleReport| {
+        granule.types.iter().filter(|kind| kind.missing > 0).count() as u64
+    };
     ProductStatus {
         path: dir.join(&file.name).display().to_string(),
         sha256: file.sha256.clone(),

@@ -1,5 +1,5 @@
-//! Reading the configuration again while the centre runs: stations, what they may, classes and the store's limits change;
-//! the rest is named.
+//! Reading the configuration again while the centre runs: stations, what they may, classes and the
+//! store's limits change; the rest is named.
 
 use super::downlink::Adopted;
 use super::shared::Shared;
@@ -36,15 +36,20 @@ impl<'a> Reload<'a> {
         let (new, peers) = match read {
             Ok(read) => read,
             Err(error) => {
-                return tracing::error!("configuration reload failed, the old one stays in force: {error}");
+                return tracing::error!(
+                    "configuration reload failed, the old one stays in force: {error}"
+                );
             }
         };
         for what in unchangeable(&self.before, &new) {
-            tracing::warn!("{what} cannot change while the centre runs: restart the centre to apply it");
+            tracing::warn!(
+                "{what} cannot change while the centre runs: restart the centre to apply it"
+            );
         }
         let said = changes(&self.before, &new);
         shared.store().set_limits(new.store.max_size, new.store.retention);
-        let stations: BTreeSet<String> = new.peer.iter().map(|peer| peer.name.to_string()).collect();
+        let stations: BTreeSet<String> =
+            new.peer.iter().map(|peer| peer.name.to_string()).collect();
         shared.gaps().ledger().stations(&stations);
         let classes = (self.before.class != new.class).then(|| new.classes());
         shared.adopt(Adopted { peers, classes });
@@ -55,7 +60,8 @@ impl<'a> Reload<'a> {
         }
         self.before.peer = new.peer.iter().map(|peer| kept(&self.before.peer, peer)).collect();
         self.before.class = new.class;
-        (self.before.store.max_size, self.before.store.retention) = (new.store.max_size, new.store.retention);
+        (self.before.store.max_size, self.before.store.retention) =
+            (new.store.max_size, new.store.retention);
     }
 }
 
@@ -125,8 +131,10 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     .collect();
     for peer in &new.peer {
         let kept = kept(&before.peer, peer);
-        let is_other_key =
-            before.peer.iter().any(|old| old.name == peer.name && old.fingerprint != peer.fingerprint);
+        let is_other_key = before
+            .peer
+            .iter()
+            .any(|old| old.name == peer.name && old.fingerprint != peer.fingerprint);
         let has_guests = peer.files.is_some() || peer.streams.is_some();
         if kept != *peer || (is_other_key && has_guests) {
             found.push(format!("[peer.files] or [peer.streams] of station {}", peer.name));
@@ -139,7 +147,8 @@ fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"k\"\nstate = \"state\"\n[listen]\nbind = \"127.0.0.1:4700\"\n\
+    const CENTRE: &str = "[node]\nname = \"c\"\nkey = \"k\"\nstate = \"state\"\n[listen]\nbind = \
+                         \"127.0.0.1:4700\"\n\
         [products]\ndir = \"products\"\n";
 
     fn centre(text: &str) -> CentreConfig {
@@ -158,7 +167,8 @@ mod tests {
     fn stations_rights_classes_and_limits_can_change_and_the_rest_is_named() {
         let before = centre(&format!("{CENTRE}{}{}", peer("a", '1', ""), peer("b", '2', "")));
         let fine = format!(
-            "{CENTRE}[session]\nrate = \"5 Mbit/s\"\n[store]\nmax_size = \"1 GB\"\n[[class]]\nname = \"x\"\n{}{}",
+            "{CENTRE}[session]\nrate = \"5 Mbit/s\"\n[store]\nmax_size = \"1 GB\"\n[[class]]\nname \
+            = \"x\"\n{}{}",
             peer("a", '3', ""),
             peer("c", '4', "")
         );
@@ -175,11 +185,15 @@ mod tests {
             ]
         );
         assert_eq!(changes(&before, &before), Vec::<String>::new());
-        let other = centre(&format!("{fine}[peer.files]\nroot = \"files\"\n").replace(":4700", ":4701"));
+        let other =
+            centre(&format!("{fine}[peer.files]\nroot = \"files\"\n").replace(":4700", ":4701"));
         let named = unchangeable(&before, &other).join(", ");
         assert_eq!(named, "[listen], [session], [peer.files] or [peer.streams] of station c");
         let rights = centre(&format!("{CENTRE}{}", peer("a", '1', "allow = [\"10.0.0.5:80\"]\n")));
-        assert_eq!(changes(&before, &rights), ["station a: permissions changed", "station b removed"]);
+        assert_eq!(
+            changes(&before, &rights),
+            ["station a: permissions changed", "station b removed"]
+        );
         assert!(unchangeable(&before, &rights)[0].starts_with("the rate to stations"));
     }
 }

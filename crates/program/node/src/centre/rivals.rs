@@ -1,4 +1,5 @@
-//! Several nodes under one station's key: the one that was met last is kept, the others are told to wait.
+//! Several nodes under one station's key: the one that was met last is kept, the others are told to
+//! wait.
 
 use skyhaul_units::{Duration, Instant, SpoolIdentity};
 use std::collections::VecDeque;
@@ -26,12 +27,18 @@ pub enum Verdict {
 
 /// Nodes that are remembered.
 const MET_MAX: usize = 16;
-/// Without a refusal for so long, the matter is over. A station that waits calls at least every five minutes.
+/// Without a refusal for so long, the matter is over. A station that waits calls at least every
+/// five minutes.
 const QUIET: Duration = Duration::from_secs(600);
 
 impl Rivals {
     /// Judges a caller, where `present` has a session.
-    pub fn judge(&mut self, now: Instant, caller: SpoolIdentity, present: Option<SpoolIdentity>) -> Verdict {
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        caller: SpoolIdentity,
+        present: Option<SpoolIdentity>,
+    ) -> Verdict {
         if let Some(present) = present {
             self.meet(present);
         }

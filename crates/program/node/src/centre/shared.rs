@@ -8,9 +8,9 @@ use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, NodeStatus,
-    Recent, ShortageStatus, StationPeer, StoreState, StoreStatus, StreamsStatus, peak_resident_bytes,
-    resident_bytes, threads,
+    AssembledProduct, AssemblyState, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus,
+    NodeStatus, Recent, ShortageStatus, StationPeer, StoreState, StoreStatus, StreamsStatus,
+    peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker, drops};
@@ -107,7 +107,8 @@ pub enum Stage {
 /// Commits whose time is remembered until the processor asks: minutes of work.
 const COMMITS_MAX: usize = 1 << 16;
 
-/// Products that status shows although they are not made yet: three weeks of windows of one spacecraft.
+/// Products that status shows although they are not made yet: three weeks of windows of one
+/// spacecraft.
 const WAITING_SHOWN: usize = 256;
 
 impl Stage {
@@ -154,7 +155,8 @@ impl Shared {
     pub fn adopt(&self, mut adopted: Adopted) {
         let mut waiting = self.adopted.lock().unwrap_or_else(PoisonError::into_inner);
         // What was to be adopted before and was not yet goes on with this.
-        adopted.classes = adopted.classes.or_else(|| waiting.take().and_then(|before| before.classes));
+        adopted.classes =
+            adopted.classes.or_else(|| waiting.take().and_then(|before| before.classes));
         *waiting = Some(adopted);
         drop(waiting);
         self.life.wake_line();
@@ -165,7 +167,8 @@ impl Shared {
         self.adopted.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The store. A thread that panicked with it in hand ends the centre; what it wrote is checked at the next start.
+    /// The store. A thread that panicked with it in hand ends the centre; what it wrote is checked
+    /// at the next start.
     pub fn store(&self) -> MutexGuard<'_, ContactStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -185,7 +188,8 @@ impl Shared {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what has changed of it; it is durable when this returns. Of the thread alone that processes contacts.
+    /// Keeps what has changed of it; it is durable when this returns. Of the thread alone that
+    /// processes contacts.
     ///
     /// # Errors
     /// The disk refuses; it is kept with the next changes.
@@ -205,7 +209,9 @@ impl Shared {
         let now = self.clock.utc();
         let mut deliveries = self.deliveries();
         let mut published = products.iter().filter(|product| product.is_published());
-        published.try_for_each(|product| deliveries.offer(product, now)).map_err(|error| error.to_string())
+        published
+            .try_for_each(|product| deliveries.offer(product, now))
+            .map_err(|error| error.to_string())
     }
 
     /// Makes the store keep the contacts that products are still to be made of.
@@ -217,7 +223,13 @@ impl Shared {
     /// Shows a product of several contacts.
     pub fn assembled(&self, product: &AssembledProduct) {
         let key = |one: &AssembledProduct| {
-            (one.mission.clone(), one.product.clone(), one.contact.clone(), one.from.clone(), one.to.clone())
+            (
+                one.mission.clone(),
+                one.product.clone(),
+                one.contact.clone(),
+                one.from.clone(),
+                one.to.clone(),
+            )
         };
         self.state().assembled.show(product, |shown| key(shown) == key(product));
     }
@@ -293,12 +305,16 @@ impl Shared {
         state.commits.push_back(CommitTime { station: station.clone(), flow, next, at });
     }
 
-    /// When the flow's record `seq` became durable, where that was since the start. Ask in the order of the flow.
+    /// When the flow's record `seq` became durable, where that was since the start. Ask in the
+    /// order of the flow.
     pub fn commit_time(&self, station: &StationName, flow: FlowId, seq: Seq) -> Option<Utc> {
         let mut state = self.state();
         let ours = |commit: &CommitTime| commit.flow == flow && commit.station == *station;
-        let at =
-            state.commits.iter().find(|commit| ours(commit) && commit.next > seq).map(|commit| commit.at);
+        let at = state
+            .commits
+            .iter()
+            .find(|commit| ours(commit) && commit.next > seq)
+            .map(|commit| commit.at);
         state.commits.retain(|commit| !ours(commit) || commit.next > seq.next());
         at
     }
@@ -310,7 +326,9 @@ impl Shared {
 
     /// Shows a contact, new or changed.
     pub fn contact(&self, contact: &ContactReceived) {
-        let same = |shown: &ContactReceived| shown.flow == contact.flow && shown.station == contact.station;
+        let same = |shown: &ContactReceived| {
+            shown.flow == contact.flow && shown.station == contact.station
+        };
         self.state().contacts.show(contact, same);
     }
 

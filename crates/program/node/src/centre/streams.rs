@@ -1,4 +1,5 @@
-//! Streams of stations to sinks here: each over a link of the station's session, on a thread of its own.
+//! Streams of stations to sinks here: each over a link of the station's session, on a thread of its
+//! own.
 
 use super::shared::Shared;
 use skyhaul_net::Clock;
@@ -106,7 +107,11 @@ impl Streams {
                 tracing::warn!(station, sink, "stream aborted: {}", refusal.sentence);
             }
             Err(End::Malformed(what)) => {
-                tracing::warn!(station, sink, "stream aborted: protocol error from station: {what}");
+                tracing::warn!(
+                    station,
+                    sink,
+                    "stream aborted: protocol error from station: {what}"
+                );
             }
             Err(End::Lost(reason)) => {
                 tracing::warn!(station, sink, "stream aborted: {reason}");

@@ -170,11 +170,21 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "peer", peer.name.as_str()));
             }
             if !keys.insert(&peer.fingerprint) {
-                return Err(ConfigError::twice(text, file, "fingerprint", &peer.fingerprint.to_string()));
+                return Err(ConfigError::twice(
+                    text,
+                    file,
+                    "fingerprint",
+                    &peer.fingerprint.to_string(),
+                ));
             }
         }
         if self.expedited.len() > MAX_EXPEDITED {
-            return Err(ConfigError::count(file, "[[expedited]]", self.expedited.len(), MAX_EXPEDITED));
+            return Err(ConfigError::count(
+                file,
+                "[[expedited]]",
+                self.expedited.len(),
+                MAX_EXPEDITED,
+            ));
         }
         self.check_deliveries(text, file)?;
         let mut products = BTreeSet::new();
@@ -184,13 +194,19 @@ impl CentreConfig {
             }
         }
         let classes = super::sending::classes(&self.class);
-        let tree = ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
+        let tree =
+            ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
         super::forwards::check((text, file), &self.forward, (&self.names(), "a [[peer]]"), &tree)
     }
 
     fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         if self.delivery.len() > MAX_CONSUMERS {
-            return Err(ConfigError::count(file, "[[delivery]]", self.delivery.len(), MAX_CONSUMERS));
+            return Err(ConfigError::count(
+                file,
+                "[[delivery]]",
+                self.delivery.len(),
+                MAX_CONSUMERS,
+            ));
         }
         let mut consumers = BTreeSet::new();
         let base = file.parent().unwrap_or(Path::new(""));
@@ -199,7 +215,8 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
             }
             consumer.check_folder(base).map_err(|what| {
-                let help = "name another folder, or write format = \"edos\" if the consumer reads that";
+                let help =
+                    "name another folder, or write format = \"edos\" if the consumer reads that";
                 ConfigError::at((text, file), ("[[delivery]]", at, "dir"), what, help)
             })?;
         }
@@ -212,7 +229,8 @@ impl CentreConfig {
 
     /// How what the centre sends is shared.
     pub fn classes(&self) -> ClassTree {
-        ClassTree::new(&super::sending::classes(&self.class)).expect("it was checked when it was read")
+        ClassTree::new(&super::sending::classes(&self.class))
+            .expect("it was checked when it was read")
     }
 
     /// What is forwarded to and from the stations, in their order.
@@ -266,19 +284,23 @@ impl PeerEntry {
 impl SessionLimits {
     fn check(&self) -> Result<(), String> {
         if self.rate == Some(Rate::ZERO) {
-            return Err("a rate of 0 bit/s carries no reports; write it like \"20 Mbit/s\"".to_owned());
+            return Err(
+                "a rate of 0 bit/s carries no reports; write it like \"20 Mbit/s\"".to_owned()
+            );
         }
         if (MIN_WINDOW..=MAX_WINDOW).contains(&self.receive_window) {
             return Ok(());
         }
         let given = self.receive_window;
         Err(format!(
-            "a receive_window of {given} is out of range; write one from {MIN_WINDOW} to {MAX_WINDOW}"
+            "a receive_window of {given} is out of range; write one from {MIN_WINDOW} to \
+            {MAX_WINDOW}"
         ))
     }
 }
 
-/// What a centre sends without forwards: reports, receipts and acknowledgements; paced at this rate they are never in anyone's way.
+/// What a centre sends without forwards: reports, receipts and acknowledgements; paced at this rate
+/// they are never in anyone's way.
 const RETURN_RATE: Rate = Rate::from_mbps(5);
 /// Expedited data sets: each takes 8 MiB of every contact that goes on.
 const MAX_EXPEDITED: usize = 8;

@@ -159,7 +159,8 @@ pub enum MissionRef {
 pub enum ChannelError {
     /// Not one of the forms of an input.
     #[error(
-        "`{0}` is not an input; write tcp-listen:192.0.2.1:5000, tcp:host:5000, udp:0.0.0.0:5000, file:PATH or stdin"
+        "`{0}` is not an input; write tcp-listen:192.0.2.1:5000, tcp:host:5000, udp:0.0.0.0:5000, \
+        file:PATH or stdin"
     )]
     Input(String),
     /// Not one of the formats.
@@ -170,7 +171,8 @@ pub enum ChannelError {
     Soft(String),
     /// Packets that do not come in datagrams.
     #[error(
-        "channel `{0}` has format vita49 but no udp: input; these packets come in datagrams, write udp:0.0.0.0:4991"
+        "channel `{0}` has format vita49 but no udp: input; these packets come in datagrams, write \
+        udp:0.0.0.0:4991"
     )]
     NoDatagrams(Name),
     /// Not one of the efforts.
@@ -181,12 +183,14 @@ pub enum ChannelError {
     Mission,
     /// Inputs in two places.
     #[error(
-        "channel `{0}` has both `input` and `inputs`; write only one of them: a list for several inputs, or a single input"
+        "channel `{0}` has both `input` and `inputs`; write only one of them: a list for several \
+        inputs, or a single input"
     )]
     BothInputs(Name),
     /// Nothing to read.
     #[error(
-        "channel `{0}` has neither `input` nor `inputs`; write input = \"tcp-listen:127.0.0.1:5000\" or the like"
+        "channel `{0}` has neither `input` nor `inputs`; write input = \
+        \"tcp-listen:127.0.0.1:5000\" or the like"
     )]
     NoInput(Name),
     /// No inputs, or more than are selected from.
@@ -199,27 +203,42 @@ pub enum ChannelError {
     #[error("channel `{0}` has two inputs named `{1}`; write another name for one of them")]
     SameName(Name, String),
     /// A file that would have to keep up with a receiver.
-    #[error("channel `{0}` has a file beside a live input; write files only, or a channel for the file")]
+    #[error(
+        "channel `{0}` has a file beside a live input; write files only, or a channel for the file"
+    )]
     FileBesideLive(Name),
     /// A window that no antennas need.
     #[error(
-        "channel `{0}` has a select_window of {1}; write at most {LONGEST_SELECT_WINDOW}: every frame may wait that long"
+        "channel `{0}` has a select_window of {1}; write at most {LONGEST_SELECT_WINDOW}: every \
+        frame may wait that long"
     )]
     LongSelectWindow(Name, Duration),
     /// A replay rate where nothing is replayed.
-    #[error("channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the pace")]
+    #[error(
+        "channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the \
+        pace"
+    )]
     RateOfLiveInput(Name),
     /// A priority that there is none of.
-    #[error("channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}")]
+    #[error(
+        "channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}"
+    )]
     Priority(Name, u8),
     /// A deadline that nothing can meet.
-    #[error("channel `{0}` has a deadline of zero, all data would be late; write one such as \"30 s\"")]
+    #[error(
+        "channel `{0}` has a deadline of zero, all data would be late; write one such as \"30 s\""
+    )]
     AlwaysLate(Name),
     /// A recording that has no room for two files.
-    #[error("channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 MiB")]
+    #[error(
+        "channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 \
+        MiB"
+    )]
     SmallRecording(Name, ByteCount),
     /// A replay that would never move.
-    #[error("channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it")]
+    #[error(
+        "channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it"
+    )]
     StandingStill(Name),
 }
 

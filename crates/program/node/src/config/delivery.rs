@@ -1,4 +1,5 @@
-//! `[[expedited]]` and `[[delivery]]`: what is published while a contact goes on, and to whom products are handed over.
+//! `[[expedited]]` and `[[delivery]]`: what is published while a contact goes on, and to whom
+//! products are handed over.
 
 use super::name::{Name, from_text};
 use super::section::section;
@@ -150,9 +151,15 @@ impl DeliveryEntry {
 impl FromStr for Apids {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let refuse =
-            || format!("`{text}` is not a list of applications; write them like \"800-805, 826\", 0 to 2046");
-        let range = |part: &str| part.trim().parse().ok().filter(|range: &ApidRange| range.last < Apid::MAX);
+        let refuse = || {
+            format!(
+                "`{text}` is not a list of applications; write them like \"800-805, 826\", 0 to \
+                2046"
+            )
+        };
+        let range = |part: &str| {
+            part.trim().parse().ok().filter(|range: &ApidRange| range.last < Apid::MAX)
+        };
         let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
         ranges.map(Self).ok_or_else(refuse)
     }
@@ -173,7 +180,9 @@ impl FromStr for DeliveryFormat {
         match text {
             "edos" => Ok(Self::Edos),
             "sips" => Ok(Self::Sips),
-            other => Err(format!("`{other}` is not a form of delivery; write \"edos\" or \"sips\"")),
+            other => {
+                Err(format!("`{other}` is not a form of delivery; write \"edos\" or \"sips\""))
+            }
         }
     }
 }
@@ -184,7 +193,9 @@ impl FromStr for DeliveryMode {
         match text {
             "first" => Ok(Self::First),
             "complete" => Ok(Self::Complete),
-            other => Err(format!("`{other}` is not a mode of delivery; write \"first\" or \"complete\"")),
+            other => {
+                Err(format!("`{other}` is not a mode of delivery; write \"first\" or \"complete\""))
+            }
         }
     }
 }

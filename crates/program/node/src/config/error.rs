@@ -46,15 +46,16 @@ impl ConfigError {
 
     pub(super) fn both_kinds(file: &Path) -> Self {
         let what = "the file has tables of a station and of a centre".to_owned();
-        let help = "keep [centre], [line], [spool], [[channel]] for a station, or [listen], [[peer]], [store], \
+        let help = "keep [centre], [line], [spool], [[channel]] for a station, or [listen], \
+                   [[peer]], [store], \
                     [products] for a centre";
         Self::content(file, None, what, help)
     }
 
     pub(super) fn neither_kind(file: &Path) -> Self {
         let what = "the file is neither a station's nor a centre's configuration".to_owned();
-        let help =
-            "add [centre], [line] and [[channel]] for a station, or [listen] and [products] for a centre";
+        let help = "add [centre], [line] and [[channel]] for a station, or [listen] and [products] \
+                   for a centre";
         Self::content(file, None, what, help)
     }
 
@@ -79,13 +80,19 @@ impl ConfigError {
     }
 
     /// Too many tables of one heading; the first one too many is named.
-    pub(super) fn many((text, file): (&str, &Path), heading: &str, count: usize, most: usize) -> Self {
+    pub(super) fn many(
+        (text, file): (&str, &Path),
+        heading: &str,
+        count: usize,
+        most: usize,
+    ) -> Self {
         let line = nth_line(text, (heading, most, heading));
         let what = format!("there are {count} {heading} tables");
         Self::content(file, line, what, &format!("write at most {most}"))
     }
 
-    /// What a key of the `nth` table of a heading says cannot be; `at` is the heading, which of its tables, and the key.
+    /// What a key of the `nth` table of a heading says cannot be; `at` is the heading, which of its
+    /// tables, and the key.
     pub(super) fn at((text, file): (&str, &Path), at: At<'_>, what: String, help: &str) -> Self {
         Self::content(file, nth_line(text, at), what, help)
     }
@@ -140,13 +147,15 @@ impl ConfigError {
 /// Where something stands: a table's heading, which one of these tables from 0, and the key.
 pub(super) type At<'a> = (&'a str, usize, &'a str);
 
-/// The line of a key; that of the table's heading, where the key is the heading or is written on no line of its own.
+/// The line of a key; that of the table's heading, where the key is the heading or is written on no
+/// line of its own.
 fn nth_line(text: &str, (heading, nth, key): At<'_>) -> Option<usize> {
     let mut tables = text.lines().enumerate().filter(|(_, line)| line.trim().starts_with(heading));
     let (head, _) = tables.nth(nth)?;
     let mut keys = text.lines().enumerate().skip(head + 1);
     let inside = |line: &str| !line.trim().starts_with('[');
-    let is_it = |line: &str| line.trim().strip_prefix(key).is_some_and(|rest| rest.trim().starts_with('='));
+    let is_it =
+        |line: &str| line.trim().strip_prefix(key).is_some_and(|rest| rest.trim().starts_with('='));
     let found = keys.by_ref().take_while(|(_, line)| inside(line)).find(|(_, line)| is_it(line));
     Some(found.map_or(head, |(index, _)| index) + 1)
 }
@@ -180,10 +189,12 @@ fn split(message: &str) -> (String, String) {
     if let Some(name) = message.strip_prefix("missing field ") {
         return (format!("the key {name} is missing"), format!("add {name}"));
     }
-    if let Some(found) =
-        message.strip_prefix("invalid type: ").and_then(|rest| rest.strip_suffix(", expected a string"))
+    if let Some(found) = message
+        .strip_prefix("invalid type: ")
+        .and_then(|rest| rest.strip_suffix(", expected a string"))
     {
-        let help = "write it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"64 MiB\"";
+        let help =
+            "write it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"64 MiB\"";
         return (format!("{found} is given, text is required"), help.to_owned());
     }
     if let Some((what, help)) = message.split_once("; ") {

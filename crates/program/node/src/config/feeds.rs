@@ -1,4 +1,5 @@
-//! The inputs of a channel: one, or several of the same downlink of which the better copy of each frame is taken.
+//! The inputs of a channel: one, or several of the same downlink of which the better copy of each
+//! frame is taken.
 
 use super::channel::{Channel, ChannelError, Input, InputFormat, SoftForm};
 use super::name::Name;
@@ -52,12 +53,13 @@ impl Channel {
             format: self.format,
             soft: self.soft,
         });
-        let several = self.inputs.iter().flat_map(|inputs| &inputs.0).zip(1..).map(|(entry, number)| Feed {
-            name: entry.name.as_ref().map_or_else(|| number.to_string(), ToString::to_string),
-            input: entry.input.clone(),
-            format: entry.format.unwrap_or(self.format),
-            soft: entry.soft.unwrap_or(self.soft),
-        });
+        let several =
+            self.inputs.iter().flat_map(|inputs| &inputs.0).zip(1..).map(|(entry, number)| Feed {
+                name: entry.name.as_ref().map_or_else(|| number.to_string(), ToString::to_string),
+                input: entry.input.clone(),
+                format: entry.format.unwrap_or(self.format),
+                soft: entry.soft.unwrap_or(self.soft),
+            });
         one.chain(several).collect()
     }
 
@@ -103,7 +105,8 @@ impl Channel {
     }
 
     pub(super) fn resolve_feeds(&mut self, base: &Path) {
-        let several = self.inputs.iter_mut().flat_map(|inputs| &mut inputs.0).map(|entry| &mut entry.input);
+        let several =
+            self.inputs.iter_mut().flat_map(|inputs| &mut inputs.0).map(|entry| &mut entry.input);
         for input in self.input.iter_mut().chain(several) {
             if let Input::File(path) = input {
                 super::from_base(base, path);
@@ -155,7 +158,10 @@ impl<'de> Deserialize<'de> for ChannelInputs {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list such as [\"tcp-listen:127.0.0.1:5000\", \"udp:0.0.0.0:5000\"]")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<ChannelInputs, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut entries: A,
+            ) -> Result<ChannelInputs, A::Error> {
                 let mut inputs = Vec::new();
                 while let Some(Entry(input)) = entries.next_element()? {
                     inputs.push(input);
@@ -180,10 +186,12 @@ mod tests {
     fn a_list_of_texts_and_tables_makes_inputs_with_names_and_formats() {
         let channel = channel(
             "format = \"cadus\"\ninputs = [\"tcp-listen:127.0.0.1:5000\", \
-             { input = \"udp:0.0.0.0:5001\", name = \"south\", format = \"soft\", soft = \"offset\" }]",
+             { input = \"udp:0.0.0.0:5001\", name = \"south\", format = \"soft\", soft = \
+             \"offset\" }]",
         );
         let feeds = channel.unwrap().feeds();
-        let shown = |feed: &Feed| (feed.name.clone(), feed.input.to_string(), feed.format, feed.soft);
+        let shown =
+            |feed: &Feed| (feed.name.clone(), feed.input.to_string(), feed.format, feed.soft);
         assert_eq!(
             feeds.iter().map(shown).collect::<Vec<_>>(),
             [
@@ -193,12 +201,20 @@ mod tests {
                     InputFormat::Cadus,
                     SoftForm::Signed
                 ),
-                ("south".to_owned(), "udp:0.0.0.0:5001".to_owned(), InputFormat::Soft, SoftForm::Offset),
+                (
+                    "south".to_owned(),
+                    "udp:0.0.0.0:5001".to_owned(),
+                    InputFormat::Soft,
+                    SoftForm::Offset
+                ),
             ]
         );
         let tables = "[[inputs]]\ninput = \"file:a\"\n[[inputs]]\ninput = \"file:b\"\nname = \"b\"";
         assert_eq!(channel_names(tables), ["1", "b"]);
-        assert_eq!(channel_names("inputs = [\"udp:127.0.0.1:0\", \"udp:127.0.0.1:0\"]"), ["1", "2"]);
+        assert_eq!(
+            channel_names("inputs = [\"udp:127.0.0.1:0\", \"udp:127.0.0.1:0\"]"),
+            ["1", "2"]
+        );
     }
 
     fn channel_names(keys: &str) -> Vec<String> {
@@ -215,7 +231,8 @@ mod tests {
             (&*format!("inputs = [{}]", many.join(",")), "17 inputs"),
             ("inputs = [\"udp:0.0.0.0:1\", \"udp:0.0.0.0:1\"]", "`udp:0.0.0.0:1` twice"),
             (
-                "inputs = [{ input = \"udp:0.0.0.0:1\", name = \"a\" }, { input = \"stdin\", name = \"a\" }]",
+                "inputs = [{ input = \"udp:0.0.0.0:1\", name = \"a\" }, { input = \"stdin\", name \
+                = \"a\" }]",
                 "two inputs named `a`",
             ),
             ("inputs = [\"file:a\", \"stdin\"]", "beside a live input"),

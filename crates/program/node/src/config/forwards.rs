@@ -1,5 +1,5 @@
-//! `[[forward]]`: applications whose connections share the session between a station and its centre, and what the other end may
-//! ask for.
+//! `[[forward]]`: applications whose connections share the session between a station and its
+//! centre, and what the other end may ask for.
 
 use super::error::ConfigError;
 use super::section::section;
@@ -75,8 +75,12 @@ impl FromStr for Allowed {
 impl ForwardEntry {
     /// Whether it says one thing that is forwarded.
     fn is_one(&self) -> bool {
-        let given =
-            [self.local.is_some(), self.remote.is_some(), self.socks.is_some(), self.transparent.is_some()];
+        let given = [
+            self.local.is_some(),
+            self.remote.is_some(),
+            self.socks.is_some(),
+            self.transparent.is_some(),
+        ];
         given.into_iter().filter(|given| *given).count() == 1
     }
 
@@ -85,8 +89,13 @@ impl ForwardEntry {
         let local = self.local.as_ref().map(|written| What::Local(written.0.clone()));
         let remote = self.remote.as_ref().map(|written| What::Remote(written.0.clone()));
         let socks = self.socks.as_ref().map(|written| What::Socks(written.0.clone()));
-        let transparent = self.transparent.as_ref().map(|written| What::Transparent(written.0.clone()));
-        local.or(remote).or(socks).or(transparent).expect("it was checked when the configuration was read")
+        let transparent =
+            self.transparent.as_ref().map(|written| What::Transparent(written.0.clone()));
+        local
+            .or(remote)
+            .or(socks)
+            .or(transparent)
+            .expect("it was checked when the configuration was read")
     }
 
     /// The key that says it.
@@ -126,7 +135,10 @@ pub(super) fn rules(allow: &Allowed, allow_listen: &Allowed) -> Rules {
 ///
 /// # Errors
 /// The first that does not, with its line.
-pub fn each_is_one((text, file): (&str, &Path), entries: &[ForwardEntry]) -> Result<(), ConfigError> {
+pub fn each_is_one(
+    (text, file): (&str, &Path),
+    entries: &[ForwardEntry],
+) -> Result<(), ConfigError> {
     let Some(nth) = entries.iter().position(|entry| !entry.is_one()) else {
         return Ok(());
     };
@@ -156,7 +168,12 @@ pub(super) fn check(
             && tree.find(class).is_none()
         {
             let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-            return Err(ConfigError::no_class((text, file), at("class"), (class, "a forward"), &leaves));
+            return Err(ConfigError::no_class(
+                (text, file),
+                at("class"),
+                (class, "a forward"),
+                &leaves,
+            ));
         }
     }
     Ok(())
@@ -173,8 +190,12 @@ fn place(nodes: &[String], name: Option<&str>) -> Option<usize> {
 fn unknown_node(name: Option<&str>, nodes: &[String], whose: &str) -> (String, String) {
     let known = nodes.join(", ");
     match (name, nodes) {
-        (Some(name), []) => (format!("the far node `{name}` is not known"), format!("add {whose} for it")),
-        (Some(name), _) => (format!("the far node `{name}` is not known"), format!("{whose} names {known}")),
+        (Some(name), []) => {
+            (format!("the far node `{name}` is not known"), format!("add {whose} for it"))
+        }
+        (Some(name), _) => {
+            (format!("the far node `{name}` is not known"), format!("{whose} names {known}"))
+        }
         (None, []) => ("a forward needs a far node".to_owned(), format!("add {whose} for it")),
         (None, _) => (
             "there are several far nodes, and a forward does not name one".to_owned(),
@@ -186,5 +207,6 @@ fn unknown_node(name: Option<&str>, nodes: &[String], whose: &str) -> (String, S
 const HEADING: &str = "[[forward]]";
 /// A node listens at a handful of places; as many as it lets another one ask for.
 const MAX_FORWARDS: usize = 256;
-/// Bytes that came for applications and wait for them, of each session: two streams with the widest window.
+/// Bytes that came for applications and wait for them, of each session: two streams with the widest
+/// window.
 const BUDGET: ByteCount = ByteCount::mib(64);

@@ -1,4 +1,5 @@
-//! `[[mirror]]` and `[peer.files]`: folders of a station that the centre gets, over the session that they have.
+//! `[[mirror]]` and `[peer.files]`: folders of a station that the centre gets, over the session
+//! that they have.
 
 use super::error::ConfigError;
 use super::section::section;

@@ -1,9 +1,10 @@
 //! What a node is told to do: `station.toml` and `centre.toml`.
 //!
-//! Reading is parsing: a configuration that was read can be used as it is. Unknown keys, wrong units and
-//! contradictions are refused with file, line and what to write instead. Each key is declared once, in the struct
-//! that holds it, with its default and meaning; [`reference()`] makes the documentation's tables from the same
-//! declaration. Whether files and addresses that are named here exist is found out by who uses them.
+//! Reading is parsing: a configuration that was read can be used as it is. Unknown keys, wrong
+//! units and contradictions are refused with file, line and what to write instead. Each key is
+//! declared once, in the struct that holds it, with its default and meaning; [`reference()`] makes
+//! the documentation's tables from the same declaration. Whether files and addresses that are named
+//! here exist is found out by who uses them.
 //!
 //! ```
 //! use skyhaul_node::config::{Config, parse};
@@ -80,24 +81,29 @@ pub enum Config {
 /// # Errors
 /// The file cannot be read, is larger than [`MAX_FILE`], or does not say what a node needs to know.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {
-    let size = std::fs::metadata(file).map_err(|source| ConfigError::unreadable(file, &source))?.len();
+    let size =
+        std::fs::metadata(file).map_err(|source| ConfigError::unreadable(file, &source))?.len();
     if size > MAX_FILE {
         return Err(ConfigError::too_large(file, size, MAX_FILE));
     }
-    let text = std::fs::read_to_string(file).map_err(|source| ConfigError::unreadable(file, &source))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|source| ConfigError::unreadable(file, &source))?;
     parse(&text, file)
 }
 
-/// Reads a configuration from its text; `file` is where it came from: relative paths start at its folder.
+/// Reads a configuration from its text; `file` is where it came from: relative paths start at its
+/// folder.
 ///
 /// # Errors
-/// The text is neither a station's nor a centre's configuration; file, line and help are in the error.
+/// The text is neither a station's nor a centre's configuration; file, line and help are in the
+/// error.
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let refuse = |error: toml::de::Error| ConfigError::from_toml(&error, text, file);
     let tables: toml::Table = toml::from_str(text).map_err(refuse)?;
     let has = |names: &[&str]| names.iter().any(|name| tables.contains_key(*name));
     let station = has(&["centre", "channel", "line", "spool", "path"]);
-    let centre = has(&["listen", "peer", "store", "products", "product", "expedited", "delivery", "live"]);
+    let centre =
+        has(&["listen", "peer", "store", "products", "product", "expedited", "delivery", "live"]);
     let base = file.parent().unwrap_or(Path::new(""));
     match (station, centre) {
         (true, false) => {
@@ -128,7 +134,8 @@ pub const MAX_FILE: u64 = 1 << 20;
 /// The keys that stand before the first table of both files.
 const FILE: Table = Table {
     heading: "Before the first table",
-    meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's own folder.",
+    meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's \
+             own folder.",
     keys: &[Key {
         name: "missions",
         presence: Presence::Default("[]"),

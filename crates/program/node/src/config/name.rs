@@ -3,7 +3,8 @@
 use skyhaul_units::ByteCount;
 use std::str::FromStr;
 
-/// The name of a node or a channel: it stands in status output, in logs and in the names of folders.
+/// The name of a node or a channel: it stands in status output, in logs and in the names of
+/// folders.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
@@ -16,17 +17,22 @@ pub struct InterfaceName(String);
 pub enum NameError {
     /// A node or channel name that could not stand as a folder's name everywhere.
     #[error(
-        "`{0}` is not a name; write 1 to 64 of a-z, A-Z, 0-9, `-`, `_` and `.`, the first a letter or digit"
+        "`{0}` is not a name; write 1 to 64 of a-z, A-Z, 0-9, `-`, `_` and `.`, the first a letter \
+        or digit"
     )]
     Name(String),
     /// Not a host and a port.
-    #[error("`{0}` is not an address; write it like \"centre.example.org:4700\" or \"192.0.2.1:4700\"")]
+    #[error(
+        "`{0}` is not an address; write it like \"centre.example.org:4700\" or \"192.0.2.1:4700\""
+    )]
     Address(String),
     /// Not the name of a network interface.
     #[error("`{0}` is not an interface's name; write it as `ip link` shows it, such as \"eth1\"")]
     Interface(String),
     /// A packet size that no path has.
-    #[error("`{0}` is not a packet size of a line; write it like \"1500 B\", from 1280 B to 9216 B")]
+    #[error(
+        "`{0}` is not a packet size of a line; write it like \"1500 B\", from 1280 B to 9216 B"
+    )]
     Mtu(String),
 }
 
@@ -125,7 +131,8 @@ impl FromStr for HostPort {
 impl FromStr for Mtu {
     type Err = NameError;
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let size = text.parse::<ByteCount>().ok().and_then(|size| u16::try_from(size.as_u64()).ok());
+        let size =
+            text.parse::<ByteCount>().ok().and_then(|size| u16::try_from(size.as_u64()).ok());
         match size {
             Some(size) if (MIN_MTU..=MAX_MTU).contains(&size) => Ok(Self(size)),
             _ => Err(NameError::Mtu(text.to_owned())),
@@ -181,7 +188,8 @@ const MAX_NAME: usize = 64;
 const MAX_INTERFACE: usize = 15;
 /// RFC 1035 2.3.4: the longest host name.
 const MAX_HOST: usize = 255;
-/// RFC 9000 14: QUIC needs datagrams of 1200 bytes; 1280 is also the least that IPv6 carries (RFC 8200 5).
+/// RFC 9000 14: QUIC needs datagrams of 1200 bytes; 1280 is also the least that IPv6 carries (RFC
+/// 8200 5).
 const MIN_MTU: u16 = 1280;
 /// The usual limit of Ethernet with jumbo frames.
 const MAX_MTU: u16 = 9216;

@@ -70,10 +70,16 @@ mod tests {
     #[test]
     fn live_packets_go_over_udp_to_a_host_and_port() {
         let target: LiveTarget = "udp:[::1]:5005".parse().unwrap();
-        assert_eq!((target.address().port(), target.to_string().as_str()), (5_005, "udp:[::1]:5005"));
+        assert_eq!(
+            (target.address().port(), target.to_string().as_str()),
+            (5_005, "udp:[::1]:5005")
+        );
         for wrong in ["192.0.2.1:5005", "tcp:192.0.2.1:5005", "udp:192.0.2.1", "udp:host:0"] {
             let error = wrong.parse::<LiveTarget>().unwrap_err().to_string();
-            assert!(error.contains("is not a target for packets; write it like"), "{wrong}: {error}");
+            assert!(
+                error.contains("is not a target for packets; write it like"),
+                "{wrong}: {error}"
+            );
         }
     }
 }

@@ -121,7 +121,9 @@ impl LinePath {
             return Err("a path has both `local` and `interface`; write one of them".to_owned());
         }
         if self.rate == Some(Rate::ZERO) {
-            return Err("a path of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned());
+            return Err(
+                "a path of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned()
+            );
         }
         if self.outages().len() > MAX_OUTAGES {
             let count = self.outages().len();
@@ -138,7 +140,10 @@ impl Outage {
         if self.from < self.until {
             return Ok(());
         }
-        Err(format!("the outage ends at {} before it begins; write `until` after `from`", self.until))
+        Err(format!(
+            "the outage ends at {} before it begins; write `until` after `from`",
+            self.until
+        ))
     }
 }
 

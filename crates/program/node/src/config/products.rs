@@ -144,8 +144,9 @@ impl ProductRules {
 
     /// What is published of a contact of `mission` while it goes on; `flow` is its number.
     pub fn expedited(&self, mission: &str, flow: u32) -> Vec<Expedite> {
-        let of =
-            |entry: &&ExpeditedEntry| entry.mission.as_ref().is_none_or(|wanted| wanted.as_str() == mission);
+        let of = |entry: &&ExpeditedEntry| {
+            entry.mission.as_ref().is_none_or(|wanted| wanted.as_str() == mission)
+        };
         let expedite = |(place, entry): (u32, &ExpeditedEntry)| Expedite {
             product: entry.product.as_ref().map(ToString::to_string),
             apids: entry.apids.clone().map_or_else(Vec::new, |apids| apids.0),
@@ -181,7 +182,10 @@ impl ProductRules {
             form: self.products.form.0,
             forms: names.iter().map(|name| ((*name).to_owned(), form(name))).collect(),
             fill: self.products.fill.0,
-            fills: names.iter().map(|name| ((*name).to_owned(), self.of(mission, name).fill)).collect(),
+            fills: names
+                .iter()
+                .map(|name| ((*name).to_owned(), self.of(mission, name).fill))
+                .collect(),
             is_test: self.products.test,
         }
     }
@@ -190,7 +194,8 @@ impl ProductRules {
 impl FromStr for Window {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let length: Duration = text.parse().map_err(|error: skyhaul_units::ParseError| error.to_string())?;
+        let length: Duration =
+            text.parse().map_err(|error: skyhaul_units::ParseError| error.to_string())?;
         WindowLength::new(length).map(Self).map_err(|error| error.to_string())
     }
 }
@@ -207,7 +212,9 @@ impl FromStr for ProductForm {
         match text {
             "pds" => Ok(Self(Form::Pds)),
             "packets" => Ok(Self(Form::Packets)),
-            other => Err(format!("`{other}` is not a format of products; write \"pds\" or \"packets\"")),
+            other => {
+                Err(format!("`{other}` is not a format of products; write \"pds\" or \"packets\""))
+            }
         }
     }
 }
@@ -228,7 +235,9 @@ impl FromStr for ProductFill {
         match text {
             "drop" => Ok(Self(FillPolicy::Drop)),
             "pad" => Ok(Self(FillPolicy::Pad)),
-            other => Err(format!("`{other}` is not a policy for cut packets; write \"drop\" or \"pad\"")),
+            other => {
+                Err(format!("`{other}` is not a policy for cut packets; write \"drop\" or \"pad\""))
+            }
         }
     }
 }

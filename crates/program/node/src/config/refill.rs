@@ -39,15 +39,27 @@ impl Refill {
     /// The thresholds of one decoding of a recording after the other.
     pub fn attempts(&self) -> [SyncConfig; 3] {
         let own = self.sync().thresholds();
-        // A marker that is believed for its place can lead away from the frames: here each is searched for, and proved.
-        let surely =
-            SyncConfig { check_errors: 0, lock_errors: 0, check_frames: CHECKED, slip_bits: 0, ..own };
+        // A marker that is believed for its place can lead away from the frames: here each is
+        // searched for, and proved.
+        let surely = SyncConfig {
+            check_errors: 0,
+            lock_errors: 0,
+            check_frames: CHECKED,
+            slip_bits: 0,
+            ..own
+        };
         [surely, own, SyncConfig::default()]
     }
 
     const fn sync(&self) -> Sync {
         let Self {
-            search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits, ..
+            search_errors,
+            check_errors,
+            lock_errors,
+            check_frames,
+            flywheel_frames,
+            slip_bits,
+            ..
         } = *self;
         Sync { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits }
     }
@@ -74,7 +86,9 @@ mod tests {
         assert!(refill.enabled && refill.priority == 7);
         let [surely, own, usual] = refill.attempts();
         assert_eq!(usual, live);
-        assert!(own.search_errors > live.search_errors && own.flywheel_frames > live.flywheel_frames);
+        assert!(
+            own.search_errors > live.search_errors && own.flywheel_frames > live.flywheel_frames
+        );
         assert_eq!((surely.search_errors, surely.lock_errors), (own.search_errors, 0));
     }
 

@@ -1,4 +1,5 @@
-//! One declaration for each key: its type, default and meaning make the parser and the documentation.
+//! One declaration for each key: its type, default and meaning make the parser and the
+//! documentation.
 
 /// One key of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub struct Table {
     pub keys: &'static [Key],
 }
 
-/// Declares a table's struct: `key: Type => required`, `=> optional` or `=> "default in text form"`.
+/// Declares a table's struct: `key: Type => required`, `=> optional` or `=> "default in text
+/// form"`.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+

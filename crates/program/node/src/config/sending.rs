@@ -1,4 +1,5 @@
-//! `[[class]]`, and how a channel's contacts are sent: who gets how much of the line, and what is urgent.
+//! `[[class]]`, and how a channel's contacts are sent: who gets how much of the line, and what is
+//! urgent.
 
 use super::channel::Channel;
 use super::error::ConfigError;
@@ -81,12 +82,14 @@ impl Default for Sharing {
 
 impl PartialEq for Sharing {
     fn eq(&self, other: &Self) -> bool {
-        (&self.classes, &self.policy, &self.channels) == (&other.classes, &other.policy, &other.channels)
+        (&self.classes, &self.policy, &self.channels)
+            == (&other.classes, &other.policy, &other.channels)
     }
 }
 
 impl Sharing {
-    /// How contacts of a channel are sent; as those of one that says nothing, where it is not in the configuration any more.
+    /// How contacts of a channel are sent; as those of one that says nothing, where it is not in
+    /// the configuration any more.
     pub fn of(&self, channel: &str) -> Delivery {
         let known = self.channels.iter().find(|(name, _)| name == channel);
         known.map_or_else(|| self.usual(), |(_, delivery)| *delivery)
@@ -111,7 +114,8 @@ impl StationConfig {
         };
         let of = |channel: &Channel| {
             let class = leaf(channel.class.as_ref());
-            let delivery = Delivery { class, priority: channel.priority, deadline: channel.deadline };
+            let delivery =
+                Delivery { class, priority: channel.priority, deadline: channel.deadline };
             (channel.name.to_string(), delivery)
         };
         let refill = Delivery {
@@ -126,14 +130,20 @@ impl StationConfig {
     pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
         let tree = self.tree().map_err(|error| ConfigError::class(text, file, &error))?;
         let channels = self.channel.iter().enumerate();
-        let channels = channels.map(|(nth, channel)| (("[[channel]]", nth, "class"), &channel.class));
+        let channels =
+            channels.map(|(nth, channel)| (("[[channel]]", nth, "class"), &channel.class));
         for (at, class) in channels.chain([(("[refill]", 0, "class"), &self.refill.class)]) {
             if let Some(class) = class
                 && tree.find(class.as_str()).is_none()
             {
                 let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
                 let user = if at.0 == "[refill]" { "refills" } else { "a channel" };
-                return Err(ConfigError::no_class((text, file), at, (class.as_str(), user), &leaves));
+                return Err(ConfigError::no_class(
+                    (text, file),
+                    at,
+                    (class.as_str(), user),
+                    &leaves,
+                ));
             }
         }
         let nodes = [self.centre.name.to_string()];

@@ -203,13 +203,18 @@ impl Line {
     fn check(&self) -> Result<(), String> {
         match (self.rate, self.controller) {
             (Some(Rate::ZERO), _) => {
-                Err("a line of 0 bit/s carries nothing; write its rate like \"93 Mbit/s\"".to_owned())
+                Err("a line of 0 bit/s carries nothing; write its rate like \"93 \
+                    Mbit/s\""
+                    .to_owned())
             }
             (None, Some(Controller::Line)) => {
-                Err("the controller `line` needs the line's rate; write it like \"93 Mbit/s\"".to_owned())
+                Err("the controller `line` needs the line's rate; write it like \"93 \
+                    Mbit/s\""
+                    .to_owned())
             }
             (Some(_), Some(Controller::Adaptive)) => {
-                Err("the controller `adaptive` finds the rate by itself; remove `rate`, or write \"line\""
+                Err("the controller `adaptive` finds the rate by itself; remove `rate`, or write \
+                    \"line\""
                     .to_owned())
             }
             _ => Ok(()),
@@ -227,10 +232,13 @@ impl Line {
 
 impl Spool {
     fn check(&self) -> Result<(), String> {
-        if self.segment_size < MIN_SEGMENT || self.segment_size.as_u64() > self.max_size.as_u64() / 4 {
+        if self.segment_size < MIN_SEGMENT
+            || self.segment_size.as_u64() > self.max_size.as_u64() / 4
+        {
             let largest = ByteCount::new(self.max_size.as_u64() / 4);
             return Err(format!(
-                "a segment of {} does not fit a spool of {}; write a segment_size from {MIN_SEGMENT} to {largest}",
+                "a segment of {} does not fit a spool of {}; write a segment_size from \
+                {MIN_SEGMENT} to {largest}",
                 self.segment_size, self.max_size
             ));
         }

@@ -1,4 +1,5 @@
-//! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over the session that they have.
+//! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over
+//! the session that they have.
 
 use super::error::ConfigError;
 use super::forwards::AsFlag;
@@ -78,10 +79,10 @@ impl FromStr for FarSink {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse::<streams::FarSink>() {
-            Ok(sink) if *sink.spec() == SinkSpec::Pipe => {
-                Err("a centre has no standard output for a stream; name a file, an address or a ring"
-                    .to_owned())
-            }
+            Ok(sink) if *sink.spec() == SinkSpec::Pipe => Err(
+                "a centre has no standard output for a stream; name a file, an address or a ring"
+                    .to_owned(),
+            ),
             Ok(sink) => Ok(Self(sink)),
             Err(error) => Err(error.to_string()),
         }
@@ -110,11 +111,13 @@ impl StreamEntry {
     fn check(&self) -> Result<(), String> {
         if self.from.0 == SourceSpec::Pipe {
             return Err(
-                "a station has no standard input for a stream; name a file, an address or a ring".to_owned()
+                "a station has no standard input for a stream; name a file, an address or a ring"
+                    .to_owned(),
             );
         }
         if self.frames_per_second == Some(0) {
-            return Err("a stream of 0 frames per second is not possible; write 1 at least, or leave it out"
+            return Err("a stream of 0 frames per second is not possible; write 1 at least, or \
+                       leave it out"
                 .to_owned());
         }
         if groups(self.group).is_none() {
@@ -144,10 +147,14 @@ impl StreamEntry {
         let frames_per_second = match (self.frames_per_second, &self.from.0, pace) {
             (None, SourceSpec::File(path), Pace::Frames) => {
                 let found = Source::frames_per_second(path, self.format());
-                let found = found.map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
+                let found = found
+                    .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
                 Some(found.ok_or_else(|| {
                     let what = "its recording rate cannot be found from its first frames";
-                    format!("{what}; give `frames_per_second`, or `pace` with a rate, and `format` if it is neither VDIF nor Mark 5B")
+                    format!(
+                        "{what}; give `frames_per_second`, or `pace` with a rate, and `format` \
+                            if it is neither VDIF nor Mark 5B"
+                    )
                 })?)
             }
             (given, ..) => given,
@@ -167,17 +174,20 @@ impl StreamEntry {
 impl StreamsEntry {
     fn check(&self) -> Result<(), String> {
         if self.allow.0.contains(&SinkSpec::Pipe) {
-            return Err("a centre has no standard output for a stream; remove \"-\" from `allow`".to_owned());
+            return Err("a centre has no standard output for a stream; remove \"-\" from `allow`"
+                .to_owned());
         }
         if self.allow.0.iter().any(|sink| matches!(sink, SinkSpec::File(_))) {
             return Err(
-                "`allow` names a sink that is not a file; files go into the folder that `root` names"
+                "`allow` names a sink that is not a file; files go into the folder that `root` \
+                names"
                     .to_owned(),
             );
         }
         if self.root.is_none() && self.allow.0.is_empty() {
             return Err(
-                "[peer.streams] allows no sink; give `root` for files, or `allow`, or remove the table"
+                "[peer.streams] allows no sink; give `root` for files, or `allow`, or remove the \
+                table"
                     .to_owned(),
             );
         }

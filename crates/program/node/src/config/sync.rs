@@ -31,9 +31,22 @@ section! {
 impl Sync {
     /// As the capture takes them.
     pub const fn thresholds(&self) -> SyncConfig {
-        let Self { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits } =
-            *self;
-        SyncConfig { search_errors, check_errors, lock_errors, check_frames, flywheel_frames, slip_bits }
+        let Self {
+            search_errors,
+            check_errors,
+            lock_errors,
+            check_frames,
+            flywheel_frames,
+            slip_bits,
+        } = *self;
+        SyncConfig {
+            search_errors,
+            check_errors,
+            lock_errors,
+            check_frames,
+            flywheel_frames,
+            slip_bits,
+        }
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
@@ -70,6 +83,9 @@ mod tests {
         let wanted = SyncConfig { lock_errors: 0, flywheel_frames: 9, ..SyncConfig::default() };
         assert_eq!(sync.thresholds(), wanted);
         let refused = toml::from_str::<Sync>("search_errors = 8\n").unwrap_err().to_string();
-        assert!(refused.contains("search_errors = 8") && refused.contains("write 0 to 7"), "{refused}");
+        assert!(
+            refused.contains("search_errors = 8") && refused.contains("write 0 to 7"),
+            "{refused}"
+        );
     }
 }

@@ -132,7 +132,8 @@ fn contradictions_are_refused_where_they_stand() {
     assert!(spool.what().contains("does not fit"), "{spool}");
     let window = refused(&format!("{CENTRE}\n[session]\nreceive_window = \"1 kB\"\n"));
     assert!(window.help().contains("write one from"), "{window}");
-    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
+    let peer = "[[peer]]\nname = \"station-2\"\nfingerprint = \
+               \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n";
     let key = refused(&format!("{CENTRE}\n{peer}"));
     assert!(key.what().contains("is defined twice"), "{key}");
 }
@@ -148,7 +149,9 @@ fn a_fingerprint_that_is_none_is_refused_with_its_line() {
 fn a_file_of_both_kinds_or_of_neither_is_refused() {
     assert!(refused("").what().contains("neither"));
     assert!(
-        refused(&format!("{STATION}\n[listen]\nbind = \"0.0.0.0:1\"\n")).what().contains("and of a centre")
+        refused(&format!("{STATION}\n[listen]\nbind = \"0.0.0.0:1\"\n"))
+            .what()
+            .contains("and of a centre")
     );
     let syntax = refused("[node\nname = 1");
     assert_eq!(syntax.line(), Some(1), "{syntax}");
@@ -156,12 +159,25 @@ fn a_file_of_both_kinds_or_of_neither_is_refused() {
 
 #[test]
 fn inputs_addresses_and_names_are_parsed_or_refused() {
-    for text in ["tcp-listen:[::1]:5000", "tcp:receiver-2:5000", "udp:0.0.0.0:6000", "file:a b.dat", "stdin"]
-    {
+    for text in [
+        "tcp-listen:[::1]:5000",
+        "tcp:receiver-2:5000",
+        "udp:0.0.0.0:6000",
+        "file:a b.dat",
+        "stdin",
+    ] {
         assert_eq!(text.parse::<Input>().unwrap().to_string(), text);
     }
-    for text in ["", "stdout", "tcp-listen:5000", "tcp:host", "tcp:host:0", "udp:host:1", "file:", "http:x:1"]
-    {
+    for text in [
+        "",
+        "stdout",
+        "tcp-listen:5000",
+        "tcp:host",
+        "tcp:host:0",
+        "udp:host:1",
+        "file:",
+        "http:x:1",
+    ] {
         assert!(text.parse::<Input>().is_err(), "{text}");
     }
     assert_eq!("[2001:db8::1]:4700".parse::<HostPort>().unwrap().host(), "2001:db8::1");
@@ -191,7 +207,11 @@ fn every_default_is_in_the_reference() {
     for (_, tables) in reference() {
         for table in tables {
             assert!(!table.keys.is_empty() && !table.meaning.is_empty());
-            assert!(table.keys.iter().all(|key| key.meaning.trim().ends_with('.')), "{}", table.heading);
+            assert!(
+                table.keys.iter().all(|key| key.meaning.trim().ends_with('.')),
+                "{}",
+                table.heading
+            );
         }
     }
 }
@@ -216,8 +236,9 @@ fn a_line_of_unknown_rate_is_found_out_and_contradictions_are_refused() {
     let unknown = station(&STATION.replace("rate = \"93 Mbit/s\"\n", ""));
     assert_eq!(unknown.line.controller().name(), "adaptive");
     assert_eq!(station(STATION).line.controller().name(), "line");
-    let twice =
-        refused(&STATION.replace("rate = \"93 Mbit/s\"", "rate = \"93 Mbit/s\"\ncontroller = \"adaptive\""));
+    let twice = refused(
+        &STATION.replace("rate = \"93 Mbit/s\"", "rate = \"93 Mbit/s\"\ncontroller = \"adaptive\""),
+    );
     assert!(twice.to_string().contains("remove `rate`"), "{twice}");
     let none = refused(&STATION.replace("rate = \"93 Mbit/s\"", "controller = \"line\""));
     assert!(none.to_string().contains("needs the line's rate"), "{none}");
@@ -229,16 +250,20 @@ fn a_line_is_shared_as_classes_and_channels_say() {
         "input = \"tcp-listen:127.0.0.1:5000\"",
         "input = \"stdin\"\nclass = \"b\"\ndeadline = \"30 s\"",
     );
-    let classes =
-        "[[class]]\nname = \"all\"\n[[class]]\nname = \"a\"\nparent = \"all\"\n[[class]]\nname = \"b\"\n";
+    let classes = "[[class]]\nname = \"all\"\n[[class]]\nname = \"a\"\nparent = \
+                  \"all\"\n[[class]]\nname = \"b\"\n";
     let config = station(&format!("{text}{classes}"));
     assert_eq!(config.line.controller().name(), "adaptive", "the table may be left out");
     let sharing = config.sharing();
     let (live, replay) = (sharing.of("x-band"), sharing.of("replay"));
     assert_eq!((live.deadline, live.priority), (Some(Duration::from_secs(30)), 1));
-    let name =
-        |class| sharing.tree.leaves().find(|(leaf, _)| *leaf == class).map(|(_, name)| name.to_owned());
-    assert_eq!((name(live.class), name(replay.class)), (Some("b".to_owned()), Some("a".to_owned())));
+    let name = |class| {
+        sharing.tree.leaves().find(|(leaf, _)| *leaf == class).map(|(_, name)| name.to_owned())
+    };
+    assert_eq!(
+        (name(live.class), name(replay.class)),
+        (Some("b".to_owned()), Some("a".to_owned()))
+    );
     assert_eq!(sharing.of("unknown"), sharing.usual());
     assert!(sharing == config.sharing() && sharing != Sharing::default());
     let inner = refused(&format!("{text}{classes}").replace("class = \"b\"", "class = \"all\""));
@@ -262,8 +287,10 @@ fn paths_have_names_and_outages() {
 #[test]
 fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
     let classes = "[[class]]\nname = \"a\"\n[[class]]\nname = \"b\"\n";
-    let tables = "[[forward]]\nlocal = \"8080=centre-1:10.0.0.5:80\"\nclass = \"b\"\npriority = 0\ndeadline = \"1 s\"\n\
-                  [[forward]]\nremote = \"2222=centre-1:127.0.0.1:22\"\n[[forward]]\nsocks = \"1080\"\nidle = \"10 min\"\n";
+    let tables = "[[forward]]\nlocal = \"8080=centre-1:10.0.0.5:80\"\nclass = \"b\"\npriority = \
+                 0\ndeadline = \"1 s\"\n\
+                  [[forward]]\nremote = \"2222=centre-1:127.0.0.1:22\"\n[[forward]]\nsocks = \
+                  \"1080\"\nidle = \"10 min\"\n";
     let with = |tables: &str| format!("{STATION}{classes}{tables}");
     let config = station(&with(tables));
     assert!(config.has_guests() && !station(STATION).has_guests());
@@ -282,7 +309,12 @@ fn forwards_name_the_node_at_the_other_end_and_a_class_that_is_there() {
             "needs exactly one kind",
             "[[forward]]\nclass",
         ),
-        ("127.0.0.1:22\"", "127.0.0.1:22\"\nclass = \"c\"", "no class `c` for a forward", "class = \"c\""),
+        (
+            "127.0.0.1:22\"",
+            "127.0.0.1:22\"\nclass = \"c\"",
+            "no class `c` for a forward",
+            "class = \"c\"",
+        ),
         ("127.0.0.1:22\"", "127.0.0.1:22\"\nport = 3", "unknown key `port`", "port = 3"),
     ] {
         let text = with(&tables.replacen(from, to, 1));
@@ -306,8 +338,10 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
     let plain = centre(CENTRE);
     assert!(!plain.has_guests());
     assert_eq!(plain.controller().name(), "line");
-    let rules = CENTRE
-        .replace("[products]", "allow = [\"10.0.0.0/8:80\"]\nallow_listen = [\"127.0.0.1:*\"]\n[products]");
+    let rules = CENTRE.replace(
+        "[products]",
+        "allow = [\"10.0.0.0/8:80\"]\nallow_listen = [\"127.0.0.1:*\"]\n[products]",
+    );
     let ruled = centre(&rules);
     let peer = ruled.peer[0].rules();
     assert_eq!((peer.allow.len(), peer.allow_listen.len()), (1, 1));
@@ -315,7 +349,8 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
     let declared = centre(&format!("{rules}[session]\nrate = \"20 Mbit/s\"\n"));
     assert_eq!(declared.controller().name(), "line");
     let leads = centre(&format!(
-        "{CENTRE}[[class]]\nname = \"a\"\n[[forward]]\nlocal = \"22=station-1:a:22\"\nclass = \"a\"\n"
+        "{CENTRE}[[class]]\nname = \"a\"\n[[forward]]\nlocal = \"22=station-1:a:22\"\nclass = \
+        \"a\"\n"
     ));
     assert_eq!(leads.forwarding().nodes, ["station-1"]);
     assert!(leads.classes().find("a").is_some());
@@ -335,7 +370,8 @@ fn each_station_has_rules_of_its_own_and_a_centre_that_sends_more_than_reports_f
 
 #[test]
 fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
-    let table = "[[delivery]]\nname = \"lance\"\ndir = \"out/lance\"\nchecksum = \"cksum\"\nfile_type = \"HDF\"\n\
+    let table = "[[delivery]]\nname = \"lance\"\ndir = \"out/lance\"\nchecksum = \
+                \"cksum\"\nfile_type = \"HDF\"\n\
                  node_name = \"dist.example.org\"\n";
     let Ok(Config::Centre(config)) =
         parse(&format!("{CENTRE}{table}"), Path::new("/etc/skyhaul/centre.toml"))
@@ -343,8 +379,14 @@ fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
         panic!("{table}")
     };
     let (entry, terms) = (&config.delivery[0], config.delivery[0].terms());
-    assert_eq!((terms.data_version.as_str(), terms.node_name.as_deref()), ("001", Some("dist.example.org")));
-    assert_eq!((terms.file_type.as_str(), entry.directory().as_str()), ("HDF", "/etc/skyhaul/out/lance"));
+    assert_eq!(
+        (terms.data_version.as_str(), terms.node_name.as_deref()),
+        ("001", Some("dist.example.org"))
+    );
+    assert_eq!(
+        (terms.file_type.as_str(), entry.directory().as_str()),
+        ("HDF", "/etc/skyhaul/out/lance")
+    );
     for (from, to, what) in [
         ("out/lance", "out/x=y", "/out/x=y` as DIRECTORY_ID: the consumer tears it at `=`"),
         ("out/lance", "o'neil", "a quotation mark"),
@@ -361,7 +403,8 @@ fn a_delivery_says_what_its_consumer_takes_or_is_refused_with_its_line() {
 
 #[test]
 fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
-    let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete = true\nlimit = \"3 Mbit/s\"\n";
+    let table = "[[mirror]]\nsource = \"logs\"\ninto = \"in/here\"\nexclude = [\"*.tmp\"]\ndelete \
+                = true\nlimit = \"3 Mbit/s\"\n";
     let config = station(&format!("{STATION}{table}"));
     let mirror = &config.mirror[0];
     assert!(config.has_guests() && mirror.watch && mirror.source == Path::new("/etc/skyhaul/logs"));
@@ -380,7 +423,9 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
     }
     let files = "[peer.files]\nroot = \"from/station\"\n[products]";
     let with = CENTRE.replace("[products]", files);
-    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else { panic!() };
+    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else {
+        panic!()
+    };
     let served = centre.peer[0].files.as_ref().unwrap();
     assert_eq!(
         (served.root.as_path(), served.write, served.read),
@@ -394,8 +439,8 @@ fn mirrors_and_the_folders_for_them_are_read_or_refused_with_their_line() {
 
 #[test]
 fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
-    let table =
-        "[[stream]]\nfrom = \"scan.vdif\"\nto = \"in/{utc}.vdif\"\nlateness = \"2 s\"\npace = \"line\"\n";
+    let table = "[[stream]]\nfrom = \"scan.vdif\"\nto = \"in/{utc}.vdif\"\nlateness = \"2 \
+                s\"\npace = \"line\"\n";
     let config = station(&format!("{STATION}{table}"));
     let stream = &config.stream[0];
     assert!(config.has_guests() && !stream.again);
@@ -421,10 +466,12 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     }
     let many = refused(&format!("{STATION}{}", table.repeat(17)));
     assert!(many.what().contains("17"), "{many}");
-    let streams =
-        "[peer.streams]\nroot = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n[products]";
+    let streams = "[peer.streams]\nroot = \"from/station\"\nallow = [\"null\", \
+                  \"udp://10.0.0.5:2630\"]\n[products]";
     let with = CENTRE.replace("[products]", streams);
-    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else { panic!() };
+    let Ok(Config::Centre(centre)) = parse(&with, Path::new("/etc/skyhaul/centre.toml")) else {
+        panic!()
+    };
     let taken = centre.peer[0].streams.as_ref().unwrap();
     assert_eq!(taken.root.as_deref(), Some(Path::new("/etc/skyhaul/from/station")));
     assert_eq!(taken.allow.0.len(), 2);
@@ -433,7 +480,11 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     for (from, to, what) in [
         ("\"null\"", "\"-\"", "a centre has no standard output"),
         ("\"null\"", "\"a.vdif\"", "`allow` names a sink that is not a file"),
-        ("root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n", "", "allows no sink"),
+        (
+            "root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n",
+            "",
+            "allows no sink",
+        ),
     ] {
         let error = refused(&with.replacen(from, to, 1));
         assert!(error.what().contains(what), "{error}");

@@ -52,7 +52,8 @@ fn parse(text: &str) -> Option<Utc> {
     let time = time.strip_suffix(['Z', 'z'])?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit()) && (1..=9).contains(&fraction.len());
+    let digits =
+        fraction.bytes().all(|byte| byte.is_ascii_digit()) && (1..=9).contains(&fraction.len());
     if !digits || hour > 23 || minute > 59 || second > 60 || !(1..=12).contains(&month) {
         return None;
     }
@@ -60,7 +61,8 @@ fn parse(text: &str) -> Option<Utc> {
         return None;
     }
     let nanos: u64 = format!("{fraction:0<9}").parse().ok()?;
-    let in_day = Duration::from_secs((hour * 60 + minute) * 60 + second) + Duration::from_nanos(nanos);
+    let in_day =
+        Duration::from_secs((hour * 60 + minute) * 60 + second) + Duration::from_nanos(nanos);
     let days = days_before(year) + MONTHS.iter().take(month as usize - 1).sum::<u64>() + day;
     let leap_day = u64::from(month > 2 && is_leap(year));
     let length = MONTHS.get(month as usize - 1)? + u64::from(month == 2 && is_leap(year));

@@ -1,8 +1,9 @@
-//! The station's side: blocks from the spool into the session, from where the centre's custody ends.
+//! The station's side: blocks from the spool into the session, from where the centre's custody
+//! ends.
 //!
-//! Contacts that are sent alike share a lane, which reads the spool by itself: what is urgent does not wait behind what is
-//! not. Half of the session's buffer is divided among the lanes, so that each has blocks there; the other half is for
-//! whoever has most.
+//! Contacts that are sent alike share a lane, which reads the spool by itself: what is urgent does
+//! not wait behind what is not. Half of the session's buffer is divided among the lanes, so that
+//! each has blocks there; the other half is for whoever has most.
 
 use crate::config::{Delivery, Sharing};
 use crate::payload::{Head, LOST, with_taken};
@@ -18,12 +19,13 @@ pub struct Feeder {
     sharing: Sharing,
     /// The session's buffer.
     buffer: u64,
-    /// One for each way of sending; none while the centre has not said what it has. Bounded by the channels.
+    /// One for each way of sending; none while the centre has not said what it has. Bounded by the
+    /// channels.
     lanes: Vec<Lane>,
     /// The flows that were met: as many as the spool has live flows.
     flows: BTreeMap<FlowId, Known>,
-    /// The place behind the last block that the session took, of each flow that is not finished: as many as the spool
-    /// has live flows.
+    /// The place behind the last block that the session took, of each flow that is not finished: as
+    /// many as the spool has live flows.
     sent: BTreeMap<FlowId, Seq>,
     /// Blocks whose fate is open, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
@@ -34,7 +36,8 @@ pub struct Feeder {
 struct Lane {
     delivery: Delivery,
     reader: SpoolReader,
-    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most those of a segment).
+    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most
+    /// those of a segment).
     held: VecDeque<Piece>,
     /// Cost of its blocks in the session.
     open: u64,
@@ -128,8 +131,12 @@ impl Feeder {
         let mut ways: Vec<Delivery> = ways.chain([self.sharing.usual()]).collect();
         ways.sort_unstable();
         ways.dedup();
-        let lane =
-            |delivery| Lane { delivery, reader: spool.reader_from_custody(), held: VecDeque::new(), open: 0 };
+        let lane = |delivery| Lane {
+            delivery,
+            reader: spool.reader_from_custody(),
+            held: VecDeque::new(),
+            open: 0,
+        };
         self.lanes = ways.into_iter().map(lane).collect();
         for known in self.flows.values_mut() {
             known.lane = lane_of(&self.lanes, &self.sharing, known.channel.as_deref());
@@ -142,9 +149,10 @@ impl Feeder {
         }
     }
 
-    /// The centre has everything of `flow` below `next` on its disk. What this session has not taken yet stays in the
-    /// spool even so: the receipt may be for what an earlier session brought, and this one began before it and goes on
-    /// without holes. The centre will say so again when it gets those blocks once more.
+    /// The centre has everything of `flow` below `next` on its disk. What this session has not
+    /// taken yet stays in the spool even so: the receipt may be for what an earlier session
+    /// brought, and this one began before it and goes on without holes. The centre will say so
+    /// again when it gets those blocks once more.
     pub fn custody(&mut self, spool: &mut Spool, flow: FlowId, next: Seq) {
         if next == Seq::FINISHED {
             self.sent.remove(&flow);
@@ -178,14 +186,17 @@ impl Feeder {
         !self.lanes.is_empty()
     }
 
-    /// Moves blocks to the session while it has room, a block of each lane in turns; `read` reads the spool, of the flows
-    /// alone that it is told; `taken` is the time now.
+    /// Moves blocks to the session while it has room, a block of each lane in turns; `read` reads
+    /// the spool, of the flows alone that it is told; `taken` is the time now.
     ///
     /// # Errors
     /// See [`FeedError`].
     pub fn feed(
         &mut self,
-        mut read: impl FnMut(&mut SpoolReader, &dyn Fn(FlowId) -> bool) -> Result<Option<SpoolItem>, SpoolError>,
+        mut read: impl FnMut(
+            &mut SpoolReader,
+            &dyn Fn(FlowId) -> bool,
+        ) -> Result<Option<SpoolItem>, SpoolError>,
         session: &mut Session,
         (now, taken): (Instant, Utc),
     ) -> Result<(), FeedError> {
@@ -193,7 +204,11 @@ impl Feeder {
             let mut any = false;
             for index in 0..self.lanes.len() {
                 let has_block = self.has_share(index) && self.fill(index, &mut read)?;
-                match if has_block { self.give(index, session, (now, taken))? } else { Fed::Nothing } {
+                match if has_block {
+                    self.give(index, session, (now, taken))?
+                } else {
+                    Fed::Nothing
+                } {
                     Fed::Block => any = true,
                     Fed::Nothing => {}
                     Fed::Full => return Ok(()),
@@ -216,7 +231,10 @@ impl Feeder {
     fn fill(
         &mut self,
         index: usize,
-        read: &mut impl FnMut(&mut SpoolReader, &dyn Fn(FlowId) -> bool) -> Result<Option<SpoolItem>, SpoolError>,
+        read: &mut impl FnMut(
+            &mut SpoolReader,
+            &dyn Fn(FlowId) -> bool,
+        ) -> Result<Option<SpoolItem>, SpoolError>,
     ) -> Result<bool, FeedError> {
         while let Some(lane) = self.lanes.get_mut(index) {
             if !lane.held.is_empty() {
@@ -319,7 +337,8 @@ fn channel(record: &Record) -> Option<String> {
 fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
     match item {
         SpoolItem::Block(record) => {
-            let due = delivery.deadline.and_then(|span| Some(Head::closed(&record.payload)? + span));
+            let due =
+                delivery.deadline.and_then(|span| Some(Head::closed(&record.payload)? + span));
             vec![Piece { flow: record.flow, seq: record.seq, payload: record.payload, due }]
         }
         SpoolItem::Missing { flow, first, last } => {

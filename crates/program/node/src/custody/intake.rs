@@ -1,8 +1,8 @@
 //! The centre's side: blocks into the store, and what may be said of them.
 //!
-//! Before each block the store has when it was where, so that its way can be accounted for after a restart: four times, 8
-//! bytes each, microseconds since 1970: first symbol sent (by the station's clock), last symbol arrived that was no
-//! repetition, block whole, block given out in order.
+//! Before each block the store has when it was where, so that its way can be accounted for after a
+//! restart: four times, 8 bytes each, microseconds since 1970: first symbol sent (by the station's
+//! clock), last symbol arrived that was no repetition, block whole, block given out in order.
 
 use skyhaul_store::{
     Appended, Arrival, ContactStore, FlowStatus, Receipt, Sender, Seq, SpoolKnown, StoreError,
@@ -10,7 +10,8 @@ use skyhaul_store::{
 use skyhaul_transport::{BlockId, BlockTiming, Custody, Received, Resume};
 use skyhaul_units::{Instant, Utc};
 
-/// What stands in the store before what was in the station's spool: the stamps, and when the block was taken from there.
+/// What stands in the store before what was in the station's spool: the stamps, and when the block
+/// was taken from there.
 pub const PREFACE: usize = LEN + 8;
 
 /// What a greeting says of a spool that the store knows.
@@ -20,8 +21,9 @@ pub fn custody_of(known: &SpoolKnown) -> Custody {
     Custody { spool: *spool, resume }
 }
 
-/// Writes a block that `sender` sent to the store. It is durable after the store's next sync, which gives the receipt.
-/// A block that the store had before brings a receipt at once, where one is due: the station has not heard of it.
+/// Writes a block that `sender` sent to the store. It is durable after the store's next sync, which
+/// gives the receipt. A block that the store had before brings a receipt at once, where one is due:
+/// the station has not heard of it.
 ///
 /// # Errors
 /// See [`StoreError`]; the block was not taken.
@@ -103,7 +105,8 @@ mod tests {
     #[test]
     fn stamps_survive() {
         let at = |micros: i64| Utc::from_micros(micros);
-        let stamps = Stamps { sent: at(-5), last_original: at(1 << 50), complete: at(3), delivered: at(4) };
+        let stamps =
+            Stamps { sent: at(-5), last_original: at(1 << 50), complete: at(3), delivered: at(4) };
         assert_eq!(Stamps::split(&stamps.before(b"block")), Some((stamps, &b"block"[..])));
         assert_eq!(Stamps::split(&[0; 31]), None);
     }

@@ -1,9 +1,10 @@
 //! Whether the spool here is the one that the centre took data from, or another copy of it.
 //!
-//! A state folder may be put back from an older copy, or go on at two places. Both copies then give the same flow numbers to
-//! different contacts. Three things tell: the opening of the spool from which the centre took data last is none of this
-//! spool's own; the centre has more of a flow than this spool ever had; the last block that it has of a flow is another one.
-//! A spool that is apart goes on as another spool, so that nothing of either is taken for the other's.
+//! A state folder may be put back from an older copy, or go on at two places. Both copies then give
+//! the same flow numbers to different contacts. Three things tell: the opening of the spool from
+//! which the centre took data last is none of this spool's own; the centre has more of a flow than
+//! this spool ever had; the last block that it has of a flow is another one. A spool that is apart
+//! goes on as another spool, so that nothing of either is taken for the other's.
 
 use skyhaul_store::{BlockMark, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening};
 use skyhaul_transport::Custody;
@@ -29,8 +30,12 @@ impl core::fmt::Display for Apart {
                     opening.count
                 )
             }
-            Self::Ahead(flow) => write!(f, "the centre has more blocks of contact {flow} than this spool"),
-            Self::Block(flow, seq) => write!(f, "block {seq} of contact {flow} differs from the centre's"),
+            Self::Ahead(flow) => {
+                write!(f, "the centre has more blocks of contact {flow} than this spool")
+            }
+            Self::Block(flow, seq) => {
+                write!(f, "block {seq} of contact {flow} differs from the centre's")
+            }
         }
     }
 }
@@ -54,7 +59,8 @@ pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, Spoo
     Ok(None)
 }
 
-/// Makes another spool of it. What the centre has whole of the same blocks is in custody all the same.
+/// Makes another spool of it. What the centre has whole of the same blocks is in custody all the
+/// same.
 ///
 /// # Errors
 /// The spool cannot be read or written; it is the one that it was.
@@ -81,7 +87,8 @@ enum Compared {
 fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let Held { flow, next, last } = held;
     let Some((waiting, end)) = spool.extent(flow) else { return Ok(Compared::Nothing) };
-    // Of one that the centre has whole, the last block here must be the last there: it is here while the flow is open.
+    // Of one that the centre has whole, the last block here must be the last there: it is here
+    // while the flow is open.
     let is_whole = next == Seq::FINISHED;
     let next = if is_whole { end.max(Seq(1)) } else { next };
     if next > end {
@@ -169,7 +176,11 @@ mod tests {
             (Seq(3), 3, Some(Apart::Ahead(flow))),
             (Seq::FINISHED, 2, Some(Apart::Block(flow, Seq(1)))),
         ] {
-            assert_eq!(apart(&mut copy, &has(first, flow, next, last)).unwrap(), apart_by, "{next}");
+            assert_eq!(
+                apart(&mut copy, &has(first, flow, next, last)).unwrap(),
+                apart_by,
+                "{next}"
+            );
         }
     }
 
@@ -183,7 +194,10 @@ mod tests {
         let mut custody = has(identity, same, Seq::FINISHED, 2);
         custody.resume.open.extend(has(identity, other, Seq::FINISHED, 9).resume.open);
         part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
-        assert_eq!((spool.live_flows(), spool.extent(other)), (vec![other], Some((Seq(0), Seq(2)))));
+        assert_eq!(
+            (spool.live_flows(), spool.extent(other)),
+            (vec![other], Some((Seq(0), Seq(2))))
+        );
         assert_ne!(spool.identity().unwrap().id, identity.id);
     }
 }

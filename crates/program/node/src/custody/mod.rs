@@ -1,5 +1,6 @@
-//! The hand-over of custody, without threads and sockets: what the station feeds into a session, what the centre keeps
-//! of it and receipts. The services run it on real disks and lines, the tests on simulated ones.
+//! The hand-over of custody, without threads and sockets: what the station feeds into a session,
+//! what the centre keeps of it and receipts. The services run it on real disks and lines, the tests
+//! on simulated ones.
 
 mod feeder;
 mod intake;

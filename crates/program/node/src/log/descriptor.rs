@@ -13,10 +13,12 @@ impl Write for Descriptor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match rustix::io::write(&self.0, bytes) {
-                Err(Errno::AGAIN) => match poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                },
+                Err(Errno::AGAIN) => {
+                    match poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None) {
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
                 Err(Errno::INTR) => {}
                 done => return Ok(done?),
             }

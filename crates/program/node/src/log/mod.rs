@@ -1,5 +1,6 @@
-//! What a process that runs until it is stopped writes to standard error and standard output: through a bounded queue
-//! each, so that a reader that stops or goes away neither slows nor ends the process.
+//! What a process that runs until it is stopped writes to standard error and standard output:
+//! through a bounded queue each, so that a reader that stops or goes away neither slows nor ends
+//! the process.
 
 mod descriptor;
 mod outlet;
@@ -30,7 +31,9 @@ pub fn start() -> io::Result<()> {
     let errors = Descriptor(io::stderr().as_fd().try_clone_to_owned()?);
     let note = move |lines| {
         let utc = clock.utc();
-        format!("{utc}  WARN skyhaul: {lines} log lines dropped here: standard error was not read\n")
+        format!(
+            "{utc}  WARN skyhaul: {lines} log lines dropped here: standard error was not read\n"
+        )
     };
     // A process has one log: where there is one already, that stays.
     let _ = ERRORS.set(Outlet::start(errors, note)?);
@@ -71,7 +74,8 @@ pub fn errors() -> Lines {
 /// Standard output.
 pub fn output() -> Lines {
     let direct = || {
-        // Not through the library's own lock: who runs a short command has that as long as the command runs.
+        // Not through the library's own lock: who runs a short command has that as long as the
+        // command runs.
         To::Direct(match io::stdout().as_fd().try_clone_to_owned() {
             Ok(file) => Box::new(Descriptor(file)),
             Err(_) => Box::new(io::sink()),

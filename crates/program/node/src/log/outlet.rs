@@ -1,5 +1,5 @@
-//! A bounded queue of lines and the thread that writes them. What does not fit is dropped, counted, and noted in the
-//! place where it lacks.
+//! A bounded queue of lines and the thread that writes them. What does not fit is dropped, counted,
+//! and noted in the place where it lacks.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -43,7 +43,8 @@ enum Item {
 }
 
 impl Outlet {
-    /// Writes to `file` from a thread of its own; `note` is the line that tells how many were dropped before it.
+    /// Writes to `file` from a thread of its own; `note` is the line that tells how many were
+    /// dropped before it.
     ///
     /// # Errors
     /// The system gives no thread.
@@ -54,7 +55,9 @@ impl Outlet {
         let shared = Arc::new(Shared::default());
         let of = Arc::clone(&shared);
         // It ends with the process: nothing can end it while its reader holds it up.
-        std::thread::Builder::new().name("skyhaul-log".to_owned()).spawn(move || of.write(file, note))?;
+        std::thread::Builder::new()
+            .name("skyhaul-log".to_owned())
+            .spawn(move || of.write(file, note))?;
         Ok(Self(shared))
     }
 
@@ -131,7 +134,8 @@ impl Shared {
                 Err(begun) => {
                     is_torn |= begun > 0;
                     state.is_refused = true;
-                    // A note that did not arrive is given once more, a line is one that was dropped.
+                    // A note that did not arrive is given once more, a line is one that was
+                    // dropped.
                     state.untold += lines.unwrap_or(1);
                     self.dropped.fetch_add(u64::from(lines.is_none()), Ordering::Relaxed);
                 }

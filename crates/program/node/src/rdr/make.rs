@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_hdf5::{Library, RdrWriter};
 use skyhaul_level0::rdr::{
-    FileFacts, GranuleBuilder, GranuleError, GranulePlan, GranuleSpan, Iet, IndexAccount, IndexError,
-    PackedGranule, PacketIndex, RdrPlan, Sorted, TypeAccount, file_name,
+    FileFacts, GranuleBuilder, GranuleError, GranulePlan, GranuleSpan, Iet, IndexAccount,
+    IndexError, PackedGranule, PacketIndex, RdrPlan, Sorted, TypeAccount, file_name,
 };
 use skyhaul_units::Utc;
 use std::fs::{self, File};
@@ -98,7 +98,8 @@ pub struct GranuleReport {
 #[derive(Debug, thiserror::Error)]
 pub enum RdrError {
     /// A packet file cannot be read.
-    #[error("{} cannot be read ({source}); give the path of a readable packet file", file.display())]
+    #[error("{} cannot be read ({source}); give the path of a readable packet \
+            file", file.display())]
     Read {
         /// Which.
         file: PathBuf,
@@ -107,7 +108,8 @@ pub enum RdrError {
     },
     /// A file is no packet file.
     #[error(
-        "{} has no space packet at byte {offset}; give packet files, as `skyhaul decode --packets-out` writes them",
+        "{} has no space packet at byte {offset}; give packet files, as `skyhaul decode \
+        --packets-out` writes them",
         file.display()
     )]
     NotPackets {
@@ -126,7 +128,8 @@ pub enum RdrError {
     #[error("{0}; free space there or repair the folder")]
     Hdf5(#[from] skyhaul_hdf5::Error),
     /// A file cannot be written.
-    #[error("{} cannot be written ({source}); free space there or repair the folder", file.display())]
+    #[error("{} cannot be written ({source}); free space there or repair the \
+            folder", file.display())]
     Write {
         /// Which.
         file: PathBuf,
@@ -135,8 +138,8 @@ pub enum RdrError {
     },
 }
 
-/// Makes the files that `job` asks for of the packets in `inputs`. Each appears, with its sidecar `NAME.json` before it,
-/// when it is whole; one of the same name is replaced.
+/// Makes the files that `job` asks for of the packets in `inputs`. Each appears, with its sidecar
+/// `NAME.json` before it, when it is whole; one of the same name is replaced.
 ///
 /// # Errors
 /// [`RdrError`]; files that were finished before stay.
@@ -173,7 +176,8 @@ impl Maker<'_> {
         let granules = self.sorted.file(self.job.plan, place, self.job.packed, self.job.within);
         let mut own = granules.iter().filter(|granule| granule.collection == place);
         let Some(first) = own.next() else { return Ok(None) };
-        let span = GranuleSpan { start: first.span.start, end: own.next_back().unwrap_or(first).span.end };
+        let span =
+            GranuleSpan { start: first.span.start, end: own.next_back().unwrap_or(first).span.end };
         let mut ids: Vec<&str> =
             granules.iter().map(|granule| self.collection(granule).product_id.as_str()).collect();
         ids.dedup();
@@ -191,7 +195,11 @@ impl Maker<'_> {
         written.map(Some)
     }
 
-    fn write(&self, working: &Path, granules: &[&GranulePlan]) -> Result<Vec<MadeCollection>, RdrError> {
+    fn write(
+        &self,
+        working: &Path,
+        granules: &[&GranulePlan],
+    ) -> Result<Vec<MadeCollection>, RdrError> {
         let facts = self.job.facts.clone();
         let mut writer = RdrWriter::create(self.hdf5, working, &self.job.plan.satellite, facts)?;
         let mut collections: Vec<MadeCollection> = Vec::new();
@@ -200,8 +208,10 @@ impl Maker<'_> {
             let packed = self.pack(granule)?;
             writer.granule(collection, &packed)?;
             if collections.last().is_none_or(|last| last.name != collection.short_name) {
-                collections
-                    .push(MadeCollection { name: collection.short_name.clone(), granules: Vec::new() });
+                collections.push(MadeCollection {
+                    name: collection.short_name.clone(),
+                    granules: Vec::new(),
+                });
             }
             if let Some(last) = collections.last_mut() {
                 last.granules.push(GranuleReport::of(&packed));
@@ -212,7 +222,8 @@ impl Maker<'_> {
     }
 
     fn pack(&self, granule: &GranulePlan) -> Result<PackedGranule, RdrError> {
-        let mut builder = GranuleBuilder::new(self.job.plan, self.collection(granule), granule.span);
+        let mut builder =
+            GranuleBuilder::new(self.job.plan, self.collection(granule), granule.span);
         let mut packet = Vec::new();
         for indexed in self.sorted.packets(granule) {
             let source = &self.sources[indexed.source as usize];
@@ -250,7 +261,8 @@ impl Maker<'_> {
     /// Shows the file once it, and what describes it, is on disk.
     fn publish(&self, working: &Path, described: &MadeFile) -> Result<(), RdrError> {
         let dir = self.job.dir;
-        let json = serde_json::to_vec_pretty(described).expect("the description has text keys only");
+        let json =
+            serde_json::to_vec_pretty(described).expect("the description has text keys only");
         let part = dir.join(format!(".{}.json.part", described.name));
         let write = || {
             fs::write(&part, json)?;

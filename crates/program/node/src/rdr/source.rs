@@ -17,12 +17,13 @@ pub struct Source {
 impl Source {
     /// Opens a packet file.
     pub fn open(path: &Path) -> Result<Self, RdrError> {
-        let file = File::open(path).map_err(|source| RdrError::Read { file: path.to_owned(), source })?;
+        let file =
+            File::open(path).map_err(|source| RdrError::Read { file: path.to_owned(), source })?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Shows every packet with its place in the file. Returns the bytes after the last whole packet, which are those
-    /// of a packet that was cut.
+    /// Shows every packet with its place in the file. Returns the bytes after the last whole
+    /// packet, which are those of a packet that was cut.
     pub fn read(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), RdrError>,
@@ -41,7 +42,10 @@ impl Source {
             let is_cut = SpaceHeader::parse(rest)
                 .map_or(rest.len() < SpaceHeader::LEN, |header| header.total_len > rest.len());
             if (read == 0 && !is_cut) || rest.len() > SpaceHeader::LONGEST_PACKET {
-                return Err(RdrError::NotPackets { file: self.path.clone(), offset: offset + at as u64 });
+                return Err(RdrError::NotPackets {
+                    file: self.path.clone(),
+                    offset: offset + at as u64,
+                });
             }
             if read == 0 {
                 return Ok(rest.len());

@@ -1,5 +1,6 @@
-//! One channel: what its inputs bring in, contacts out. A contact opens with the first frame and closes after silence,
-//! or when the input says that it is over; where there are several, when all do.
+//! One channel: what its inputs bring in, contacts out. A contact opens with the first frame and
+//! closes after silence, or when the input says that it is over; where there are several, when all
+//! do.
 
 use super::contact::Contact;
 use super::input::Chunk;
@@ -83,11 +84,17 @@ const SHOW: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(200);
 
 impl ChannelRunner {
-    /// Opens channel number `index`; goes on with the contact that the reading of files was in when the station ended.
+    /// Opens channel number `index`; goes on with the contact that the reading of files was in when
+    /// the station ended.
     ///
     /// # Errors
     /// An input cannot be opened; the mission configured cannot be read.
-    pub fn open(index: usize, config: config::Channel, state: &Path, common: Common) -> Result<Self, Fault> {
+    pub fn open(
+        index: usize,
+        config: config::Channel,
+        state: &Path,
+        common: Common,
+    ) -> Result<Self, Fault> {
         let memo = Memo::of(state, config.name.as_str());
         let (is_file, feeds) = (config.is_files(), config.feeds().len());
         let resume = Resume::find(&mut common.shared.spool(), &memo, feeds)
@@ -138,9 +145,10 @@ impl ChannelRunner {
             let chunk = match self.inputs.read(self.patience()) {
                 Ok(chunk) => chunk,
                 Err(error) => {
-                    self.shared
-                        .life
-                        .alarm(&format!("channel {}", self.config.name), &format!("input failed ({error})"));
+                    self.shared.life.alarm(
+                        &format!("channel {}", self.config.name),
+                        &format!("input failed ({error})"),
+                    );
                     self.end_contact(After::Break);
                     return self.show(ChannelState::Failed);
                 }
@@ -161,7 +169,8 @@ impl ChannelRunner {
 
     fn patience(&self) -> Duration {
         let due = self.contact.as_ref().and_then(|contact| contact.due(self.gather));
-        due.map_or(PATIENCE, |due| self.clock.until(due).min(PATIENCE)).max(Duration::from_millis(1))
+        due.map_or(PATIENCE, |due| self.clock.until(due).min(PATIENCE))
+            .max(Duration::from_millis(1))
     }
 
     fn keep_time(&mut self) {
@@ -187,7 +196,12 @@ impl ChannelRunner {
                 contact.record(now, &account);
             }
         }
-        if self.contact.as_ref().and_then(|contact| contact.due(self.gather)).is_some_and(|due| due <= now) {
+        if self
+            .contact
+            .as_ref()
+            .and_then(|contact| contact.due(self.gather))
+            .is_some_and(|due| due <= now)
+        {
             self.flush();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
@@ -215,18 +229,23 @@ impl ChannelRunner {
                         "also frames of spacecraft {}; each spacecraft has its own account",
                         scid.value()
                     );
-                    self.shared
-                        .life
-                        .alarm(&format!("channel {} carries two spacecraft", self.config.name), &reason);
+                    self.shared.life.alarm(
+                        &format!("channel {} carries two spacecraft", self.config.name),
+                        &reason,
+                    );
                 }
                 CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
-                    self.shared.life.alarm(&format!("channel {}", self.config.name), &reason.to_string());
+                    self.shared
+                        .life
+                        .alarm(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
                 CaptureEvent::OtherDownlink(other) => self.tell_of(&other),
                 // Nothing came in that could have been anything.
                 CaptureEvent::Unidentified(_) => {}
-                CaptureEvent::Identified(_) | CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
+                CaptureEvent::Identified(_)
+                | CaptureEvent::Locked(_)
+                | CaptureEvent::LockLost(_) => {}
             }
         }
     }
@@ -260,8 +279,11 @@ impl ChannelRunner {
             let opened = self.shared.spool().open_flow(self.clock.utc());
             match opened {
                 Ok(flow) => break flow,
-                // The frame is lost with the input where that is live; a file is read again from here.
-                Err(SpoolError::Full { .. } | SpoolError::TooManyFlows) if self.shared.life.is_stopping() => {
+                // The frame is lost with the input where that is live; a file is read again from
+                // here.
+                Err(SpoolError::Full { .. } | SpoolError::TooManyFlows)
+                    if self.shared.life.is_stopping() =>
+                {
                     return;
                 }
                 Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows)) => {
@@ -273,7 +295,11 @@ impl ChannelRunner {
                 }
                 Err(error) => {
                     let help = "repair the disk and restart the station";
-                    return self.shared.life.fail(Fault::environment("the spool failed", error, help));
+                    return self.shared.life.fail(Fault::environment(
+                        "the spool failed",
+                        error,
+                        help,
+                    ));
                 }
             }
         };
@@ -286,7 +312,9 @@ impl ChannelRunner {
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
         if !identified.also_fits.is_empty() {
             let others = identified.also_fits.join(", ");
-            tracing::warn!(channel = %self.config.name, others, "other missions match too; set the channel's `mission` if this one is wrong");
+            tracing::warn!(channel = %self.config.name, others, "other missions match too; set the \
+                                                                channel's `mission` if this one is \
+                                                                    wrong");
         }
         let mut contact = Contact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
@@ -294,8 +322,8 @@ impl ChannelRunner {
         self.open = Some(open);
     }
 
-    /// Remembers a place, waiting for space as long as the station runs: a file would be captured twice after a restart
-    /// at a place before this one. Whether it is remembered.
+    /// Remembers a place, waiting for space as long as the station runs: a file would be captured
+    /// twice after a restart at a place before this one. Whether it is remembered.
     fn remember(&self, place: &Place) -> bool {
         let held = format!("channel {} is paused", self.config.name);
         let forgetful = format!("channel {} cannot save its position", self.config.name);
@@ -305,12 +333,15 @@ impl ChannelRunner {
             match &outcome {
                 Err(error) if is_full(error) && !life.is_stopping() => {
                     self.shared.store_state(StoreState::Full);
-                    let reason = format!("{error}; free space on the file system of the state folder");
+                    let reason =
+                        format!("{error}; free space on the file system of the state folder");
                     life.alarm(&held, &reason);
                     life.pause(RETRY);
                     continue;
                 }
-                Err(error) => life.alarm(&forgetful, &format!("{error}; check the disk and the permissions")),
+                Err(error) => {
+                    life.alarm(&forgetful, &format!("{error}; check the disk and the permissions"))
+                }
                 Ok(()) => {
                     life.clear_alarm(&forgetful);
                 }
@@ -336,7 +367,8 @@ impl ChannelRunner {
         }
     }
 
-    /// Another downlink came without a break: the contact ends, and the next frame begins another one.
+    /// Another downlink came without a break: the contact ends, and the next frame begins another
+    /// one.
     fn change(&mut self, at: BitPosition) {
         let (account, next) = self.inputs.change(at);
         self.close_contact(account.as_ref(), next);
@@ -347,13 +379,15 @@ impl ChannelRunner {
         let config::Channel { name, mission, .. } = &self.config;
         let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
         let reason = format!(
-            "the downlink is that of mission {}{}; its frames are discarded; remove the channel's `mission`, or set it to this one",
+            "the downlink is that of mission {}{}; its frames are discarded; remove the channel's \
+            `mission`, or set it to this one",
             other.mission.name(),
             other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
         );
-        self.shared
-            .life
-            .alarm(&format!("channel {name} receives another mission than configured{configured}"), &reason);
+        self.shared.life.alarm(
+            &format!("channel {name} receives another mission than configured{configured}"),
+            &reason,
+        );
     }
 
     /// Closes the contact with what the capture still holds, and begins to look for another.
@@ -365,14 +399,19 @@ impl ChannelRunner {
         self.close_contact(account.as_ref(), self.inputs.capture_from());
     }
 
-    /// Closes the contact with this account of its inputs; they are read on from bytes `next` after a restart.
+    /// Closes the contact with this account of its inputs; they are read on from bytes `next` after
+    /// a restart.
     fn close_contact(&mut self, account: Option<&Record>, next: Vec<u64>) {
-        let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else { return };
-        let (flow, format, from) = (contact.flow(), contact.layout(), core::mem::take(&mut self.from));
+        let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else {
+            return;
+        };
+        let (flow, format, from) =
+            (contact.flow(), contact.layout(), core::mem::take(&mut self.from));
         if !self.remember(&Place::Closing { next: next.clone(), from, format, flow, open })
             && self.inputs.is_file()
         {
-            // A contact that were closed now would be captured again; left open, it goes on at the next start.
+            // A contact that were closed now would be captured again; left open, it goes on at the
+            // next start.
             return;
         }
         if let Some(account) = account {
@@ -410,8 +449,10 @@ impl ChannelRunner {
 
     /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
     fn send(&mut self, contact: &mut Contact) {
-        let live =
-            contact.since().filter(|_| !self.inputs.waits()).map(|since| self.clock.now().since(since));
+        let live = contact
+            .since()
+            .filter(|_| !self.inputs.waits())
+            .map(|since| self.clock.now().since(since));
         let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
         let (clock, pace) = (self.clock, Pace { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
@@ -440,7 +481,8 @@ impl ChannelRunner {
                 shown.scid = identified.scid.map(|scid| scid.value());
             }
             shown.frames = self.before.0 + contact.map_or(0, |contact| contact.frames);
-            shown.corrected_symbols = self.before.1 + contact.map_or(0, |contact| contact.corrected_symbols);
+            shown.corrected_symbols =
+                self.before.1 + contact.map_or(0, |contact| contact.corrected_symbols);
             shown.set_aside = self.before.2 + contact.map_or(0, |contact| contact.set_aside);
         });
     }

@@ -1,5 +1,5 @@
-//! Reaching a TCP server without waiting for it: a thread of its own finds the address and connects, so that a server that
-//! does not answer holds no other input up.
+//! Reaching a TCP server without waiting for it: a thread of its own finds the address and
+//! connects, so that a server that does not answer holds no other input up.
 
 use crate::services;
 use skyhaul_units::Duration;

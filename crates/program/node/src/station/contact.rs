@@ -1,4 +1,5 @@
-//! A contact as it is written: records gathered into blocks, and the totals that its end is checked by.
+//! A contact as it is written: records gathered into blocks, and the totals that its end is checked
+//! by.
 
 use super::spooler::SpoolBlock;
 use crate::payload::{Content, Head};
@@ -32,19 +33,21 @@ pub struct Contact {
     layout: InputFormat,
     /// Bits of the input from one frame's start to the next one's.
     stride: u64,
-    /// Bytes of a frame as the spacecraft sends it, with marker and check symbols, without an inner code.
+    /// Bytes of a frame as the spacecraft sends it, with marker and check symbols, without an inner
+    /// code.
     unit: u64,
     /// Bytes of each frame that stay here: marker and check symbols.
     saved: u64,
     shown: ContactCaptured,
 }
 
-/// A block is closed before it grows beyond this: small enough that a loss costs little, large enough that the book-keeping
-/// of a block is nothing beside it.
+/// A block is closed before it grows beyond this: small enough that a loss costs little, large
+/// enough that the book-keeping of a block is nothing beside it.
 const BLOCK: usize = 192 << 10;
 
 impl Contact {
-    /// Begins a contact from an input of this `layout`, or goes on with one of which `before` was the last block's head.
+    /// Begins a contact from an input of this `layout`, or goes on with one of which `before` was
+    /// the last block's head.
     pub fn new(
         flow: FlowId,
         open: &Open,
@@ -52,7 +55,8 @@ impl Contact {
         layout: InputFormat,
         before: Option<Head>,
     ) -> Self {
-        let sent = if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
+        let sent =
+            if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
         let unit = unit(mission, layout);
         let saved = if layout == InputFormat::Frames { 0 } else { unit - sent };
         let shown = ContactCaptured {
@@ -134,7 +138,8 @@ impl Contact {
             self.shown.set_aside += 1;
             return;
         }
-        let channel = glimpse_as(&frame.bytes, &self.format).map_or(UNKNOWN, |(_, channel, _)| channel);
+        let channel =
+            glimpse_as(&frame.bytes, &self.format).map_or(UNKNOWN, |(_, channel, _)| channel);
         let full = self.frames.len() >= MAX_CLOSE_CHANNELS && !self.frames.contains_key(&channel);
         *self.frames.entry(if full { UNKNOWN } else { channel }).or_default() += 1;
         self.shown.frames += 1;
@@ -148,13 +153,15 @@ impl Contact {
         self.since
     }
 
-    /// When the block being gathered is to be closed at the latest, where `gather` is the longest that a record waits.
+    /// When the block being gathered is to be closed at the latest, where `gather` is the longest
+    /// that a record waits.
     pub fn due(&self, gather: skyhaul_units::Duration) -> Option<Instant> {
-        self.since.map(|since| if self.records.len() >= BLOCK { Instant::ZERO } else { since + gather })
+        self.since
+            .map(|since| if self.records.len() >= BLOCK { Instant::ZERO } else { since + gather })
     }
 
-    /// Closes the block being gathered, if there is one. `pack` is given its records, where good frames are in them, and how
-    /// those are read, and makes them smaller where it can.
+    /// Closes the block being gathered, if there is one. `pack` is given its records, where good
+    /// frames are in them, and how those are read, and makes them smaller where it can.
     pub fn take_block(
         &mut self,
         closed: Utc,
@@ -173,7 +180,8 @@ impl Contact {
         let content = packed.as_deref().map_or(Content::Records(&self.records), Content::Packed);
         let mut payload = Vec::with_capacity(self.records.len() + 128);
         head.encode(content, &mut payload);
-        self.shown.bytes_saved += packed.map_or(0, |packed| self.records.len() - packed.len()) as u64;
+        self.shown.bytes_saved +=
+            packed.map_or(0, |packed| self.records.len() - packed.len()) as u64;
         self.records.clear();
         self.places.clear();
         self.writer.restart();
@@ -220,10 +228,12 @@ mod tests {
     use bytes::Bytes;
     use skyhaul_ccsds::quality::Quality;
 
-    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 1113\n\
+    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \
+                          \"aos\"\nlength = 1113\n\
                            [coding]\nrandomiser = \"none\"\n";
 
-    /// Bare frames have no marker between them: read on a marker's length too far, every later frame is torn.
+    /// Bare frames have no marker between them: read on a marker's length too far, every later
+    /// frame is torn.
     #[test]
     fn the_input_goes_on_behind_the_last_frame_whatever_its_layout() {
         let mission = Mission::from_toml(MISSION).expect("a mission");

@@ -1,4 +1,5 @@
-//! The TCP side of a path that goes over UDP where that works: when TCP is called, and when it is left again.
+//! The TCP side of a path that goes over UDP where that works: when TCP is called, and when it is
+//! left again.
 //!
 //! ```text
 //!                             UDP is called, or does not answer, for 3 s;
@@ -47,11 +48,13 @@ pub enum Step {
 
 /// UDP without an answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
 pub const FALL_BACK: Duration = Duration::from_secs(3);
-/// UDP that works for so long after it did not is believed: what blocks by volume or time does it sooner.
+/// UDP that works for so long after it did not is believed: what blocks by volume or time does it
+/// sooner.
 const PROOF: Duration = Duration::from_secs(10);
 /// Between two calls over TCP.
 const RETRY: Duration = Duration::from_secs(5);
-/// UDP is tried again after this while TCP carries, then after twice as long each time up to the longest.
+/// UDP is tried again after this while TCP carries, then after twice as long each time up to the
+/// longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
@@ -183,8 +186,10 @@ mod tests {
         let mut twin = Twin::default();
         assert_eq!(twin.next_pause(), None, "nothing stands in for it");
         twin.called(PathId(0), "no answer over UDP");
-        let pauses: Vec<u64> =
-            (0..6).filter_map(|_| twin.next_pause()).map(|pause| pause.as_nanos() / 1_000_000_000).collect();
+        let pauses: Vec<u64> = (0..6)
+            .filter_map(|_| twin.next_pause())
+            .map(|pause| pause.as_nanos() / 1_000_000_000)
+            .collect();
         assert_eq!(pauses, [60, 120, 240, 480, 600, 600]);
         assert_eq!(twin.step(at(0), ACTIVE), Step::StandBy);
         assert_eq!(twin.step(at(10), ACTIVE), Step::Leave);

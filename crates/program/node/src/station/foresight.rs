@@ -1,7 +1,9 @@
-//! What will be late is said before it is: the forecast of each contact, and when to raise an alarm about it.
+//! What will be late is said before it is: the forecast of each contact, and when to raise an alarm
+//! about it.
 //!
-//! A forecast wavers with the rate. An alarm is raised when it has said late for a second, and over when it has said on time
-//! for five, with something to spare; in between it is said anew only where the lateness has changed by half.
+//! A forecast wavers with the rate. An alarm is raised when it has said late for a second, and over
+//! when it has said on time for five, with something to spare; in between it is said anew only
+//! where the lateness has changed by half.
 
 use crate::status::ContactForecast;
 use skyhaul_transport::{Candidate, Forecast, Outlook};
@@ -57,14 +59,16 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// What waits longest counts as one block of the largest size that channels make.
 const FIRST: ByteCount = ByteCount::kib(256);
 
-/// The candidates that stand for what waits behind the session: the oldest of a contact, and the rest, which is through with
-/// the newest.
+/// The candidates that stand for what waits behind the session: the oldest of a contact, and the
+/// rest, which is through with the newest.
 pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
     let mut found = Vec::new();
     for waiting in behind.iter().filter(|waiting| waiting.bytes > ByteCount::ZERO) {
         let first = waiting.bytes.min(FIRST);
-        let parts =
-            [(first, waiting.due.map(|due| due.0)), (waiting.bytes - first, waiting.due.map(|due| due.1))];
+        let parts = [
+            (first, waiting.due.map(|due| due.0)),
+            (waiting.bytes - first, waiting.due.map(|due| due.1)),
+        ];
         for (bytes, deadline) in parts.into_iter().filter(|(bytes, _)| *bytes > ByteCount::ZERO) {
             let order = u64::MAX - (behind.len() * 2 - found.len().min(behind.len() * 2)) as u64;
             let candidate = Candidate {
@@ -113,7 +117,9 @@ impl Foresight {
         for forecast in forecasts {
             let said = match forecast.outlook {
                 Outlook::Unknown => None,
-                Outlook::LateBy(late) => self.contacts.entry(forecast.flow).or_default().late(now, late),
+                Outlook::LateBy(late) => {
+                    self.contacts.entry(forecast.flow).or_default().late(now, late)
+                }
                 Outlook::OnTime(spare) => {
                     self.contacts.get_mut(&forecast.flow).and_then(|watch| watch.well(now, spare))
                 }
@@ -227,22 +233,34 @@ mod tests {
     fn what_waits_behind_is_late_by_its_oldest_or_its_newest() {
         let line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
         let outlook = |due| {
-            let behind = Behind { flow: FlowId(1), bytes: ByteCount::new(10_000_000), priority: 1, due };
+            let behind =
+                Behind { flow: FlowId(1), bytes: ByteCount::new(10_000_000), priority: 1, due };
             let queue = candidates(Instant::ZERO, &[behind]);
-            assert_eq!(queue.iter().map(|(_, candidate)| candidate.unsent.as_u64()).sum::<u64>(), 10_000_000);
-            forecast(Instant::ZERO, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))[0]
-                .outlook
+            assert_eq!(
+                queue.iter().map(|(_, candidate)| candidate.unsent.as_u64()).sum::<u64>(),
+                10_000_000
+            );
+            forecast(Instant::ZERO, &line, queue.iter().map(|(flow, candidate)| (*flow, candidate)))
+                [0]
+            .outlook
         };
         // The first 256 KiB are there after 262 ms, all of it after 10 s.
-        assert_eq!(outlook(Some((at(1_000), at(12_000)))), Outlook::OnTime(Duration::from_micros(737_856)));
+        assert_eq!(
+            outlook(Some((at(1_000), at(12_000)))),
+            Outlook::OnTime(Duration::from_micros(737_856))
+        );
         assert_eq!(outlook(Some((at(1_000), at(8_000)))), Outlook::LateBy(Duration::from_secs(2)));
-        assert_eq!(outlook(Some((at(0), at(12_000)))), Outlook::LateBy(Duration::from_micros(262_144)));
+        assert_eq!(
+            outlook(Some((at(0), at(12_000)))),
+            Outlook::LateBy(Duration::from_micros(262_144))
+        );
         assert_eq!(outlook(None), Outlook::OnTime(Duration::MAX));
     }
 
     #[test]
     fn spans_in_words() {
-        let spans = [400, 9_900, 40_400, 3_000_000, 90_000_000].map(|ms| in_words(Duration::from_millis(ms)));
+        let spans = [400, 9_900, 40_400, 3_000_000, 90_000_000]
+            .map(|ms| in_words(Duration::from_millis(ms)));
         assert_eq!(spans, ["0.4 s", "9.9 s", "40 s", "50 min", "25.0 h"]);
     }
 }

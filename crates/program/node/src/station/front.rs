@@ -1,5 +1,5 @@
-//! What stands between an input's bytes and the capture: packets are opened, and symbols brought to the convention that the
-//! capture has (a signed byte, positive for a one).
+//! What stands between an input's bytes and the capture: packets are opened, and symbols brought to
+//! the convention that the capture has (a signed byte, positive for a one).
 
 use crate::config::{self, SoftForm};
 use crate::status::Vita49Status;
@@ -51,11 +51,16 @@ impl Front {
         self.format
     }
 
-    /// Takes what was read at once, and gives what the capture is to have; `None` where that is nothing.
+    /// Takes what was read at once, and gives what the capture is to have; `None` where that is
+    /// nothing.
     ///
     /// # Errors
     /// [`Refused`]: it holds nothing that the capture could have.
-    pub fn take<'a>(&mut self, received: Utc, bytes: &'a [u8]) -> Result<Option<Given<'a>>, Refused> {
+    pub fn take<'a>(
+        &mut self,
+        received: Utc,
+        bytes: &'a [u8],
+    ) -> Result<Option<Given<'a>>, Refused> {
         match &mut self.kind {
             Kind::Plain => Ok(Some(Given { received, bytes: Cow::Borrowed(bytes) })),
             Kind::Offset => Ok(Some(Given { received, bytes: Cow::Owned(signed(bytes)) })),
@@ -87,7 +92,9 @@ impl Front {
             other: counters.other,
             rf_frequency_hz: context.rf_frequency_hz,
             symbol_rate_bps: context.sample_rate.map(|rate| rate.as_bps()),
-            reference_level_dbm: context.reference_level_128th_dbm.map(|level| f64::from(level) / 128.0),
+            reference_level_dbm: context
+                .reference_level_128th_dbm
+                .map(|level| f64::from(level) / 128.0),
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Where a channel's bytes come from: sockets, files and pipes behind one reading call that never waits long.
+//! Where a channel's bytes come from: sockets, files and pipes behind one reading call that never
+//! waits long.
 
 use super::connect::{Attempt, Reached};
 use crate::config::Input;
@@ -33,10 +34,22 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Kind {
-    Listen { listener: TcpListener, stream: Option<TcpStream> },
-    Connect { address: String, stream: Option<TcpStream>, attempt: Option<Attempt>, retry_at: Instant },
+    Listen {
+        listener: TcpListener,
+        stream: Option<TcpStream>,
+    },
+    Connect {
+        address: String,
+        stream: Option<TcpStream>,
+        attempt: Option<Attempt>,
+        retry_at: Instant,
+    },
     Udp(UdpSocket),
-    File { file: File, pace: Option<Pace>, steps: Steps },
+    File {
+        file: File,
+        pace: Option<Pace>,
+        steps: Steps,
+    },
     Stdin(File),
 }
 
@@ -65,7 +78,8 @@ const EQUAL: usize = 4 << 10;
 const STEP: Duration = Duration::from_millis(5);
 
 impl Source {
-    /// Opens `input`; a file is read from byte `from` on, in `steps`, and at `rate` where there is one.
+    /// Opens `input`; a file is read from byte `from` on, in `steps`, and at `rate` where there is
+    /// one.
     ///
     /// # Errors
     /// The port is in use, the file cannot be read.
@@ -103,7 +117,8 @@ impl Source {
                         "give the path of a file that this user can read",
                     )
                 })?;
-                let pace = rate.map(|rate| Pace { rate, started: clock.now(), played: ByteCount::ZERO });
+                let pace =
+                    rate.map(|rate| Pace { rate, started: clock.now(), played: ByteCount::ZERO });
                 Kind::File { file, pace, steps }
             }
             Input::Stdin => {
@@ -129,7 +144,8 @@ impl Source {
         matches!(self.kind, Kind::Udp(_))
     }
 
-    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
+    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it
+    /// does not tell.
     pub fn kernel_drops(&self) -> u64 {
         let Kind::Udp(socket) = &self.kind else { return 0 };
         let ours = drops::inode(socket).ok();
@@ -144,13 +160,13 @@ impl Source {
         }
     }
 
-    /// What tells that there is something to read; `None` where nothing does: a file, a server that was not reached.
+    /// What tells that there is something to read; `None` where nothing does: a file, a server that
+    /// was not reached.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
             Kind::Listen { listener, stream: None } => Some(listener.as_fd()),
-            Kind::Listen { stream: Some(stream), .. } | Kind::Connect { stream: Some(stream), .. } => {
-                Some(stream.as_fd())
-            }
+            Kind::Listen { stream: Some(stream), .. }
+            | Kind::Connect { stream: Some(stream), .. } => Some(stream.as_fd()),
             Kind::Udp(socket) => Some(socket.as_fd()),
             Kind::Stdin(stdin) => Some(stdin.as_fd()),
             Kind::Connect { stream: None, .. } | Kind::File { .. } => None,
@@ -183,7 +199,8 @@ impl Source {
                         *retry_at = now + RETRY;
                         *attempt = Attempt::begin(address);
                     }
-                    match attempt.as_ref().map_or(Reached::No, |attempt| attempt.outcome(patience)) {
+                    match attempt.as_ref().map_or(Reached::No, |attempt| attempt.outcome(patience))
+                    {
                         Reached::Yes(reached) => (*stream, *attempt) = (Some(reached), None),
                         Reached::No => *attempt = None,
                         Reached::NotYet => {}
@@ -274,13 +291,16 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(read)
 }
 
-/// Waits until one of several live sources has something, up to `patience`; what one can only be asked for is waited for as long.
+/// Waits until one of several live sources has something, up to `patience`; what one can only be
+/// asked for is waited for as long.
 ///
 /// # Errors
 /// The system cannot wait.
 pub fn wait<'a>(sources: impl Iterator<Item = &'a Source>, patience: Duration) -> io::Result<()> {
-    let mut ready: Vec<PollFd<'_>> =
-        sources.filter_map(Source::readiness).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let mut ready: Vec<PollFd<'_>> = sources
+        .filter_map(Source::readiness)
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
     await_ready(&mut ready, patience).map(|_| ())
 }
 
@@ -301,12 +321,16 @@ fn await_ready(ready: &mut [PollFd<'_>], patience: Duration) -> io::Result<bool>
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a file has nothing to wait on: its pace is the clock's")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a file has nothing to wait on: its pace is the clock's"
+)]
 fn pause(span: Duration) {
     std::thread::sleep(span.to_std());
 }
 
 fn in_use(input: &Input, error: &io::Error) -> Fault {
-    let help = "give the channel an address of this host with a port that no other program uses, or stop that program";
+    let help = "give the channel an address of this host with a port that no other program uses, \
+               or stop that program";
     Fault::environment(format!("the channel's input cannot be opened ({error})"), input, help)
 }

@@ -1,8 +1,10 @@
-//! The inputs of a channel, to the channel as one: a single receiver as it is, or several of the same downlink, joined.
+//! The inputs of a channel, to the channel as one: a single receiver as it is, or several of the
+//! same downlink, joined.
 //!
-//! All are read in one thread. Live inputs are read as they have something, and none is waited for longer than the next frame
-//! is due. Files are read evenly and in equal steps, so that what comes out does not depend on when it is read: after a
-//! restart the contact is captured again from its beginning, and what is durable of it passed over by counting frames.
+//! All are read in one thread. Live inputs are read as they have something, and none is waited for
+//! longer than the next frame is due. Files are read evenly and in equal steps, so that what comes
+//! out does not depend on when it is read: after a restart the contact is captured again from its
+//! beginning, and what is durable of it passed over by counting frames.
 
 use super::channel::Common;
 use super::input::Chunk;
@@ -56,13 +58,15 @@ struct Entry {
     before: (InputAccount, u64),
     /// Frames that had come too late when that was looked at last.
     late: u64,
-    /// Where it went over to another downlink, of which nothing is taken before the others have come as far.
+    /// Where it went over to another downlink, of which nothing is taken before the others have
+    /// come as far.
     gone_over: Option<BitPosition>,
     /// What it gave of that.
     later: VecDeque<CaptureEvent>,
 }
 
-/// How long live inputs are waited for that have not gone over to the next downlink: antennas are closer together than that.
+/// How long live inputs are waited for that have not gone over to the next downlink: antennas are
+/// closer together than that.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Frames of the next downlink that wait for that at the most: a second at 134 Mbit/s.
 const LATER: usize = 16_384;
@@ -140,8 +144,8 @@ impl Inputs {
         self.skip > 0
     }
 
-    /// Reads what is there, waiting up to `patience` for something; then poll for what it gave, also where it gave nothing:
-    /// frames may be due.
+    /// Reads what is there, waiting up to `patience` for something; then poll for what it gave,
+    /// also where it gave nothing: frames may be due.
     ///
     /// # Errors
     /// The file or pipe failed; of several, all of them.
@@ -149,7 +153,8 @@ impl Inputs {
         if let Some(only) = self.only_mut() {
             return only.read(patience);
         }
-        let patience = self.union.due().map_or(patience, |due| due.since(self.clock.utc()).min(patience));
+        let patience =
+            self.union.due().map_or(patience, |due| due.since(self.clock.utc()).min(patience));
         if self.is_file() { self.read_files(patience) } else { self.read_live(patience) }
     }
 
@@ -181,7 +186,11 @@ impl Inputs {
         let going = self.entries.iter().enumerate().filter(|(_, entry)| entry.over.is_none());
         let next = going.min_by_key(|(at, entry)| {
             let receiver = &entry.receiver;
-            (self.union.holding(*at) + entry.later.len(), receiver.offset() - receiver.capture_from(), *at)
+            (
+                self.union.holding(*at) + entry.later.len(),
+                receiver.offset() - receiver.capture_from(),
+                *at,
+            )
         });
         let Some((at, _)) = next else { return Ok(Chunk::End) };
         match self.step(at, patience)? {
@@ -252,7 +261,8 @@ impl Inputs {
                 }
                 Sighting::Other { of_contact, its } => {
                     let reason = format!(
-                        "it receives {its}, the other inputs receive {of_contact}; its frames are excluded from this contact. Configure one channel for each downlink"
+                        "it receives {its}, the other inputs receive {of_contact}; its frames are \
+                        excluded from this contact. Configure one channel for each downlink"
                     );
                     self.shared.life.alarm(&foreign(receiver), &reason);
                 }
@@ -269,7 +279,8 @@ impl Inputs {
             CaptureEvent::OtherSpacecraft { .. } | CaptureEvent::OtherDownlink(_) => {
                 self.events.push_back(event);
             }
-            CaptureEvent::Unidentified(_) | CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {}
+            CaptureEvent::Unidentified(_) | CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) => {
+            }
         }
     }
 
@@ -286,8 +297,9 @@ impl Inputs {
             || (self.window.is_some() && self.clock.now().since(since) >= SETTLE)
     }
 
-    /// Another downlink has come without a break, at `place` of a single input; the contact ended before it. What became of the inputs'
-    /// frames in that, and from where each has to be read for the next one.
+    /// Another downlink has come without a break, at `place` of a single input; the contact ended
+    /// before it. What became of the inputs' frames in that, and from where each has to be read for
+    /// the next one.
     pub fn change(&mut self, place: BitPosition) -> (Option<Record>, Vec<u64>) {
         if let Some(only) = self.only_mut() {
             only.goes_on_from(place);
@@ -301,9 +313,13 @@ impl Inputs {
             if let Some(place) = entry.gone_over.take() {
                 entry.receiver.goes_on_from(place);
                 gone.push((at, core::mem::take(&mut entry.later)));
-            } else if let Some(found) = entry.receiver.identified().filter(|_| entry.over.is_none()) {
+            } else if let Some(found) = entry.receiver.identified().filter(|_| entry.over.is_none())
+            {
                 // It is known what it receives, and not told again.
-                stayed.push((at, VecDeque::from([CaptureEvent::Identified(Box::new(found.clone()))])));
+                stayed.push((
+                    at,
+                    VecDeque::from([CaptureEvent::Identified(Box::new(found.clone()))]),
+                ));
             }
         }
         for (at, later) in gone.into_iter().chain(stayed) {
@@ -353,7 +369,8 @@ impl Inputs {
         self.union.finish();
     }
 
-    /// Begins to look for another downlink from the next bytes on; after a pause, from what had come of a frame on.
+    /// Begins to look for another downlink from the next bytes on; after a pause, from what had
+    /// come of a frame on.
     pub fn begin_anew(&mut self, after: After) {
         for entry in &mut self.entries {
             entry.receiver.begin_anew(after);
@@ -442,7 +459,8 @@ impl Inputs {
         self.only()?.address().map(|address| address.to_string())
     }
 
-    /// What each of several gave in the present contact, for its account. Says where one comes too late.
+    /// What each of several gave in the present contact, for its account. Says where one comes too
+    /// late.
     pub fn account(&mut self) -> Option<Record> {
         if self.only().is_some() || self.union.downlink().is_none() {
             return None;
@@ -460,9 +478,12 @@ impl Inputs {
         let (account, _) = self.union.account(at);
         let entry = &mut self.entries[at];
         let is_more = account.late > std::mem::replace(&mut entry.late, account.late);
-        let Some(window) = self.window.filter(|window| is_more && account.skew > *window) else { return };
+        let Some(window) = self.window.filter(|window| is_more && account.skew > *window) else {
+            return;
+        };
         let reason = format!(
-            "it lags {} behind the others, the window is {window}: {} frames that only it received are lost; raise select_window of channel {} above the lag",
+            "it lags {} behind the others, the window is {window}: {} frames that only it received \
+            are lost; raise select_window of channel {} above the lag",
             account.skew, account.late, self.channel
         );
         self.shared.life.alarm(&too_late(&entry.receiver), &reason);
@@ -503,7 +524,9 @@ impl Entry {
         match self.over {
             Some(Over::Ended) => ChannelState::Ended,
             Some(Over::Failed) => ChannelState::Failed,
-            None if self.receiver.identified().is_some() && self.receiver.is_locked() => ChannelState::Lock,
+            None if self.receiver.identified().is_some() && self.receiver.is_locked() => {
+                ChannelState::Lock
+            }
             None if self.receiver.has_heard() => ChannelState::Search,
             None => ChannelState::Waiting,
         }

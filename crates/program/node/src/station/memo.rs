@@ -38,7 +38,8 @@ pub enum Place {
         /// Its opening record.
         open: Open,
     },
-    /// At the end of a contact: its closing record is about to be written; the inputs go on at bytes `next`.
+    /// At the end of a contact: its closing record is about to be written; the inputs go on at
+    /// bytes `next`.
     Closing {
         /// Where each input goes on.
         next: Vec<u64>,
@@ -72,7 +73,9 @@ impl Memo {
         let (state, format, at, contact) = match place {
             Place::Between(at) => (0, InputFormat::Bits, at, None),
             Place::Open { from, format, flow, open } => (1, *format, from, Some((flow, open))),
-            Place::Closing { next, format, flow, open, .. } => (2, *format, next, Some((flow, open))),
+            Place::Closing { next, format, flow, open, .. } => {
+                (2, *format, next, Some((flow, open)))
+            }
         };
         let further = at.iter().skip(1).chain(match place {
             Place::Closing { next, from, .. } if next.len() > 1 => from,
@@ -86,13 +89,15 @@ impl Memo {
             RecordWriter::new().write(&Record::Open(open.clone()), &mut bytes);
         }
         further.for_each(|place| bytes.extend_from_slice(&place.to_be_bytes()));
-        self.replace(&bytes)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display())))
+        self.replace(&bytes).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        })
     }
 
     fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        let mut file =
+            File::options().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
@@ -106,8 +111,13 @@ impl Memo {
 }
 
 /// In the order of their numbers in the file.
-const FORMATS: [InputFormat; 5] =
-    [InputFormat::Bits, InputFormat::Cadus, InputFormat::Frames, InputFormat::Symbols, InputFormat::Soft];
+const FORMATS: [InputFormat; 5] = [
+    InputFormat::Bits,
+    InputFormat::Cadus,
+    InputFormat::Frames,
+    InputFormat::Symbols,
+    InputFormat::Soft,
+];
 
 fn parse(bytes: &[u8]) -> Option<Place> {
     let ([state, format], rest) = bytes.split_first_chunk::<2>()?;
@@ -161,7 +171,12 @@ mod tests {
         let flow = FlowId(7);
         for place in [
             Place::Open { from: vec![3], format: InputFormat::Frames, flow, open: open.clone() },
-            Place::Open { from: vec![3, 0, 9], format: InputFormat::Frames, flow, open: open.clone() },
+            Place::Open {
+                from: vec![3, 0, 9],
+                format: InputFormat::Frames,
+                flow,
+                open: open.clone(),
+            },
             Place::Closing {
                 next: vec![1 << 40],
                 from: vec![],
@@ -169,7 +184,13 @@ mod tests {
                 flow,
                 open: open.clone(),
             },
-            Place::Closing { next: vec![8, 9], from: vec![0, 1], format: InputFormat::Soft, flow, open },
+            Place::Closing {
+                next: vec![8, 9],
+                from: vec![0, 1],
+                format: InputFormat::Soft,
+                flow,
+                open,
+            },
             Place::Between(vec![9]),
             Place::Between(vec![9, 1 << 50]),
         ] {

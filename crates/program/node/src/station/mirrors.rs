@@ -44,7 +44,12 @@ const EVENTS: usize = 1_024;
 
 impl Mirror {
     /// The mirror of this place in the configuration.
-    pub fn new((config, place): (MirrorEntry, usize), door: Door, shared: Arc<Shared>, clock: Clock) -> Self {
+    pub fn new(
+        (config, place): (MirrorEntry, usize),
+        door: Door,
+        shared: Arc<Shared>,
+        clock: Clock,
+    ) -> Self {
         Self { config, place, door, shared, clock }
     }
 
@@ -60,8 +65,8 @@ impl Mirror {
                     }
                 }
                 Err(error) => {
-                    let help =
-                        "make the folder, or raise fs.inotify.max_user_watches above the number of folders";
+                    let help = "make the folder, or raise fs.inotify.max_user_watches above the \
+                               number of folders";
                     self.failed(&format!("it cannot be watched ({error}); {help}"));
                 }
             }
@@ -100,8 +105,8 @@ impl Mirror {
         true
     }
 
-    /// What changed, once something has; everything, where a former pass is to be tried again. `None` where nothing can be told of
-    /// changes any more.
+    /// What changed, once something has; everything, where a former pass is to be tried again.
+    /// `None` where nothing can be told of changes any more.
     fn wait_for_changes(&self, watch: &mut Watch, retry: Option<Instant>) -> Option<Changes> {
         while !self.shared.life.is_stopping() {
             match self.quiet(watch) {
@@ -121,7 +126,8 @@ impl Mirror {
         Some(Changes::None)
     }
 
-    /// What changed, once nothing has for a moment: who writes a file often writes the next one too.
+    /// What changed, once nothing has for a moment: who writes a file often writes the next one
+    /// too.
     fn quiet(&self, watch: &mut Watch) -> std::io::Result<Changes> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
@@ -167,9 +173,9 @@ impl Mirror {
         let Some(Ok(link)) = link else { return Err(Trouble::Lost) };
         self.show(|status| status.state = MirrorState::Copying);
         let source = &self.config.source;
-        let sources = changes
-            .sources(source)
-            .map_err(|error| Trouble::Failed(format!("{} cannot be copied: {error}", source.display())))?;
+        let sources = changes.sources(source).map_err(|error| {
+            Trouble::Failed(format!("{} cannot be copied: {error}", source.display()))
+        })?;
         // The link has the class by its name: a reload may give it another number.
         let ended = skyhaul_files_io::call(
             &link,
@@ -181,11 +187,14 @@ impl Mirror {
             End::Lost(_) | End::Cancelled => Trouble::Lost,
             End::Refused(refused) => Trouble::Failed(format!("the centre refuses: {refused}")),
             End::Here(refused) => Trouble::Failed(refused.to_string()),
-            End::Malformed(what) => Trouble::Failed(format!("protocol error from the centre ({what})")),
+            End::Malformed(what) => {
+                Trouble::Failed(format!("protocol error from the centre ({what})"))
+            }
         })
     }
 
-    /// Counts what happens until the transfer has ended; ends it where the station does. Failures, and the first of them in words.
+    /// Counts what happens until the transfer has ended; ends it where the station does. Failures,
+    /// and the first of them in words.
     fn count(&self, told: &Receiver<Event>, cancel: &Cancel) -> (u64, String) {
         let mut failures = (0, String::new());
         loop {

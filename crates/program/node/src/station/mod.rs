@@ -1,7 +1,9 @@
 //! The station: captures downlinks, keeps them in its spool, sends them to its centre.
 //!
-//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each (`recording`), one that waits for the disk (`spooler`), one that looks
-//! for frames that the centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), three for each stream (`streams`), one that answers for status. They meet in `shared`.
+//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each
+//! (`recording`), one that waits for the disk (`spooler`), one that looks for frames that the
+//! centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), three
+//! for each stream (`streams`), one that answers for status. They meet in `shared`.
 
 mod channel;
 mod connect;
@@ -68,8 +70,9 @@ pub struct Options {
     pub until_sent: bool,
 }
 
-/// A session's memory at the station: blocks handed over and not yet reported whole take eight round trips of 660 ms at
-/// 93 Mbit/s; the centre sends nothing but messages. What goes beside contacts has more: see `guests`.
+/// A session's memory at the station: blocks handed over and not yet reported whole take eight
+/// round trips of 660 ms at 93 Mbit/s; the centre sends nothing but messages. What goes beside
+/// contacts has more: see `guests`.
 const WINDOW: Window = Window { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
 /// The stop flag, and whether everything is sent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
@@ -91,14 +94,17 @@ pub fn run(
     let disk = RealDisk::open(state).map_err(|error| services::disk_fault(state, &error))?;
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let spool = open_spool(config, disk.clone(), clock)?;
-    let (name, channels) = (config.node.name.to_string(), config.channel.iter().map(shown).collect());
+    let (name, channels) =
+        (config.node.name.to_string(), config.channel.iter().map(shown).collect());
     let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
     let of = shared.clone();
-    let guests = guests::start((config.forwarding(), LinksTaken::ByNobody), driver.waker(), move |tell| {
-        tell(&of.life);
-    })?;
+    let guests =
+        guests::start((config.forwarding(), LinksTaken::ByNobody), driver.waker(), move |tell| {
+            tell(&of.life);
+        })?;
     let status = shared.clone();
-    let server = StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
+    let server =
+        StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
     let doors = (guests.files(), guests.streams());
     let mut threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
     threads.extend(mirrors(config, &doors.0, (&shared, clock))?);
@@ -143,15 +149,20 @@ fn reply(shared: &Shared, request: Request) -> Reply {
 }
 
 fn refused(sentence: &str) -> Reply {
-    let (what, help) = sentence.split_once("; ").unwrap_or((sentence, "see `skyhaul path add --help`"));
+    let (what, help) =
+        sentence.split_once("; ").unwrap_or((sentence, "see `skyhaul path add --help`"));
     Reply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
 }
 
 /// Whether nothing more comes in, and nothing is left to send.
 fn is_sent(shared: &Shared) -> bool {
     let NodeStatus::Station(status) = shared.status() else { return false };
-    let over = |channel: &ChannelStatus| matches!(channel.state, ChannelState::Ended | ChannelState::Failed);
-    status.channels.iter().all(over) && status.spool.blocks == 0 && shared.spool().open_flows().is_empty()
+    let over = |channel: &ChannelStatus| {
+        matches!(channel.state, ChannelState::Ended | ChannelState::Failed)
+    };
+    status.channels.iter().all(over)
+        && status.spool.blocks == 0
+        && shared.spool().open_flows().is_empty()
 }
 
 fn shown(channel: &config::Channel) -> ChannelStatus {
@@ -208,7 +219,8 @@ fn start(
         })
         .collect::<Result<_, Fault>>()?;
     let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, common)?;
-    let known = runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows()).collect::<Vec<_>>();
+    let known =
+        runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows()).collect::<Vec<_>>();
     close_forgotten(shared, &known)?;
     let mut threads = Vec::new();
     for runner in runners {
@@ -234,7 +246,8 @@ fn mirrors(
     config.mirror.iter().enumerate().map(start).collect()
 }
 
-/// Closes the flows that neither a channel nor a refill goes on with: the station ended between opening them and remembering so.
+/// Closes the flows that neither a channel nor a refill goes on with: the station ended between
+/// opening them and remembering so.
 fn close_forgotten(shared: &Shared, known: &[FlowId]) -> Result<(), Fault> {
     let mut spool = shared.spool();
     for open in spool.open_flows() {
@@ -281,7 +294,11 @@ fn centre_of(config: &StationConfig) -> Centre {
 /// What tells a spool, and this opening of it, from others.
 fn draw() -> Result<SpoolDraw, Fault> {
     let random = skyhaul_net::probe::random().map_err(|error| {
-        Fault::environment("the system gives no random numbers", error, "check that /dev/urandom exists")
+        Fault::environment(
+            "the system gives no random numbers",
+            error,
+            "check that /dev/urandom exists",
+        )
     })?;
     let (draw, _) = random.split_first_chunk().expect("there are more than 24 random bytes");
     Ok(SpoolDraw(*draw))

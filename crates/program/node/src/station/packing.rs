@@ -1,4 +1,5 @@
-//! How much effort a block is worth: what packing it takes of the processor, against what it saves of the line.
+//! How much effort a block is worth: what packing it takes of the processor, against what it saves
+//! of the line.
 
 use crate::config::Compress;
 use skyhaul_ccsds::mission::FrameFormat;
@@ -46,9 +47,11 @@ const EFFORTS: [Known; 3] = [
 const LONGEST: Duration = Duration::from_millis(10);
 /// Packing takes at most this part of a live input's time.
 const PART: u64 = 4;
-/// A block with more time's worth before it on the line waits longer for that than for being packed.
+/// A block with more time's worth before it on the line waits longer for that than for being
+/// packed.
 const QUEUE: Duration = Duration::from_millis(100);
-/// Every so many blocks another effort is tried: content changes, and so does what else the processor does.
+/// Every so many blocks another effort is tried: content changes, and so does what else the
+/// processor does.
 const TRY: u64 = 32;
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -85,7 +88,8 @@ impl Packing {
             Compress::Auto => {}
         }
         let longest = pace.live.map_or(LONGEST, |gathered| (gathered / PART).min(LONGEST));
-        let time = |known: &Known| Duration::from_nanos(known.time.as_nanos() * len as u64 / MEBIBYTE);
+        let time =
+            |known: &Known| Duration::from_nanos(known.time.as_nanos() * len as u64 / MEBIBYTE);
         let affordable = |known: &Known| time(known) <= longest;
         let tried = (self.blocks / TRY) as usize % EFFORTS.len();
         if self.blocks.is_multiple_of(TRY) && affordable(&self.known[tried]) {
@@ -126,7 +130,9 @@ mod tests {
 
     fn effort(packing: &mut Packing, live: Option<Duration>, mbps: u64) -> Option<Effort> {
         let line = Rate::from_mbps(mbps);
-        packing.choose(BLOCK, Pace { live, line, unsent: ByteCount::ZERO }).map(|at| EFFORTS[at].effort)
+        packing
+            .choose(BLOCK, Pace { live, line, unsent: ByteCount::ZERO })
+            .map(|at| EFFORTS[at].effort)
     }
 
     #[test]
@@ -138,7 +144,10 @@ mod tests {
         };
         assert_eq!(choose(LIVE, ByteCount::mib(1)), Some(Effort::Fast));
         assert_eq!(choose(LIVE, ByteCount::mib(10)), Some(Effort::Thorough));
-        assert_eq!(choose(Some(Duration::from_millis(8)), ByteCount::mib(10)), Some(Effort::Normal));
+        assert_eq!(
+            choose(Some(Duration::from_millis(8)), ByteCount::mib(10)),
+            Some(Effort::Normal)
+        );
     }
 
     #[test]

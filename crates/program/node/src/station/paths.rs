@@ -1,4 +1,5 @@
-//! The paths of the station's line: which are in use, when a missing one is called again, what is foretold of each.
+//! The paths of the station's line: which are in use, when a missing one is called again, what is
+//! foretold of each.
 
 mod over_tcp;
 mod shown;
@@ -86,7 +87,8 @@ const SOCKETS_MAX: usize = 64;
 const FORETOLD_MAX: usize = 64;
 
 impl Paths {
-    /// The paths of a configuration; the sockets that were opened for them are served in their order, from the first.
+    /// The paths of a configuration; the sockets that were opened for them are served in their
+    /// order, from the first.
     pub fn new(opener: Opener, paths: &[(PathConfig, bool)]) -> Self {
         let mut this = Self {
             opener,
@@ -119,7 +121,8 @@ impl Paths {
         }
     }
 
-    /// The path that a session begins on now: its socket, the centre's address there. None while all are foretold to be out.
+    /// The path that a session begins on now: its socket, the centre's address there. None while
+    /// all are foretold to be out.
     ///
     /// # Errors
     /// The centre's name is not found.
@@ -141,7 +144,9 @@ impl Paths {
     pub fn begun(&mut self) -> PathOptions {
         let calling = self.calling.clone();
         let called = |planned: &&mut Planned| Some(planned.config.title()) == calling.as_deref();
-        let Some(planned) = self.planned.iter_mut().find(called) else { return PathOptions::default() };
+        let Some(planned) = self.planned.iter_mut().find(called) else {
+            return PathOptions::default();
+        };
         planned.path = Some(PathId(0));
         planned.reason = None;
         planned.options()
@@ -168,7 +173,10 @@ impl Paths {
         }
         for planned in &mut self.planned {
             if let Some(twin) = planned.tcp.as_mut().filter(|twin| twin.path == Some(path)) {
-                tracing::warn!(path = planned.config.title(), "TCP connection of the path down: {reason}");
+                tracing::warn!(
+                    path = planned.config.title(),
+                    "TCP connection of the path down: {reason}"
+                );
                 twin.down(now, reason);
             }
         }
@@ -205,7 +213,9 @@ impl Paths {
             planned.retry_at = now + RETRY;
             let joined = resolve_in(&planned.remote, planned.is_ipv6).and_then(|remote| {
                 let options = planned.options();
-                manager.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
+                manager
+                    .join(now, session, (socket, remote), options)
+                    .map_err(|error| error.to_string())
             });
             match joined {
                 Ok(path) => planned.path = Some(path),
@@ -236,8 +246,13 @@ impl Paths {
             return Ok(format!("path {name} added"));
         }
         if self.opened >= SOCKETS_MAX {
-            let what = format!("the station has opened {SOCKETS_MAX} sockets since its start, the limit");
-            return Err(Fault::environment(what, place, "restart the station: the spool keeps all data"));
+            let what =
+                format!("the station has opened {SOCKETS_MAX} sockets since its start, the limit");
+            return Err(Fault::environment(
+                what,
+                place,
+                "restart the station: the spool keeps all data",
+            ));
         }
         let Opened { endpoint, is_ipv6 } = self.opener.open(&config)?;
         self.opened += 1;
@@ -257,11 +272,14 @@ impl Paths {
     /// The socket that was given last is served.
     pub fn socket_added(&mut self, id: SocketId) {
         let Some(mut adding) = self.adding.pop_front() else { return };
-        let waits =
-            |planned: &&mut Planned| planned.socket.is_none() && planned.config.title() == adding.name;
+        let waits = |planned: &&mut Planned| {
+            planned.socket.is_none() && planned.config.title() == adding.name
+        };
         match self.planned.iter_mut().find(waits) {
             Some(planned) => planned.socket = Some(id),
-            None => self.spare.extend(adding.spare.take().map(|spare| Spare { socket: Some(id), ..spare })),
+            None => self
+                .spare
+                .extend(adding.spare.take().map(|spare| Spare { socket: Some(id), ..spare })),
         }
     }
 
@@ -352,8 +370,9 @@ impl Paths {
         Ok((planned.path, said))
     }
 
-    /// Uses the paths of a configuration that was read again: those that are there stay, with what is foretold of them now.
-    /// What was done, a sentence each, and the session's paths of which something else is foretold.
+    /// Uses the paths of a configuration that was read again: those that are there stay, with what
+    /// is foretold of them now. What was done, a sentence each, and the session's paths of which
+    /// something else is foretold.
     pub fn adopt(
         &mut self,
         now: Instant,
@@ -362,10 +381,13 @@ impl Paths {
     ) -> (Vec<String>, Vec<PathId>) {
         let (mut said, mut hinted) = (Vec::new(), Vec::new());
         let before = core::mem::take(&mut self.planned);
-        let (mut stay, gone): (Vec<Planned>, Vec<Planned>) =
-            before.into_iter().partition(|planned| paths.iter().any(|path| is_same(path, &planned.config)));
+        let (mut stay, gone): (Vec<Planned>, Vec<Planned>) = before
+            .into_iter()
+            .partition(|planned| paths.iter().any(|path| is_same(path, &planned.config)));
         for planned in &mut stay {
-            let Some(path) = paths.iter().find(|path| is_same(path, &planned.config)) else { continue };
+            let Some(path) = paths.iter().find(|path| is_same(path, &planned.config)) else {
+                continue;
+            };
             if path.outage != planned.config.outage {
                 planned.foretold = outages(path);
                 planned.config.outage.clone_from(&path.outage);
@@ -381,7 +403,9 @@ impl Paths {
             said.push(self.add(path).unwrap_or_else(|fault| fault.to_string()));
         }
         if self.planned.is_empty() {
-            said.push("no path of the new configuration is usable: the previous paths stay".to_owned());
+            said.push(
+                "no path of the new configuration is usable: the previous paths stay".to_owned(),
+            );
             self.planned = gone;
             return (said, hinted);
         }
@@ -396,7 +420,8 @@ impl Paths {
     fn find(&self, name: &str) -> Result<usize, Fault> {
         let found = self.planned.iter().position(|planned| planned.config.title() == name);
         found.ok_or_else(|| {
-            let known: Vec<&str> = self.planned.iter().map(|planned| planned.config.title()).collect();
+            let known: Vec<&str> =
+                self.planned.iter().map(|planned| planned.config.title()).collect();
             let help = format!("the paths are {}", known.join(", "));
             Fault::configuration("there is no such path", format!("path {name}"), help)
         })
@@ -467,7 +492,11 @@ impl Foretold {
 }
 
 fn outages(config: &PathConfig) -> Vec<Foretold> {
-    config.outages().iter().map(|outage| Foretold::Outage(outage.from.utc(), outage.until.utc())).collect()
+    config
+        .outages()
+        .iter()
+        .map(|outage| Foretold::Outage(outage.from.utc(), outage.until.utc()))
+        .collect()
 }
 
 /// Whether two paths are one, but for what is foretold of them.
@@ -491,8 +520,11 @@ mod tests {
     /// One path, `a`, and a session manager that serves its socket.
     fn paths() -> (Paths, SessionManager, Clock) {
         let (clock, identity) = (Clock::start(), Identity::from_seed(&[1; 32]).expect("a key"));
-        let settings =
-            EndpointConfig::new(identity.clone(), QuicConfig::over(Rate::from_mbps(10)), clock.std_start());
+        let settings = EndpointConfig::new(
+            identity.clone(),
+            QuicConfig::over(Rate::from_mbps(10)),
+            clock.std_start(),
+        );
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(settings).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
@@ -566,14 +598,17 @@ mod tests {
         paths.add(config("name = \"b\"")).expect("added");
         serve(&mut paths, &mut manager);
         let now = Instant::ZERO;
-        let outage =
-            "name = \"b\"\n[[outage]]\nfrom = \"2030-01-01T00:00:00Z\"\nuntil = \"2030-01-01T01:00:00Z\"";
+        let outage = "name = \"b\"\n[[outage]]\nfrom = \"2030-01-01T00:00:00Z\"\nuntil = \
+                     \"2030-01-01T01:00:00Z\"";
         let (said, hinted) =
             paths.adopt(now, vec![config(outage), config("name = \"c\"")], (&mut manager, None));
         assert_eq!((said.len(), hinted.len(), names(&paths)), (3, 0, vec!["b", "c"]), "{said:?}");
         assert_eq!(paths.planned[0].foretold.len(), 1);
-        let (said, _) =
-            paths.adopt(now, vec![config("name = \"d\"\ninterface = \"eth99\"")], (&mut manager, None));
+        let (said, _) = paths.adopt(
+            now,
+            vec![config("name = \"d\"\ninterface = \"eth99\"")],
+            (&mut manager, None),
+        );
         assert!(said[0].contains("eth99") && said[1].contains("stay"), "{said:?}");
         assert_eq!(names(&paths), ["b", "c"]);
     }

@@ -1,5 +1,6 @@
-//! For how long an input was silent. Time in which the thread did not run, because the process was stopped or its machine moved, is no
-//! silence of the input, nor is time in which the input was held back.
+//! For how long an input was silent. Time in which the thread did not run, because the process was
+//! stopped or its machine moved, is no silence of the input, nor is time in which the input was
+//! held back.
 
 use skyhaul_units::{Duration, Instant};
 
@@ -10,7 +11,8 @@ pub struct Quiet {
     looked: Instant,
 }
 
-/// The most that passes between two looks of a thread that runs: it waits 20 ms for its input, and does what came of that.
+/// The most that passes between two looks of a thread that runs: it waits 20 ms for its input, and
+/// does what came of that.
 const RUNNING: Duration = Duration::from_millis(100);
 
 impl Quiet {

@@ -1,7 +1,9 @@
-//! Whether the centre can be reached with this configuration, found out once: for whoever sets a station up.
+//! Whether the centre can be reached with this configuration, found out once: for whoever sets a
+//! station up.
 //!
-//! The whole way is gone: address, keys, version, names. Nothing is captured or sent. The centre takes the newest
-//! connection of a station, so a running station of the same name is interrupted for a second.
+//! The whole way is gone: address, keys, version, names. Nothing is captured or sent. The centre
+//! takes the newest connection of a station, so a running station of the same name is interrupted
+//! for a second.
 
 use super::sockets::resolve;
 use super::uplink::Centre;
@@ -19,18 +21,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest wait for an answer: six round trips of a long line with repetitions.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A refusal may follow the centre's greeting after a round trip; this much later it would have come.
+/// A refusal may follow the centre's greeting after a round trip; this much later it would have
+/// come.
 const SETTLE: Duration = Duration::from_millis(200);
 
 /// Reaches the centre once, and says how long a round trip takes.
 ///
 /// # Errors
-/// The key cannot be read, the address is not found, or the centre refuses or does not answer within 10 s.
+/// The key cannot be read, the address is not found, or the centre refuses or does not answer
+/// within 10 s.
 pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     let clock = Clock::start();
     let centre = centre_of(config);
     let address = resolve(&centre.address).map_err(|what| {
-        Fault::configuration(what, "[centre]", "correct `address`, or check the host's name service")
+        Fault::configuration(
+            what,
+            "[centre]",
+            "correct `address`, or check the host's name service",
+        )
     })?;
     let (mut driver, _) = driver(config, clock)?;
     let stop = AtomicBool::new(false);
@@ -43,9 +51,9 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
         greeted: None,
         outcome: None,
     };
-    driver
-        .run(&mut attempt, &stop)
-        .map_err(|error| Fault::environment(format!("the socket failed ({error})"), address, "try again"))?;
+    driver.run(&mut attempt, &stop).map_err(|error| {
+        Fault::environment(format!("the socket failed ({error})"), address, "try again")
+    })?;
     attempt.outcome.expect("the driver runs until there is an outcome")
 }
 
@@ -72,10 +80,17 @@ impl Attempt<'_> {
         self.end(Err(Fault::peer(what, self.address, help)));
     }
 
-    fn session(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: &Event) {
+    fn session(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        event: &Event,
+    ) {
         match event {
             Event::Greeted { name, .. } if *name != self.centre.name => self.refused(&format!(
-                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two \
+                configurations",
                 self.centre.name
             )),
             Event::Greeted { .. } => {
@@ -86,7 +101,10 @@ impl Attempt<'_> {
             Event::Closed(reason) => self.refused(&reason.to_string()),
             Event::Block(_) | Event::Custody { .. } | Event::Settled { .. } | Event::PathUp(_) => {}
             Event::Application { .. } => {}
-            Event::PathStalled(_) | Event::PathBack(_) | Event::PathDown(..) | Event::PathResized(_) => {}
+            Event::PathStalled(_)
+            | Event::PathBack(_)
+            | Event::PathDown(..)
+            | Event::PathResized(_) => {}
         }
     }
 }

@@ -1,5 +1,6 @@
-//! One source of a channel, with what turns its bytes into frames. A receiver knows its own input and nothing of contacts:
-//! the channel asks it to read, takes the events that this gave, and says when a transmission is over.
+//! One source of a channel, with what turns its bytes into frames. A receiver knows its own input
+//! and nothing of contacts: the channel asks it to read, takes the events that this gave, and says
+//! when a transmission is over.
 
 use super::channel::Common;
 use super::front::Front;
@@ -48,7 +49,8 @@ pub struct Receiver {
     offset: u64,
     /// The byte that the present capture began with.
     capture_from: u64,
-    /// The next byte of the input when it began: later, where it took over what had come of a frame.
+    /// The next byte of the input when it began: later, where it took over what had come of a
+    /// frame.
     began_at: u64,
 }
 
@@ -74,7 +76,8 @@ impl Receiver {
         let feed = feeds.swap_remove(at);
         let source = Source::open(&feed.input, (config.rate, steps), start.byte(), common.clock)?;
         let front = Front::of(&feed);
-        let options = CaptureOptions { start, ..options(&config, &feed, mission.clone(), common.sync) };
+        let options =
+            CaptureOptions { start, ..options(&config, &feed, mission.clone(), common.sync) };
         Ok(Self {
             front,
             held: None,
@@ -126,11 +129,15 @@ impl Receiver {
     ///
     /// # Errors
     /// The system cannot wait.
-    pub fn wait<'a>(receivers: impl Iterator<Item = &'a Self>, patience: Duration) -> io::Result<()> {
+    pub fn wait<'a>(
+        receivers: impl Iterator<Item = &'a Self>,
+        patience: Duration,
+    ) -> io::Result<()> {
         input::wait(receivers.map(|receiver| &receiver.source), patience)
     }
 
-    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it does not tell.
+    /// Datagrams that the kernel dropped before they were read; zero for other inputs, and where it
+    /// does not tell.
     pub fn kernel_drops(&self) -> u64 {
         self.source.kernel_drops()
     }
@@ -227,11 +234,12 @@ impl Receiver {
         self.capture.finish();
     }
 
-    /// Begins to look for another downlink from the next byte on; after a pause, from what had come of a frame on, which may be that of the
-    /// same one.
+    /// Begins to look for another downlink from the next byte on; after a pause, from what had come
+    /// of a frame on, which may be that of the same one.
     pub fn begin_anew(&mut self, after: After) {
         let open = self.capture.open_block().filter(|_| after == After::Pause);
-        let options = CaptureOptions { format: self.front.format(), ..self.options(self.mission.clone()) };
+        let options =
+            CaptureOptions { format: self.front.format(), ..self.options(self.mission.clone()) };
         (self.capture, self.capture_from) = if let Some(open) = open {
             (Capture::going_on(self.missions.clone(), options, &open), open.from.byte())
         } else {
@@ -247,14 +255,15 @@ impl Receiver {
         (self.capture_from, self.began_at) = (at.byte(), at.byte());
     }
 
-    /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened where that one is to be
-    /// read from.
+    /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened
+    /// where that one is to be read from.
     pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputFormat) {
         let known = self.options(Some(mission));
         let start = CaptureOptions::read_from(format, frames_from);
         // What was found out, and not configured, may change again.
         let may_change = self.mission.is_none();
-        let options = CaptureOptions { start, frames_from, format: Some(format), may_change, ..known };
+        let options =
+            CaptureOptions { start, frames_from, format: Some(format), may_change, ..known };
         self.capture = Capture::new(self.missions.clone(), options);
     }
 
@@ -321,8 +330,11 @@ fn recording(
     if !config.record_raw {
         return Ok(None);
     }
-    let bounds =
-        RawConfig { max_size: config.raw_size, retention: config.raw_retention, ..RawConfig::default() };
+    let bounds = RawConfig {
+        max_size: config.raw_size,
+        retention: config.raw_retention,
+        ..RawConfig::default()
+    };
     let feeds = config.feeds();
     let channel = match &feeds[..] {
         [_] => config.name.to_string(),

@@ -1,5 +1,5 @@
-//! The recording of what a receiver takes in, beside the capture: a thread of its own writes it, so that a slow or full disk
-//! ends the recording and never holds the capture.
+//! The recording of what a receiver takes in, beside the capture: a thread of its own writes it, so
+//! that a slow or full disk ends the recording and never holds the capture.
 
 use super::shared::Shared;
 use crate::fault::Fault;
@@ -98,7 +98,8 @@ impl Recording {
         Ok(Self { queue: Some(queue), backlog, waits: to.waits, thread: Some(thread) })
     }
 
-    /// Records one read of the input, or the end of a transmission. Where the disk is behind, it is left out and counted.
+    /// Records one read of the input, or the end of a transmission. Where the disk is behind, it is
+    /// left out and counted.
     pub fn take(&self, received: Utc, input: u64, kind: RawKind, bytes: &[u8]) {
         let Some(queue) = &self.queue else { return };
         let length = bytes.len() as u64;
@@ -194,7 +195,8 @@ impl Writer {
             self.report(kept);
             let trimmed = self.recorder.trim(self.clock.utc());
             self.report(trimmed);
-            // An empty flush succeeds on a full disk too: what tells is that something was recorded.
+            // An empty flush succeeds on a full disk too: what tells is that something was
+            // recorded.
             if self.recorder.stats().recorded > self.refused_at {
                 self.shared.life.clear_alarm(&self.alarm());
             }
@@ -206,7 +208,9 @@ impl Writer {
             self.recorder.count_dropped(bytes);
             self.dropped = dropped;
             self.calm_at = now + CALM;
-            self.shared.life.alarm(&behind, "part of the input is not recorded; the capture continues");
+            self.shared
+                .life
+                .alarm(&behind, "part of the input is not recorded; the capture continues");
         } else if now >= self.calm_at {
             self.shared.life.clear_alarm(&behind);
         }
@@ -219,7 +223,8 @@ impl Writer {
         self.retry_at = self.clock.now() + RETRY;
         self.refused_at = self.recorder.stats().recorded;
         let reason = if error.is_full() {
-            "no disk space left for it; free space on the file system of the state folder, or lower raw_size. The capture continues"
+            "no disk space left for it; free space on the file system of the state folder, or \
+            lower raw_size. The capture continues"
                 .to_owned()
         } else {
             format!("{error}. The capture continues")
@@ -259,7 +264,13 @@ mod tests {
             SpoolDraw([7; 24]),
         );
         let waker = Waker::new().unwrap();
-        Arc::new(Shared::new("s".to_owned(), vec![ChannelStatus::default()], spool.unwrap(), clock, waker))
+        Arc::new(Shared::new(
+            "s".to_owned(),
+            vec![ChannelStatus::default()],
+            spool.unwrap(),
+            clock,
+            waker,
+        ))
     }
 
     fn shown(shared: &Shared) -> (Option<RecordingStatus>, Vec<String>) {
@@ -292,13 +303,18 @@ mod tests {
             }
             false
         };
-        let is_alarmed = || shown(&shared).1.iter().any(|alarm| alarm.contains("channel x is not recorded"));
+        let is_alarmed =
+            || shown(&shared).1.iter().any(|alarm| alarm.contains("channel x is not recorded"));
         assert!(take_until(&is_alarmed), "told");
         sim.set_capacity(ByteCount::mib(512));
         assert!(take_until(&|| !is_alarmed()), "over");
         drop(recording);
         let status = shown(&shared).0.unwrap();
-        assert!(status.bytes > 0 && status.dropped_bytes > 0 && status.bytes + status.dropped_bytes == input);
+        assert!(
+            status.bytes > 0
+                && status.dropped_bytes > 0
+                && status.bytes + status.dropped_bytes == input
+        );
         let extent = RawReader::open(disk, "raw/x").extent(&RawSpan::default()).unwrap().unwrap();
         assert_eq!(extent.bytes.as_u64(), status.bytes);
     }

@@ -1,4 +1,5 @@
-//! Reading the configuration again while the station runs: paths, classes, and what is foretold change; the rest is named.
+//! Reading the configuration again while the station runs: paths, classes, and what is foretold
+//! change; the rest is named.
 
 use super::order::Order;
 use super::shared::Shared;
@@ -28,22 +29,29 @@ impl<'a> Reload<'a> {
         let new = match read(&self.file) {
             Ok(new) => new,
             Err(error) => {
-                return tracing::error!("configuration reload failed, the old one stays in force: {error}");
+                return tracing::error!(
+                    "configuration reload failed, the old one stays in force: {error}"
+                );
             }
         };
         for what in unchangeable(&self.before, &new) {
-            tracing::warn!("{what} cannot change while the station runs: restart the station to apply it");
+            tracing::warn!(
+                "{what} cannot change while the station runs: restart the station to apply it"
+            );
         }
         let order = Order::Adopt(new.paths(), Box::new(new.sharing()));
         match shared.orders.give(order, || shared.life.wake_line()) {
             Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
             Ok(said) => tracing::info!("configuration reloaded: {said}"),
-            Err(fault) => tracing::error!("configuration reload failed, the old one stays in force: {fault}"),
+            Err(fault) => {
+                tracing::error!("configuration reload failed, the old one stays in force: {fault}")
+            }
         }
         self.before.path = new.path;
         self.before.class = new.class;
         self.before.line.policy = new.line.policy;
-        (self.before.refill.class, self.before.refill.priority) = (new.refill.class, new.refill.priority);
+        (self.before.refill.class, self.before.refill.priority) =
+            (new.refill.class, new.refill.priority);
         for channel in &mut self.before.channel {
             if let Some(new) = new.channel.iter().find(|new| new.name == channel.name) {
                 *channel = kept(channel, new);
@@ -65,7 +73,8 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         let config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
         (rate, mtu, controller)
     };
-    let refill = |config: &StationConfig| Refill { class: None, priority: 0, ..config.refill.clone() };
+    let refill =
+        |config: &StationConfig| Refill { class: None, priority: 0, ..config.refill.clone() };
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),
         (before.node != new.node, "[node]"),
@@ -86,12 +95,16 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
         match before.channel.iter().find(|before| before.name == channel.name) {
             None => found.push(format!("channel {} (new)", channel.name)),
             Some(before) if kept(before, channel) != *channel => {
-                found.push(format!("channel {} (beyond `class`, `priority` and `deadline`)", channel.name));
+                found.push(format!(
+                    "channel {} (beyond `class`, `priority` and `deadline`)",
+                    channel.name
+                ));
             }
             Some(_) => {}
         }
     }
-    let gone = before.channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
+    let gone =
+        before.channel.iter().filter(|old| !new.channel.iter().any(|new| new.name == old.name));
     found.extend(gone.map(|channel| format!("channel {} (removed)", channel.name)));
     found
 }
@@ -106,7 +119,8 @@ fn kept(channel: &config::Channel, new: &config::Channel) -> config::Channel {
 mod tests {
     use super::*;
 
-    const STATION: &str = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"state\"\n[centre]\nname = \"c\"\n\
+    const STATION: &str = "[node]\nname = \"s\"\nkey = \"k\"\nstate = \"state\"\n[centre]\nname = \
+                          \"c\"\n\
         address = \"192.0.2.1:4700\"\n\
         fingerprint = \"SHA256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"\n\
         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"stdin\"\n";

@@ -1,4 +1,5 @@
-//! Where a channel goes on after a restart, from what it remembers and what is durable in the spool.
+//! Where a channel goes on after a restart, from what it remembers and what is durable in the
+//! spool.
 
 use super::memo::{Memo, Place};
 use crate::payload::Head;
@@ -37,8 +38,9 @@ pub struct Resumed {
 }
 
 impl Resume {
-    /// Where the `at`-th of `inputs` inputs is read on. Of several, the contact is captured again from its beginning, and what
-    /// is durable of it passed over: only so the same frames come in the same order.
+    /// Where the `at`-th of `inputs` inputs is read on. Of several, the contact is captured again
+    /// from its beginning, and what is durable of it passed over: only so the same frames come in
+    /// the same order.
     pub fn position(&self, at: usize, inputs: usize) -> BitPosition {
         let byte = |bytes: &[u64]| bytes.get(at).copied().unwrap_or_default();
         match self {
@@ -50,15 +52,20 @@ impl Resume {
         }
     }
 
-    /// Finds it out for a channel with so many inputs; a contact that cannot go on is closed in the spool.
+    /// Finds it out for a channel with so many inputs; a contact that cannot go on is closed in the
+    /// spool.
     ///
     /// # Errors
     /// The spool cannot be read or written.
     pub fn find(spool: &mut Spool, memo: &Memo, inputs: usize) -> Result<Self, SpoolError> {
         let (at, from, format, flow, open, is_closing) = match memo.recall() {
             Place::Between(at) => return Ok(Self::At(at)),
-            Place::Open { from, format, flow, open } => (from.clone(), from, format, flow, open, false),
-            Place::Closing { next, from, format, flow, open } => (next, from, format, flow, open, true),
+            Place::Open { from, format, flow, open } => {
+                (from.clone(), from, format, flow, open, false)
+            }
+            Place::Closing { next, from, format, flow, open } => {
+                (next, from, format, flow, open, true)
+            }
         };
         // With another list of inputs than before, it cannot be captured as it was.
         let is_the_same = at.len() == inputs && (inputs == 1 || from.len() == inputs);
@@ -80,7 +87,8 @@ impl Resume {
                 Ok(Self::In(Box::new(Resumed { flow, open, mission, format, head, from })))
             }
             _ => {
-                // Nothing of it is durable, or other inputs are read: another contact begins where its capture began.
+                // Nothing of it is durable, or other inputs are read: another contact begins where
+                // its capture began.
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }

@@ -1,4 +1,5 @@
-//! Another node under this station's key: the centre keeps one of the two, and this one calls ever more seldom.
+//! Another node under this station's key: the centre keeps one of the two, and this one calls ever
+//! more seldom.
 
 use skyhaul_units::{Duration, Instant};
 
@@ -37,7 +38,8 @@ mod tests {
     #[test]
     fn a_station_that_is_not_wanted_calls_ever_more_seldom_until_it_is() {
         let mut rivals = Rivals::default();
-        let waits = [0; 8].map(|_| rivals.replaced(Instant::ZERO).since(Instant::ZERO).as_secs_f64());
+        let waits =
+            [0; 8].map(|_| rivals.replaced(Instant::ZERO).since(Instant::ZERO).as_secs_f64());
         assert_eq!(waits, [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]);
         rivals.gone();
         assert_eq!(rivals.replaced(Instant::ZERO).since(Instant::ZERO), FIRST);

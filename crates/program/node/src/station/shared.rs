@@ -4,17 +4,17 @@ use super::order::Orders;
 use super::refill::Questions;
 use crate::life::Life;
 use crate::status::{
-    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus, NodeStatus,
-    Recent, RecordingStatus, ShortageStatus, SpoolStatus, StationStatus, StoreState, StreamStatus,
-    peak_resident_bytes, resident_bytes, threads,
+    ChannelStatus, ContactCaptured, ContactForecast, ForwardsStatus, LineStatus, MirrorStatus,
+    NodeStatus, Recent, RecordingStatus, ShortageStatus, SpoolStatus, StationStatus, StoreState,
+    StreamStatus, peak_resident_bytes, resident_bytes, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
 use skyhaul_units::{ByteCount, FlowId, Instant, Rate};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One station's common state. Locks are held for the length of one call, never while waiting for the disk or the line,
-/// except that an append writes to the page cache.
+/// One station's common state. Locks are held for the length of one call, never while waiting for
+/// the disk or the line, except that an append writes to the page cache.
 #[derive(Debug)]
 pub struct Shared {
     clock: Clock,
@@ -43,13 +43,20 @@ struct State {
 
 impl Shared {
     /// The state of a station that has done nothing yet.
-    pub fn new(name: String, channels: Vec<ChannelStatus>, spool: Spool, clock: Clock, waker: Waker) -> Self {
+    pub fn new(
+        name: String,
+        channels: Vec<ChannelStatus>,
+        spool: Spool,
+        clock: Clock,
+        waker: Waker,
+    ) -> Self {
         let state = State { name, channels, ..State::default() };
         let (life, orders, questions) = (Life::new(waker), Orders::default(), Questions::default());
         Self { clock, spool: Mutex::new(spool), state: Mutex::new(state), life, orders, questions }
     }
 
-    /// The spool. A thread that panicked with it in hand ends the station; what it wrote is checked at the next start.
+    /// The spool. A thread that panicked with it in hand ends the station; what it wrote is checked
+    /// at the next start.
     pub fn spool(&self) -> MutexGuard<'_, Spool> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,7 +117,10 @@ impl Shared {
     /// The channel that a contact since the start came from.
     pub fn channel_of(&self, flow: FlowId) -> Option<String> {
         let state = self.state();
-        state.contacts.newest(|contact| contact.flow == flow.0).map(|contact| contact.channel.clone())
+        state
+            .contacts
+            .newest(|contact| contact.flow == flow.0)
+            .map(|contact| contact.channel.clone())
     }
 
     /// Whether the spool takes data.
@@ -125,7 +135,8 @@ impl Shared {
         }
     }
 
-    /// Shows how the recording of an input goes, which is the `at`-th of the channel of this number.
+    /// Shows how the recording of an input goes, which is the `at`-th of the channel of this
+    /// number.
     pub fn recording(&self, (index, at): (usize, usize), recording: RecordingStatus) {
         self.channel(index, |shown| match shown.inputs.get_mut(at) {
             Some(input) => input.recording = Some(recording),

@@ -40,13 +40,15 @@ impl Opener {
     /// Opens the socket of a path.
     ///
     /// # Errors
-    /// The address is in use or none of this host; the interface is not there, or has no address that goes with the centre's.
+    /// The address is in use or none of this host; the interface is not there, or has no address
+    /// that goes with the centre's.
     pub fn open(&self, path: &LinePath) -> Result<Opened, Fault> {
         if path.transport == Transport::Tcp {
             return self.open_only_tcp(path);
         }
         let remote = self.remote(path);
-        let found: Vec<SocketAddr> = remote.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+        let found: Vec<SocketAddr> =
+            remote.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
         let (socket, place, is_ipv6) = match (&path.interface, path.local) {
             (Some(interface), _) => {
                 let (socket, is_ipv6) = on_interface(interface, (&remote, &found))?;
@@ -76,7 +78,8 @@ impl Opener {
 
     fn open_only_tcp(&self, path: &LinePath) -> Result<Opened, Fault> {
         let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
-        let is_ipv6 = path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
+        let is_ipv6 =
+            path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
         Ok(Opened { endpoint: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
     }
 
@@ -95,7 +98,8 @@ impl Opener {
     }
 }
 
-/// A socket on an interface, and its family: that of the first of the centre's addresses that the interface has too.
+/// A socket on an interface, and its family: that of the first of the centre's addresses that the
+/// interface has too.
 fn on_interface(
     name: &InterfaceName,
     (remote, found): (&str, &[SocketAddr]),
@@ -119,11 +123,17 @@ fn on_interface(
     };
     let Some(is_ipv6) = family else {
         let what = format!("the network interface has no address of the same family as {remote}");
-        return Err(Fault::configuration(what, place, format!("the addresses here are {}", listed(&all))));
+        return Err(Fault::configuration(
+            what,
+            place,
+            format!("the addresses here are {}", listed(&all)),
+        ));
     };
     let socket = Socket::bind_on(SocketAddr::new(any(is_ipv6), 0), name.as_str());
     let socket = match socket {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => bind_one_of(own, is_ipv6, error),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            bind_one_of(own, is_ipv6, error)
+        }
         outcome => outcome,
     };
     Ok((socket, is_ipv6))
@@ -132,18 +142,23 @@ fn on_interface(
 /// The address of an interface from which calls over TCP go: what leaves by it, the routes say.
 fn address_of(name: &InterfaceName, is_ipv6: bool) -> Result<IpAddr, Fault> {
     let own = interfaces().ok().and_then(|mut all| all.remove(name.as_str())).unwrap_or_default();
-    let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut fitting = own.into_iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
+    let is_local =
+        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let mut fitting =
+        own.into_iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
     fitting.next().ok_or_else(|| {
         let what = "the network interface has no address to connect to the centre over TCP";
         Fault::configuration(what, format!("interface {name}"), "set `local`, or another interface")
     })
 }
 
-/// A socket on the first of an interface's addresses that lets itself be used without more: what leaves by it, the routes say.
+/// A socket on the first of an interface's addresses that lets itself be used without more: what
+/// leaves by it, the routes say.
 fn bind_one_of(own: &[IpAddr], is_ipv6: bool, refused: io::Error) -> io::Result<Socket> {
-    let is_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut fitting = own.iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
+    let is_local =
+        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let mut fitting =
+        own.iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
     fitting.next().map_or(Err(refused), |address| Socket::bind(SocketAddr::new(*address, 0)))
 }
 
@@ -207,8 +222,12 @@ mod tests {
 
     #[test]
     fn one_that_is_not_there_or_lacks_the_family_is_named_with_those_that_are() {
-        let absent = opener().open(&path("interface = \"eth99\"")).err().expect("refused").to_string();
-        assert!(absent.contains("eth99") && absent.contains("are") && absent.contains("lo"), "{absent}");
+        let absent =
+            opener().open(&path("interface = \"eth99\"")).err().expect("refused").to_string();
+        assert!(
+            absent.contains("eth99") && absent.contains("are") && absent.contains("lo"),
+            "{absent}"
+        );
         let all = BTreeMap::from([
             ("lo".to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]),
             ("tun0".to_owned(), Vec::new()),

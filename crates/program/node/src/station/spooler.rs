@@ -76,12 +76,14 @@ pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
     }
 }
 
-/// Whether the state folder is where it was; ends the station where it is not. Says what damage was met.
+/// Whether the state folder is where it was; ends the station where it is not. Says what damage was
+/// met.
 fn look(shared: &Shared) -> bool {
     let (in_place, stats, damages) = {
         let spool = shared.spool();
-        let newest =
-            |fate| spool.damages().filter(|damage| damage.fate == fate).last().map(ToString::to_string);
+        let newest = |fate| {
+            spool.damages().filter(|damage| damage.fate == fate).last().map(ToString::to_string)
+        };
         let newest = [DamageFate::SteppedOver, DamageFate::Mended].map(newest);
         (spool.in_place(), spool.stats(), newest)
     };
@@ -148,7 +150,8 @@ fn sync(shared: &Shared) {
     }
 }
 
-/// A spool that fails cannot promise anything: the station ends with the reason, and checks it at the next start.
+/// A spool that fails cannot promise anything: the station ends with the reason, and checks it at
+/// the next start.
 fn report(shared: &Shared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
     shared.store_state(StoreState::Failed);

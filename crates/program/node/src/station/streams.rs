@@ -50,7 +50,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(500);
 /// What could not be is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long streams have to end in order when the station does: their last frames, and the account of the sink.
+/// How long streams have to end in order when the station does: their last frames, and the account
+/// of the sink.
 const PARTING: Duration = Duration::from_secs(5);
 
 impl Streams {
@@ -79,7 +80,8 @@ impl Streams {
         Ok(Self { stop, threads, clock })
     }
 
-    /// Ends them in order, as long as the line is there; what is left of them ends with the session.
+    /// Ends them in order, as long as the line is there; what is left of them ends with the
+    /// session.
     pub fn end(self) -> Vec<JoinHandle<()>> {
         self.stop.store(true, Ordering::Relaxed);
         let until = self.clock.now() + PARTING;
@@ -108,7 +110,9 @@ impl Stream {
                 }
                 Err(Trouble::Failed(sentence)) => {
                     self.shared.life.alarm(&self.name(), &sentence);
-                    self.show(|status| (status.state, status.reason) = (StreamState::Failed, Some(sentence)));
+                    self.show(|status| {
+                        (status.state, status.reason) = (StreamState::Failed, Some(sentence))
+                    });
                     self.rest(RETRY);
                 }
             }
@@ -126,7 +130,9 @@ impl Stream {
         send(&link, source, &sink, &options, &run).map_err(|end| match end {
             End::Lost(_) => Trouble::Lost,
             _ if self.is_ending() => Trouble::Lost,
-            End::Refused(refusal) => Trouble::Failed(format!("the centre refuses it: {}", refusal.sentence)),
+            End::Refused(refusal) => {
+                Trouble::Failed(format!("the centre refuses it: {}", refusal.sentence))
+            }
             End::Here(refusal) => Trouble::Failed(refusal.sentence),
             End::Malformed(what) => Trouble::Failed(format!(
                 "protocol error from the centre ({what}); install the same version at both ends"
@@ -137,7 +143,8 @@ impl Stream {
     /// A link over the session, once that is open; nothing where the station ends first.
     fn link(&self) -> Option<Link> {
         let waiter = Waiter::new(self.clock);
-        let mut link = pin!(self.door.connect(CENTRE, self.config.class.as_deref().unwrap_or_default()));
+        let mut link =
+            pin!(self.door.connect(CENTRE, self.config.class.as_deref().unwrap_or_default()));
         while !self.is_ending() {
             if let Some(link) = waiter.within(LOOK, link.as_mut()) {
                 return link.ok();
@@ -156,7 +163,8 @@ impl Stream {
     fn ended(&self, summary: &Summary) {
         self.shared.life.clear_alarm(&self.name());
         self.show(|status| {
-            (status.state, status.ended, status.reason) = (StreamState::Ended, status.ended + 1, None);
+            (status.state, status.ended, status.reason) =
+                (StreamState::Ended, status.ended + 1, None);
             count(status, summary.near.unwrap_or_default(), &summary.counters);
         });
         let (sent, missing) = (summary.counters.sent, summary.counters.missing());
@@ -192,7 +200,11 @@ fn count(status: &mut StreamStatus, near: Near, counters: &Counters) {
 
 /// What status shows of a stream that has done nothing yet.
 fn shown(config: &StreamEntry) -> StreamStatus {
-    StreamStatus { source: config.from.0.to_string(), sink: config.to.to_string(), ..StreamStatus::default() }
+    StreamStatus {
+        source: config.from.0.to_string(),
+        sink: config.to.to_string(),
+        ..StreamStatus::default()
+    }
 }
 
 /// The place of the only node that a station calls.

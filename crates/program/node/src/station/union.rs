@@ -1,5 +1,5 @@
-//! The frames of several inputs of one downlink as those of one: which downlink it is, the better copy of each frame, and what
-//! became of each input's frames. Time is an argument.
+//! The frames of several inputs of one downlink as those of one: which downlink it is, the better
+//! copy of each frame, and what became of each input's frames. Time is an argument.
 
 use super::contact::stride;
 use skyhaul_ccsds::identify::Identification;
@@ -17,7 +17,8 @@ pub struct Union {
     held: usize,
     sides: Vec<Side>,
     joined: Option<Joined>,
-    /// Frames taken, where inputs can be held back: then the order of frames is the time that counts.
+    /// Frames taken, where inputs can be held back: then the order of frames is the time that
+    /// counts.
     turn: i64,
 }
 
@@ -77,7 +78,8 @@ impl Union {
         let mut sighting = Sighting::Same;
         let joined = self.joined.get_or_insert_with(|| {
             sighting = Sighting::First;
-            let options = SelectOptions { window, most_window: window.unwrap_or(Duration::ZERO), held };
+            let options =
+                SelectOptions { window, most_window: window.unwrap_or(Duration::ZERO), held };
             let select = Select::new(*found.mission.frame(), inputs, options);
             Joined { select, downlink: found.clone() }
         });
@@ -92,7 +94,9 @@ impl Union {
 
     /// Takes the next frame of an input.
     pub fn push(&mut self, input: usize, mut frame: CapturedFrame) {
-        let (Some(joined), Some(side)) = (&mut self.joined, self.sides.get_mut(input)) else { return };
+        let (Some(joined), Some(side)) = (&mut self.joined, self.sides.get_mut(input)) else {
+            return;
+        };
         if side.is_foreign {
             side.foreign += 1;
             return;
@@ -118,7 +122,8 @@ impl Union {
         }
     }
 
-    /// The next frame that goes out by `now`. Where inputs can be held back, it is taken to be received now.
+    /// The next frame that goes out by `now`. Where inputs can be held back, it is taken to be
+    /// received now.
     pub fn poll(&mut self, now: Utc) -> Option<CapturedFrame> {
         let mut frame = self.joined.as_mut()?.select.poll(now)?.frame;
         if self.window.is_none() {
@@ -132,7 +137,8 @@ impl Union {
         self.joined.as_ref()?.select.due()
     }
 
-    /// Frames of an input that wait: of inputs that can be held back, the one with the fewest is read next.
+    /// Frames of an input that wait: of inputs that can be held back, the one with the fewest is
+    /// read next.
     pub fn holding(&self, input: usize) -> usize {
         self.joined.as_ref().map_or(0, |joined| joined.select.holding(input))
     }
@@ -157,7 +163,8 @@ impl Union {
     }
 }
 
-/// Whether two inputs receive the same downlink, as far as is known. A generic mission says no more than how frames look.
+/// Whether two inputs receive the same downlink, as far as is known. A generic mission says no more
+/// than how frames look.
 fn is_same(one: &Identification, other: &Identification) -> bool {
     let fits = |this: &Identification, that: &Identification| {
         let name = that.mission.name();

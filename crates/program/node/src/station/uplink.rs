@@ -1,4 +1,5 @@
-//! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees what is in custody.
+//! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees
+//! what is in custody.
 
 mod health;
 
@@ -69,8 +70,9 @@ pub struct Uplink {
 const RETRY: Duration = Duration::from_secs(1);
 /// Twice as long after each refusal, up to this: what is refused has to be mended by somebody.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// A call without an answer for this long is made anew: the tries of one call come ever more seldom, and would miss the
-/// line's return by as long as it was out. At 660 ms and 10 % loss a call takes 2 s.
+/// A call without an answer for this long is made anew: the tries of one call come ever more
+/// seldom, and would miss the line's return by as long as it was out. At 660 ms and 10 % loss a
+/// call takes 2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Between two calls over TCP while the first call has no answer.
 const FALL_BACK_RETRY: Duration = Duration::from_secs(5);
@@ -184,10 +186,15 @@ impl Uplink {
     }
 
     /// A call came to nothing. One that nobody heard leaves the decision to the other.
-    fn refused(&mut self, now: Instant, manager: &mut SessionManager, (id, reason): (SessionId, &Refusal)) {
+    fn refused(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        (id, reason): (SessionId, &Refusal),
+    ) {
         let is_busy = *reason == Refusal::Busy;
-        let is_unheard =
-            is_busy || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
+        let is_unheard = is_busy
+            || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
         let is_second = self.second == Some(id);
         if is_busy && !is_second && self.second.is_none() {
             tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
@@ -205,7 +212,10 @@ impl Uplink {
         if let Some(other) = other {
             manager.close(now, other, "the far end refused another connection");
         }
-        self.down(if is_unheard { LineState::Down } else { LineState::Refused }, reason.to_string());
+        self.down(
+            if is_unheard { LineState::Down } else { LineState::Refused },
+            reason.to_string(),
+        );
     }
 
     fn down(&mut self, state: LineState, reason: String) {
@@ -215,7 +225,8 @@ impl Uplink {
         self.forget_paths_health();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
-        self.refusals = if state == LineState::Refused { self.refusals.saturating_add(1) } else { 0 };
+        self.refusals =
+            if state == LineState::Refused { self.refusals.saturating_add(1) } else { 0 };
         if self.refusals > 1 {
             let pause = RETRY * (1 << (self.refusals - 1).min(6));
             self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
@@ -231,7 +242,13 @@ impl Uplink {
         self.shared.line(self.status.clone());
     }
 
-    fn session_event(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, event: Event) {
+    fn session_event(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        event: Event,
+    ) {
         let Some(event) = self.guests.event(now, manager, id, event) else { return };
         match event {
             Event::Greeted { name, custody, .. } => self.greeted(now, manager, &name, custody),
@@ -245,7 +262,10 @@ impl Uplink {
                     session.refuse(refusal);
                 }
             }
-            Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::PathResized(_) => {
+            Event::PathUp(_)
+            | Event::PathStalled(_)
+            | Event::PathBack(_)
+            | Event::PathResized(_) => {
                 self.path_event(manager, &event);
             }
             Event::PathDown(path, reason) => self.paths.down(now, path, &reason.to_string()),
@@ -267,10 +287,17 @@ impl Uplink {
         }
     }
 
-    fn greeted(&mut self, now: Instant, manager: &mut SessionManager, name: &str, custody: Option<Custody>) {
+    fn greeted(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        name: &str,
+        custody: Option<Custody>,
+    ) {
         if name != self.centre.name {
             let reason = format!(
-                "the centre is named `{name}`, not `{}`: correct `name` in one of the two configurations",
+                "the centre is named `{name}`, not `{}`: correct `name` in one of the two \
+                configurations",
                 self.centre.name
             );
             if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
@@ -284,7 +311,9 @@ impl Uplink {
         match found {
             Ok(None) => {}
             Ok(Some(found)) => return self.part(manager, &custody, found),
-            Err(error) => return self.hang_up(manager, "the spool cannot be read", &error.to_string()),
+            Err(error) => {
+                return self.hang_up(manager, "the spool cannot be read", &error.to_string());
+            }
         }
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
         self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
@@ -298,14 +327,20 @@ impl Uplink {
     /// The centre has what is of another copy of this spool: it goes on as another one.
     fn part(&mut self, manager: &mut SessionManager, custody: &Custody, found: Apart) {
         let renewed = super::draw().and_then(|draw| {
-            part(&mut self.shared.spool(), custody, draw).map_err(|error| super::spool_fault(&error))
+            part(&mut self.shared.spool(), custody, draw)
+                .map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            return self.hang_up(manager, "the spool cannot get a new identity", &error.to_string());
+            return self.hang_up(
+                manager,
+                "the spool cannot get a new identity",
+                &error.to_string(),
+            );
         }
         let id = self.shared.spool().identity().map(|spool| spool.id.short()).unwrap_or_default();
         let reason = format!(
-            "{found}: the state folder was restored from an older copy, or two nodes use it; the station continues as spool {id}, and \
+            "{found}: the state folder was restored from an older copy, or two nodes use it; the \
+            station continues as spool {id}, and \
              sends the waiting data under that identity"
         );
         self.hang_up(manager, COPIED, &reason);
@@ -396,8 +431,9 @@ impl Uplink {
         let start = self.clock.utc_at_start();
         let behind = waiting.iter().map(|waiting| {
             let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));
-            let due =
-                |written: Utc| delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start));
+            let due = |written: Utc| {
+                delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start))
+            };
             let due = due(waiting.oldest).zip(due(waiting.newest));
             Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
         });
@@ -408,8 +444,9 @@ impl Uplink {
         for (flow, said) in self.foresight.see(now, &forecasts) {
             self.say(flow, said);
         }
-        let shown =
-            forecasts.iter().map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
+        let shown = forecasts
+            .iter()
+            .map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
         self.shared.forecasts(shown.collect());
     }
 
@@ -423,12 +460,16 @@ impl Uplink {
         let contact = format!("contact {} of {}", flow.0, self.channel(flow));
         match said {
             Said::Late(late) => {
-                let reason = format!("at the present rate it will miss its deadline by {}", in_words(late));
+                let reason =
+                    format!("at the present rate it will miss its deadline by {}", in_words(late));
                 self.shared.life.alarm(&contact, &reason);
             }
             Said::OnTime(spare) => {
                 self.shared.life.clear_alarm(&contact);
-                tracing::info!("{contact}: back on schedule, {} before its deadline", in_words(spare));
+                tracing::info!(
+                    "{contact}: back on schedule, {} before its deadline",
+                    in_words(spare)
+                );
             }
             Said::Over => {
                 self.shared.life.clear_alarm(&contact);
@@ -477,7 +518,12 @@ impl Uplink {
         outcome
     }
 
-    fn hint(&mut self, manager: &mut SessionManager, name: &str, hint: PathHint) -> Result<String, Fault> {
+    fn hint(
+        &mut self,
+        manager: &mut SessionManager,
+        name: &str,
+        hint: PathHint,
+    ) -> Result<String, Fault> {
         let (path, said) = self.paths.foretell(name, hint, self.clock.utc())?;
         if let Some(path) = path {
             self.tell_hints(manager, path);
@@ -519,7 +565,9 @@ impl Service for Uplink {
             {
                 self.refused(now, manager, (id, &reason));
             }
-            SessionManagerEvent::PathRefused { id, path, reason, .. } if Some(id) == self.connection => {
+            SessionManagerEvent::PathRefused { id, path, reason, .. }
+                if Some(id) == self.connection =>
+            {
                 self.paths.down(now, path, &reason);
             }
             _ => {}
@@ -531,8 +579,9 @@ impl Service for Uplink {
             // Who gave it may have gone.
             let _ = done.try_send(self.carry_out(now, manager, order));
         }
-        if let Some(id) =
-            self.connection.filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
+        if let Some(id) = self
+            .connection
+            .filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
         {
             manager.close(now, id, "handshake timed out");
             if let Some(second) = self.second.take() {
@@ -570,7 +619,10 @@ impl Service for Uplink {
             }
         }
         let retry = self.connection.is_none().then_some(self.retry_at);
-        [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)].into_iter().flatten().min()
+        [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn next_socket(&mut self) -> Option<AnyEndpoint> {
@@ -613,11 +665,16 @@ mod tests {
         let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
         let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
         let waker = Waker::new().expect("a waker");
-        let guests =
-            Guests::new(Forwarding::default(), LinksTaken::ByNobody, waker.clone(), Box::new(|_| {}))
-                .expect("a poller");
+        let guests = Guests::new(
+            Forwarding::default(),
+            LinksTaken::ByNobody,
+            waker.clone(),
+            Box::new(|_| {}),
+        )
+        .expect("a poller");
         let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
-        let quic = EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
+        let quic =
+            EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(quic).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
@@ -629,10 +686,14 @@ mod tests {
         };
         let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
         let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
-        (Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)), manager)
+        (
+            Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)),
+            manager,
+        )
     }
 
-    /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as long after its return.
+    /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as
+    /// long after its return.
     #[test]
     fn a_call_without_answer_is_made_anew_and_its_end_does_not_touch_the_next() {
         let (mut uplink, mut manager) = uplink(Clock::start());
@@ -666,7 +727,8 @@ mod tests {
         );
     }
 
-    /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for ever.
+    /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for
+    /// ever.
     #[test]
     fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
         let (mut uplink, mut manager) = uplink(Clock::start());

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
-    /// It is to be handed over: for the first time, when it is complete, or again because the consumer could not take it.
+    /// It is to be handed over: for the first time, when it is complete, or again because the
+    /// consumer could not take it.
     #[default]
     Waiting,
     /// A newer version came before it was complete.

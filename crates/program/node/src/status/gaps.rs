@@ -29,7 +29,8 @@ pub struct GapStatus {
     pub mission: String,
     /// The spacecraft; none for packets of several virtual channels.
     pub scid: Option<u16>,
-    /// The virtual channels: one for frames, those that carry the application's packets for packets.
+    /// The virtual channels: one for frames, those that carry the application's packets for
+    /// packets.
     pub vcids: Vec<u8>,
     /// The application whose packets are missing; none for frames.
     pub apid: Option<u16>,
@@ -37,7 +38,8 @@ pub struct GapStatus {
     pub first: u64,
     /// How many were missing.
     pub missed: u64,
-    /// How many are missing now; none for packets, which are known to be back when a further version of the product is made.
+    /// How many are missing now; none for packets, which are known to be back when a further
+    /// version of the product is made.
     pub missing: Option<u64>,
     /// How often the station was asked for it; zero for packets, which come with their frames.
     pub asked: u8,
@@ -94,10 +96,12 @@ pub struct GapFilter {
 }
 
 impl GapFilter {
-    /// Whether a contact's gap is one of them; `scid` is not known of packets of several virtual channels.
+    /// Whether a contact's gap is one of them; `scid` is not known of packets of several virtual
+    /// channels.
     pub fn takes(&self, (station, flow): (&str, u32), mission: &str, scid: Option<u16>) -> bool {
-        let is_spacecraft =
-            |wanted: &String| wanted == mission || scid.is_some_and(|scid| scid.to_string() == *wanted);
+        let is_spacecraft = |wanted: &String| {
+            wanted == mission || scid.is_some_and(|scid| scid.to_string() == *wanted)
+        };
         self.station.as_ref().is_none_or(|wanted| wanted == station)
             && self.flow.is_none_or(|wanted| wanted == flow)
             && self.spacecraft.as_ref().is_none_or(is_spacecraft)
@@ -113,6 +117,7 @@ pub struct GapsAsked {
     pub gaps: u64,
     /// Frames missing in them.
     pub frames: u64,
-    /// Gaps that stay unrecoverable: their station is not in the configuration, or more is missing than can be asked for.
+    /// Gaps that stay unrecoverable: their station is not in the configuration, or more is missing
+    /// than can be asked for.
     pub left: u64,
 }

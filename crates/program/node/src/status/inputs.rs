@@ -30,8 +30,8 @@ pub struct InputStatus {
     pub vita49: Option<Vita49Status>,
 }
 
-/// What became of the frames of one of several inputs: `frames` is the sum of `chosen`, `worse`, `duplicates`, `repeated`,
-/// `late`, `foreign` and those that wait.
+/// What became of the frames of one of several inputs: `frames` is the sum of `chosen`, `worse`,
+/// `duplicates`, `repeated`, `late`, `foreign` and those that wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputFrames {
     /// Frames that it gave, good or not.

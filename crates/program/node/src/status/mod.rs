@@ -1,4 +1,5 @@
-//! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other programs.
+//! What a running node says of itself: the same JSON for `skyhaul status`, the demo and other
+//! programs.
 
 mod delivery;
 mod gaps;
@@ -18,8 +19,9 @@ pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
-    ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus, RecordingStatus,
-    SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState, StoreStatus, Vita49Status,
+    ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus,
+    RecordingStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
+    StoreStatus, Vita49Status,
 };
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;

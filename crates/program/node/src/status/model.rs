@@ -191,7 +191,8 @@ pub struct ContactCaptured {
     pub corrected_symbols: u64,
     /// Bytes of the downlink that good frames came in.
     pub bytes_captured: u64,
-    /// Bytes of those that stay off the line: markers and check symbols, and since the station began, what packing saved.
+    /// Bytes of those that stay off the line: markers and check symbols, and since the station
+    /// began, what packing saved.
     pub bytes_saved: u64,
     /// When its first frame came (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +202,8 @@ pub struct ContactCaptured {
     pub closed: Option<String>,
 }
 
-/// When a contact will be at the centre, at the present rates and with what is foretold of the paths.
+/// When a contact will be at the centre, at the present rates and with what is foretold of the
+/// paths.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContactForecast {
     /// Its flow.
@@ -212,8 +214,8 @@ pub struct ContactForecast {
     pub unsent_bytes: u64,
     /// Seconds until the last of them is at the centre; none while nothing is known to carry them.
     pub done_s: Option<f64>,
-    /// Seconds to spare before the deadline that is kept with the least, or (negative) by which the worst is missed; none
-    /// without a deadline, or while nothing is known.
+    /// Seconds to spare before the deadline that is kept with the least, or (negative) by which the
+    /// worst is missed; none without a deadline, or while nothing is known.
     pub spare_s: Option<f64>,
 }
 
@@ -308,10 +310,11 @@ pub struct LinePath {
     /// `udp` or `tcp`.
     #[serde(default)]
     pub over: String,
-    /// `probing`, `active`, `standby`, `absent` (foretold to be out), `silent` (nothing is heard from it, and it is the only
-    /// one), `black-hole` (only short packets arrive) or `failed`.
+    /// `probing`, `active`, `standby`, `absent` (foretold to be out), `silent` (nothing is heard
+    /// from it, and it is the only one), `black-hole` (only short packets arrive) or `failed`.
     pub state: String,
-    /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system does.
+    /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system
+    /// does.
     #[serde(default)]
     pub controller: String,
     /// The rate that was declared for it, in bit/s, counted in IP packets.
@@ -374,8 +377,8 @@ pub struct CentreStatus {
     pub stations: Vec<StationPeer>,
     /// Contacts since it started, and unfinished ones from before; the last 1,000.
     pub contacts: Vec<ContactReceived>,
-    /// Products of several contacts made since it started, oldest first, the last 1,000; and before them those that data
-    /// waits for.
+    /// Products of several contacts made since it started, oldest first, the last 1,000; and before
+    /// them those that data waits for.
     #[serde(default)]
     pub assembled: Vec<AssembledProduct>,
     /// Products handed over to other systems, or to be; the newest 1,000, oldest first.
@@ -386,8 +389,9 @@ pub struct CentreStatus {
     pub gaps: GapCounts,
     /// Its store.
     pub store: StoreStatus,
-    /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and `level0`, and `total`: its last
-    /// bit at the station to durable here. The stages of the line are as good as the two nodes' clocks agree.
+    /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and
+    /// `level0`, and `total`: its last bit at the station to durable here. The stages of the line
+    /// are as good as the two nodes' clocks agree.
     pub latency_s: StageLatency,
     /// Who gets packets as they arrive.
     #[serde(default)]
@@ -409,7 +413,8 @@ pub struct CentreStatus {
     /// What has kept its process from running.
     #[serde(default)]
     pub shortage: ShortageStatus,
-    /// Datagrams that the system dropped because the line's socket was full; none where it does not tell.
+    /// Datagrams that the system dropped because the line's socket was full; none where it does not
+    /// tell.
     #[serde(default)]
     pub socket_drops: Option<u64>,
     /// What needs somebody's attention now.
@@ -425,7 +430,8 @@ pub struct LiveStatus {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets left out: the rate, the queue or the network had no room, or a datagram cannot hold them.
+    /// Packets left out: the rate, the queue or the network had no room, or a datagram cannot hold
+    /// them.
     pub dropped: u64,
 }
 
@@ -493,7 +499,8 @@ pub struct ContactReceived {
     pub frames_sha256: Option<String>,
     /// Blocks that a disk did not give back.
     pub damaged_blocks: u64,
-    /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero when all is well.
+    /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero
+    /// when all is well.
     pub unaccounted: i64,
     /// Seconds from the last bit at the station to the products.
     pub last_bit_to_product_s: Option<f64>,

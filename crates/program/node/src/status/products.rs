@@ -11,7 +11,8 @@ pub enum AssemblyState {
     Waiting,
     /// The newest version is written.
     Made,
-    /// Written; data of its contacts is no longer in the store, so that no further version can be made.
+    /// Written; data of its contacts is no longer in the store, so that no further version can be
+    /// made.
     Sealed,
 }
 

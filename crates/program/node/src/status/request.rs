@@ -14,7 +14,8 @@ pub enum Request {
     Status,
     /// What is missing at a centre.
     Gaps,
-    /// To ask stations again for what was unrecoverable; a filter that is left out takes everything.
+    /// To ask stations again for what was unrecoverable; a filter that is left out takes
+    /// everything.
     AskGaps(GapFilter),
     /// To use one more path; the keys are those of `[[path]]`, a name among them.
     AddPath {

@@ -1,4 +1,5 @@
-//! What a session, and the process that has it, tell of what they wait for: what `skyhaul why` judges.
+//! What a session, and the process that has it, tell of what they wait for: what `skyhaul why`
+//! judges.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_net::{Shortage, ThreadTimes};
@@ -43,10 +44,12 @@ pub struct ThreadStatus {
     pub ready_s: f64,
 }
 
-/// What has kept a node's process from running since the machine and its control group started; all only grow.
+/// What has kept a node's process from running since the machine and its control group started; all
+/// only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShortageStatus {
-    /// Seconds for which its control group, or one above that, was stopped because it had used up its quota.
+    /// Seconds for which its control group, or one above that, was stopped because it had used up
+    /// its quota.
     pub throttled_s: f64,
     /// Ticks that the host of this virtual machine gave to others, of all processors.
     pub stolen_ticks: u64,

@@ -1,4 +1,5 @@
-//! The local socket: whoever may connect asks one question, or gives one order, and gets one line of JSON.
+//! The local socket: whoever may connect asks one question, or gives one order, and gets one line
+//! of JSON.
 
 use super::{Answer, GapFilter, GapReport, GapsAsked, NodeStatus, Reply, Request};
 use crate::fault::Fault;
@@ -33,12 +34,15 @@ const LONGEST: u64 = 64 << 20;
 const LONGEST_REQUEST: u64 = 16 << 10;
 
 impl StatusServer {
-    /// Answers at `path` with what `reply` gives. A socket left over from a killed process is replaced. Only the node's own
-    /// user, and root, may ask.
+    /// Answers at `path` with what `reply` gives. A socket left over from a killed process is
+    /// replaced. Only the node's own user, and root, may ask.
     ///
     /// # Errors
     /// A node that runs answers there already, or the path cannot be used.
-    #[allow(clippy::disallowed_methods, reason = "the socket is served beside the node's own threads")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the socket is served beside the node's own threads"
+    )]
     pub fn start(
         path: &Path,
         reply: impl Fn(Request) -> Reply + Send + Sync + 'static,
@@ -53,8 +57,10 @@ impl StatusServer {
         }
         let listener = listen(path).map_err(|error| {
             let help =
-                "set status_socket in [node] to a path of at most 103 bytes in a folder that this user can write to";
-            Fault::environment(format!("the status socket cannot be made ({error})"), path.display(), help)
+                "set status_socket in [node] to a path of at most 103 bytes in a folder that this \
+                user can write to";
+            Fault::environment(format!("the status socket cannot be made \
+                                       ({error})"), path.display(), help)
         })?;
         let stop = Arc::new(AtomicBool::new(false));
         let served = Arc::new((listener, reply));
@@ -102,7 +108,8 @@ fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
         Ok(request) => reply(request),
         Err(fault) => Reply::Answer(Err(fault).into()),
     };
-    let mut line = serde_json::to_vec(&reply).expect("the reply has no map with keys other than text");
+    let mut line =
+        serde_json::to_vec(&reply).expect("the reply has no map with keys other than text");
     line.push(b'\n');
     // Who hangs up before the end does not want it.
     let _ = stream.write_all(&line);
@@ -112,7 +119,11 @@ fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
 fn request(stream: &UnixStream) -> Result<Request, Fault> {
     let refused = |reason: String| {
         let help = "use the release that the node runs";
-        Fault::configuration(format!("the request cannot be read ({reason})"), "the status socket", help)
+        Fault::configuration(
+            format!("the request cannot be read ({reason})"),
+            "the status socket",
+            help,
+        )
     };
     stream.set_read_timeout(Some(PATIENCE)).map_err(|error| refused(error.to_string()))?;
     let mut line = String::new();
@@ -172,9 +183,10 @@ pub fn order(path: &Path, request: &Request) -> Result<String, Fault> {
 fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String, Fault> {
     let no_node = |error: &std::io::Error| {
         let (what, help) = match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                ("no node is running".to_owned(), "start it with `skyhaul station` or `skyhaul centre`")
-            }
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => (
+                "no node is running".to_owned(),
+                "start it with `skyhaul station` or `skyhaul centre`",
+            ),
             ErrorKind::PermissionDenied => (
                 format!("the node does not answer this user ({error})"),
                 "run the command as the user that runs the node",
@@ -234,7 +246,8 @@ mod tests {
         let _server = StatusServer::start(&path, reply).unwrap();
         let gone = order(&path, &Request::RemovePath { name: "x".to_owned() });
         assert_eq!(gone, Ok("x is gone".to_owned()));
-        let refused = order(&path, &Request::AddPath { path: serde_json::Value::Null }).unwrap_err();
+        let refused =
+            order(&path, &Request::AddPath { path: serde_json::Value::Null }).unwrap_err();
         assert_eq!(refused, Fault::configuration("no", "here", "do not"));
         for (said, wanted) in
             [("", "polar"), ("{\"ask\":\"status\"}\n", "polar"), ("nonsense\n", "cannot be read")]
@@ -252,7 +265,8 @@ mod tests {
     fn a_program_that_says_nothing_keeps_nobody_else_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
-        // Every thread but one has somebody whose answer is not asked for before all others have theirs.
+        // Every thread but one has somebody whose answer is not asked for before all others have
+        // theirs.
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
         let waiting = std::sync::Mutex::new(gone);
         let server = StatusServer::start(&path, move |request| {

@@ -1,5 +1,5 @@
-//! Custody, in virtual time: whatever happens to both ends and the line between them, each captured record that the
-//! station promised arrives in the centre's store once, in order, as it was.
+//! Custody, in virtual time: whatever happens to both ends and the line between them, each captured
+//! record that the station promised arrives in the centre's store once, in order, as it was.
 //!
 //! `SKYHAUL_SEEDS=5000` runs more; `SKYHAUL_SEED=17` runs one again.
 
@@ -47,7 +47,8 @@ fn many(world: fn(u64) -> World) -> Summary {
     }
     let Summary { records, flows, connections, .. } = total;
     println!(
-        "{count} seeds: {records} records of {flows} flows over {connections} connections, settled {:.1} s after a pass",
+        "{count} seeds: {records} records of {flows} flows over {connections} connections, settled \
+        {:.1} s after a pass",
         slowest.as_secs_f64()
     );
     assert!(records >= count * 20 && connections >= count, "the runs did next to nothing");
@@ -78,7 +79,8 @@ impl Drop for TellSeed {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!(
-                "seed {0} failed; again: SKYHAUL_SEED={0} cargo test -p skyhaul-node --test all custody_sim",
+                "seed {0} failed; again: SKYHAUL_SEED={0} cargo test -p skyhaul-node --test all \
+                custody_sim",
                 self.0
             );
         }

@@ -23,7 +23,8 @@ impl Service for Silent {
 
 #[test]
 fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
-    let (station, centre) = (Identity::from_seed(&[1; 32]).unwrap(), Identity::from_seed(&[2; 32]).unwrap());
+    let (station, centre) =
+        (Identity::from_seed(&[1; 32]).unwrap(), Identity::from_seed(&[2; 32]).unwrap());
     let clock = Clock::start();
     let path = PathConfig::over(Rate::from_mbps(93));
     let mut config = EndpointConfig::new(centre.clone(), path, clock.std_start());
@@ -48,7 +49,8 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
     let text = format!(
         "[node]\nname = \"station-1\"\nkey = \"station.key\"\nstate = \"state\"\n\
          [centre]\nname = \"centre-1\"\naddress = \"{address}\"\nfingerprint = \"{}\"\n\
-         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"tcp-listen:127.0.0.1:0\"\n",
+         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \
+         \"tcp-listen:127.0.0.1:0\"\n",
         centre.fingerprint()
     );
     let Ok(Config::Station(config)) = parse(&text, &folder.path().join("station.toml")) else {

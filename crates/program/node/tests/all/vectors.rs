@@ -1,4 +1,5 @@
-//! `docs/reference/wire-vectors.json`: the records and blocks on the wire page are those that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the records and blocks on the wire page are those that this
+//! program writes and reads.
 
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -35,7 +36,8 @@ fn frames_text(frames: &[(Channel, u64)]) -> String {
 fn frame_text(frame: &CapturedFrame) -> String {
     let quality = &frame.quality;
     format!(
-        "frame received={} position={} verdict={:?} marker_errors={} slip={} inverted={} flywheel={} corrected={:?} \
+        "frame received={} position={} verdict={:?} marker_errors={} slip={} inverted={} \
+        flywheel={} corrected={:?} \
          fhec={:?} fecf={:?} check_symbols={} set_aside={} bytes={}",
         frame.received.as_micros(),
         frame.position.as_bits(),
@@ -65,7 +67,8 @@ fn record_text(record: &Record) -> String {
         ),
         Record::Frame(frame) => frame_text(frame),
         Record::Progress(counts) => format!(
-            "progress bits={} frames={} locks={} losses={} inverted={} slips={} flywheel={} marker_errors={} \
+            "progress bits={} frames={} locks={} losses={} inverted={} slips={} flywheel={} \
+            marker_errors={} \
              skipped_bits={} dropped_bits={}",
             counts.bits,
             counts.frames,
@@ -90,10 +93,19 @@ fn record_text(record: &Record) -> String {
         Record::Inputs(inputs) => {
             let text = |input: &InputReport| {
                 let InputReport { name, source, account, foreign } = input;
-                let InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew } =
-                    account;
+                let InputAccount {
+                    given,
+                    chosen,
+                    only_here,
+                    worse,
+                    duplicates,
+                    repeated,
+                    late,
+                    skew,
+                } = account;
                 format!(
-                    "{name} from {source}: given={given} chosen={chosen} only_here={only_here} worse={worse} duplicates={duplicates} \
+                    "{name} from {source}: given={given} chosen={chosen} only_here={only_here} \
+                    worse={worse} duplicates={duplicates} \
                      repeated={repeated} late={late} skew={} foreign={foreign}",
                     skew.as_micros()
                 )
@@ -130,7 +142,8 @@ fn blocks_of_the_wire_page() {
             decoded => {
                 let (head, content) = decoded.expect("a valid vector");
                 let text = format!(
-                    "block taken={time} closed={} position={} set_aside={} corrected_symbols={} channel={} frames=[{}] \
+                    "block taken={time} closed={} position={} set_aside={} corrected_symbols={} \
+                    channel={} frames=[{}] \
                      records={}",
                     head.closed.as_micros(),
                     head.position.as_bits(),
@@ -155,7 +168,9 @@ fn what_the_wire_page_says_is_refused() {
     for vector in vectors("refused_contacts") {
         let bytes = bytes(&vector);
         let error = match vector["on"].as_str() {
-            Some("record") => RecordReader::new().read(&mut &bytes[..]).expect_err("refused").to_string(),
+            Some("record") => {
+                RecordReader::new().read(&mut &bytes[..]).expect_err("refused").to_string()
+            }
             _ => split_taken(&bytes)
                 .and_then(|(_, payload)| Head::decode(payload)?.1.records().map(Cow::into_owned))
                 .expect_err("refused")

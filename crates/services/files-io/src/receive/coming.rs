@@ -56,7 +56,11 @@ impl Coming {
     }
 
     /// Goes on where an earlier transfer of the same source was.
-    pub fn look_for_part(&mut self, receiving: &Receiving<'_>, folder: &Place) -> Result<(), Refusal> {
+    pub fn look_for_part(
+        &mut self,
+        receiving: &Receiving<'_>,
+        folder: &Place,
+    ) -> Result<(), Refusal> {
         if self.entry.size() <= Chunk::MIN || receiving.options.checksum {
             return Ok(());
         }
@@ -92,7 +96,8 @@ impl Coming {
         if offset != self.offset()
             || offset + bytes.len() as u64 > self.entry.size() && self.entry.kind != Kind::Pipe
         {
-            let sentence = format!("unexpected bytes of {} received; copy it again", self.entry.path);
+            let sentence =
+                format!("unexpected bytes of {} received; copy it again", self.entry.path);
             return Err(Refusal::new(Reason::Differs, &sentence));
         }
         self.open(receiving, folders)?;
@@ -136,7 +141,14 @@ impl Coming {
             part.remove();
             return Err(differs(&self.entry));
         }
-        Ok(Ready { id, entry: self.entry, part, has_map: self.map.is_some() || self.mapped > 0, size, hash })
+        Ok(Ready {
+            id,
+            entry: self.entry,
+            part,
+            has_map: self.map.is_some() || self.mapped > 0,
+            size,
+            hash,
+        })
     }
 
     /// It will not come: nothing of it is of use.
@@ -162,7 +174,8 @@ impl Coming {
         }
         let folder = folders.holding(&self.entry.path).map_err(|error| self.refused(error))?;
         let last = self.entry.path.split().map_or(&[][..], |(_, last)| last);
-        let part = Part::open(receiving, &folder, last, Make::New).map_err(|error| self.refused(error))?;
+        let part =
+            Part::open(receiving, &folder, last, Make::New).map_err(|error| self.refused(error))?;
         let part = part.ok_or_else(|| self.refused(Errno::NOENT))?;
         // What was there of another source is none of this one.
         rustix::fs::ftruncate(&part.file, 0).map_err(|error| self.refused(error))?;
@@ -195,13 +208,16 @@ impl Coming {
 
     fn refused(&self, error: Errno) -> Refusal {
         if error == Errno::BUSY {
-            let sentence =
-                format!("{} is being written by another transfer; wait until that ends", self.entry.path);
+            let sentence = format!(
+                "{} is being written by another transfer; wait until that ends",
+                self.entry.path
+            );
             return Refusal::new(Reason::Busy, &sentence);
         }
         refusal(&self.entry.path, "cannot be written", error)
     }
 }
 
-/// As much is sent again at most after an interruption, with a chunk and what is in the system's buffers.
+/// As much is sent again at most after an interruption, with a chunk and what is in the system's
+/// buffers.
 const SYNC_EVERY: u64 = 8 << 20;

@@ -49,7 +49,8 @@ impl<'a> Committer<'a> {
             let mut ready = Vec::new();
             for job in core::iter::once(first).chain(jobs.try_iter().take(JOBS - 1)) {
                 match job {
-                    // A map that lacks chunks costs their repetition after an interruption, nothing else.
+                    // A map that lacks chunks costs their repetition after an interruption, nothing
+                    // else.
                     Job::Sync(sync) => drop(sync.run()),
                     Job::Publish(file) => ready.push(*file),
                 }

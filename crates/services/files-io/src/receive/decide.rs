@@ -15,7 +15,8 @@ impl State<'_> {
     pub(super) fn decide(&mut self, entry: Entry) -> Result<(Answer, Option<Coming>), Refusal> {
         let refused = |error| refusal(&entry.path, "cannot be written", error);
         if entry.path.parts().any(is_partial) {
-            let sentence = format!("{} has a name reserved for unfinished files; rename it", entry.path);
+            let sentence =
+                format!("{} has a name reserved for unfinished files; rename it", entry.path);
             return Err(Refusal::new(Reason::Name, &sentence));
         }
         let dry_run = self.receiving.options.dry_run;
@@ -67,8 +68,12 @@ impl State<'_> {
                 && let Some(hash) = hash_of(folder, last, size)
             {
                 let coming = (!self.receiving.options.dry_run).then(|| Coming::new(entry));
-                // Without writing, nobody asks the far end to read all of its file: it counts as one that differs.
-                return Ok((if coming.is_some() { Answer::Compare(hash) } else { Answer::Send }, coming));
+                // Without writing, nobody asks the far end to read all of its file: it counts as
+                // one that differs.
+                return Ok((
+                    if coming.is_some() { Answer::Compare(hash) } else { Answer::Send },
+                    coming,
+                ));
             }
         }
         if self.receiving.options.dry_run {
@@ -108,7 +113,11 @@ fn make_folder(
     let last = entry.path.split().map_or(&[][..], |(_, last)| last);
     if !is_there {
         // As long as things are put into it, this user has to be able to.
-        rustix::fs::mkdirat(folder.fd(), name(last), Mode::from_raw_mode(u32::from(entry.mode) | 0o700))?;
+        rustix::fs::mkdirat(
+            folder.fd(),
+            name(last),
+            Mode::from_raw_mode(u32::from(entry.mode) | 0o700),
+        )?;
     }
     folders.place().folder(&entry.path)?;
     Ok((Answer::Made, None))
@@ -126,8 +135,14 @@ fn make_link(
     let part = super::part::part_name(last);
     let _ = folder.remove(&part);
     rustix::fs::symlinkat(name(target), folder.fd(), name(&part))?;
-    let set = rustix::fs::utimensat(folder.fd(), name(&part), &times(entry.mtime), AtFlags::SYMLINK_NOFOLLOW);
-    let moved = set.and_then(|()| rustix::fs::renameat(folder.fd(), name(&part), folder.fd(), name(last)));
+    let set = rustix::fs::utimensat(
+        folder.fd(),
+        name(&part),
+        &times(entry.mtime),
+        AtFlags::SYMLINK_NOFOLLOW,
+    );
+    let moved =
+        set.and_then(|()| rustix::fs::renameat(folder.fd(), name(&part), folder.fd(), name(last)));
     if moved.is_err() {
         let _ = folder.remove(&part);
     }
@@ -137,7 +152,8 @@ fn make_link(
 /// Gives what is there the attributes of `entry`.
 pub(super) fn set_attributes(folders: &mut Folders, entry: &Entry) -> Result<(), Errno> {
     let folder = folders.holding(&entry.path)?;
-    let (Some((_, last)), mode) = (entry.path.split(), Mode::from_raw_mode(entry.mode.into())) else {
+    let (Some((_, last)), mode) = (entry.path.split(), Mode::from_raw_mode(entry.mode.into()))
+    else {
         return Ok(());
     };
     let path = RelPath::new(last).map_err(|_| Errno::NAMETOOLONG)?;

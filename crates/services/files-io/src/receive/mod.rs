@@ -43,13 +43,18 @@ struct State<'a> {
 }
 
 impl Receiving<'_> {
-    /// Receives to the end into `place`, which is `None` where nothing is written and nothing is there.
+    /// Receives to the end into `place`, which is `None` where nothing is written and nothing is
+    /// there.
     pub fn run(&self, place: Option<Place>) -> Result<(), End> {
         let (jobs, queue) = std::sync::mpsc::sync_channel(JOBS);
         std::thread::scope(|scope| {
             let committer = scope.spawn(|| Committer::new(self).run(queue));
-            let state =
-                State { receiving: self, folders: place.map(Folders::of), coming: BTreeMap::new(), jobs };
+            let state = State {
+                receiving: self,
+                folders: place.map(Folders::of),
+                coming: BTreeMap::new(),
+                jobs,
+            };
             let heard = state.hear();
             let committed = committer.join().expect("no thread of a transfer panics");
             let blocks = heard.and_then(|()| committed.map(|()| self.link.stats()))?;
@@ -58,7 +63,8 @@ impl Receiving<'_> {
             self.reports.repaired(received, repaired);
             let last = Block::reliable(CONTROL, Message::Finished(received, repaired).encode());
             let sent = self.cancel.or(self.link.send(last)).ok_or(End::Cancelled)?;
-            // This end may be closed next: the far one waits for this. Where it has left already, it has what it wants.
+            // This end may be closed next: the far one waits for this. Where it has left already,
+            // it has what it wants.
             let _ = self.cancel.or(sent.map_err(|_| End::lost(self.link))?);
             Ok(())
         })
@@ -76,7 +82,8 @@ impl Receiving<'_> {
 }
 
 impl State<'_> {
-    /// Takes what the far end says until it has said everything; what is to be synced then, the committer still has.
+    /// Takes what the far end says until it has said everything; what is to be synced then, the
+    /// committer still has.
     fn hear(mut self) -> Result<(), End> {
         loop {
             let (cancel, link) = (self.receiving.cancel, self.receiving.link);
@@ -110,7 +117,11 @@ impl State<'_> {
                     self.only(only::Only { folder, from, to, names })?;
                 }
                 Message::Finish => return Ok(()),
-                _ => return Err(End::Malformed("a message that only a receiving end sends".to_owned())),
+                _ => {
+                    return Err(End::Malformed(
+                        "a message that only a receiving end sends".to_owned(),
+                    ));
+                }
             }
         }
     }
@@ -215,9 +226,13 @@ impl State<'_> {
     }
 
     fn attributes(&mut self, entries: &[Entry]) {
-        let Some(folders) = self.folders.as_mut().filter(|_| !self.receiving.options.dry_run) else { return };
+        let Some(folders) = self.folders.as_mut().filter(|_| !self.receiving.options.dry_run)
+        else {
+            return;
+        };
         for entry in entries {
-            // Made by who may not set them: the folder is somebody else's, and what is in it is as asked.
+            // Made by who may not set them: the folder is somebody else's, and what is in it is as
+            // asked.
             let _ = decide::set_attributes(folders, entry);
         }
     }
@@ -225,8 +240,10 @@ impl State<'_> {
 
 /// What was received does not have the hash of what was sent.
 fn differs(entry: &Entry) -> Refusal {
-    let sentence =
-        format!("{} does not match the hash of the source and was discarded; copy it again", entry.path);
+    let sentence = format!(
+        "{} does not match the hash of the source and was discarded; copy it again",
+        entry.path
+    );
     Refusal::new(Reason::Differs, &sentence)
 }
 

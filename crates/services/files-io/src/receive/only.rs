@@ -1,4 +1,5 @@
-//! What a mirror is not to have: removed at the receiving end, where the sending one does not have it.
+//! What a mirror is not to have: removed at the receiving end, where the sending one does not have
+//! it.
 
 use super::{Receiving, State};
 use crate::PART;
@@ -47,13 +48,17 @@ impl Only {
     /// The names in `folder` that are not to stay.
     fn gone(&self, folder: &Place) -> Vec<Vec<u8>> {
         let stay: BTreeSet<&[u8]> = self.names.iter().map(Vec::as_slice).collect();
-        let spoken_of = |name: &[u8]| *name >= *self.from && (self.to.is_empty() || *name < *self.to);
-        let stays = |name: &[u8]| stay.contains(name) || is_partial(name) && self.stays_partial(&stay, name);
+        let spoken_of =
+            |name: &[u8]| *name >= *self.from && (self.to.is_empty() || *name < *self.to);
+        let stays = |name: &[u8]| {
+            stay.contains(name) || is_partial(name) && self.stays_partial(&stay, name)
+        };
         let names = folder.names().unwrap_or_default().into_iter();
         names.filter(|name| spoken_of(name) && !stays(name)).collect()
     }
 
-    /// Of a file that stays, what is not finished stays too; and where its name is not to be told from it.
+    /// Of a file that stays, what is not finished stays too; and where its name is not to be told
+    /// from it.
     fn stays_partial(&self, stay: &BTreeSet<&[u8]>, partial: &[u8]) -> bool {
         let end = if partial.ends_with(PART.as_bytes()) { PART } else { crate::MAP };
         let whole = &partial[1..partial.len() - end.len()];
@@ -62,7 +67,8 @@ impl Only {
     }
 }
 
-/// Removes what stands at `path`, the last of which is in `folder`: but for what the rules leave out.
+/// Removes what stands at `path`, the last of which is in `folder`: but for what the rules leave
+/// out.
 fn remove(receiving: &Receiving<'_>, folder: &Place, path: &RelPath, removed: &mut Vec<RelPath>) {
     let Some((_, last)) = path.split() else { return };
     let Ok(stat) = folder.look(last) else { return };
@@ -81,8 +87,11 @@ fn remove(receiving: &Receiving<'_>, folder: &Place, path: &RelPath, removed: &m
         }
     }
     let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-    let outcome =
-        if receiving.options.dry_run { Ok(()) } else { rustix::fs::unlinkat(folder.fd(), name(last), flags) };
+    let outcome = if receiving.options.dry_run {
+        Ok(())
+    } else {
+        rustix::fs::unlinkat(folder.fd(), name(last), flags)
+    };
     match outcome {
         Ok(()) => {
             receiving.reports.tell(path, 0, Fate::Removed);
@@ -91,7 +100,11 @@ fn remove(receiving: &Receiving<'_>, folder: &Place, path: &RelPath, removed: &m
         // What the rules leave out is in it.
         Err(Errno::NOTEMPTY | Errno::NOENT) => {}
         Err(error) => {
-            receiving.reports.tell(path, 0, Fate::Failed(refusal(path, "cannot be removed", error)));
+            receiving.reports.tell(
+                path,
+                0,
+                Fate::Failed(refusal(path, "cannot be removed", error)),
+            );
         }
     }
 }

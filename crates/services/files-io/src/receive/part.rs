@@ -24,7 +24,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Opens the partial file of `last`; one that is not there is made where `make` says so, otherwise it is none.
+    /// Opens the partial file of `last`; one that is not there is made where `make` says so,
+    /// otherwise it is none.
     pub fn open(
         receiving: &Receiving<'_>,
         folder: &Place,
@@ -35,7 +36,8 @@ impl Part {
         let create = if make == Make::New { OFlags::CREATE } else { OFlags::empty() };
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | create;
         for _ in 0..TRIES {
-            let open = rustix::fs::openat(folder.fd(), name(&part), flags, Mode::from_raw_mode(0o600));
+            let open =
+                rustix::fs::openat(folder.fd(), name(&part), flags, Mode::from_raw_mode(0o600));
             let file = match open {
                 Err(Errno::NOENT) if make == Make::No => return Ok(None),
                 other => File::from(other?),
@@ -53,7 +55,13 @@ impl Part {
             // Between opening and locking, who had it may have finished it.
             if folder.look(&part).is_ok_and(|now| (now.st_dev, now.st_ino) == key) {
                 let _claim = receiving.claims.hold(key, receiving.holder());
-                return Ok(Some(Self { file, folder: folder.clone(), part, map: map_name(last), _claim }));
+                return Ok(Some(Self {
+                    file,
+                    folder: folder.clone(),
+                    part,
+                    map: map_name(last),
+                    _claim,
+                }));
             }
         }
         Err(Errno::BUSY)
@@ -70,12 +78,19 @@ impl Part {
     /// Begins a map, or goes on behind `entries` of the one that is there.
     pub fn open_map(&self, head: &[u8], entries: u64) -> Result<File, Errno> {
         use std::os::unix::fs::FileExt;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let map = rustix::fs::openat(self.folder.fd(), name(&self.map), flags, Mode::from_raw_mode(0o600))?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let map = rustix::fs::openat(
+            self.folder.fd(),
+            name(&self.map),
+            flags,
+            Mode::from_raw_mode(0o600),
+        )?;
         let file = File::from(map);
         rustix::fs::ftruncate(&file, if entries == 0 { 0 } else { map::len(entries) })?;
         if entries == 0 {
-            file.write_all_at(head, 0).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            file.write_all_at(head, 0)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         }
         Ok(file)
     }
@@ -126,7 +141,8 @@ impl Sync {
 
     /// The entries of `chains`, of which the first is chunk number `first`.
     pub fn of(part: &Part, map: &File, head: &[u8], first: u64, chains: &[Chain]) -> Option<Self> {
-        // Without further descriptors the map says less, and more is sent again after an interruption.
+        // Without further descriptors the map says less, and more is sent again after an
+        // interruption.
         let (file, map) = (part.file.try_clone().ok()?, map.try_clone().ok()?);
         Some(Self { file, map, at: map::len(first), entries: map::entries(head, first, chains) })
     }
@@ -149,6 +165,7 @@ fn beside(last: &[u8], end: &str) -> Vec<u8> {
     [&b"."[..], blake3::hash(last).to_hex().as_bytes(), end.as_bytes()].concat()
 }
 
-/// How often it is tried to lock a partial file that another one is about to let go of, and how long it is waited in between.
+/// How often it is tried to lock a partial file that another one is about to let go of, and how
+/// long it is waited in between.
 const TRIES: usize = 60;
 const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(50);

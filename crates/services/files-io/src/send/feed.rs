@@ -83,9 +83,12 @@ impl Feed<'_> {
 
     fn file(&mut self, id: Id, offer: &Offer) -> Result<(), Stop> {
         let path = &offer.entry.path;
-        let Some(Reader::Tree { place, at, name }) = self.readers.get(offer.source) else { return Ok(()) };
-        let mut file =
-            place.read(&on_disk(at, name, path)).map_err(|error| Stop::File(unreadable(path, error)))?;
+        let Some(Reader::Tree { place, at, name }) = self.readers.get(offer.source) else {
+            return Ok(());
+        };
+        let mut file = place
+            .read(&on_disk(at, name, path))
+            .map_err(|error| Stop::File(unreadable(path, error)))?;
         same(offer, &file)?;
         if offer.compare.is_some() && self.is_same(id, offer, &mut file)? {
             return Ok(());
@@ -120,7 +123,10 @@ impl Feed<'_> {
             let offset = hasher.offset();
             let mut block = data_head(id, offset);
             let (head, len) = (block.len(), (size - offset).min(PIECE_MAX as u64));
-            let read = (&mut file).take(len).read_to_end(&mut block).map_err(|error| broken(path, &error))?;
+            let read = (&mut file)
+                .take(len)
+                .read_to_end(&mut block)
+                .map_err(|error| broken(path, &error))?;
             if (read as u64) < len {
                 return Err(broken(path, &io::ErrorKind::UnexpectedEof.into()));
             }
@@ -199,7 +205,8 @@ impl Feed<'_> {
     /// Waits as the limit has it.
     fn keep_pace(&mut self, bytes: u64) -> Result<(), End> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
-        let due = self.sending.clock.now() + pace.take(self.sending.clock.now(), ByteCount::new(bytes));
+        let due =
+            self.sending.clock.now() + pace.take(self.sending.clock.now(), ByteCount::new(bytes));
         while self.sending.clock.now() < due {
             let left = due.since(self.sending.clock.now()).to_std();
             std::thread::park_timeout(left.min(super::LOOK));
@@ -222,7 +229,8 @@ fn same(offer: &Offer, file: &File) -> Result<(), Stop> {
 }
 
 fn changed(path: &RelPath) -> Refusal {
-    let sentence = format!("{path} changed while it was read; copy it again when no program writes it");
+    let sentence =
+        format!("{path} changed while it was read; copy it again when no program writes it");
     Refusal::new(Reason::Changed, &sentence)
 }
 
@@ -236,7 +244,8 @@ fn broken(path: &RelPath, error: &io::Error) -> Stop {
 fn unreadable(path: &RelPath, error: Errno) -> Refusal {
     match error {
         Errno::NOENT => {
-            let sentence = format!("{path} was removed since it was found; find out who removed it");
+            let sentence =
+                format!("{path} was removed since it was found; find out who removed it");
             Refusal::new(Reason::Vanished, &sentence)
         }
         error => refusal(path, "cannot be read", error),

@@ -63,9 +63,21 @@ pub(crate) const FOLDERS_MAX: usize = 1 << 20;
 
 impl<'a> Sending<'a> {
     pub fn new(link: &'a Session, cancel: &'a Cancel, reports: &'a Reports, clock: Clock) -> Self {
-        let (options, class, selection) = (Options::default(), ClassId::default(), Selection::default());
+        let (options, class, selection) =
+            (Options::default(), ClassId::default(), Selection::default());
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Self { link, cancel, reports, options, class, selection, clock, tells: false, state, changed }
+        Self {
+            link,
+            cancel,
+            reports,
+            options,
+            class,
+            selection,
+            clock,
+            tells: false,
+            state,
+            changed,
+        }
     }
 
     /// Sends what `sources` name, to the end.
@@ -79,7 +91,8 @@ impl<'a> Sending<'a> {
                 self.cancel.set();
             }
             self.changed.notify_all();
-            let ends = [walker.join(), feeder.join()].map(|end| end.expect("no thread of a transfer panics"));
+            let ends = [walker.join(), feeder.join()]
+                .map(|end| end.expect("no thread of a transfer panics"));
             // What another thread met first is why the session was ended.
             heard.map_err(|end| {
                 ends.into_iter()
@@ -128,7 +141,11 @@ impl<'a> Sending<'a> {
                     self.reports.repaired(blocks, repaired);
                     return Ok(());
                 }
-                _ => return Err(End::Malformed("a message that only a sending end sends".to_owned())),
+                _ => {
+                    return Err(End::Malformed(
+                        "a message that only a sending end sends".to_owned(),
+                    ));
+                }
             }
         }
     }
@@ -189,7 +206,8 @@ impl<'a> Sending<'a> {
     }
 
     fn control(&self, message: &Message) -> Result<(), End> {
-        let block = Block { priority: 0, class: self.class, ..Block::reliable(CONTROL, message.encode()) };
+        let block =
+            Block { priority: 0, class: self.class, ..Block::reliable(CONTROL, message.encode()) };
         self.send(block)
     }
 
@@ -210,7 +228,8 @@ impl<'a> Sending<'a> {
 
     /// Waits until something changed, and looks now and then whether the transfer is to end.
     fn wait<'s>(&self, state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, End> {
-        let state = self.changed.wait_timeout(state, LOOK).expect("no holder of this lock panics").0;
+        let state =
+            self.changed.wait_timeout(state, LOOK).expect("no holder of this lock panics").0;
         if self.cancel.is_set() { Err(End::Cancelled) } else { Ok(state) }
     }
 }

@@ -46,8 +46,8 @@ pub enum SourceError {
 }
 
 impl Source {
-    /// The file or folder at `path` of this machine. Where it is a symbolic link, what that leads to; with `inside`, what is in it
-    /// and not itself.
+    /// The file or folder at `path` of this machine. Where it is a symbolic link, what that leads
+    /// to; with `inside`, what is in it and not itself.
     ///
     /// # Errors
     /// It is not there, or its folder may not be read.
@@ -73,7 +73,8 @@ impl Source {
         let mut found = vec![RelPath::here()];
         for part in path.parts() {
             if !is_pattern(part) {
-                let joined = found.iter().map(|above| above.join(part).map_err(|_| SourceError::Leads));
+                let joined =
+                    found.iter().map(|above| above.join(part).map_err(|_| SourceError::Leads));
                 found = joined.collect::<Result<_, _>>()?;
                 continue;
             }
@@ -82,7 +83,8 @@ impl Source {
             let mut next = Vec::new();
             for above in &found {
                 // What is no folder has nothing in it.
-                let names = place.folder(above).and_then(|folder| folder.names()).unwrap_or_default();
+                let names =
+                    place.folder(above).and_then(|folder| folder.names()).unwrap_or_default();
                 let hidden = |name: &Vec<u8>| name.starts_with(b".") && !part.starts_with(b".");
                 let fitting = names.into_iter().filter(|name| fits(name) && !hidden(name));
                 next.extend(fitting.filter_map(|name| above.join(&name).ok()));
@@ -184,9 +186,10 @@ impl fmt::Display for SourceError {
             Self::System(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 f.write_str("its symbolic links form a loop; give the path of their target")
             }
-            Self::System(error) if error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) => {
-                f.write_str("a symbolic link points outside the folder; copy its target by its own path")
-            }
+            Self::System(error) if error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) => f
+                .write_str(
+                    "a symbolic link points outside the folder; copy its target by its own path",
+                ),
             Self::System(error) => write!(f, "{error}; check the name and the read permission"),
             Self::Nameless => f.write_str("it has no file name; give the names of its contents"),
             Self::Pattern(error) => error.fmt(f),

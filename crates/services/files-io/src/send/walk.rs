@@ -58,7 +58,9 @@ impl Walk<'_> {
         let found = place.folder(&above).and_then(|folder| Ok((folder.look(last)?, folder)));
         let (stat, folder) = match found {
             Ok(found) => found,
-            Err(error) => return self.sending.missing(name, refusal(name, "cannot be read", error)),
+            Err(error) => {
+                return self.sending.missing(name, refusal(name, "cannot be read", error));
+            }
         };
         match self.entry(&folder, last, name.clone(), &stat)? {
             Some(inner) => self.inside(inner, name),
@@ -131,7 +133,8 @@ impl Walk<'_> {
             return Ok(());
         }
         let sentence = format!(
-            "{path} has a name reserved for unfinished files and was skipped; rename it, or exclude it with --exclude"
+            "{path} has a name reserved for unfinished files and was skipped; rename it, or \
+            exclude it with --exclude"
         );
         self.sending.missing(&path, Refusal::new(Reason::Name, &sentence))
     }
@@ -175,8 +178,9 @@ impl Walk<'_> {
                 }
             },
             _ => {
-                let what =
-                    format!("{path} is a pipe, socket or device and was skipped; exclude it with --exclude");
+                let what = format!(
+                    "{path} is a pipe, socket or device and was skipped; exclude it with --exclude"
+                );
                 self.sending.missing(&path, Refusal::new(Reason::Special, &what))?;
                 return Ok(None);
             }

@@ -51,14 +51,17 @@ pub struct Hello {
     pub options: Options,
     /// The class that blocks of the sending end are sent under; empty is the default one.
     pub class: String,
-    /// What the called end is to find out: [`Naming::As`] where the one source may take the name of the target. Its
+    /// What the called end is to find out: [`Naming::As`] where the one source may take the name of
+    /// the target. Its
     /// [`super::Message::Welcome`] says which it is.
     pub naming: Naming,
-    /// Where the called end puts what comes; of [`Direction::Get`] with [`Naming::As`], the name that its source may take.
+    /// Where the called end puts what comes; of [`Direction::Get`] with [`Naming::As`], the name
+    /// that its source may take.
     pub target: RelPath,
     /// What the called end is to send, patterns among them; [`Direction::Get`].
     pub sources: Vec<RelPath>,
-    /// What takes part of it; [`Direction::Get`], and what is not removed at a [`super::Message::Only`].
+    /// What takes part of it; [`Direction::Get`], and what is not removed at a
+    /// [`super::Message::Only`].
     pub rules: Vec<Rule>,
 }
 

@@ -1,6 +1,7 @@
 //! What the two ends say to each other, one message in each block.
 //!
-//! The end that called says what it wants ([`Hello`]) and becomes the sending or the receiving end. Then:
+//! The end that called says what it wants ([`Hello`]) and becomes the sending or the receiving end.
+//! Then:
 //!
 //! ```text
 //!   sending end                                  receiving end
@@ -14,8 +15,9 @@
 //!   kind (1 byte)  the rest, as the kind has it         numbers are big-endian
 //! ```
 //!
-//! Offers and answers go over the flow [`CONTROL`], contents and what depends on them over [`DATA`]; either end takes every message
-//! from either flow. An offer has a number, which is free again when it was settled by an answer or by `Done`.
+//! Offers and answers go over the flow [`CONTROL`], contents and what depends on them over
+//! [`DATA`]; either end takes every message from either flow. An offer has a number, which is free
+//! again when it was settled by an answer or by `Done`.
 
 mod hello;
 mod pack;
@@ -66,7 +68,8 @@ pub enum Message {
     Offer(Vec<(Id, Entry)>),
     /// What is wanted of them.
     Answers(Vec<(Id, Answer)>),
-    /// The next chaining values of chunks that the receiving end has; their [`Answer::Send`] comes behind them.
+    /// The next chaining values of chunks that the receiving end has; their [`Answer::Send`] comes
+    /// behind them.
     Held(Id, Vec<Chain>),
     /// Whole files.
     Small(Vec<(Id, Hash, Bytes)>),
@@ -84,7 +87,8 @@ pub enum Message {
     Attributes(Vec<Entry>),
     /// What was asked for and is not there or cannot be read.
     Missing(RelPath, Refusal),
-    /// Of this folder, nothing is to stay between the two names but these; an empty second name is the end.
+    /// Of this folder, nothing is to stay between the two names but these; an empty second name is
+    /// the end.
     Only(RelPath, Vec<u8>, Vec<u8>, Vec<Vec<u8>>),
     /// What was removed for it.
     Removed(Vec<RelPath>),
@@ -157,7 +161,9 @@ impl Message {
                 [folder.as_bytes(), from, to].iter().for_each(|part| put_short(&mut out, part));
                 names.iter().for_each(|name| put_short(&mut out, name));
             }
-            Self::Removed(paths) => paths.iter().for_each(|path| put_short(&mut out, path.as_bytes())),
+            Self::Removed(paths) => {
+                paths.iter().for_each(|path| put_short(&mut out, path.as_bytes()))
+            }
             Self::Finish => {}
             Self::Finished(blocks, repaired) => {
                 out.extend(blocks.to_be_bytes());

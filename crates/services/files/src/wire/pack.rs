@@ -9,7 +9,8 @@ pub(super) const KIND_SMALL: u8 = 6;
 /// What a file takes there besides its bytes.
 const HEAD: usize = 4 + 32 + 4;
 
-/// A [`super::Message::Small`] that is being filled: never more than the far end takes, neither bytes nor files.
+/// A [`super::Message::Small`] that is being filled: never more than the far end takes, neither
+/// bytes nor files.
 #[derive(Debug, Default)]
 pub struct Pack {
     block: Vec<u8>,

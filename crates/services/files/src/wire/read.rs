@@ -2,7 +2,8 @@
 
 use super::pack::KIND_SMALL;
 use super::{
-    Answer, BLOCK_MAX, CHAINS_MAX, DATA_HEAD, Hello, ITEMS_MAX, Id, KIND_DATA, Message, Naming, VERSION,
+    Answer, BLOCK_MAX, CHAINS_MAX, DATA_HEAD, Hello, ITEMS_MAX, Id, KIND_DATA, Message, Naming,
+    VERSION,
 };
 use crate::entry::Entry;
 use crate::fields::Fields;
@@ -20,7 +21,8 @@ pub enum WireError {
     Malformed(usize),
     /// The two ends do not understand each other.
     #[error(
-        "the far end uses version {0} of the file transfer, this node {VERSION}; install the same version at both ends"
+        "the far end uses version {0} of the file transfer, this node {VERSION}; install the same \
+        version at both ends"
     )]
     Version(u16),
 }
@@ -32,7 +34,8 @@ impl Message {
     /// See [`WireError`].
     pub fn decode(block: &Bytes) -> Result<Self, WireError> {
         let malformed = WireError::Malformed(block.len());
-        let (kind, rest) = block.split_first().filter(|_| block.len() <= BLOCK_MAX).ok_or(malformed)?;
+        let (kind, rest) =
+            block.split_first().filter(|_| block.len() <= BLOCK_MAX).ok_or(malformed)?;
         let mut fields = Fields(rest);
         if *kind < 2 {
             let version = fields.u16().ok_or(malformed)?;

@@ -7,12 +7,18 @@ fn messages() -> Vec<Message> {
     let path = RelPath::new(b"a/caf\xe9").unwrap();
     let refusal = Refusal::new(Reason::NoSpace, "the disk is full");
     let hash = blake3::hash(b"abc");
-    let entry = |kind| Entry { path: path.clone(), kind, mode: 0o640, mtime: -5, stamp: Stamp([7; 16]) };
-    let kinds =
-        [Kind::File { size: 1 << 50 }, Kind::Folder, Kind::Link { target: b"../x".to_vec() }, Kind::Pipe];
+    let entry =
+        |kind| Entry { path: path.clone(), kind, mode: 0o640, mtime: -5, stamp: Stamp([7; 16]) };
+    let kinds = [
+        Kind::File { size: 1 << 50 },
+        Kind::Folder,
+        Kind::Link { target: b"../x".to_vec() },
+        Kind::Pipe,
+    ];
     let entries: Vec<(Id, Entry)> = (0..).zip(kinds.map(entry)).collect();
     let no = Answer::No(refusal.clone());
-    let answers = [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), no, Answer::Rights];
+    let answers =
+        [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), no, Answer::Rights];
     vec![
         Message::Hello(hello(&path)),
         Message::Welcome(Naming::Into),
@@ -85,7 +91,10 @@ fn packs_of_files_of_any_length_are_taken_whole() {
             assert_eq!(Message::Small(some.clone()).encode(), block);
             ids.extend(some.into_iter().map(|(id, _, bytes)| (id, bytes.len())));
         }
-        assert!(ids.into_iter().eq((0..files as Id).map(|id| (id, size))), "{files} of {size} bytes");
+        assert!(
+            ids.into_iter().eq((0..files as Id).map(|id| (id, size))),
+            "{files} of {size} bytes"
+        );
     }
 }
 

@@ -9,14 +9,15 @@ pub(super) struct Budget {
     granted: u64,
 }
 
-/// The first stream has this part of the whole, the widest window: before its rate is found, three times what the line carries may be
-/// under way, and what is lost of it holds back all behind it. Of later ones each has less, with the third power of what is left: the
-/// tenth 5 MiB, the hundredth some 250 KiB, and after ten thousand there is still some for those that need more.
+/// The first stream has this part of the whole, the widest window: before its rate is found, three
+/// times what the line carries may be under way, and what is lost of it holds back all behind it.
+/// Of later ones each has less, with the third power of what is left: the tenth 5 MiB, the
+/// hundredth some 250 KiB, and after ten thousand there is still some for those that need more.
 const BEGIN_PART: u128 = 8;
 /// A stream that its window holds back gets at most this part of what is left.
 const GROW_PART: u64 = 4;
-/// A window that holds a stream back becomes so many times as wide at once: a stream that fills a line does so after a few round
-/// trips.
+/// A window that holds a stream back becomes so many times as wide at once: a stream that fills a
+/// line does so after a few round trips.
 const GROWTH: u64 = 4;
 
 impl Budget {
@@ -39,8 +40,9 @@ impl Budget {
 
     /// By how much a window becomes wider: to [`GROWTH`] times as wide, at most.
     pub fn grow(&mut self, window: u64) -> u64 {
-        let more =
-            (window * (GROWTH - 1)).min(self.left() / GROW_PART).min(WINDOW_MAX.saturating_sub(window));
+        let more = (window * (GROWTH - 1))
+            .min(self.left() / GROW_PART)
+            .min(WINDOW_MAX.saturating_sub(window));
         self.granted += more;
         more
     }

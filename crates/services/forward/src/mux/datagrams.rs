@@ -1,7 +1,8 @@
-//! Datagrams: each a block of its own that is given up when it is late, and given out as soon as it is there.
+//! Datagrams: each a block of its own that is given up when it is late, and given out as soon as it
+//! is there.
 //!
-//! The wish to open a stream is repeated until it arrives; a datagram behind it may be there first. Few of those are kept
-//! until their stream is opened.
+//! The wish to open a stream is repeated until it arrives; a datagram behind it may be there first.
+//! Few of those are kept until their stream is opened.
 
 use super::{DATAGRAM_DEADLINE, Event, Mux, StreamId};
 use crate::wire;
@@ -13,7 +14,8 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Early(VecDeque<(StreamId, Bytes)>);
 
-/// As many as come in a round trip of a client that does not wait for answers, and few enough to be looked through.
+/// As many as come in a round trip of a client that does not wait for answers, and few enough to be
+/// looked through.
 const EARLY_MAX: usize = 64;
 /// Bytes of those: of the largest datagrams, four.
 const EARLY_BYTES_MAX: usize = 256 << 10;
@@ -32,7 +34,8 @@ impl Early {
 
     /// Those of a stream that is opened now.
     pub fn of(&mut self, id: StreamId) -> impl Iterator<Item = Bytes> + use<> {
-        let (of_it, others) = core::mem::take(&mut self.0).into_iter().partition(|(other, _)| *other == id);
+        let (of_it, others) =
+            core::mem::take(&mut self.0).into_iter().partition(|(other, _)| *other == id);
         self.0 = others;
         let of_it: VecDeque<(StreamId, Bytes)> = of_it;
         of_it.into_iter().map(|(_, bytes)| bytes)
@@ -42,7 +45,8 @@ impl Early {
 impl Mux {
     /// Sends a datagram on a stream that was opened for them; nothing of one that has ended.
     pub fn datagram(&mut self, id: StreamId, bytes: &[u8]) {
-        let Some(stream) = self.streams.get(&id).filter(|stream| stream.datagrams && !stream.send.ended)
+        let Some(stream) =
+            self.streams.get(&id).filter(|stream| stream.datagrams && !stream.send.ended)
         else {
             return;
         };

@@ -6,8 +6,8 @@ use crate::wire::{Listen, Message, Refusal};
 use skyhaul_units::FlowId;
 
 impl Mux {
-    /// Asks the far end to listen. The answer comes as an event with this number; for what comes in there the far end opens
-    /// streams, with the wish's target.
+    /// Asks the far end to listen. The answer comes as an event with this number; for what comes in
+    /// there the far end opens streams, with the wish's target.
     pub fn listen(&mut self, number: u32, listen: Listen) {
         self.say_of_listening(number, &Message::Listen(listen));
     }
@@ -19,7 +19,10 @@ impl Mux {
 
     /// This end does not listen.
     pub fn not_listening(&mut self, number: u32, reason: Refusal, sentence: &str) {
-        self.say_of_listening(number, &Message::NotListening { reason, sentence: sentence.to_owned() });
+        self.say_of_listening(
+            number,
+            &Message::NotListening { reason, sentence: sentence.to_owned() },
+        );
     }
 
     fn say_of_listening(&mut self, number: u32, message: &Message) {

@@ -1,9 +1,9 @@
 //! The streams of one session.
 //!
-//! A stream has one flow number, the same in both directions, of those that its opener gives: the calling node the odd ones,
-//! the called node the even ones. A flow is used again when both directions of its stream have ended; each message names its
-//! stream too, so that what came late for one is never taken for the next. Flow 0 carries the windows, and what is said of
-//! listening.
+//! A stream has one flow number, the same in both directions, of those that its opener gives: the
+//! calling node the odd ones, the called node the even ones. A flow is used again when both
+//! directions of its stream have ended; each message names its stream too, so that what came late
+//! for one is never taken for the next. Flow 0 carries the windows, and what is said of listening.
 
 mod budget;
 mod datagrams;
@@ -44,8 +44,8 @@ pub struct Carriage {
     pub class: String,
     /// 0 is the most important.
     pub priority: u8,
-    /// By when its bytes are wanted at the other end: what is wanted sooner goes first. A datagram that is later is dropped; where
-    /// none is given, [`DATAGRAM_DEADLINE`] holds for them.
+    /// By when its bytes are wanted at the other end: what is wanted sooner goes first. A datagram
+    /// that is later is dropped; where none is given, [`DATAGRAM_DEADLINE`] holds for them.
     pub deadline: Option<Duration>,
 }
 
@@ -58,7 +58,8 @@ impl Default for Carriage {
 /// What became known of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The far end asks to connect: answer with [`Mux::accept`] or [`Mux::refuse`]. Bytes may come before that.
+    /// The far end asks to connect: answer with [`Mux::accept`] or [`Mux::refuse`]. Bytes may come
+    /// before that.
     Opened {
         /// The stream.
         id: StreamId,
@@ -84,9 +85,11 @@ pub enum Event {
     Reset(StreamId),
     /// More may be sent, where nothing could be.
     Credit(StreamId),
-    /// A datagram of a stream that carries them; it needs no telling of [`Mux::taken`]. It may come before the stream is accepted.
+    /// A datagram of a stream that carries them; it needs no telling of [`Mux::taken`]. It may come
+    /// before the stream is accepted.
     Datagram(StreamId, Bytes),
-    /// The far end wishes that this one listens: answer with [`Mux::listening`] or [`Mux::not_listening`].
+    /// The far end wishes that this one listens: answer with [`Mux::listening`] or
+    /// [`Mux::not_listening`].
     ListenAsked {
         /// The wish's number there.
         number: u32,
@@ -132,8 +135,9 @@ pub enum PeerError {
 
 /// The streams of one session.
 ///
-/// What it holds is bounded: [`STREAMS_MAX`] streams opened by each end, and for each at most one message of each kind
-/// beside its bytes. Bytes received and not taken are at most the budget, and [`INITIAL_CREDIT`] for each stream.
+/// What it holds is bounded: [`STREAMS_MAX`] streams opened by each end, and for each at most one
+/// message of each kind beside its bytes. Bytes received and not taken are at most the budget, and
+/// [`INITIAL_CREDIT`] for each stream.
 #[derive(Debug)]
 pub struct Mux {
     role: Role,
@@ -153,20 +157,23 @@ pub struct Mux {
     events: VecDeque<Event>,
 }
 
-/// By when datagrams are wanted, of which nothing else is said: one that was lost is sent again once on a line with a round trip
-/// of 660 ms, and those who ask ask again after more than that.
+/// By when datagrams are wanted, of which nothing else is said: one that was lost is sent again
+/// once on a line with a round trip of 660 ms, and those who ask ask again after more than that.
 pub const DATAGRAM_DEADLINE: Duration = Duration::from_secs(2);
-/// Streams opened by one end at a time: with both ends' and the flow of windows, half of a session's flows.
+/// Streams opened by one end at a time: with both ends' and the flow of windows, half of a
+/// session's flows.
 pub const STREAMS_MAX: u32 = 16_384;
 /// What may be sent before the far end has answered: a request goes along with the wish to connect.
 pub const INITIAL_CREDIT: u64 = 16 << 10;
-/// The widest window of a stream: 1 Gbit/s at 270 ms, or 93 Mbit/s at 160 ms through losses repeated a dozen times in a row.
+/// The widest window of a stream: 1 Gbit/s at 270 ms, or 93 Mbit/s at 160 ms through losses
+/// repeated a dozen times in a row.
 pub const WINDOW_MAX: u64 = 32 << 20;
 /// Round trips in which a stream that its window holds back uses half of it, at most.
 const HELD_BACK: u64 = 8;
 
 impl Mux {
-    /// No streams yet, of a session shared as `classes` says. Bytes received and not taken may be so many.
+    /// No streams yet, of a session shared as `classes` says. Bytes received and not taken may be
+    /// so many.
     pub fn new(role: Role, classes: &ClassTree, budget: ByteCount) -> Self {
         Self {
             role,
@@ -184,24 +191,33 @@ impl Mux {
         }
     }
 
-    /// The session is shared otherwise from now on: streams go on in the class of the same name, or in the default one.
+    /// The session is shared otherwise from now on: streams go on in the class of the same name, or
+    /// in the default one.
     pub fn share(&mut self, classes: &ClassTree) {
         let before = core::mem::take(&mut self.classes);
         self.classes = classes.leaves().map(|(id, name)| (name.to_owned(), id)).collect();
         self.default = classes.default_leaf();
         let (now, default) = (&self.classes, self.default);
-        let moved: BTreeMap<ClassId, ClassId> =
-            before.iter().map(|(name, id)| (*id, now.get(name).copied().unwrap_or(default))).collect();
+        let moved: BTreeMap<ClassId, ClassId> = before
+            .iter()
+            .map(|(name, id)| (*id, now.get(name).copied().unwrap_or(default)))
+            .collect();
         let of = |class: ClassId| moved.get(&class).copied().unwrap_or(default);
         self.streams.values_mut().for_each(|stream| stream.way.class = of(stream.way.class));
         self.out.iter_mut().for_each(|block| block.class = of(block.class));
     }
 
-    /// Asks the far end to connect to `target`. The answer comes as an event; up to [`INITIAL_CREDIT`] may be sent before.
+    /// Asks the far end to connect to `target`. The answer comes as an event; up to
+    /// [`INITIAL_CREDIT`] may be sent before.
     ///
     /// # Errors
     /// There are [`STREAMS_MAX`] of this end.
-    pub fn open(&mut self, now: Instant, target: Target, carriage: &Carriage) -> Result<StreamId, OpenError> {
+    pub fn open(
+        &mut self,
+        now: Instant,
+        target: Target,
+        carriage: &Carriage,
+    ) -> Result<StreamId, OpenError> {
         let flow = self.next_flow().ok_or(OpenError)?;
         self.next_number = self.next_number.wrapping_add(1);
         let id = StreamId { flow, number: self.next_number };
@@ -213,12 +229,24 @@ impl Mux {
         };
         let send = Sending { limit, ..Sending::default() };
         let recv = Receiving::new(now, window, window);
-        let stream =
-            Stream { way, datagrams, ours: true, accepted: false, aborted: false, left: false, send, recv };
+        let stream = Stream {
+            way,
+            datagrams,
+            ours: true,
+            accepted: false,
+            aborted: false,
+            left: false,
+            send,
+            recv,
+        };
         self.streams.insert(id, stream);
         let &Carriage { ref class, priority, deadline } = carriage;
         let window = u32::try_from(window).unwrap_or(u32::MAX);
-        self.say(id, way, &Message::Open { target, window, deadline, priority, class: class.clone() });
+        self.say(
+            id,
+            way,
+            &Message::Open { target, window, deadline, priority, class: class.clone() },
+        );
         Ok(id)
     }
 
@@ -264,7 +292,8 @@ impl Mux {
     /// Sends bytes, no more of them than [`Mux::credit`] says. Nothing of a stream that has ended.
     pub fn data(&mut self, id: StreamId, bytes: &[u8]) {
         let len = bytes.len() as u64;
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.send.ended && len > 0) else {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.send.ended && len > 0)
+        else {
             return;
         };
         debug_assert!(len <= stream.credit(), "no more is sent than the window has room for");
@@ -275,7 +304,9 @@ impl Mux {
 
     /// No more bytes will be sent.
     pub fn finish(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.send.ended) else { return };
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.send.ended) else {
+            return;
+        };
         stream.send.ended = true;
         let way = stream.way;
         self.say(id, way, &Message::Finish);
@@ -284,7 +315,9 @@ impl Mux {
 
     /// Ends a stream at once, at both ends.
     pub fn reset(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.aborted) else { return };
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.aborted) else {
+            return;
+        };
         stream.aborted = true;
         stream.send.ended = true;
         // Whoever was asked may forget it: what still comes for it is for nobody.
@@ -300,8 +333,9 @@ impl Mux {
         let recv = &mut stream.recv;
         // What was never accepted has its first credit and no more.
         if recv.taken(len as u64) && stream.accepted {
-            // It takes a few round trips for half of its window: the window may be what holds it back. What is lost several times
-            // in a row keeps what came behind it waiting for as many round trips.
+            // It takes a few round trips for half of its window: the window may be what holds it
+            // back. What is lost several times in a row keeps what came behind it waiting for as
+            // many round trips.
             if now.since(recv.raised) < rtt * HELD_BACK {
                 recv.window += self.budget.grow(recv.window);
             }
@@ -347,7 +381,8 @@ impl Mux {
         self.events.pop_front()
     }
 
-    /// The next block to send, in this order: one that the session does not take is offered again with [`Mux::put_back`].
+    /// The next block to send, in this order: one that the session does not take is offered again
+    /// with [`Mux::put_back`].
     pub fn poll_block(&mut self) -> Option<Block> {
         if self.raised.is_empty() {
             return self.out.pop_front();
@@ -431,22 +466,35 @@ impl Mux {
         }
         // Of streams that are over, bytes may be left which the application has not taken yet.
         if self.streams.len() >= 2 * STREAMS_MAX as usize {
-            self.say(id, way, &Message::Refused { reason: Refusal::Busy, sentence: OpenError.to_string() });
+            self.say(
+                id,
+                way,
+                &Message::Refused { reason: Refusal::Busy, sentence: OpenError.to_string() },
+            );
             return Ok(());
         }
         let datagrams = target.is_for_datagrams();
         let limit = if datagrams { 0 } else { INITIAL_CREDIT };
         let send = Sending { limit: window, ..Sending::default() };
         let recv = Receiving::new(now, limit, 0);
-        let stream =
-            Stream { way, datagrams, ours: false, accepted: false, aborted: false, left: false, send, recv };
+        let stream = Stream {
+            way,
+            datagrams,
+            ours: false,
+            accepted: false,
+            aborted: false,
+            left: false,
+            send,
+            recv,
+        };
         self.streams.insert(id, stream);
         self.events.push_back(Event::Opened { id, target });
         self.events.extend(self.early.of(id).map(|bytes| Event::Datagram(id, bytes)));
         Ok(())
     }
 
-    /// A message of a stream that is there; what comes for one that is not came late, and is for nobody.
+    /// A message of a stream that is there; what comes for one that is not came late, and is for
+    /// nobody.
     fn told(&mut self, now: Instant, id: StreamId, message: Message) -> Result<(), PeerError> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         if stream.recv.ended && !matches!(message, Message::Reset) {

@@ -68,8 +68,8 @@ impl Receiving {
         Self { received: 0, taken: 0, limit, window, ended: false, raised: now }
     }
 
-    /// The application has taken `len` bytes more. Whether half of the window is used, and the far end is to hear of a new
-    /// limit.
+    /// The application has taken `len` bytes more. Whether half of the window is used, and the far
+    /// end is to hear of a new limit.
     pub fn taken(&mut self, len: u64) -> bool {
         self.taken = (self.taken + len).min(self.received);
         !self.ended && self.limit - self.taken <= self.window / 2

@@ -8,7 +8,8 @@ use skyhaul_transport::{ClassTree, Event, Opening, Session, SessionConfig, drive
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::BTreeMap;
 
-/// Two ends; the first sends, the second accepts all and takes all, but of streams that it leaves alone.
+/// Two ends; the first sends, the second accepts all and takes all, but of streams that it leaves
+/// alone.
 struct World {
     now: Instant,
     sessions: [Session; 2],
@@ -70,7 +71,10 @@ impl World {
         let mut any = false;
         for (id, left) in &mut self.left {
             let len = mux.credit(*id).min(*left).min(32 << 10);
-            if len > 0 && session.is_open() && session.waiting(Default::default(), 1).as_u64() < AHEAD {
+            if len > 0
+                && session.is_open()
+                && session.waiting(Default::default(), 1).as_u64() < AHEAD
+            {
                 mux.data(*id, &vec![5; len]);
                 *left -= len;
                 if *left == 0 {
@@ -121,8 +125,8 @@ impl World {
     }
 }
 
-/// What the line carries of a datagram's payload, its headers and what is lost taken off: 93 Mbit/s are counted in IP packets,
-/// and a symbol has some header of its own.
+/// What the line carries of a datagram's payload, its headers and what is lost taken off: 93 Mbit/s
+/// are counted in IP packets, and a symbol has some header of its own.
 fn limit(loss: u64) -> Rate {
     Rate::from_mbps(93).scaled(1_425, 1_500).scaled(100 - loss, 100)
 }
@@ -138,7 +142,9 @@ fn one_stream_fills_the_line_through_losses() {
         let rate = Rate::over(ByteCount::of(world.got[&id] - early), Duration::from_secs(4));
         let share = rate.as_bps() as f64 / limit(loss).as_bps() as f64;
         let begun = Rate::over(ByteCount::of(early), Duration::from_secs(3));
-        println!("{loss} % loss: {rate}, {share:.3} of the limit; {begun} in the first three seconds");
+        println!(
+            "{loss} % loss: {rate}, {share:.3} of the limit; {begun} in the first three seconds"
+        );
         assert!(share > 0.95, "{loss} %: {share:.3} of the limit");
         assert!(begun.as_bps() * 4 > limit(loss).as_bps(), "{loss} %: begins with {begun}");
     }
@@ -151,7 +157,8 @@ fn a_stream_that_nobody_takes_holds_back_none_beside_it() {
     world.stuck = Some(stuck);
     let amount = 20 << 20;
     let quick = world.open(amount);
-    let done = world.run_until(Instant::from_nanos(20_000_000_000), |world| world.finished == [quick]);
+    let done =
+        world.run_until(Instant::from_nanos(20_000_000_000), |world| world.finished == [quick]);
     assert!(done, "{:?}", world.got);
     assert!(world.got[&stuck] <= 32 << 20, "{} bytes are kept for nobody", world.got[&stuck]);
 }

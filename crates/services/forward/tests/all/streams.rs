@@ -61,7 +61,8 @@ struct Pair {
     now: Instant,
 }
 
-/// The bytes of a stream from some place on, so that any that is lost, doubled or another stream's shows.
+/// The bytes of a stream from some place on, so that any that is lost, doubled or another stream's
+/// shows.
 fn bytes_of(id: StreamId, place: u64) -> impl Iterator<Item = u8> {
     let own = format!("{id:?}").bytes().fold(7u8, |sum, byte| sum.wrapping_mul(31) ^ byte);
     (place..).map(move |place| (place % 251) as u8 ^ own)
@@ -161,7 +162,9 @@ impl Pair {
 
 impl End {
     fn send(&mut self, id: StreamId, len: usize) {
-        let Some(side) = self.sides.get_mut(&id).filter(|_| !self.asked.contains(&id)) else { return };
+        let Some(side) = self.sides.get_mut(&id).filter(|_| !self.asked.contains(&id)) else {
+            return;
+        };
         let len = len.min(self.mux.credit(id));
         if side.finished || len == 0 {
             return;
@@ -239,7 +242,10 @@ fn run(acts: &[(usize, Act)]) {
     }
     pair.deliver_all();
     for end in &pair.ends {
-        assert_eq!((end.sides.len(), end.mux.streams(), end.mux.granted()), (0, 0, ByteCount::ZERO));
+        assert_eq!(
+            (end.sides.len(), end.mux.streams(), end.mux.granted()),
+            (0, 0, ByteCount::ZERO)
+        );
     }
 }
 
@@ -297,7 +303,8 @@ fn a_flow_is_used_again_and_what_came_late_for_the_stream_before_is_dropped() {
         *pair.ends[0].sides.keys().last().unwrap()
     };
     let first = open(&mut pair);
-    // Both end it, and the called end resets it besides: that arrives after the flow has its next stream.
+    // Both end it, and the called end resets it besides: that arrives after the flow has its next
+    // stream.
     pair.ends[1].mux.finish(first);
     pair.ends[1].mux.reset(first);
     pair.ends[0].mux.finish(first);
@@ -396,14 +403,16 @@ fn a_wish_to_listen_and_its_answers_cross() {
     while let Some(block) = far.poll_block() {
         near.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
     }
-    let refused = Event::NotListening { number: 8, reason: Refusal::InUse, sentence: "taken".to_owned() };
+    let refused =
+        Event::NotListening { number: 8, reason: Refusal::InUse, sentence: "taken".to_owned() };
     assert_eq!(events(&mut near), [Event::Listening { number: 7, at }, refused]);
 }
 
 #[test]
 fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise() {
     let tree = |names: &[&str]| {
-        let class = |name: &&str| ClassConfig { name: (*name).to_owned(), ..ClassConfig::default() };
+        let class =
+            |name: &&str| ClassConfig { name: (*name).to_owned(), ..ClassConfig::default() };
         let classes = names.iter().map(class).collect();
         ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).unwrap()
     };
@@ -418,6 +427,7 @@ fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise
     assert_eq!(mux.lane(c).map(|lane| lane.0), after.find("c"));
     // One that is gone is the default one; of blocks that wait as of streams.
     assert_eq!(mux.lane(b).map(|lane| lane.0), Some(after.default_leaf()));
-    let waiting: Vec<_> = std::iter::from_fn(|| mux.poll_block()).map(|block| block.class).collect();
+    let waiting: Vec<_> =
+        std::iter::from_fn(|| mux.poll_block()).map(|block| block.class).collect();
     assert_eq!(waiting, [after.default_leaf(), after.find("c").unwrap()]);
 }

@@ -47,7 +47,15 @@ pub(super) struct Down {
 
 impl Session {
     pub fn new(address: SocketAddr, nonce: u64, now: Instant) -> Self {
-        Self { address, nonce, opened: now, heard: now, answered: ByteCount::ZERO, up: None, down: None }
+        Self {
+            address,
+            nonce,
+            opened: now,
+            heard: now,
+            answered: ByteCount::ZERO,
+            up: None,
+            down: None,
+        }
     }
 
     /// Whether this is the stream that it has.
@@ -63,7 +71,8 @@ impl Session {
 
     /// A datagram of a stream came.
     pub fn receive(&mut self, stream: u32, seq: u32, at: Utc) {
-        let Some(up) = self.up.as_mut().filter(|up| up.stream == stream && seq < up.spec.count) else {
+        let Some(up) = self.up.as_mut().filter(|up| up.stream == stream && seq < up.spec.count)
+        else {
             return;
         };
         let (word, bit) = (seq as usize / 64, 1u64 << (seq % 64));
@@ -104,8 +113,11 @@ impl Session {
             };
         }
         if let Some(down) = self.down.as_ref().filter(|down| down.stream == stream) {
-            let host =
-                if down.is_running() { HostCounters::default() } else { host().since(&down.host_at_begin) };
+            let host = if down.is_running() {
+                HostCounters::default()
+            } else {
+                host().since(&down.host_at_begin)
+            };
             return Tally { offered: down.next, refused: down.refused, host, ..Tally::default() };
         }
         Tally::default()
@@ -122,7 +134,14 @@ impl Session {
 impl Up {
     pub fn new(stream: u32, spec: Spec, host_at_begin: HostCounters) -> Self {
         let words = (spec.count as usize).div_ceil(64);
-        Self { stream, spec, arrivals: Vec::new(), seen: vec![0; words], duplicates: 0, host_at_begin }
+        Self {
+            stream,
+            spec,
+            arrivals: Vec::new(),
+            seen: vec![0; words],
+            duplicates: 0,
+            host_at_begin,
+        }
     }
 }
 
@@ -141,7 +160,8 @@ impl Down {
         self.begin + self.spec.spacing * u64::from(self.next)
     }
 
-    /// A sender that was kept from running goes on at its spacing, and does not make up for the pause with a burst.
+    /// A sender that was kept from running goes on at its spacing, and does not make up for the
+    /// pause with a burst.
     fn catch_up(&mut self, now: Instant) {
         let late = now.since(self.due());
         if late > crate::near::CATCH_UP_MAX {

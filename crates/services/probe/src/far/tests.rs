@@ -6,7 +6,8 @@ const NEAR: &str = "192.0.2.7:4000";
 const OTHER: &str = "192.0.2.8:4000";
 
 fn far() -> Far {
-    let limits = Limits { rate: Rate::from_mbps(100), time: Duration::from_secs(60), datagrams: 100_000 };
+    let limits =
+        Limits { rate: Rate::from_mbps(100), time: Duration::from_secs(60), datagrams: 100_000 };
     Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0), secret: [3; 32] })
 }
 
@@ -26,10 +27,12 @@ fn say(far: &mut Far, now: Instant, from: &str, message: &Message) -> Vec<Messag
 }
 
 fn opened(far: &mut Far, now: Instant, from: &str) -> u64 {
-    let [Message::Challenge { cookie, .. }] = say(far, now, from, &Message::Hello { nonce: 5 })[..] else {
+    let [Message::Challenge { cookie, .. }] = say(far, now, from, &Message::Hello { nonce: 5 })[..]
+    else {
         panic!("no challenge")
     };
-    let [Message::Opened { session, .. }] = say(far, now, from, &Message::Open { nonce: 5, cookie })[..]
+    let [Message::Opened { session, .. }] =
+        say(far, now, from, &Message::Open { nonce: 5, cookie })[..]
     else {
         panic!("not opened")
     };
@@ -50,10 +53,12 @@ fn nothing_is_longer_than_the_question_before_the_address_is_shown() {
     let size = Message::Size { session: 4, number: 1, answer: 9_000 };
     let spec = Spec { payload: ByteCount::new(9_000), spacing: Duration::from_micros(1), count: 9 };
     let begin = Message::Begin { session: 4, stream: 1, direction: Direction::Down, spec };
-    questions.extend([Message::Open { nonce: 1, cookie }, size, begin].map(|message| message.encode(0)));
+    questions
+        .extend([Message::Open { nonce: 1, cookie }, size, begin].map(|message| message.encode(0)));
     questions.push([b"SkhP", &[VERSION + 1, 1][..]].concat());
     for question in questions {
-        let bytes: usize = raw(&mut far, at(1), NEAR, &question).iter().map(|out| out.datagram.len()).sum();
+        let bytes: usize =
+            raw(&mut far, at(1), NEAR, &question).iter().map(|out| out.datagram.len()).sum();
         assert!(bytes <= question.len(), "{bytes} for {}", question.len());
     }
     assert_eq!(far.sessions(), 0);
@@ -62,7 +67,8 @@ fn nothing_is_longer_than_the_question_before_the_address_is_shown() {
 #[test]
 fn a_cookie_is_of_one_address_and_grows_old() {
     let mut far = far();
-    let [Message::Challenge { cookie, .. }] = say(&mut far, at(0), NEAR, &Message::Hello { nonce: 5 })[..]
+    let [Message::Challenge { cookie, .. }] =
+        say(&mut far, at(0), NEAR, &Message::Hello { nonce: 5 })[..]
     else {
         panic!("no challenge")
     };
@@ -85,7 +91,8 @@ fn a_question_that_is_repeated_opens_one_session_and_begins_one_stream() {
     assert_eq!(say(&mut far, at(3), NEAR, &data), []);
     assert_eq!(say(&mut far, at(3), NEAR, &data), []);
     assert_eq!(say(&mut far, at(4), NEAR, &begin), [Message::Begun { session, stream: 1 }]);
-    let [Message::Told { tally, .. }] = say(&mut far, at(5), NEAR, &Message::Ask { session, stream: 1 })[..]
+    let [Message::Told { tally, .. }] =
+        say(&mut far, at(5), NEAR, &Message::Ask { session, stream: 1 })[..]
     else {
         panic!("not told")
     };
@@ -113,7 +120,8 @@ fn a_session_belongs_to_its_address() {
 fn a_stream_keeps_its_spacing_and_ends_when_nobody_listens() {
     let mut far = far();
     let session = opened(&mut far, at(0), NEAR);
-    let spec = Spec { payload: ByteCount::new(200), spacing: Duration::from_millis(1), count: 20_000 };
+    let spec =
+        Spec { payload: ByteCount::new(200), spacing: Duration::from_millis(1), count: 20_000 };
     let begin = Message::Begin { session, stream: 1, direction: Direction::Down, spec };
     assert_eq!(say(&mut far, at(0), NEAR, &begin), [Message::Begun { session, stream: 1 }]);
     let mut sent = 0;
@@ -139,7 +147,8 @@ fn more_than_the_limits_is_refused_for_one_and_for_all_together() {
     let mut far = far();
     let session = opened(&mut far, at(0), NEAR);
     let mut begin = |from: &str, session, stream, rate| {
-        let spec = Spec::at(Rate::from_mbps(rate), ByteCount::new(1_000), Duration::from_secs(1), 9_000);
+        let spec =
+            Spec::at(Rate::from_mbps(rate), ByteCount::new(1_000), Duration::from_secs(1), 9_000);
         let begin = Message::Begin { session, stream, direction: Direction::Down, spec };
         say(&mut far, at(1), from, &begin).remove(0)
     };
@@ -148,7 +157,10 @@ fn more_than_the_limits_is_refused_for_one_and_for_all_together() {
     let other = opened(&mut far, at(1), OTHER);
     let spec = Spec::at(Rate::from_mbps(60), ByteCount::new(1_000), Duration::from_secs(1), 9_000);
     let begin = Message::Begin { session: other, stream: 1, direction: Direction::Down, spec };
-    assert_eq!(say(&mut far, at(1), OTHER, &begin)[0], Message::Refused { about: 1, reason: Reason::Busy });
+    assert_eq!(
+        say(&mut far, at(1), OTHER, &begin)[0],
+        Message::Refused { about: 1, reason: Reason::Busy }
+    );
 }
 
 #[test]
@@ -157,12 +169,16 @@ fn sessions_are_bounded_and_fall_idle() {
     for port in 0..SESSIONS_MAX {
         opened(&mut far, at(0), &format!("192.0.2.7:{}", 5_000 + port));
     }
-    let [Message::Challenge { cookie, .. }] = say(&mut far, at(1), NEAR, &Message::Hello { nonce: 5 })[..]
+    let [Message::Challenge { cookie, .. }] =
+        say(&mut far, at(1), NEAR, &Message::Hello { nonce: 5 })[..]
     else {
         panic!("no challenge")
     };
     let open = Message::Open { nonce: 5, cookie };
-    assert_eq!(say(&mut far, at(1), NEAR, &open), [Message::Refused { about: 5, reason: Reason::Busy }]);
+    assert_eq!(
+        say(&mut far, at(1), NEAR, &open),
+        [Message::Refused { about: 5, reason: Reason::Busy }]
+    );
     opened(&mut far, at(31_000), NEAR);
     assert_eq!(far.sessions(), 1);
 }

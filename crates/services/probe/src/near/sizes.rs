@@ -22,7 +22,8 @@ impl SizeSearch {
     /// The payload to ask for; `None` when the search is over.
     pub fn next(&self) -> Option<usize> {
         let guess = self.guesses.first().copied();
-        (self.too_long - self.fits > 1).then(|| guess.unwrap_or(usize::midpoint(self.fits, self.too_long)))
+        (self.too_long - self.fits > 1)
+            .then(|| guess.unwrap_or(usize::midpoint(self.fits, self.too_long)))
     }
 
     /// Whether the payload that [`Self::next`] named arrived.
@@ -55,10 +56,12 @@ impl SizeSearch {
 
 /// A payload that every IPv6 line carries, and in practice every IPv4 line: 1,280 bytes less 48.
 const PAYLOAD_SURE: usize = 1_232;
-/// What lines mostly have, in an order that settles them fast: Ethernet 1,500 for IPv4 and IPv6 and each one more;
-/// PPPoE; tunnels of 1,420 and 1,400; 9,000-byte jumbo frames.
-const PAYLOADS_COMMON: &[usize] =
-    &[1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 1_392, 1_393, 1_372, 1_373, 8_972, 8_973, 8_952, 8_953];
+/// What lines mostly have, in an order that settles them fast: Ethernet 1,500 for IPv4 and IPv6 and
+/// each one more; PPPoE; tunnels of 1,420 and 1,400; 9,000-byte jumbo frames.
+const PAYLOADS_COMMON: &[usize] = &[
+    1_472, 1_473, 1_452, 1_453, 1_464, 1_465, 1_392, 1_393, 1_372, 1_373, 8_972, 8_973, 8_952,
+    8_953,
+];
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,13 @@ pub(super) struct Receiving {
 
 impl Receiving {
     fn new(stream: u32, count: u32) -> Self {
-        Self { stream, count, seen: vec![false; count as usize], arrivals: Vec::new(), duplicates: 0 }
+        Self {
+            stream,
+            count,
+            seen: vec![false; count as usize],
+            arrivals: Vec::new(),
+            duplicates: 0,
+        }
     }
 
     /// A datagram of some stream came.
@@ -84,7 +90,9 @@ impl<L: Line> Near<L> {
         trace.arrivals = self
             .fetch(stream, tally.received)?
             .into_iter()
-            .filter_map(|(seq, arrived)| Some(Arrival { seq, sent: *sent.get(seq as usize)?, arrived }))
+            .filter_map(|(seq, arrived)| {
+                Some(Arrival { seq, sent: *sent.get(seq as usize)?, arrived })
+            })
             .collect();
         Ok(())
     }
@@ -117,7 +125,12 @@ impl<L: Line> Near<L> {
         Ok(sent)
     }
 
-    fn down(&mut self, stream: u32, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
+    fn down(
+        &mut self,
+        stream: u32,
+        trace: &mut Trace,
+        host: HostCounters,
+    ) -> Result<(), NearError> {
         let spec = trace.spec;
         let end = self.line.now() + spec.time() + LEAD * 2 + self.straggling();
         let mut ping_at = self.line.now();
@@ -155,7 +168,8 @@ impl<L: Line> Near<L> {
         self.receiving.as_ref().is_none_or(of)
     }
 
-    /// Waits until nothing of the stream comes any more. Its end is behind us: an answer that the far end gave after it was here.
+    /// Waits until nothing of the stream comes any more. Its end is behind us: an answer that the
+    /// far end gave after it was here.
     fn quiet(&mut self) -> Result<(), NearError> {
         let last = self.line.now() + SETTLE_MAX;
         while self.line.now() < last && !self.is_complete() {
@@ -170,8 +184,8 @@ impl<L: Line> Near<L> {
         Ok(())
     }
 
-    /// Waits until all has come or the far end's count stays. The question after it queues behind the stream, so that a queue is
-    /// waited for as long as it is, and no longer.
+    /// Waits until all has come or the far end's count stays. The question after it queues behind
+    /// the stream, so that a queue is waited for as long as it is, and no longer.
     fn settled(&mut self, stream: u32, all: u32) -> Result<Tally, NearError> {
         let last = self.line.now() + SETTLE_MAX;
         let mut tally = self.tally(stream)?;
@@ -188,7 +202,8 @@ impl<L: Line> Near<L> {
         Ok(tally)
     }
 
-    /// How much later than what was sent after it a datagram may come: routes of different length, links that repeat.
+    /// How much later than what was sent after it a datagram may come: routes of different length,
+    /// links that repeat.
     fn straggling(&self) -> Duration {
         let shortest = self.comparison.best().map_or(Duration::ZERO, |best| best.round_trip());
         (shortest / 4).clamp(STRAGGLING_MIN, STRAGGLING_MAX)
@@ -205,7 +220,8 @@ impl<L: Line> Near<L> {
     /// The far end's arrivals, fetched with several questions under way.
     fn fetch(&mut self, stream: u32, count: u32) -> Result<Vec<(u32, Utc)>, NearError> {
         let step = u32::try_from(ARRIVALS_AT_ONCE).unwrap_or(1);
-        let mut missing: BTreeSet<u32> = (0..count.div_ceil(step)).map(|part| part * step).collect();
+        let mut missing: BTreeSet<u32> =
+            (0..count.div_ceil(step)).map(|part| part * step).collect();
         let mut parts: BTreeMap<u32, Vec<(u32, Utc)>> = BTreeMap::new();
         let mut fruitless = 0;
         while !missing.is_empty() && fruitless < FETCH_TRIES {
@@ -213,7 +229,9 @@ impl<L: Line> Near<L> {
             let asked: Vec<u32> = missing.iter().copied().take(FETCH_AT_ONCE).collect();
             for from in &asked {
                 // Evenly, so that the answers are no burst that a narrow line drops.
-                self.line.send(&Message::Fetch { session: self.session, stream, from: *from }.encode(0))?;
+                self.line.send(
+                    &Message::Fetch { session: self.session, stream, from: *from }.encode(0),
+                )?;
                 let pause = self.line.now() + FETCH_SPACING;
                 self.take_arrivals(stream, pause, &mut missing, &mut parts)?;
             }
@@ -242,7 +260,8 @@ impl<L: Line> Near<L> {
         parts: &mut BTreeMap<u32, Vec<(u32, Utc)>>,
     ) -> Result<(), NearError> {
         while let Some((at, datagram)) = self.line.receive(until)? {
-            let message = Message::decode(&datagram).ok().and_then(|message| self.heard(at, message));
+            let message =
+                Message::decode(&datagram).ok().and_then(|message| self.heard(at, message));
             if let Some(Message::Arrivals { stream: of, from, arrivals, .. }) = message
                 && of == stream
                 && missing.remove(&from)
@@ -260,8 +279,8 @@ const PING_SPACING: Duration = Duration::from_millis(100);
 /// Before the first datagram of a stream.
 const LEAD: Duration = Duration::from_millis(5);
 
-/// A sender that is later than this goes on at its spacing; up to this it catches up, as the system's scheduling makes it
-/// late all the time.
+/// A sender that is later than this goes on at its spacing; up to this it catches up, as the
+/// system's scheduling makes it late all the time.
 pub const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 
 /// Two routes of which one is 10,000 km longer.
@@ -274,8 +293,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 
 /// Questions for arrivals under way: their answers are 75 KB.
 const FETCH_AT_ONCE: usize = 64;
-/// Between two questions: their answers make 19 Mbit/s, which a line that carried the stream mostly has, and the rest is asked
-/// for again.
+/// Between two questions: their answers make 19 Mbit/s, which a line that carried the stream mostly
+/// has, and the rest is asked for again.
 const FETCH_SPACING: Duration = Duration::from_micros(500);
 /// Rounds of questions without any answer.
 const FETCH_TRIES: u32 = 8;

@@ -1,4 +1,5 @@
-//! The account of datagrams as a table: the sum closes, and what it does not explain stands in a line of its own.
+//! The account of datagrams as a table: the sum closes, and what it does not explain stands in a
+//! line of its own.
 
 use super::table;
 use crate::account::Account;
@@ -16,9 +17,13 @@ pub(super) fn accounts(columns: &[(String, &Account)]) -> String {
     };
     let rows = [
         row("dropped in the sending socket", &|account| signed(account.dropped_by_sender)),
-        row("dropped in the sending host's queue", &|account| signed(account.dropped_in_sending_queue)),
+        row("dropped in the sending host's queue", &|account| {
+            signed(account.dropped_in_sending_queue)
+        }),
         row("lost on the path", &|account| signed(account.lost_on_path)),
-        row("dropped in the receiving network card's ring", &|account| signed(account.receiving_host.card)),
+        row("dropped in the receiving network card's ring", &|account| {
+            signed(account.receiving_host.card)
+        }),
         row("dropped in the receiving processor's backlog", &|account| {
             signed(account.receiving_host.softnet)
         }),

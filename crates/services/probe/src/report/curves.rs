@@ -52,8 +52,13 @@ fn framed(caption: Caption<'_>, svg: &str, curves: &[Curve]) -> String {
         html.push_str("<ul class=\"legend\">");
         for (number, curve) in curves.iter().enumerate() {
             let style = stroke(curve.style(number));
-            let line = format!("<line class=\"course\" {style} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>");
-            let _ = write!(html, "<li><svg viewBox=\"0 0 22 8\">{line}</svg>{}</li>", escape(&curve.name));
+            let line =
+                format!("<line class=\"course\" {style} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>");
+            let _ = write!(
+                html,
+                "<li><svg viewBox=\"0 0 22 8\">{line}</svg>{}</li>",
+                escape(&curve.name)
+            );
         }
         html.push_str("</ul>");
     }
@@ -62,7 +67,12 @@ fn framed(caption: Caption<'_>, svg: &str, curves: &[Curve]) -> String {
 }
 
 /// Curves over two axes of numbers.
-pub(super) fn curves(caption: Caption<'_>, level: Axis<'_>, upright: Axis<'_>, curves: &[Curve]) -> String {
+pub(super) fn curves(
+    caption: Caption<'_>,
+    level: Axis<'_>,
+    upright: Axis<'_>,
+    curves: &[Curve],
+) -> String {
     let mut chart = Chart::new(caption.title, HEIGHT);
     chart.upright(&upright.scale, upright.name);
     chart.level(&level.scale, level.name);
@@ -73,7 +83,9 @@ pub(super) fn curves(caption: Caption<'_>, level: Axis<'_>, upright: Axis<'_>, c
         let number = curve.style(number);
         places.split(|(_, y)| y.is_nan()).for_each(|run| chart.course(run, number));
         if curve.has_dots {
-            for (place, (x, y)) in places.iter().zip(&curve.points).filter(|(_, (_, y))| !y.is_nan()) {
+            for (place, (x, y)) in
+                places.iter().zip(&curve.points).filter(|(_, (_, y))| !y.is_nan())
+            {
                 let words = format!(
                     "{}: {} at {} ({} over {})",
                     curve.name,
@@ -89,7 +101,8 @@ pub(super) fn curves(caption: Caption<'_>, level: Axis<'_>, upright: Axis<'_>, c
     framed(caption, &chart.finish(), &curves[..curves.len().min(CURVES_MAX)])
 }
 
-/// The part of the values that is at least as great as each: a distribution whose tail is seen on logarithmic axes. Of values in any order.
+/// The part of the values that is at least as great as each: a distribution whose tail is seen on
+/// logarithmic axes. Of values in any order.
 pub(super) fn at_least(name: &str, values: &[f64]) -> Curve {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| *value > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
@@ -98,7 +111,8 @@ pub(super) fn at_least(name: &str, values: &[f64]) -> Curve {
     let mut next = 0.0;
     for (index, value) in sorted.iter().enumerate() {
         let is_last = index + 1 == sorted.len();
-        // A point for each hundredth of a decade is more than can be drawn; the first of equal values stands for them.
+        // A point for each hundredth of a decade is more than can be drawn; the first of equal
+        // values stands for them.
         if *value >= next || (is_last && points.last().is_some_and(|(last, _)| last < value)) {
             points.push((*value, (count - index as f64) / count));
             next = value * STEP;
@@ -107,9 +121,13 @@ pub(super) fn at_least(name: &str, values: &[f64]) -> Curve {
     Curve { name: name.to_owned(), points, has_dots: false, goes_with: None }
 }
 
-/// Intervals between losses on logarithmic axes, with the exponential distribution that fits them. Of intervals and how many of
-/// each there were.
-pub(super) fn intervals(title: &str, counts: &[(u64, u64)], fit: Option<&ExponentialFit>) -> String {
+/// Intervals between losses on logarithmic axes, with the exponential distribution that fits them.
+/// Of intervals and how many of each there were.
+pub(super) fn intervals(
+    title: &str,
+    counts: &[(u64, u64)],
+    fit: Option<&ExponentialFit>,
+) -> String {
     let all: u64 = counts.iter().map(|(_, number)| number).sum();
     if all == 0 {
         return String::new();
@@ -120,19 +138,35 @@ pub(super) fn intervals(title: &str, counts: &[(u64, u64)], fit: Option<&Exponen
         left -= number;
     }
     let longest = counts.last().map_or(1.0, |(interval, _)| *interval as f64);
-    let mut lines =
-        vec![Curve { name: "seen".to_owned(), points: seen, has_dots: all < DOTS_MAX, goes_with: None }];
-    let mut says = "The part of the intervals from one loss to the next that is at least so long.".to_owned();
+    let mut lines = vec![Curve {
+        name: "seen".to_owned(),
+        points: seen,
+        has_dots: all < DOTS_MAX,
+        goes_with: None,
+    }];
+    let mut says =
+        "The part of the intervals from one loss to the next that is at least so long.".to_owned();
     if let Some(fit) = fit {
-        // Of a geometric distribution with this mean: what the exponential one is in whole datagrams.
+        // Of a geometric distribution with this mean: what the exponential one is in whole
+        // datagrams.
         let keep = (1.0 - 1.0 / fit.mean.max(1.0)).max(0.0);
-        let steps = (0..=FIT_POINTS).map(|step| longest.powf(f64::from(step) / f64::from(FIT_POINTS)));
-        let points = steps.map(|x| (x, keep.powf(x - 1.0))).filter(|(_, y)| *y >= 0.5 / all as f64).collect();
-        lines.push(Curve { name: "exponential".to_owned(), points, has_dots: false, goes_with: None });
+        let steps =
+            (0..=FIT_POINTS).map(|step| longest.powf(f64::from(step) / f64::from(FIT_POINTS)));
+        let points = steps
+            .map(|x| (x, keep.powf(x - 1.0)))
+            .filter(|(_, y)| *y >= 0.5 / all as f64)
+            .collect();
+        lines.push(Curve {
+            name: "exponential".to_owned(),
+            points,
+            has_dots: false,
+            goes_with: None,
+        });
         let verdict = if fit.fits { "may be" } else { "are not" };
         let _ = write!(
             says,
-            " With the same mean, {:.1} datagrams, losses by chance have the exponential one; by Kolmogorov's distance, {:.4} where \
+            " With the same mean, {:.1} datagrams, losses by chance have the exponential one; by \
+            Kolmogorov's distance, {:.4} where \
              {:.4} is critical at 5 %, these {verdict} such.",
             fit.mean, fit.distance, fit.critical
         );
@@ -141,8 +175,10 @@ pub(super) fn intervals(title: &str, counts: &[(u64, u64)], fit: Option<&Exponen
         name: "interval between losses, datagrams",
         scale: Scale::decades([1.0, longest].into_iter()),
     };
-    let upright =
-        Axis { name: "part at least so long", scale: Scale::decades([1.0 / all as f64, 1.0].into_iter()) };
+    let upright = Axis {
+        name: "part at least so long",
+        scale: Scale::decades([1.0 / all as f64, 1.0].into_iter()),
+    };
     curves(Caption { title, says: &says }, level, upright, &lines)
 }
 

@@ -33,7 +33,8 @@ pub fn losses(subject: &Subject, found: &Losses) -> String {
         Direction::Up => ("The losses up to", "up"),
         Direction::Down => ("The losses down from", "down"),
     };
-    let body = plots(&figures) + &figures_of(found) + &accounts(&[(name.to_owned(), &found.account)]);
+    let body =
+        plots(&figures) + &figures_of(found) + &accounts(&[(name.to_owned(), &found.account)]);
     subject.page(title, &tiles, &[], &body)
 }
 
@@ -44,7 +45,11 @@ fn runs(found: &Losses) -> String {
         return String::new();
     }
     let points = |of: &dyn Fn(u64, u64) -> f64| {
-        process.runs.iter().map(|(length, number)| (*length as f64, of(*length, *number))).collect::<Vec<_>>()
+        process
+            .runs
+            .iter()
+            .map(|(length, number)| (*length as f64, of(*length, *number)))
+            .collect::<Vec<_>>()
     };
     let seen = Curve {
         name: "seen".to_owned(),
@@ -58,13 +63,16 @@ fn runs(found: &Losses) -> String {
     };
     let mut chance = points(&by_chance);
     chance.retain(|(_, number)| *number >= 0.1);
-    let lines =
-        [seen, Curve { name: "by chance".to_owned(), points: chance, has_dots: false, goes_with: None }];
+    let lines = [
+        seen,
+        Curve { name: "by chance".to_owned(), points: chance, has_dots: false, goes_with: None },
+    ];
     let all = || lines.iter().flat_map(|line| line.points.iter());
     let level = Axis { name: "losses in a row", scale: Scale::decades(all().map(|(x, _)| *x)) };
     let upright = Axis { name: "how many", scale: Scale::decades(all().map(|(_, y)| *y)) };
     let says = format!(
-        "How many runs of each length there were, and how many chance makes of a loss of {}. {} on average.",
+        "How many runs of each length there were, and how many chance makes of a loss of {}. {} on \
+        average.",
         percent(process.loss),
         format_args!("{:.2}", process.run_mean)
     );
@@ -92,9 +100,12 @@ fn autocorrelation(found: &Losses) -> String {
     ];
     let level = Axis { name: "datagrams apart", scale: Scale::even([0.0, lags].into_iter()) };
     let values = process.autocorrelation.iter().copied().chain([-bound, bound, 0.0]);
-    let upright =
-        Axis { name: "correlation of losses", scale: Scale::even(values.collect::<Vec<_>>().into_iter()) };
-    let says = "How far a loss goes with that of a datagram so much later. Between the two lines is chance, but for one in twenty.";
+    let upright = Axis {
+        name: "correlation of losses",
+        scale: Scale::even(values.collect::<Vec<_>>().into_iter()),
+    };
+    let says = "How far a loss goes with that of a datagram so much later. Between the two lines \
+               is chance, but for one in twenty.";
     curves(Caption { title: "Autocorrelation", says }, level, upright, &lines)
 }
 
@@ -114,7 +125,10 @@ fn figures_of(found: &Losses) -> String {
         ("came twice", found.sum.duplicates.to_string()),
     ];
     if let Some(fit) = process.gilbert.filter(|_| process.needs_two_states) {
-        rows.push(("Gilbert-Elliott: becomes bad", format!("{} per datagram", percent(fit.to_bad))));
+        rows.push((
+            "Gilbert-Elliott: becomes bad",
+            format!("{} per datagram", percent(fit.to_bad)),
+        ));
         rows.push(("becomes good again", format!("{} per datagram", percent(fit.to_good))));
         rows.push((
             "loses when good, when bad",
@@ -123,11 +137,18 @@ fn figures_of(found: &Losses) -> String {
     }
     rows.extend([
         ("correlator: frames lost", percent(vlbi.frames_lost)),
-        ("signal-to-noise, masked, not masked", format!("× {:.4}, × {:.4}", vlbi.snr, vlbi.snr_unmasked)),
-        ("damaged frames in a row that lose the synchronisation", vlbi.rule.frames_in_a_row.to_string()),
+        (
+            "signal-to-noise, masked, not masked",
+            format!("× {:.4}, × {:.4}", vlbi.snr, vlbi.snr_unmasked),
+        ),
+        (
+            "damaged frames in a row that lose the synchronisation",
+            vlbi.rule.frames_in_a_row.to_string(),
+        ),
         ("such losses seen", vlbi.seen.to_string()),
         ("probability of one in an hour", percent(vlbi.sync_loss_an_hour)),
     ]);
-    let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
     table("Figures", &["", ""], &rows, &[0])
 }

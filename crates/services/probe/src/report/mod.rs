@@ -1,4 +1,5 @@
-//! Pages about measurements: what was found at a glance, then drawings that say what they show, then the account of datagrams.
+//! Pages about measurements: what was found at a glance, then drawings that say what they show,
+//! then the account of datagrams.
 //!
 //! Each is one self-contained HTML document, and the same for the same measurement.
 
@@ -39,14 +40,20 @@ impl Subject {
     fn page(&self, title: &str, tiles: &[Tile], notes: &[String], body: &str) -> String {
         let title = format!("{title} {}", self.far);
         let mut html = format!(
-            "<h1>{}</h1>\n<p class=\"quiet\">measured from {} on, by skyhaul {}</p>\n<ul class=\"tiles\">\n",
+            "<h1>{}</h1>\n<p class=\"quiet\">measured from {} on, by skyhaul {}</p>\n<ul \
+            class=\"tiles\">\n",
             escape(&title),
             self.began,
             escape(self.version)
         );
         for Tile { name, value, is_bad } in tiles {
             let class = if *is_bad { " class=\"fail\"" } else { "" };
-            let _ = writeln!(html, "<li><b{class}>{}</b><span>{}</span></li>", escape(value), escape(name));
+            let _ = writeln!(
+                html,
+                "<li><b{class}>{}</b><span>{}</span></li>",
+                escape(value),
+                escape(name)
+            );
         }
         html.push_str("</ul>\n");
         if !notes.is_empty() {
@@ -79,10 +86,13 @@ impl Tile {
     }
 }
 
-/// A table with a heading; the columns of these numbers are of words, which take several lines where there are many.
+/// A table with a heading; the columns of these numbers are of words, which take several lines
+/// where there are many.
 fn table(heading: &str, columns: &[&str], rows: &[Vec<String>], words: &[usize]) -> String {
-    let mut html =
-        format!("<section>\n<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr>", escape(heading));
+    let mut html = format!(
+        "<section>\n<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr>",
+        escape(heading)
+    );
     let class = |index: usize| match index {
         0 if words.contains(&0) => " class=\"word\"",
         _ if words.contains(&index) => " class=\"word long\"",
@@ -114,5 +124,6 @@ const STYLE: &str = "figure p { color: var(--quiet); font-size: 12.5px; margin: 
 .tiles b { white-space: nowrap; }
 svg .band { fill: var(--s0); }
 .note { color: var(--quiet); font-size: 12.5px; }
-@media print { .tiles { flex-wrap: wrap; } .tiles li { flex: 1 1 96px; } figure p, .note { font-size: 9.5px; } }
+@media print { .tiles { flex-wrap: wrap; } .tiles li { flex: 1 1 96px; } figure p, .note { \
+font-size: 9.5px; } }
 ";

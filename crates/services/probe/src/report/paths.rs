@@ -37,7 +37,14 @@ pub fn paths(subject: &Subject, found: &Paths) -> String {
     if !found.silent.is_empty() {
         let unknown = String::new;
         let (flows, ports) = (found.silent.len().to_string(), listed(&found.silent));
-        rows.push(vec!["too few answers".to_owned(), unknown(), unknown(), unknown(), flows, ports]);
+        rows.push(vec![
+            "too few answers".to_owned(),
+            unknown(),
+            unknown(),
+            unknown(),
+            flows,
+            ports,
+        ]);
     }
     let columns = ["", "round trip from, ms", "to, ms", "pings lost", "flows", "from ports"];
     let body = plots(&[flows(found)]) + &table("Routes", &columns, &rows, &[0, 5]);
@@ -55,14 +62,21 @@ fn flows(found: &Paths) -> String {
         while let Some((trip, place)) = left.next_if(|(trip, _)| *trip <= route.max_ms) {
             points.push((f64::from(place), trip));
         }
-        lines.push(Curve { name: format!("route {number}"), points, has_dots: true, goes_with: None });
+        lines.push(Curve {
+            name: format!("route {number}"),
+            points,
+            has_dots: true,
+            goes_with: None,
+        });
     }
     let level = Axis {
         name: "flows, by their shortest round trip",
         scale: Scale::even([0.0, flows.len() as f64].into_iter()),
     };
-    let upright = Axis { name: "shortest round trip, ms", scale: Scale::even(flows.iter().copied()) };
-    let says = "Routers spread flows over parallel routes by their ports. Flows that take one route have nearly the same shortest round trip; a \
+    let upright =
+        Axis { name: "shortest round trip, ms", scale: Scale::even(flows.iter().copied()) };
+    let says = "Routers spread flows over parallel routes by their ports. Flows that take one \
+               route have nearly the same shortest round trip; a \
                 step is a route of another length.";
     curves(Caption { title: "Shortest round trips", says }, level, upright, &lines)
 }

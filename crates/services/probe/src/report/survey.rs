@@ -49,8 +49,11 @@ pub fn survey(subject: &Subject, found: &Survey) -> String {
 fn trains(up: &Way, down: &Way) -> String {
     let mut lines = Vec::new();
     for (way, name) in [(up, "up"), (down, "down")] {
-        let points =
-            way.available.trains.iter().map(|train| (mbps(train.sent_bps), mbps(train.received_bps)));
+        let points = way
+            .available
+            .trains
+            .iter()
+            .map(|train| (mbps(train.sent_bps), mbps(train.received_bps)));
         lines.push(Curve {
             name: name.to_owned(),
             points: points.collect(),
@@ -60,15 +63,23 @@ fn trains(up: &Way, down: &Way) -> String {
     }
     let all = || lines.iter().flat_map(|line| line.points.iter());
     let sent = || all().map(|(sent, _)| *sent).filter(|sent| *sent > 0.0);
-    let scale = Scale::decades(sent().chain(all().map(|(_, received)| *received)).filter(|rate| *rate > 0.0));
+    let scale = Scale::decades(
+        sent().chain(all().map(|(_, received)| *received)).filter(|rate| *rate > 0.0),
+    );
     let level = Axis { name: "sent, Mbit/s of UDP payload", scale };
     let upright = Axis { name: "received, Mbit/s", scale };
     let (least, most) = (sent().fold(f64::INFINITY, f64::min), sent().fold(0.0, f64::max));
     if least.is_finite() {
         let points = vec![(least, least), (most, most)];
-        lines.push(Curve { name: "all that was sent".to_owned(), points, has_dots: false, goes_with: None });
+        lines.push(Curve {
+            name: "all that was sent".to_owned(),
+            points,
+            has_dots: false,
+            goes_with: None,
+        });
     }
-    let says = "Trains of datagrams, each four times as fast as the one before. Where a line leaves the straight one, more was sent than \
+    let says = "Trains of datagrams, each four times as fast as the one before. Where a line \
+               leaves the straight one, more was sent than \
                 the line carries.";
     curves(Caption { title: "Received against sent", says }, level, upright, &lines)
 }
@@ -77,15 +88,22 @@ fn trains(up: &Way, down: &Way) -> String {
 fn delays(up: &Way, down: &Way, found: &Survey) -> String {
     let above = |way: &Way| {
         let least = way.one_way.iter().min().copied().unwrap_or(0);
-        way.one_way.iter().map(|delay| delay.saturating_sub(least) as f64 / 1e6).collect::<Vec<f64>>()
+        way.one_way
+            .iter()
+            .map(|delay| delay.saturating_sub(least) as f64 / 1e6)
+            .collect::<Vec<f64>>()
     };
     let lines = [at_least("up", &above(up)), at_least("down", &above(down))];
     let all = || lines.iter().flat_map(|line| line.points.iter());
-    let level =
-        Axis { name: "one-way delay above the least, ms", scale: Scale::decades(all().map(|(x, _)| *x)) };
-    let upright = Axis { name: "part at least so late", scale: Scale::decades(all().map(|(_, y)| *y)) };
+    let level = Axis {
+        name: "one-way delay above the least, ms",
+        scale: Scale::decades(all().map(|(x, _)| *x)),
+    };
+    let upright =
+        Axis { name: "part at least so late", scale: Scale::decades(all().map(|(_, y)| *y)) };
     let says = format!(
-        "The part of the datagrams that came at least so much later than the fastest, which took {:.3} ms up and {:.3} ms down, \
+        "The part of the datagrams that came at least so much later than the fastest, which took \
+        {:.3} ms up and {:.3} ms down, \
          to ± {:.3} ms.",
         up.one_way_ms.min, down.one_way_ms.min, found.clocks.uncertainty_ms
     );
@@ -96,12 +114,16 @@ fn ways(up: &Way, down: &Way, found: &Survey) -> String {
     let row = |what: &str, of: &dyn Fn(&Way) -> String| vec![what.to_owned(), of(up), of(down)];
     let rows = [
         row("available with IP headers", &|way| rate(way.available.ip_bits_per_second)),
-        row("round trip when full, most", &|way| format!("{:.3} ms", way.available.loaded_round_trip_ms.max)),
+        row("round trip when full, most", &|way| {
+            format!("{:.3} ms", way.available.loaded_round_trip_ms.max)
+        }),
         row("queue when full", &|way| {
             found.queue(way).map_or_else(|| "not filled".to_owned(), |queue| queue.words())
         }),
         row("longest UDP payload", &|way| format!("{} bytes", way.payload_max)),
-        row("the stream's datagrams", &|way| format!("{} of {} bytes", way.sum.packets, way.stream.payload)),
+        row("the stream's datagrams", &|way| {
+            format!("{} of {} bytes", way.sum.packets, way.stream.payload)
+        }),
         row("the stream's rate", &|way| {
             let share = super::percent_of(way.sum.bits_per_second, way.available.bits_per_second);
             format!("{}, {share} of available", rate(way.sum.bits_per_second as u64))
@@ -127,7 +149,8 @@ fn clocks(found: &Survey) -> String {
         format!(", and runs {:.1} ppm {}", skew.abs(), if skew < 0.0 { "slower" } else { "faster" })
     });
     format!(
-        "The far end's clock is {:.3} ms {side} this one's{skew}; by the shortest round trip that is wrong by {:.3} ms at most, and so \
+        "The far end's clock is {:.3} ms {side} this one's{skew}; by the shortest round trip that \
+        is wrong by {:.3} ms at most, and so \
          are the one-way delays.",
         clocks.ahead_ms.abs(),
         clocks.uncertainty_ms

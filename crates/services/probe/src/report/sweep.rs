@@ -12,15 +12,16 @@ use std::collections::BTreeSet;
 pub fn sweep(subject: &Subject, found: &Sweep) -> String {
     let points = &found.points;
     let fastest = points.iter().map(|point| point.received_bps).max().unwrap_or(0);
-    let (sent, lost) = points
-        .iter()
-        .fold((0, 0), |(sent, lost), point| (sent + point.sum.packets, lost + point.sum.lost_packets));
+    let (sent, lost) = points.iter().fold((0, 0), |(sent, lost), point| {
+        (sent + point.sum.packets, lost + point.sum.lost_packets)
+    });
     let reordered: u64 = points.iter().map(|point| point.reordering.reordered).sum();
     let late = points.iter().map(|point| point.pacing_error_us.p99).fold(0.0, f64::max);
     let tiles = [
         Tile::new("streams", points.len().to_string()),
         Tile::new("most received", rate(fastest)),
-        Tile::new("lost of all", percent(lost as f64 / f64::max(sent as f64, 1.0))).bad_where(lost > 0),
+        Tile::new("lost of all", percent(lost as f64 / f64::max(sent as f64, 1.0)))
+            .bad_where(lost > 0),
         Tile::new("out of order", reordered.to_string()),
         Tile::new("left late, 99 %", format!("{late:.1} us")),
         Tile::new("one-way delays to", format!("± {:.3} ms", found.clocks.uncertainty_ms)),
@@ -64,7 +65,12 @@ fn by_size(points: &[Point], name: &str, of: &dyn Fn(&Point) -> f64) -> Vec<Curv
         let mine = points.iter().filter(|point| point.payload == size);
         let mut places: Vec<(f64, f64)> = mine.map(|point| (point.spacing_us, of(point))).collect();
         places.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Curve { name: format!("{size} bytes{name}"), points: places, has_dots: true, goes_with: None }
+        Curve {
+            name: format!("{size} bytes{name}"),
+            points: places,
+            has_dots: true,
+            goes_with: None,
+        }
     };
     sizes.into_iter().map(curve).collect()
 }
@@ -78,13 +84,19 @@ fn spacings(points: &[Point]) -> Axis<'static> {
 fn throughput(points: &[Point]) -> String {
     let mut lines = by_size(points, " received", &|point| point.received_bps as f64 / 1e6);
     let sent = by_size(points, " sent", &|point| point.sent_bps as f64 / 1e6);
-    lines.extend(sent.into_iter().zip(0..).map(|(curve, number)| Curve { goes_with: Some(number), ..curve }));
-    let rates = lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).filter(|rate| *rate > 0.0);
+    lines.extend(
+        sent.into_iter().zip(0..).map(|(curve, number)| Curve { goes_with: Some(number), ..curve }),
+    );
+    let rates = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|(_, y)| *y))
+        .filter(|rate| *rate > 0.0);
     let upright = Axis { name: "Mbit/s of UDP payload", scale: Scale::decades(rates.clone()) };
     for line in &mut lines {
         line.points.retain(|(_, rate)| *rate > 0.0);
     }
-    let says = "Below the time that a datagram takes on the line, the received rate stays that of the line while more is sent; above, both \
+    let says = "Below the time that a datagram takes on the line, the received rate stays that of \
+               the line while more is sent; above, both \
                 are one datagram a spacing.";
     curves(Caption { title: "Throughput against spacing", says }, spacings(points), upright, &lines)
 }
@@ -106,7 +118,11 @@ fn over_spacing(
 }
 
 /// Sizes upwards, spacings to the right; a field's shade and words.
-fn heat_map(points: &[Point], (title, says): (&str, &str), of: &dyn Fn(&Point) -> (f64, String)) -> String {
+fn heat_map(
+    points: &[Point],
+    (title, says): (&str, &str),
+    of: &dyn Fn(&Point) -> (f64, String),
+) -> String {
     let sizes: BTreeSet<u64> = points.iter().map(|point| point.payload).collect();
     let mut columns: Vec<f64> = points.iter().map(|point| point.spacing_us).collect();
     columns.sort_by(f64::total_cmp);
@@ -127,13 +143,15 @@ fn heat_map(points: &[Point], (title, says): (&str, &str), of: &dyn Fn(&Point) -
         let (left, at) = chart.at(0.0, top - tall / 2.0);
         chart.text((left - 8.0, at + 5.0), "end", &size.to_string());
         for point in points.iter().filter(|point| point.payload == *size) {
-            let column = columns.iter().position(|spacing| *spacing == point.spacing_us).unwrap_or(0);
+            let column =
+                columns.iter().position(|spacing| *spacing == point.spacing_us).unwrap_or(0);
             let from = column as f64 * width;
             let corners = [chart.at(from, top), chart.at(from + width, top - tall)];
             let (value, words) = of(point);
             let shade = if most > 0.0 { value / most } else { 0.0 };
             // A rate's unit stands once below where the fields are narrow.
-            let brief = words.replace(" Mbit/s", "M").replace(" Gbit/s", "G").replace(" kbit/s", "k");
+            let brief =
+                words.replace(" Mbit/s", "M").replace(" Gbit/s", "G").replace(" kbit/s", "k");
             let words = format!("{size} bytes each {} us: {words}", point.spacing_us);
             chart.field(corners, shade, &brief, &words);
         }
@@ -148,7 +166,9 @@ fn arrivals(points: &[Point]) -> String {
     let gaps = |point: &Point| {
         let between = point.trace.arrivals.windows(2);
         between
-            .map(|pair| pair[1].arrived.as_nanos().saturating_sub(pair[0].arrived.as_nanos()) as f64 / 1e3)
+            .map(|pair| {
+                pair[1].arrived.as_nanos().saturating_sub(pair[0].arrived.as_nanos()) as f64 / 1e3
+            })
             .collect::<Vec<f64>>()
     };
     let lines: Vec<Curve> = points
@@ -157,11 +177,15 @@ fn arrivals(points: &[Point]) -> String {
         .map(|point| at_least(&format!("each {} us", point.spacing_us), &gaps(point)))
         .collect();
     let all = || lines.iter().flat_map(|line| line.points.iter());
-    let level =
-        Axis { name: "from one arrival to the next, us", scale: Scale::decades(all().map(|(x, _)| *x)) };
-    let upright = Axis { name: "part at least so long", scale: Scale::decades(all().map(|(_, y)| *y)) };
+    let level = Axis {
+        name: "from one arrival to the next, us",
+        scale: Scale::decades(all().map(|(x, _)| *x)),
+    };
+    let upright =
+        Axis { name: "part at least so long", scale: Scale::decades(all().map(|(_, y)| *y)) };
     let says = format!(
-        "Of {longest} bytes. What was sent evenly and came evenly falls at its spacing; a tail to the right are pauses, one to the left bursts."
+        "Of {longest} bytes. What was sent evenly and came evenly falls at its spacing; a tail to \
+        the right are pauses, one to the left bursts."
     );
     curves(Caption { title: "Time between arrivals", says: &says }, level, upright, &lines)
 }
@@ -208,7 +232,8 @@ fn streams(points: &[Point]) -> String {
 }
 
 /// What the maps show.
-const RATES: &str = "The darker, the more; M is Mbit/s, G is Gbit/s. Empty fields were not measured.";
+const RATES: &str =
+    "The darker, the more; M is Mbit/s, G is Gbit/s. Empty fields were not measured.";
 const LOSSES: &str = "The darker, the more. Empty fields were not measured.";
 
 /// What the drawings against spacing show.

@@ -1,4 +1,5 @@
-//! Drawings over time: the delay of a stream's datagrams with those that are missing, and single figures.
+//! Drawings over time: the delay of a stream's datagrams with those that are missing, and single
+//! figures.
 
 use super::curves::{Axis, Caption, Curve, curves, figure};
 use crate::stream::Trace;
@@ -14,8 +15,9 @@ struct Moment {
     most: f64,
 }
 
-/// Delay of a stream over the time at which its datagrams were to leave: least to most shaded, the median as a line, and below it where
-/// datagrams are missing. `one_way` is that of each arrival in nanoseconds.
+/// Delay of a stream over the time at which its datagrams were to leave: least to most shaded, the
+/// median as a line, and below it where datagrams are missing. `one_way` is that of each arrival in
+/// nanoseconds.
 pub(super) fn delays(title: &str, trace: &Trace, one_way: &[i64]) -> String {
     let moments = moments(trace, one_way);
     let arrived = || moments.iter().filter(|moment| moment.sent > moment.lost);
@@ -57,10 +59,14 @@ pub(super) fn delays(title: &str, trace: &Trace, one_way: &[i64]) -> String {
     chart.frame();
     let lost: u32 = moments.iter().map(|moment| moment.lost).sum();
     let says = match lost {
-        0 => "Shaded from the least to the most of each moment, the line is the median. Nothing is missing."
-            .to_owned(),
+        0 => {
+            "Shaded from the least to the most of each moment, the line is the median. Nothing is \
+             missing."
+                .to_owned()
+        }
         _ => format!(
-            "Shaded from the least to the most of each moment, the line is the median; red below: {lost} datagrams are missing."
+            "Shaded from the least to the most of each moment, the line is the median; red below: \
+            {lost} datagrams are missing."
         ),
     };
     figure(Caption { title, says: &says }, &chart.finish())

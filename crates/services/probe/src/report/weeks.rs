@@ -11,7 +11,8 @@ pub struct Minute {
     pub began: Utc,
     /// Pings sent, and those without an answer.
     pub pings: [u64; 2],
-    /// Round trip in milliseconds: least, median, and all but one in a hundred. `None` without an answer.
+    /// Round trip in milliseconds: least, median, and all but one in a hundred. `None` without an
+    /// answer.
     pub round_trip_ms: Option<[f64; 3]>,
     /// One-way delay there and back in milliseconds, median.
     pub one_way_ms: Option<[f64; 2]>,
@@ -36,7 +37,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
         Tile::new("without an answer", silent.to_string()).bad_where(silent > 0),
         Tile::new("with an alarm", alarmed.to_string()).bad_where(alarmed > 0),
         Tile::new("pings", sent.to_string()),
-        Tile::new("pings lost", percent(lost as f64 / f64::max(sent as f64, 1.0))).bad_where(lost > 0),
+        Tile::new("pings lost", percent(lost as f64 / f64::max(sent as f64, 1.0)))
+            .bad_where(lost > 0),
         Tile::new("shortest round trip", least),
     ];
     let figures = [
@@ -45,7 +47,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             (
                 "Round trip",
                 "ms",
-                "Least, median and 99 % of each moment, the greatest of its intervals. Broken where there was no answer.",
+                "Least, median and 99 % of each moment, the greatest of its intervals. Broken \
+                where there was no answer.",
             ),
             &[
                 ("least", &|minute| minute.round_trip_ms.map(|trip| trip[0])),
@@ -58,7 +61,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             (
                 "Loss",
                 "pings lost, %",
-                "Over both ways; the greatest of the intervals of each moment. One without any answer is 100 %.",
+                "Over both ways; the greatest of the intervals of each moment. One without any \
+                answer is 100 %.",
             ),
             &[("lost", &|minute| {
                 let [sent, lost] = minute.pings;
@@ -74,7 +78,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             (
                 "One-way delay",
                 "ms",
-                "The median each way, to half of the shortest round trip: how that divides, no ping can tell. A step of both in opposite \
+                "The median each way, to half of the shortest round trip: how that divides, no \
+                ping can tell. A step of both in opposite \
                  directions is a clock that was set, or a route that changed one way.",
             ),
             &[
@@ -90,7 +95,11 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
 type Figure<'a> = (&'static str, &'a dyn Fn(&Minute) -> Option<f64>);
 
 /// Curves of figures over time; of more intervals than can be drawn, the greatest of each few.
-fn over_time(minutes: &[Minute], (title, unit, says): (&str, &str, &str), figures: &[Figure<'_>]) -> String {
+fn over_time(
+    minutes: &[Minute],
+    (title, unit, says): (&str, &str, &str),
+    figures: &[Figure<'_>],
+) -> String {
     let Some(first) = minutes.first() else { return String::new() };
     let hours = |at: Utc| at.since(first.began).as_secs_f64() / 3_600.0;
     let span = minutes.last().map_or(0.0, |last| hours(last.began));
@@ -102,15 +111,19 @@ fn over_time(minutes: &[Minute], (title, unit, says): (&str, &str, &str), figure
     let size = minutes.len().div_ceil(MOMENTS).max(1);
     let curve = |(name, of): &Figure<'_>| {
         let moment = |part: &[Minute]| {
-            let most = part
-                .iter()
-                .filter_map(of)
-                .fold(None, |most: Option<f64>, value| Some(most.map_or(value, |most| most.max(value))));
+            let most = part.iter().filter_map(of).fold(None, |most: Option<f64>, value| {
+                Some(most.map_or(value, |most| most.max(value)))
+            });
             // Where there was no answer, the curve is broken.
             part.first().map(|minute| (hours(minute.began) / unit_hours, most.unwrap_or(f64::NAN)))
         };
         let points = minutes.chunks(size).filter_map(moment).collect();
-        Curve { name: (*name).to_owned(), points, has_dots: minutes.len() < DOTS_MAX, goes_with: None }
+        Curve {
+            name: (*name).to_owned(),
+            points,
+            has_dots: minutes.len() < DOTS_MAX,
+            goes_with: None,
+        }
     };
     let curves: Vec<Curve> = figures.iter().map(curve).collect();
     let level = format!("{name} since {}", to_the_second(first.began));

@@ -2,7 +2,8 @@
 
 use super::gilbert::GilbertFit;
 
-/// What happens to the channel and to a frame's datagrams while it passes: by state before and after.
+/// What happens to the channel and to a frame's datagrams while it passes: by state before and
+/// after.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameMoves {
     /// Nothing of the frame was lost.
@@ -18,7 +19,8 @@ impl FrameMoves {
         let keeps = [1.0 - model.loss_good, 1.0 - model.loss_bad];
         let kept = [0, 1].map(|from: usize| [0, 1].map(|to: usize| moves[from][to] * keeps[to]));
         let (clean, all) = (power(kept, datagrams), power(moves, datagrams));
-        let hurt = [0, 1].map(|from| [0, 1].map(|to| f64::max(all[from][to] - clean[from][to], 0.0)));
+        let hurt =
+            [0, 1].map(|from| [0, 1].map(|to| f64::max(all[from][to] - clean[from][to], 0.0)));
         Self { clean, hurt }
     }
 
@@ -29,7 +31,8 @@ impl FrameMoves {
         [1.0 - bad, bad].iter().zip(self.hurt).map(|(share, row)| share * (row[0] + row[1])).sum()
     }
 
-    /// How often, per frame, `rule` damaged frames one after the other come; each such run counts once, and the next begins anew.
+    /// How often, per frame, `rule` damaged frames one after the other come; each such run counts
+    /// once, and the next begins anew.
     pub fn runs(&self, model: &GilbertFit, rule: u32) -> f64 {
         let rule = rule.clamp(1, RULE_MAX) as usize;
         // Shares by how many damaged frames are behind, and by the channel's state.
@@ -69,7 +72,9 @@ impl FrameMoves {
 fn power(matrix: [[f64; 2]; 2], times: u32) -> [[f64; 2]; 2] {
     let product = |one: [[f64; 2]; 2], other: [[f64; 2]; 2]| {
         [0, 1].map(|row: usize| {
-            [0, 1].map(|column: usize| one[row][0] * other[0][column] + one[row][1] * other[1][column])
+            [0, 1].map(|column: usize| {
+                one[row][0] * other[0][column] + one[row][1] * other[1][column]
+            })
         })
     };
     let (mut result, mut square, mut left) = ([[1.0, 0.0], [0.0, 1.0]], matrix, times);
@@ -85,7 +90,8 @@ fn power(matrix: [[f64; 2]; 2], times: u32) -> [[f64; 2]; 2] {
 
 /// The longest run that a rule may ask for.
 pub(super) const RULE_MAX: u32 = 64;
-/// A chain settles in about as many frames as a good time lasts; what is slower is given as far as it came.
+/// A chain settles in about as many frames as a good time lasts; what is slower is given as far as
+/// it came.
 const STEPS_MAX: usize = 20_000;
 
 #[cfg(test)]
@@ -94,12 +100,18 @@ mod tests {
 
     #[test]
     fn independent_losses_give_the_geometric_answer() {
-        let model = GilbertFit { to_bad: 0.5, to_good: 0.5, loss_good: 0.1, loss_bad: 0.1, gain: 0.0 };
+        let model =
+            GilbertFit { to_bad: 0.5, to_good: 0.5, loss_good: 0.1, loss_bad: 0.1, gain: 0.0 };
         let moves = FrameMoves::new(&model, 3);
         let hurt = 1.0 - 0.9f64.powi(3);
         assert!((moves.hurt(&model) - hurt).abs() < 1e-12);
-        // Feller, An Introduction to Probability Theory I, XIII.7: mean recurrence of runs of r is (1 - p^r)/(q p^r).
+        // Feller, An Introduction to Probability Theory I, XIII.7: mean recurrence of runs of r is
+        // (1 - p^r)/(q p^r).
         let expected = (1.0 - hurt) * hurt.powi(3) / (1.0 - hurt.powi(3));
-        assert!((moves.runs(&model, 3) - expected).abs() < 1e-9, "{} {expected}", moves.runs(&model, 3));
+        assert!(
+            (moves.runs(&model, 3) - expected).abs() < 1e-9,
+            "{} {expected}",
+            moves.runs(&model, 3)
+        );
     }
 }

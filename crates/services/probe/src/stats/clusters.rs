@@ -16,7 +16,8 @@ pub struct Cluster {
     pub greatest: Duration,
 }
 
-/// Groups of `values`: where two neighbours are further apart than `gap`, another one begins. The lowest group comes first.
+/// Groups of `values`: where two neighbours are further apart than `gap`, another one begins. The
+/// lowest group comes first.
 pub fn clusters(values: &[Duration], gap: Duration) -> Vec<Cluster> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|index| values[*index]);

@@ -1,5 +1,6 @@
-//! Whether intervals are exponential, as those of a Poisson process: Kolmogorov and Smirnov's distance with Lilliefors' and
-//! Stephens' tables, because the mean is estimated from the same data.
+//! Whether intervals are exponential, as those of a Poisson process: Kolmogorov and Smirnov's
+//! distance with Lilliefors' and Stephens' tables, because the mean is estimated from the same
+//! data.
 
 use serde::Serialize;
 
@@ -13,23 +14,25 @@ pub struct ExponentialFit {
     pub count: u64,
     /// Their mean, which is the fitted distribution's.
     pub mean: f64,
-    /// Greatest distance between the distribution of the intervals and the fitted one (Kolmogorov, Smirnov).
+    /// Greatest distance between the distribution of the intervals and the fitted one (Kolmogorov,
+    /// Smirnov).
     pub distance: f64,
     /// The distance above which one in twenty exponential samples of this size lies.
     pub critical: f64,
     /// Whether the distance is within `critical`: the intervals may be those of a Poisson process.
     pub fits: bool,
-    /// Probability of such a distance or a greater one in an exponential sample, between the tabled 0.01 and 0.15: the least that is
-    /// reached, 0.15 standing for more.
+    /// Probability of such a distance or a greater one in an exponential sample, between the tabled
+    /// 0.01 and 0.15: the least that is reached, 0.15 standing for more.
     pub probability: f64,
 }
 
-/// Fits an exponential distribution to `intervals`, counted in whole datagrams, at least one each. `None` for fewer than
-/// twenty.
+/// Fits an exponential distribution to `intervals`, counted in whole datagrams, at least one each.
+/// `None` for fewer than twenty.
 ///
-/// Independent losses leave geometric intervals. Each is spread over the datagram that it ends in, as the
-/// exponential distribution with the same chance for each whole number has it, so that what is compared is exactly exponential
-/// where losses are independent, whatever the loss. The spreading is the same for the same data.
+/// Independent losses leave geometric intervals. Each is spread over the datagram that it ends in,
+/// as the exponential distribution with the same chance for each whole number has it, so that what
+/// is compared is exactly exponential where losses are independent, whatever the loss. The
+/// spreading is the same for the same data.
 pub fn exponential_fit(intervals: &[u64]) -> Option<ExponentialFit> {
     if intervals.len() < INTERVALS_MIN {
         return None;
@@ -65,7 +68,8 @@ pub fn exponential_fit(intervals: &[u64]) -> Option<ExponentialFit> {
     })
 }
 
-/// The greatest distance between the distribution of `sorted` and the exponential one with this mean.
+/// The greatest distance between the distribution of `sorted` and the exponential one with this
+/// mean.
 fn distance(sorted: &[f64], mean: f64) -> f64 {
     let count = sorted.len() as f64;
     let of = |(index, value): (usize, &f64)| {
@@ -91,9 +95,11 @@ pub(super) fn uniform(index: u64) -> f64 {
 
 const CRITICAL_5_PERCENT: f64 = 1.094;
 
-/// Probability, and the modified distance that is exceeded with it where the mean is estimated (Stephens, "EDF statistics for
-/// goodness of fit and some comparisons", JASA 69 (1974), table 1.3).
-const TABLE: &[(f64, f64)] = &[(0.15, 0.926), (0.10, 0.990), (0.05, 1.094), (0.025, 1.190), (0.01, 1.308)];
+/// Probability, and the modified distance that is exceeded with it where the mean is estimated
+/// (Stephens, "EDF statistics for goodness of fit and some comparisons", JASA 69 (1974), table
+/// 1.3).
+const TABLE: &[(f64, f64)] =
+    &[(0.15, 0.926), (0.10, 0.990), (0.05, 1.094), (0.025, 1.190), (0.01, 1.308)];
 
 #[cfg(test)]
 mod tests {
@@ -101,7 +107,9 @@ mod tests {
 
     fn geometric(seed: u64, count: u64, loss: f64) -> Vec<u64> {
         let draw = |n: u64| uniform(seed * 1_000_000 + n + 77);
-        (0..count).map(|n| ((1.0 - draw(n)).ln() / (1.0 - loss).ln()).ceil().max(1.0) as u64).collect()
+        (0..count)
+            .map(|n| ((1.0 - draw(n)).ln() / (1.0 - loss).ln()).ceil().max(1.0) as u64)
+            .collect()
     }
 
     #[test]

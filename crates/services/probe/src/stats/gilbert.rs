@@ -1,4 +1,5 @@
-//! Two-state models of loss: a channel that is good or bad, and changes between datagrams (Gilbert 1960, Elliott 1963).
+//! Two-state models of loss: a channel that is good or bad, and changes between datagrams (Gilbert
+//! 1960, Elliott 1963).
 
 use serde::Serialize;
 
@@ -7,13 +8,15 @@ use serde::Serialize;
 pub struct GilbertFit {
     /// Probability per datagram that a good channel becomes bad.
     pub to_bad: f64,
-    /// Probability per datagram that a bad channel becomes good; a bad time is `1/to_good` datagrams long on average.
+    /// Probability per datagram that a bad channel becomes good; a bad time is `1/to_good`
+    /// datagrams long on average.
     pub to_good: f64,
     /// Probability that a datagram is lost in the good state.
     pub loss_good: f64,
     /// Probability that a datagram is lost in the bad state.
     pub loss_bad: f64,
-    /// By how much the logarithm of the probability of what was seen exceeds that of independent loss.
+    /// By how much the logarithm of the probability of what was seen exceeds that of independent
+    /// loss.
     pub gain: f64,
 }
 
@@ -30,14 +33,16 @@ impl GilbertFit {
         if sum > 0.0 { self.to_bad / sum } else { 0.0 }
     }
 
-    /// Whether two states explain the losses better than one, by the Bayesian information criterion: three parameters more.
+    /// Whether two states explain the losses better than one, by the Bayesian information
+    /// criterion: three parameters more.
     pub fn is_needed(&self, count: usize) -> bool {
         2.0 * self.gain > 3.0 * (count.max(2) as f64).ln()
     }
 }
 
-/// Fits a model to a sequence of losses by expectation maximisation (Baum and Welch), from two beginnings, the better of
-/// which is taken. Of more than 400,000 datagrams the first are taken. `None` where nothing or everything was lost.
+/// Fits a model to a sequence of losses by expectation maximisation (Baum and Welch), from two
+/// beginnings, the better of which is taken. Of more than 400,000 datagrams the first are taken.
+/// `None` where nothing or everything was lost.
 pub fn gilbert_fit(lost: &[bool]) -> Option<GilbertFit> {
     let lost = &lost[..lost.len().min(LENGTH_MAX)];
     let losses = lost.iter().filter(|lost| **lost).count();
@@ -91,7 +96,8 @@ fn improved(mut model: GilbertFit, lost: &[bool], independent: f64) -> GilbertFi
     model
 }
 
-/// One round: the expectations under `model`, and the model that they make most probable. `forward` is scratch.
+/// One round: the expectations under `model`, and the model that they make most probable. `forward`
+/// is scratch.
 fn round(model: &GilbertFit, lost: &[bool], forward: &mut [[f64; 2]]) -> (GilbertFit, f64) {
     let moves = [[1.0 - model.to_bad, model.to_bad], [model.to_good, 1.0 - model.to_good]];
     let emits = |lost: bool| {
@@ -197,7 +203,8 @@ mod tests {
     #[test]
     fn independent_losses_need_no_two_states() {
         for seed in 0..6 {
-            let lost: Vec<bool> = (0..20_000).map(|n| uniform(seed * 1_000_000 + n) < 0.02).collect();
+            let lost: Vec<bool> =
+                (0..20_000).map(|n| uniform(seed * 1_000_000 + n) < 0.02).collect();
             let fit = gilbert_fit(&lost).unwrap();
             assert!(!fit.is_needed(lost.len()), "{fit:?}");
         }

@@ -95,11 +95,16 @@ impl LossProcess {
         process
     }
 
-    /// A model that loses as this does: the fitted one where two states are needed, one of independent losses otherwise. `None`
-    /// where nothing was lost.
+    /// A model that loses as this does: the fitted one where two states are needed, one of
+    /// independent losses otherwise. `None` where nothing was lost.
     pub fn model(&self) -> Option<GilbertFit> {
-        let alike =
-            GilbertFit { to_bad: 0.5, to_good: 0.5, loss_good: self.loss, loss_bad: self.loss, gain: 0.0 };
+        let alike = GilbertFit {
+            to_bad: 0.5,
+            to_good: 0.5,
+            loss_good: self.loss,
+            loss_bad: self.loss,
+            gain: 0.0,
+        };
         match self.gilbert.filter(|_| self.needs_two_states) {
             Some(fit) => Some(fit),
             None => (self.lost > 0).then_some(alike),
@@ -111,13 +116,16 @@ impl LossProcess {
             return Character::None;
         }
         let runs: u64 = self.runs.iter().map(|(_, number)| number).sum();
-        // One long gap is a burst, however few runs there are: chance loses eight in a row of 10 % once in 10^8.
+        // One long gap is a burst, however few runs there are: chance loses eight in a row of 10 %
+        // once in 10^8.
         let longest = self.runs.last().map_or(0, |(length, _)| *length);
         let odds = self.loss.min(0.5).powf(longest as f64 - 1.0) * self.sent as f64;
         if longest >= 3 && odds < 1e-6 {
             return Character::Bursts;
         }
-        if self.needs_two_states && self.run_mean * (1.0 - self.loss) > 1.0 + 1.0 / (runs as f64).sqrt() {
+        if self.needs_two_states
+            && self.run_mean * (1.0 - self.loss) > 1.0 + 1.0 / (runs as f64).sqrt()
+        {
             return Character::Bursts;
         }
         let Some(fit) = self.intervals else { return Character::TooFew };
@@ -129,7 +137,10 @@ impl LossProcess {
         };
         let is_correlated = self.needs_two_states
             || (sum(&self.autocorrelation[..self.autocorrelation.len().min(10)]) > CHI_SQUARE_10
-                && self.autocorrelation.first().is_some_and(|first| *first > 2.0 * self.autocorrelation_95));
+                && self
+                    .autocorrelation
+                    .first()
+                    .is_some_and(|first| *first > 2.0 * self.autocorrelation_95));
         match (fit.probability >= 0.01, is_correlated) {
             (_, true) if self.mean_excess() => Character::Bursts,
             (true, _) => Character::Random,
@@ -143,9 +154,12 @@ impl LossProcess {
         self.again > self.loss || self.autocorrelation.iter().sum::<f64>() > 0.0
     }
 
-    /// Whether intervals vary less than exponential ones: the distance is where short intervals are missing.
+    /// Whether intervals vary less than exponential ones: the distance is where short intervals are
+    /// missing.
     fn dispersion_is_low(&self, fit: ExponentialFit) -> bool {
-        self.again < self.loss && fit.distance > fit.critical && self.run_mean < 1.0 + 2.0 * self.loss
+        self.again < self.loss
+            && fit.distance > fit.critical
+            && self.run_mean < 1.0 + 2.0 * self.loss
     }
 }
 
@@ -158,7 +172,8 @@ fn runs(lost: &[bool]) -> Vec<(u64, u64)> {
     runs.into_iter().collect()
 }
 
-/// Intervals from each loss to the next in datagrams, and how many of each there were, the shortest first.
+/// Intervals from each loss to the next in datagrams, and how many of each there were, the shortest
+/// first.
 pub fn interval_counts(lost: &[bool]) -> Vec<(u64, u64)> {
     let mut counts = std::collections::BTreeMap::new();
     for interval in intervals(lost) {
@@ -184,7 +199,9 @@ fn autocorrelation(lost: &[bool]) -> Vec<f64> {
     let variance = mean * (1.0 - mean) * count as f64;
     (1..=LAGS.min(count - 1))
         .map(|lag| {
-            let both = lost[lag..].iter().zip(lost).filter(|(late, early)| **late && **early).count() as f64;
+            let both =
+                lost[lag..].iter().zip(lost).filter(|(late, early)| **late && **early).count()
+                    as f64;
             let early = lost[..count - lag].iter().filter(|lost| **lost).count() as f64;
             let late = lost[lag..].iter().filter(|lost| **lost).count() as f64;
             (both - mean * (early + late) + mean * mean * (count - lag) as f64) / variance
@@ -269,10 +286,13 @@ mod tests {
         let process = LossProcess::of(&lost);
         assert_eq!((process.sent, process.lost), (10, 5));
         assert_eq!(process.runs, [(1, 1), (2, 2)]);
-        assert!((process.run_mean - 5.0 / 3.0).abs() < 1e-12 && (process.again - 0.4).abs() < 1e-12);
+        assert!(
+            (process.run_mean - 5.0 / 3.0).abs() < 1e-12 && (process.again - 0.4).abs() < 1e-12
+        );
         assert_eq!(intervals(&lost), [1, 3, 2, 1]);
         assert_eq!(interval_counts(&lost), [(1, 2), (2, 1), (3, 1)]);
-        // (sum of (x_i - m)(x_{i+1} - m)) / (n m (1 - m)) with m = 1/2: (2 + 1 of equal pairs - 6 others) / 4 / 2.5.
+        // (sum of (x_i - m)(x_{i+1} - m)) / (n m (1 - m)) with m = 1/2: (2 + 1 of equal pairs - 6
+        // others) / 4 / 2.5.
         assert!((process.autocorrelation[0] - -0.3).abs() < 1e-12, "{:?}", process.autocorrelation);
     }
 

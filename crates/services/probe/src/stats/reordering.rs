@@ -9,7 +9,8 @@ pub struct Reordering {
     pub reordered: u64,
     /// Of all that came, in parts per million.
     pub ppm: u64,
-    /// The greatest extent: how many arrivals a reordered datagram lies behind the first that overtook it (RFC 4737 4.2.1).
+    /// The greatest extent: how many arrivals a reordered datagram lies behind the first that
+    /// overtook it (RFC 4737 4.2.1).
     pub extent_max: u64,
 }
 

@@ -26,7 +26,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`, each multiplied by `unit`: the nearest rank is taken, never something between two values.
+    /// Of `values`, each multiplied by `unit`: the nearest rank is taken, never something between
+    /// two values.
     pub fn of(values: &[i64], unit: f64) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -39,7 +40,8 @@ impl Spread {
         // About the first value, so that large numbers that differ by little lose nothing.
         let about = |value: i64| value.saturating_sub(*first) as f64;
         let mean = sorted.iter().map(|value| about(*value)).sum::<f64>() / count;
-        let variance = sorted.iter().map(|value| (about(*value) - mean).powi(2)).sum::<f64>() / count;
+        let variance =
+            sorted.iter().map(|value| (about(*value) - mean).powi(2)).sum::<f64>() / count;
         Self {
             count: sorted.len() as u64,
             min: *first as f64 * unit,
@@ -65,15 +67,17 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// A histogram of `bins` equal fields from the least value to the greatest, each multiplied by `unit`. Where a hundredth
-/// of the values at either end would take more than half of it, those count in the last field on their side.
+/// A histogram of `bins` equal fields from the least value to the greatest, each multiplied by
+/// `unit`. Where a hundredth of the values at either end would take more than half of it, those
+/// count in the last field on their side.
 pub fn histogram(values: &[i64], unit: f64, bins: usize) -> Vec<Bin> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     if sorted.is_empty() || bins == 0 {
         return Vec::new();
     }
-    let rank = |quantile: f64| sorted[((sorted.len() - 1) as f64 * quantile) as usize] as f64 * unit;
+    let rank =
+        |quantile: f64| sorted[((sorted.len() - 1) as f64 * quantile) as usize] as f64 * unit;
     let (mut low, mut high) = (rank(0.0), rank(1.0));
     let (inner_low, inner_high) = (rank(0.01), rank(0.99));
     if high - low > 2.0 * (inner_high - inner_low) && inner_high > inner_low {
@@ -114,7 +118,10 @@ mod tests {
         values.push(1_000_000);
         let bins = histogram(&values, 1.0, 20);
         assert_eq!(bins.iter().map(|bin| bin.count).sum::<u64>(), 1_001);
-        assert!(bins.len() == 20 && bins[19].to < 1_200.0, "one value far away does not flatten the rest");
+        assert!(
+            bins.len() == 20 && bins[19].to < 1_200.0,
+            "one value far away does not flatten the rest"
+        );
         assert_eq!(histogram(&[7, 7], 1.0, 4).iter().map(|bin| bin.count).sum::<u64>(), 2);
     }
 }

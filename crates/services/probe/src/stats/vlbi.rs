@@ -1,4 +1,5 @@
-//! What loss means for very-long-baseline interferometry: signal-to-noise, and whether a correlator keeps its synchronisation.
+//! What loss means for very-long-baseline interferometry: signal-to-noise, and whether a correlator
+//! keeps its synchronisation.
 
 use super::chain::FrameMoves;
 use super::gilbert::GilbertFit;
@@ -21,13 +22,15 @@ pub struct Vlbi {
     pub rule: VlbiRule,
     /// Part of the data frames lost.
     pub frames_lost: f64,
-    /// Signal-to-noise ratio against that without loss, lost samples left out of the correlation: sqrt(1 - f).
+    /// Signal-to-noise ratio against that without loss, lost samples left out of the correlation:
+    /// sqrt(1 - f).
     pub snr: f64,
     /// The same where lost samples are noise that is correlated: 1 - f.
     pub snr_unmasked: f64,
     /// Losses of synchronisation per frame, by the fitted model.
     pub sync_losses_a_frame: f64,
-    /// Probability of at least one loss of synchronisation in an hour, at the measured spacing of datagrams.
+    /// Probability of at least one loss of synchronisation in an hour, at the measured spacing of
+    /// datagrams.
     pub sync_loss_an_hour: f64,
     /// Losses of synchronisation that this measurement itself would have had.
     pub seen: u64,
@@ -35,13 +38,20 @@ pub struct Vlbi {
 
 impl Vlbi {
     /// Of a sequence of losses with datagrams at `spacing`, and the model fitted to it.
-    pub fn of(lost: &[bool], model: Option<&GilbertFit>, spacing: Duration, rule: VlbiRule) -> Self {
+    pub fn of(
+        lost: &[bool],
+        model: Option<&GilbertFit>,
+        spacing: Duration,
+        rule: VlbiRule,
+    ) -> Self {
         let rule = VlbiRule {
             datagrams_a_frame: rule.datagrams_a_frame.max(1),
             frames_in_a_row: rule.frames_in_a_row.clamp(1, super::chain::RULE_MAX),
         };
-        let frames: Vec<bool> =
-            lost.chunks_exact(rule.datagrams_a_frame as usize).map(|frame| frame.contains(&true)).collect();
+        let frames: Vec<bool> = lost
+            .chunks_exact(rule.datagrams_a_frame as usize)
+            .map(|frame| frame.contains(&true))
+            .collect();
         let hurt = frames.iter().filter(|hurt| **hurt).count() as f64;
         let frames_lost = if frames.is_empty() { 0.0 } else { hurt / frames.len() as f64 };
         let in_a_row = rule.frames_in_a_row as usize;
@@ -77,7 +87,9 @@ mod tests {
     fn a_fifth_lost_costs_a_tenth_of_the_signal_to_noise_ratio() {
         let lost: Vec<bool> = (0..1_000).map(|n| n % 5 == 0).collect();
         let vlbi = Vlbi::of(&lost, None, Duration::from_micros(60), RULE);
-        assert!((vlbi.snr - 0.8f64.sqrt()).abs() < 1e-12 && (vlbi.snr_unmasked - 0.8).abs() < 1e-12);
+        assert!(
+            (vlbi.snr - 0.8f64.sqrt()).abs() < 1e-12 && (vlbi.snr_unmasked - 0.8).abs() < 1e-12
+        );
         assert_eq!(vlbi.seen, 0);
     }
 

@@ -56,7 +56,8 @@ pub struct Survey {
 pub struct Clocks {
     /// By how much theirs is ahead.
     pub ahead_ms: f64,
-    /// How far that may be wrong either way, and with it each one-way delay: half of the shortest round trip.
+    /// How far that may be wrong either way, and with it each one-way delay: half of the shortest
+    /// round trip.
     pub uncertainty_ms: f64,
     /// How much faster theirs runs, in parts per million, where the survey was long enough to tell.
     pub skew_ppm: Option<f64>,
@@ -96,10 +97,13 @@ pub fn survey<L: Line>(
         tell(if direction == Direction::Up { "loss and delay up" } else { "loss and delay down" });
         let stream_rate = rate.rate().scaled(STREAM_PERCENT, 100).max(RATE_FIRST);
         let most = near.limits().datagrams.min(STREAM_DATAGRAMS_MAX);
-        let time = stream_time(plan.time, near.now().since(begin), if ways.is_empty() { 2 } else { 1 });
+        let time =
+            stream_time(plan.time, near.now().since(begin), if ways.is_empty() { 2 } else { 1 });
         // Slower rather than shorter, where there would be too many.
         let spacing = stream_rate.time_for(payload).max(time / u64::from(most.max(1)));
-        let count = u32::try_from(time.as_nanos() / spacing.as_nanos().max(1)).unwrap_or(most).clamp(1, most);
+        let count = u32::try_from(time.as_nanos() / spacing.as_nanos().max(1))
+            .unwrap_or(most)
+            .clamp(1, most);
         let trace = near.stream(direction, Spec { payload, spacing, count })?;
         ways.push(Way::new(trace, rate, (longest, plan.headers), near.comparison()));
     }
@@ -112,7 +116,8 @@ pub fn survey<L: Line>(
     }
     let round_trip_ms = Spread::of(&idle, MILLIS);
     let fastest = Rate::from_bps(up.available.bits_per_second.max(down.available.bits_per_second));
-    let shortest = idle.iter().min().copied().and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0);
+    let shortest =
+        idle.iter().min().copied().and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0);
     Ok(Survey {
         seconds: near.now().since(begin).as_secs_f64(),
         round_trip_histogram_ms: histogram(&idle, MILLIS, HISTOGRAM_BINS),
@@ -143,13 +148,15 @@ impl Queue {
 }
 
 impl Survey {
-    /// By how much the longest round trip beside the fastest train exceeds the shortest of the idle line; `None` where no train filled
-    /// the way.
+    /// By how much the longest round trip beside the fastest train exceeds the shortest of the idle
+    /// line; `None` where no train filled the way.
     pub fn queue(&self, way: &Way) -> Option<Queue> {
         let loaded = &way.available.loaded_round_trip_ms;
         let ms = loaded.max - self.round_trip_ms.min;
-        (!way.available.is_at_least && loaded.count > 0 && ms > 0.0)
-            .then(|| Queue { ms, bytes: (way.available.ip_bits_per_second as f64 * ms / 8e3) as u64 })
+        (!way.available.is_at_least && loaded.count > 0 && ms > 0.0).then(|| Queue {
+            ms,
+            bytes: (way.available.ip_bits_per_second as f64 * ms / 8e3) as u64,
+        })
     }
 }
 
@@ -175,7 +182,8 @@ impl Clocks {
                 format!("{seconds:.1} s")
             };
             format!(
-                "the far end's clock is {amount} {side} this one; one-way delays are corrected for it, but set the clocks (NTP, PTP)"
+                "the far end's clock is {amount} {side} this one; one-way delays are corrected for \
+                it, but set the clocks (NTP, PTP)"
             )
         })
     }
@@ -185,8 +193,8 @@ pub(crate) fn signed(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// How long a stream may be when `spent` of the whole is over and so many streams are still to come: a quarter, and what the
-/// waits of the line have left where that is less.
+/// How long a stream may be when `spent` of the whole is over and so many streams are still to
+/// come: a quarter, and what the waits of the line have left where that is less.
 fn stream_time(whole: Duration, spent: Duration, to_come: u64) -> Duration {
     let quarter = whole.scaled(STREAM_SHARE_PERCENT, 100);
     let left = whole.saturating_sub(spent).scaled(STREAM_LEFT_PERCENT, 100) / to_come;
@@ -205,13 +213,15 @@ const PING_SPACING: Duration = Duration::from_millis(50);
 /// The slowest stream.
 const RATE_FIRST: Rate = Rate::from_bps(200_000);
 
-/// Streams for loss and delay take so much of what is available: enough to be seen, too little to queue.
+/// Streams for loss and delay take so much of what is available: enough to be seen, too little to
+/// queue.
 const STREAM_PERCENT: u64 = 50;
 
 /// The part of the time that a stream for loss and delay takes.
 const STREAM_SHARE_PERCENT: u64 = 25;
 
-/// The part of what is left that streams take; the rest is for waiting and for fetching their arrivals.
+/// The part of what is left that streams take; the rest is for waiting and for fetching their
+/// arrivals.
 const STREAM_LEFT_PERCENT: u64 = 80;
 
 /// A shorter stream says too little of the loss, even where the time is over.

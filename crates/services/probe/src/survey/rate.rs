@@ -1,4 +1,5 @@
-//! The rate that a line has to spare: trains of datagrams, each four times as fast, until no more comes through.
+//! The rate that a line has to spare: trains of datagrams, each four times as fast, until no more
+//! comes through.
 
 use crate::near::{Line, Near, NearError};
 use crate::stats::Spread;
@@ -18,7 +19,8 @@ pub struct Available {
     pub is_at_least: bool,
     /// The trains, the slowest first.
     pub trains: Vec<Train>,
-    /// Round trip in milliseconds while more was sent than came through: with the queue that the line has.
+    /// Round trip in milliseconds while more was sent than came through: with the queue that the
+    /// line has.
     pub loaded_round_trip_ms: Spread,
 }
 
@@ -90,7 +92,8 @@ pub(crate) fn find_rate<L: Line>(
     })
 }
 
-/// Payload received over the later half of the arrivals: a policer's or shaper's first burst is left out.
+/// Payload received over the later half of the arrivals: a policer's or shaper's first burst is
+/// left out.
 fn second_half(trace: &Trace) -> Rate {
     let half = trace.arrivals.len() / 2;
     if half < 8 {

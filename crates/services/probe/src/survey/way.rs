@@ -87,8 +87,13 @@ impl Sum {
             jitter_ms: jitter(&trace.apparent_delays()) * MILLIS,
             lost_packets,
             packets,
-            lost_percent: if packets == 0 { 0.0 } else { lost_packets as f64 * 100.0 / packets as f64 },
-            out_of_order: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq)).reordered,
+            lost_percent: if packets == 0 {
+                0.0
+            } else {
+                lost_packets as f64 * 100.0 / packets as f64
+            },
+            out_of_order: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq))
+                .reordered,
             duplicates: u64::from(trace.duplicates),
         }
     }
@@ -132,7 +137,8 @@ impl Way {
                 "--max-rate, or what this machine can do"
             };
             notes.push(format!(
-                "{name}: nothing faster than {rate_max} was tried ({whose}); the line may carry more"
+                "{name}: nothing faster than {rate_max} was tried ({whose}); the line may carry \
+                more"
             ));
         }
         let notes_of_account = self.account.notes.iter().map(|note| format!("{name}: {note}"));

@@ -22,13 +22,15 @@ pub struct LineFound {
     pub idle_round_trip_ms: f64,
     /// Longest UDP payload that arrives.
     pub payload_max: u64,
-    /// Shortest UDP payload that this host's own interface refuses; `None` where it took all that was tried.
+    /// Shortest UDP payload that this host's own interface refuses; `None` where it took all that
+    /// was tried.
     pub payload_refused: Option<u64>,
     /// A stream well below what is available.
     pub gentle: Load,
     /// A stream above it; `None` where nothing faster could be sent.
     pub overload: Option<Load>,
-    /// The round trip of the line without load became longer (or shorter, below zero) by so much, and stayed so.
+    /// The round trip of the line without load became longer (or shorter, below zero) by so much,
+    /// and stayed so.
     pub route_step_ms: f64,
     /// When, in seconds from the beginning.
     pub route_step_at_s: f64,
@@ -40,8 +42,8 @@ pub struct LineFound {
     pub step_noise_ms: f64,
     /// The round trips while nothing of ours but these questions went.
     pub rest: Rest,
-    /// The line's rate and what others take of it, by how what came through grew with what was offered; `None` where no two
-    /// streams above the rate can be held against each other.
+    /// The line's rate and what others take of it, by how what came through grew with what was
+    /// offered; `None` where no two streams above the rate can be held against each other.
     pub shared: Option<Shared>,
     /// The longest time in which nothing at all came through, in milliseconds.
     pub outage_ms: f64,
@@ -50,11 +52,11 @@ pub struct LineFound {
 /// What questions a twentieth of a second apart show of a line that nothing else of ours goes over.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Rest {
-    /// From the tenth of the round trips that were shortest to the tenth that were longest, in milliseconds, a
-    /// single step left out.
+    /// From the tenth of the round trips that were shortest to the tenth that were longest, in
+    /// milliseconds, a single step left out.
     pub spread_ms: f64,
-    /// By how much the round trip exceeded the shortest of all, half a second at a time, half of the time: a queue that is not
-    /// ours.
+    /// By how much the round trip exceeded the shortest of all, half a second at a time, half of
+    /// the time: a queue that is not ours.
     pub queue_ms: f64,
     /// How far that wavers, in milliseconds, a single step left out.
     pub wavers_ms: f64,
@@ -86,20 +88,25 @@ pub struct Load {
     pub dropped_by_host: u64,
     /// Dropped because the receiving socket's queue was full.
     pub dropped_by_socket: u64,
-    /// By how much the shortest one-way delay of each part of the stream exceeded the shortest of all, in nine in ten of these
-    /// parts at most, in milliseconds. A queue delays each datagram of a part, jitter and reordering only some.
+    /// By how much the shortest one-way delay of each part of the stream exceeded the shortest of
+    /// all, in nine in ten of these parts at most, in milliseconds. A queue delays each datagram of
+    /// a part, jitter and reordering only some.
     pub queue_ms: f64,
-    /// The same of the later half, in half of its parts: what a first burst filled is empty by then.
+    /// The same of the later half, in half of its parts: what a first burst filled is empty by
+    /// then.
     pub late_queue_ms: f64,
-    /// By how much one-way delays exceeded the shortest of their part, in nine in ten at most, in milliseconds.
+    /// By how much one-way delays exceeded the shortest of their part, in nine in ten at most, in
+    /// milliseconds.
     pub jitter_ms: f64,
-    /// How far the shortest delays of the parts waver, in milliseconds, a single step left out: below the line's rate, a queue
-    /// that others fill.
+    /// How far the shortest delays of the parts waver, in milliseconds, a single step left out:
+    /// below the line's rate, a queue that others fill.
     pub wavers_ms: f64,
-    /// How far a delay is like the one 60 ms before it, from 0 to 1: a queue changes slowly, jitter does not.
+    /// How far a delay is like the one 60 ms before it, from 0 to 1: a queue changes slowly, jitter
+    /// does not.
     pub follows: f64,
-    /// Mean time from one datagram's arrival to that of the next, where both arrived, over the same at the sender. A queue
-    /// that is busy stretches it to its own pace; a policer leaves it as it was.
+    /// Mean time from one datagram's arrival to that of the next, where both arrived, over the same
+    /// at the sender. A queue that is busy stretches it to its own pace; a policer leaves it as it
+    /// was.
     pub stretch: f64,
     /// Losses come in runs, not one by one.
     pub in_bursts: bool,
@@ -152,7 +159,8 @@ pub struct Backlog {
     pub disk_bps: u64,
 }
 
-/// The longest time in which nothing at all was heard of the far end, while something was to be sent or under way.
+/// The longest time in which nothing at all was heard of the far end, while something was to be
+/// sent or under way.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Silence {
     /// How long, in seconds.

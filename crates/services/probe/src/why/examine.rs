@@ -43,7 +43,8 @@ pub fn examine<L: Line>(
     let usual = payload_max.min(PAYLOAD_USUAL);
     let mut seen = streams(near, (plan, usual), None, tell)?;
     if seen.is_mistaken() {
-        // An outage while the rate was looked for, traffic of others that has ended, or a policer's burst: once more.
+        // An outage while the rate was looked for, traffic of others that has ended, or a policer's
+        // burst: once more.
         let (longest, passed) = (seen.gap, seen.passed());
         seen = streams(near, (plan, usual), passed, tell)?;
         seen.gap = seen.gap.max(longest);
@@ -87,7 +88,8 @@ struct Streams {
 }
 
 impl Streams {
-    /// What the streams above the rate brought is far more or far less than the rate that was found.
+    /// What the streams above the rate brought is far more or far less than the rate that was
+    /// found.
     fn is_mistaken(&self) -> bool {
         let found = self.available.bits_per_second as f64;
         let passed = |load: &Load| load.received_bps as f64 > found * MISTAKEN_LOW;
@@ -161,7 +163,8 @@ const GENTLE_PERCENT: u64 = 30;
 /// Short datagrams are many: loss of one in a thousand shows on a line of 5 Mbit/s in six seconds.
 const PAYLOAD_GENTLE: ByteCount = ByteCount::new(400);
 
-/// Half as much again as comes through: a queue of a second is full after two, and of what a policer is offered a third goes.
+/// Half as much again as comes through: a queue of a second is full after two, and of what a
+/// policer is offered a third goes.
 const OVERLOAD_RATE: u64 = 150;
 /// Less above the line's rate would not tell a policer from a queue.
 const OVERLOAD_LEAST: u64 = 120;

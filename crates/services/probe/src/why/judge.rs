@@ -1,7 +1,9 @@
-//! The verdict: each cause has a rule, each rule a weight from 0 to 1 and the figures behind it; the heaviest is the verdict.
+//! The verdict: each cause has a rule, each rule a weight from 0 to 1 and the figures behind it;
+//! the heaviest is the verdict.
 //!
-//! Rules of the ends come before those of the line, since an end that is at its limit makes any line look bad, and faults
-//! of the line before what a controller makes of them. The weights only order the causes and say how plainly the figures speak.
+//! Rules of the ends come before those of the line, since an end that is at its limit makes any
+//! line look bad, and faults of the line before what a controller makes of them. The weights only
+//! order the causes and say how plainly the figures speak.
 
 mod advice;
 mod ends;
@@ -59,7 +61,9 @@ pub fn judge(evidence: &Evidence) -> Verdict {
     findings.extend(others::findings(evidence));
     findings.extend(outage::findings(evidence));
     findings.retain(|finding| finding.weight >= WEIGHT_MIN);
-    findings.sort_by(|one, other| other.weight.total_cmp(&one.weight).then(one.cause.cmp(&other.cause)));
+    findings.sort_by(|one, other| {
+        other.weight.total_cmp(&one.weight).then(one.cause.cmp(&other.cause))
+    });
     let mut findings = findings.into_iter();
     let first = findings.next().unwrap_or_else(|| line::full(evidence));
     let others: Vec<Finding> = findings.take(OTHERS_MAX).collect();
@@ -96,8 +100,9 @@ fn percent(part: f64) -> String {
     if percent >= 10.0 { format!("{percent:.0} %") } else { format!("{percent:.2} %") }
 }
 
-/// Plainness, and the part of the verdicts that were right where it was that, rounded down: of the model's lines and hosts
-/// (`crates/sim/lab/tests/all/why`), on the seeds that thresholds were set on.
+/// Plainness, and the part of the verdicts that were right where it was that, rounded down: of the
+/// model's lines and hosts (`crates/sim/lab/tests/all/why`), on the seeds that thresholds were set
+/// on.
 const SCALE: [(f64, f64); 7] =
     [(0.0, 0.0), (0.25, 0.2), (0.5, 0.5), (0.65, 0.8), (0.75, 0.88), (0.9, 0.94), (1.0, 0.97)];
 

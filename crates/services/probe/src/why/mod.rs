@@ -1,8 +1,9 @@
-//! Why a transfer is not faster: what was measured of the line, of the transfer and of both hosts, and the verdict on it.
+//! Why a transfer is not faster: what was measured of the line, of the transfer and of both hosts,
+//! and the verdict on it.
 //!
-//! [`examine`] measures a line through a [`Near`](crate::Near); a [`Transfer`] is what a transfer told of itself. [`judge`]
-//! weighs both by rules whose thresholds say where they come from; nothing is trained. Several causes may hold at once: the
-//! first is the one to remove first.
+//! [`examine`] measures a line through a [`Near`](crate::Near); a [`Transfer`] is what a transfer
+//! told of itself. [`judge`] weighs both by rules whose thresholds say where they come from;
+//! nothing is trained. Several causes may hold at once: the first is the one to remove first.
 //!
 //! ```
 //! use skyhaul_probe::why::{Cause, Evidence, Transfer, Waited, judge};
@@ -29,7 +30,8 @@ mod waver;
 
 pub use cause::Cause;
 pub use evidence::{
-    Backlog, End, Evidence, Lack, LineFound, Load, Rest, Shared, Silence, SourceKind, Transfer, Waited,
+    Backlog, End, Evidence, Lack, LineFound, Load, Rest, Shared, Silence, SourceKind, Transfer,
+    Waited,
 };
 pub use examine::{ExaminePlan, examine};
 pub use judge::{Finding, Verdict, judge};

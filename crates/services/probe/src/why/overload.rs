@@ -1,4 +1,5 @@
-//! What a stream says of the place that held it back: how long its queue is, and whether it keeps a pace of its own.
+//! What a stream says of the place that held it back: how long its queue is, and whether it keeps a
+//! pace of its own.
 
 use super::evidence::{Load, Shared};
 use super::waver::{floors, follows, quantile, wavers};
@@ -22,7 +23,11 @@ impl Load {
         let order = Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq));
         Self {
             offered_bps: offered,
-            left: if offered == 0 || sent == 0 { 0.0 } else { (sent as f64 / offered as f64).min(1.0) },
+            left: if offered == 0 || sent == 0 {
+                0.0
+            } else {
+                (sent as f64 / offered as f64).min(1.0)
+            },
             received_bps: trace.received_rate().as_bps(),
             datagrams: account.offered,
             lost_on_path: account.lost_on_path + untold,
@@ -50,8 +55,9 @@ impl Load {
 }
 
 impl Shared {
-    /// Of two streams above a line's rate, the second so much faster that it takes a greater part of what others use as well. A queue
-    /// serves whoever comes: of `o` offered beside `x` of others, a line of `c` carries `c·o / (o + x)`.
+    /// Of two streams above a line's rate, the second so much faster that it takes a greater part
+    /// of what others use as well. A queue serves whoever comes: of `o` offered beside `x` of
+    /// others, a line of `c` carries `c·o / (o + x)`.
     pub(super) fn of(slow: &Load, fast: &Load) -> Option<Self> {
         let (offered, received) =
             ([slow, fast].map(Load::left_bps), [slow, fast].map(|load| load.received_bps as f64));
@@ -68,7 +74,8 @@ impl Shared {
         let grows = (1.0 / received[0] - 1.0 / received[1]) / (1.0 / offered[0] - 1.0 / offered[1]);
         let line = 1.0 / (1.0 / received[0] - grows / offered[0]);
         let others = grows * line;
-        let is_sound = line.is_finite() && line > 0.0 && line < received[1] * LINE_MOST && others < line;
+        let is_sound =
+            line.is_finite() && line > 0.0 && line < received[1] * LINE_MOST && others < line;
         is_sound.then(|| Self { line_bps: line as u64, others_bps: others.max(0.0) as u64 })
     }
 }
@@ -80,7 +87,8 @@ pub(super) fn gap(trace: &Trace) -> Duration {
     trace.spec.spacing * run as u64
 }
 
-/// One-way delays of a stream in the order of sending, wrong by what the clocks differ, which falls out.
+/// One-way delays of a stream in the order of sending, wrong by what the clocks differ, which falls
+/// out.
 struct Delays {
     /// Numbers of those that arrived, and their delays in nanoseconds.
     arrived: Vec<(u32, i64)>,
@@ -128,7 +136,8 @@ impl Delays {
         let high = least + (most - least) / 100 * HIGH_PERCENT;
         let (mut lost, mut high_lost) = (0u64, 0u64);
         for (place, (seq, delay)) in self.arrived.iter().enumerate() {
-            let next = self.arrived.get(place + 1).map_or(missing.len(), |(next, _)| *next as usize);
+            let next =
+                self.arrived.get(place + 1).map_or(missing.len(), |(next, _)| *next as usize);
             let run = next.saturating_sub(*seq as usize + 1) as u64;
             lost += run;
             high_lost += if *delay >= high { run } else { 0 };
@@ -139,19 +148,21 @@ impl Delays {
 
 /// Of a stream of some seconds: a fifth of a second each.
 const PARTS: usize = 24;
-/// Longer than what jitter of 50 ms gathers of a stream, shorter than most queues take to come and go.
+/// Longer than what jitter of 50 ms gathers of a stream, shorter than most queues take to come and
+/// go.
 const MEMORY: Duration = Duration::from_millis(60);
 /// Of the way from the shortest delay to the longest.
 const HIGH_PERCENT: i64 = 60;
-/// Two rates that are nearer to each other say nothing of others: what they bring differs by chance.
+/// Two rates that are nearer to each other say nothing of others: what they bring differs by
+/// chance.
 const FASTER_LEAST: f64 = 1.6;
 /// Of the datagrams of a stream.
 const HOST_DROPS_MOST: f64 = 0.01;
 /// Beyond what came of the faster stream, chance has made the line.
 const LINE_MOST: f64 = 1.6;
 
-/// Mean time between arrivals over that between departures, of datagrams that follow each other and both arrived. The longest
-/// gaps at arrival, one in fifty, are left out: those are pauses.
+/// Mean time between arrivals over that between departures, of datagrams that follow each other and
+/// both arrived. The longest gaps at arrival, one in fifty, are left out: those are pauses.
 fn stretch(trace: &Trace) -> f64 {
     let follows = |pair: &&[Arrival]| pair[0].seq + 1 == pair[1].seq;
     let gap = |pair: &[Arrival]| {
@@ -161,7 +172,8 @@ fn stretch(trace: &Trace) -> f64 {
     let mut gaps: Vec<(i64, i64)> = trace.arrivals.windows(2).filter(follows).map(gap).collect();
     gaps.sort_unstable();
     gaps.truncate(gaps.len() - gaps.len() / 50);
-    let sums = gaps.iter().fold((0.0, 0.0), |sum, gap| (sum.0 + gap.0 as f64, sum.1 + gap.1 as f64));
+    let sums =
+        gaps.iter().fold((0.0, 0.0), |sum, gap| (sum.0 + gap.0 as f64, sum.1 + gap.1 as f64));
     if sums.1 > 0.0 { sums.0 / sums.1 } else { 1.0 }
 }
 
@@ -176,11 +188,19 @@ mod tests {
         let at = |micros| Utc::from_micros(micros);
         Trace {
             direction: Direction::Up,
-            spec: Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: offered },
+            spec: Spec {
+                payload: ByteCount::new(1_000),
+                spacing: Duration::from_millis(1),
+                count: offered,
+            },
             offered,
             refused: 0,
             arrivals: arrivals
-                .map(|(seq, arrived)| Arrival { seq, sent: at(i64::from(seq) * 1_000), arrived: at(arrived) })
+                .map(|(seq, arrived)| Arrival {
+                    seq,
+                    sent: at(i64::from(seq) * 1_000),
+                    arrived: at(arrived),
+                })
                 .collect(),
             duplicates: 0,
             sender: HostCounters::default(),
@@ -192,8 +212,10 @@ mod tests {
     fn a_queue_stretches_what_a_policer_leaves_as_it_was() {
         // Every third is dropped. A queue lets two through in the time of three.
         let passing = (0..900u32).filter(|seq| seq % 3 != 2);
-        let policed = Load::of(&trace(passing.clone().map(|seq| (seq, i64::from(seq) * 1_000)), 900));
-        let queued = Load::of(&trace(passing.zip(0..).map(|(seq, place)| (seq, place * 1_500)), 900));
+        let policed =
+            Load::of(&trace(passing.clone().map(|seq| (seq, i64::from(seq) * 1_000)), 900));
+        let queued =
+            Load::of(&trace(passing.zip(0..).map(|(seq, place)| (seq, place * 1_500)), 900));
         assert!((policed.stretch - 1.0).abs() < 1e-9 && (queued.stretch - 1.5).abs() < 1e-9);
         assert!(policed.queue_ms < 0.01 && (policed.loss() - 1.0 / 3.0).abs() < 0.01);
     }
@@ -207,8 +229,9 @@ mod tests {
     #[test]
     fn a_queue_delays_all_of_a_part_and_jitter_and_reordering_only_some() {
         let at = |delay: fn(i64) -> i64| {
-            let mut arrivals: Vec<(u32, i64)> =
-                (0..2_400u32).map(|seq| (seq, i64::from(seq) * 1_000 + delay(seq.into()))).collect();
+            let mut arrivals: Vec<(u32, i64)> = (0..2_400u32)
+                .map(|seq| (seq, i64::from(seq) * 1_000 + delay(seq.into())))
+                .collect();
             arrivals.sort_unstable_by_key(|(_, arrived)| *arrived);
             Load::of(&trace(arrivals.into_iter(), 2_400))
         };
@@ -217,9 +240,15 @@ mod tests {
         assert!(late.queue_ms < 1.0 && late.jitter_ms > 50.0 && late.reordered > 0.1, "{late:?}");
         assert!((40..=60).contains(&late.reordered_by), "{late:?}");
         let jitter = at(|seq| (seq * seq * 7_919 + seq * 31) % 1_009 * 40);
-        assert!(jitter.queue_ms < 3.0 && jitter.jitter_ms > 30.0 && jitter.follows < 0.3, "{jitter:?}");
+        assert!(
+            jitter.queue_ms < 3.0 && jitter.jitter_ms > 30.0 && jitter.follows < 0.3,
+            "{jitter:?}"
+        );
         let queue = at(|seq| (seq % 800 - 400).abs() * 200);
-        assert!(queue.queue_ms > 50.0 && queue.wavers_ms > 40.0 && queue.follows > 0.5, "{queue:?}");
+        assert!(
+            queue.queue_ms > 50.0 && queue.wavers_ms > 40.0 && queue.follows > 0.5,
+            "{queue:?}"
+        );
         assert!(queue.reordered < 0.05, "{queue:?}");
     }
 

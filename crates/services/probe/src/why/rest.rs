@@ -11,7 +11,8 @@ pub(super) type Phase<'a> = &'a [Ping];
 /// What two times at rest show, on a line whose shortest round trip is `shortest`.
 pub(super) fn rest(phases: [Phase<'_>; 2], shortest: Duration) -> Rest {
     let shortest = nanos(shortest);
-    let trips = phases.map(|phase| phase.iter().map(|ping| nanos(ping.round_trip())).collect::<Vec<_>>());
+    let trips =
+        phases.map(|phase| phase.iter().map(|ping| nanos(ping.round_trip())).collect::<Vec<_>>());
     let floors = trips.each_ref().map(|trips| floors(trips, trips.len() / HALF_SECOND));
     let most = |of: &dyn Fn(usize) -> i64| of(0).max(of(1)) as f64 / 1e6;
     Rest {
@@ -25,8 +26,10 @@ pub(super) fn rest(phases: [Phase<'_>; 2], shortest: Duration) -> Rest {
 
 /// The longest time between two questions that were answered, beyond their spacing.
 pub(super) fn gap(phases: [Phase<'_>; 2], spacing: Duration) -> Duration {
-    let gaps =
-        phases.into_iter().flat_map(|phase| phase.windows(2)).map(|pair| pair[1].sent.since(pair[0].sent));
+    let gaps = phases
+        .into_iter()
+        .flat_map(|phase| phase.windows(2))
+        .map(|pair| pair[1].sent.since(pair[0].sent));
     gaps.max().unwrap_or_default().saturating_sub(spacing)
 }
 
@@ -45,7 +48,12 @@ mod tests {
     fn phase(of: impl Fn(i64) -> i64) -> Vec<Ping> {
         let ping = |n: i64| {
             let (sent, utc) = (n * 50_000, Utc::from_micros);
-            Ping { sent: utc(sent), reached: utc(sent), answered: utc(sent), back: utc(sent + of(n)) }
+            Ping {
+                sent: utc(sent),
+                reached: utc(sent),
+                answered: utc(sent),
+                back: utc(sent + of(n)),
+            }
         };
         (0..60).map(ping).collect()
     }
@@ -55,10 +63,16 @@ mod tests {
         let shortest = Duration::from_millis(20);
         let (still, filled) = (phase(|_| 20_000), phase(|n| 60_000 + n % 30 * 1_000));
         let found = rest([&filled, &still], shortest);
-        assert!(found.queue_ms > 40.0 && found.wavers_ms > 5.0 && found.spread_ms > 20.0, "{found:?}");
+        assert!(
+            found.queue_ms > 40.0 && found.wavers_ms > 5.0 && found.spread_ms > 20.0,
+            "{found:?}"
+        );
         let jitter = phase(|n| 20_000 + n * 7 % 10 * 2_000);
         let found = rest([&jitter, &jitter], shortest);
-        assert!(found.queue_ms < 1.0 && found.wavers_ms < 1.0 && found.spread_ms > 10.0, "{found:?}");
+        assert!(
+            found.queue_ms < 1.0 && found.wavers_ms < 1.0 && found.spread_ms > 10.0,
+            "{found:?}"
+        );
         assert_eq!(rest([&[], &[]], shortest), Rest::default());
     }
 

@@ -3,7 +3,8 @@
 use super::evidence::Silence;
 use skyhaul_units::{Duration, Instant};
 
-/// Follows looks at a transfer. What changes with each answer of the far end, such as the measured round trip, is its trace.
+/// Follows looks at a transfer. What changes with each answer of the far end, such as the measured
+/// round trip, is its trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Listener {
     began: Instant,
@@ -18,10 +19,18 @@ pub struct Listener {
 impl Listener {
     /// Begins to look.
     pub const fn new(now: Instant, trace: u64) -> Self {
-        Self { began: now, since: now, trace, longest: Duration::ZERO, longest_since: now, last: now }
+        Self {
+            began: now,
+            since: now,
+            trace,
+            longest: Duration::ZERO,
+            longest_since: now,
+            last: now,
+        }
     }
 
-    /// A further look. `owes` says whether the far end has something to answer to: with nothing to send, silence is none.
+    /// A further look. `owes` says whether the far end has something to answer to: with nothing to
+    /// send, silence is none.
     pub fn look(&mut self, now: Instant, trace: u64, owes: Owes) {
         self.last = now;
         if trace != self.trace || owes == Owes::Nothing {
@@ -67,7 +76,10 @@ mod tests {
         (40..60).for_each(|n| listener.look(at(n * 100), 9, Owes::Answer));
         listener.look(at(6_000), 10, Owes::Answer);
         let silence = listener.silence();
-        assert!((silence.seconds - 2.0).abs() < 1e-9 && (silence.at_s - 3.9).abs() < 1e-9, "{silence:?}");
+        assert!(
+            (silence.seconds - 2.0).abs() < 1e-9 && (silence.at_s - 3.9).abs() < 1e-9,
+            "{silence:?}"
+        );
         assert!((silence.of_s - 6.0).abs() < 1e-9, "{silence:?}");
     }
 }

@@ -1,8 +1,9 @@
-//! Steps in a series of pings: of the round trip, when the route became another one, and of the clocks' difference, when one
-//! of them was set.
+//! Steps in a series of pings: of the round trip, when the route became another one, and of the
+//! clocks' difference, when one of them was set.
 //!
-//! Load only ever lengthens a round trip, so the shortest before and after an instant are compared. The measurement begins and
-//! ends with the line at rest, so that either side has some without load.
+//! Load only ever lengthens a round trip, so the shortest before and after an instant are compared.
+//! The measurement begins and ends with the line at rest, so that either side has some without
+//! load.
 
 use crate::clock::Ping;
 use skyhaul_units::Duration;
@@ -25,7 +26,9 @@ pub(super) struct Steps {
 /// Looks for steps in pings, the earliest first.
 pub(super) fn steps(pings: &[Ping]) -> Steps {
     let count = pings.len();
-    let Some(first) = pings.first().filter(|_| count >= 2 * SIDE_MIN) else { return Steps::default() };
+    let Some(first) = pings.first().filter(|_| count >= 2 * SIDE_MIN) else {
+        return Steps::default();
+    };
     let before = running(pings.iter());
     let mut after = running(pings.iter().rev());
     after.reverse();
@@ -33,7 +36,8 @@ pub(super) fn steps(pings: &[Ping]) -> Steps {
     let split = |at: usize| {
         let (early, late) = (before[at - 1], after[at]);
         let route = nanos(late.round_trip()).saturating_sub(nanos(early.round_trip()));
-        // Where one way alone became longer, half of that shows as a difference of the clocks; and clocks drift.
+        // Where one way alone became longer, half of that shows as a difference of the clocks; and
+        // clocks drift.
         let between = late.sent.since(early.sent).as_nanos();
         let drift = i64::try_from(between / 1_000_000 * DRIFT_PPM).unwrap_or(i64::MAX);
         let apart = late.ahead().saturating_sub(early.ahead());
@@ -53,15 +57,17 @@ pub(super) fn steps(pings: &[Ping]) -> Steps {
 
 /// The greatest step either way, and the first instant at which nine tenths of it show.
 fn greatest(steps: impl Iterator<Item = (i64, u64)> + Clone) -> (i64, u64) {
-    let greatest = steps.clone().map(|(step, _)| step).max_by_key(|step| step.unsigned_abs()).unwrap_or(0);
+    let greatest =
+        steps.clone().map(|(step, _)| step).max_by_key(|step| step.unsigned_abs()).unwrap_or(0);
     let is_much = |(step, _): &(i64, u64)| {
-        step.signum() == greatest.signum() && step.unsigned_abs() >= greatest.unsigned_abs() / 10 * 9
+        step.signum() == greatest.signum()
+            && step.unsigned_abs() >= greatest.unsigned_abs() / 10 * 9
     };
     (greatest, steps.into_iter().find(is_much).map_or(0, |(_, at)| at))
 }
 
-/// For each ping, a short one of those up to it: not the shortest, since what was under way while a clock was set shows any
-/// round trip, but the one that so many are shorter than.
+/// For each ping, a short one of those up to it: not the shortest, since what was under way while a
+/// clock was set shows any round trip, but the one that so many are shorter than.
 fn running<'a>(pings: impl Iterator<Item = &'a Ping>) -> Vec<Ping> {
     let mut shortest: Vec<Ping> = Vec::with_capacity(ASTRIDE + 2);
     pings
@@ -74,9 +80,11 @@ fn running<'a>(pings: impl Iterator<Item = &'a Ping>) -> Vec<Ping> {
         .collect()
 }
 
-/// How far a short one of [`SIDE_MIN`] pings may lie above the truth: what the first ones, sent at rest, vary by.
+/// How far a short one of [`SIDE_MIN`] pings may lie above the truth: what the first ones, sent at
+/// rest, vary by.
 fn noise(pings: &[Ping]) -> i64 {
-    let mut first: Vec<i64> = pings.iter().take(2 * SIDE_MIN).map(|ping| nanos(ping.round_trip())).collect();
+    let mut first: Vec<i64> =
+        pings.iter().take(2 * SIDE_MIN).map(|ping| nanos(ping.round_trip())).collect();
     first.sort_unstable();
     first[first.len() / 2] - first[0]
 }
@@ -88,10 +96,12 @@ fn nanos(span: Duration) -> i64 {
 /// Pings on either side of a step: most of a second of them at rest.
 const SIDE_MIN: usize = 16;
 
-/// Pings that may be under way at one instant: ten a second and more, on lines of up to half a second.
+/// Pings that may be under way at one instant: ten a second and more, on lines of up to half a
+/// second.
 const ASTRIDE: usize = 6;
 
-/// Clocks without discipline drift apart by less than this, in parts per million: crystals keep 100 each.
+/// Clocks without discipline drift apart by less than this, in parts per million: crystals keep 100
+/// each.
 const DRIFT_PPM: u64 = 200;
 
 #[cfg(test)]
@@ -122,14 +132,20 @@ mod tests {
     #[test]
     fn a_longer_way_is_a_step_of_the_route_and_none_of_the_clocks() {
         let found = series(|n| (if n < 120 { 20_000 } else { 32_000 }, 20_000, 5_000));
-        assert!((found.route - 12_000_000).abs() < 200_000 && found.clock.abs() < 200_000, "{found:?}");
+        assert!(
+            (found.route - 12_000_000).abs() < 200_000 && found.clock.abs() < 200_000,
+            "{found:?}"
+        );
         assert!((11_000_000_000..13_500_000_000).contains(&found.route_at), "{found:?}");
     }
 
     #[test]
     fn a_clock_that_was_set_is_no_step_of_the_route() {
         let found = series(|n| (20_000, 20_000, if n < 60 { 0 } else { -40_000 }));
-        assert!((found.clock + 40_000_000).abs() < 4_000_000 && found.route.abs() < 200_000, "{found:?}");
+        assert!(
+            (found.clock + 40_000_000).abs() < 4_000_000 && found.route.abs() < 200_000,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -140,12 +156,16 @@ mod tests {
             100..=103 => (20_000, -20_000, 0),
             _ => (20_000, 20_000, 40_000),
         });
-        assert!(found.route.abs() < 200_000 && (found.clock - 40_000_000).abs() < 4_000_000, "{found:?}");
+        assert!(
+            found.route.abs() < 200_000 && (found.clock - 40_000_000).abs() < 4_000_000,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn load_in_between_and_clocks_that_drift_are_no_steps() {
-        let loaded = series(|n| (if (40..160).contains(&n) { 300_000 } else { 20_000 }, 20_000, n * 10));
+        let loaded =
+            series(|n| (if (40..160).contains(&n) { 300_000 } else { 20_000 }, 20_000, n * 10));
         assert!(loaded.route.abs() < 200_000 && loaded.clock.abs() < 200_000, "{loaded:?}");
         assert_eq!(steps(&[]), Steps::default());
     }

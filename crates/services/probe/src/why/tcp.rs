@@ -1,7 +1,9 @@
-//! What the kernel tells of its TCP connections, as `ss -tinHOp` prints it: for a verdict on any program's transfer.
+//! What the kernel tells of its TCP connections, as `ss -tinHOp` prints it: for a verdict on any
+//! program's transfer.
 //!
-//! `busy`, `rwnd_limited` and `sndbuf_limited` are times that only grow; two readings give the parts of the time between
-//! them. The text is another program's and may be anything: what is not understood is left out.
+//! `busy`, `rwnd_limited` and `sndbuf_limited` are times that only grow; two readings give the
+//! parts of the time between them. The text is another program's and may be anything: what is not
+//! understood is left out.
 
 use super::evidence::{Transfer, Waited};
 use skyhaul_units::Duration;
@@ -44,7 +46,8 @@ pub enum TcpTextError {
     SameInstant,
     /// Counts went back.
     #[error(
-        "the connection's counts went back: it is another connection of the same addresses; read both again"
+        "the connection's counts went back: it is another connection of the same addresses; read \
+        both again"
     )]
     Backwards,
 }
@@ -58,7 +61,8 @@ impl TcpSample {
         if span == Duration::ZERO {
             return Err(TcpTextError::SameInstant);
         }
-        let grown = |of: fn(&Self) -> u64| of(later).checked_sub(of(self)).ok_or(TcpTextError::Backwards);
+        let grown =
+            |of: fn(&Self) -> u64| of(later).checked_sub(of(self)).ok_or(TcpTextError::Backwards);
         let seconds = span.as_secs_f64();
         let share = |millis: u64| (millis as f64 / 1e3 / seconds).min(1.0);
         let (busy, window, buffer) = (
@@ -66,7 +70,8 @@ impl TcpSample {
             share(grown(|sample| sample.window_ms)?),
             share(grown(|sample| sample.buffer_ms)?),
         );
-        let (segments, again) = (grown(|sample| sample.segments)?, grown(|sample| sample.retransmitted)?);
+        let (segments, again) =
+            (grown(|sample| sample.segments)?, grown(|sample| sample.retransmitted)?);
         Ok(Transfer {
             goodput_bps: (grown(|sample| sample.acked)? as f64 * 8.0 / seconds) as u64,
             waited: Waited {
@@ -86,25 +91,34 @@ impl TcpSample {
     }
 }
 
-/// The connections in what `ss -tinHOp` printed, one a line; other lines are left out. At most 65,536.
+/// The connections in what `ss -tinHOp` printed, one a line; other lines are left out. At most
+/// 65,536.
 pub fn read_sockets(text: &str) -> Vec<TcpSample> {
     text.lines().filter_map(read_socket).take(SOCKETS_MAX).collect()
 }
 
 fn read_socket(line: &str) -> Option<TcpSample> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let addresses: Vec<SocketAddr> = words.iter().take(6).filter_map(|word| address(word)).collect();
+    let addresses: Vec<SocketAddr> =
+        words.iter().take(6).filter_map(|word| address(word)).collect();
     let [local, remote] = addresses[..] else { return None };
-    let named = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
+    let named =
+        |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
     let count = |name: &str| named(name).and_then(leading).unwrap_or(0);
-    let millis = |text: &str| text.parse::<f64>().ok().filter(|millis| millis.is_finite() && *millis >= 0.0);
+    let millis =
+        |text: &str| text.parse::<f64>().ok().filter(|millis| millis.is_finite() && *millis >= 0.0);
     let (round_trip, _) = named("rtt")?.split_once('/')?;
     // `retrans:now/total`, left out where there were none.
-    let retransmitted = named("retrans").and_then(|text| leading(text.split_once('/')?.1)).unwrap_or(0);
+    let retransmitted =
+        named("retrans").and_then(|text| leading(text.split_once('/')?.1)).unwrap_or(0);
     Some(TcpSample {
         local,
         remote,
-        pids: line.split("pid=").skip(1).filter_map(|rest| u32::try_from(leading(rest)?).ok()).collect(),
+        pids: line
+            .split("pid=")
+            .skip(1)
+            .filter_map(|rest| u32::try_from(leading(rest)?).ok())
+            .collect(),
         controller: controller(&words),
         round_trip_ms: millis(round_trip)?,
         shortest_round_trip_ms: named("minrtt").and_then(millis),
@@ -117,9 +131,11 @@ fn read_socket(line: &str) -> Option<TcpSample> {
     })
 }
 
-/// The word before the window scale, which every connection prints; options such as `ts` and `sack` stand further before.
+/// The word before the window scale, which every connection prints; options such as `ts` and `sack`
+/// stand further before.
 fn controller(words: &[&str]) -> String {
-    let place = words.iter().position(|word| word.starts_with("wscale:") || word.starts_with("rto:"));
+    let place =
+        words.iter().position(|word| word.starts_with("wscale:") || word.starts_with("rto:"));
     let name = place.and_then(|place| words.get(place.checked_sub(1)?)).copied().unwrap_or("");
     if name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
         name.to_owned()
@@ -132,7 +148,8 @@ fn controller(words: &[&str]) -> String {
 fn address(word: &str) -> Option<SocketAddr> {
     let Some((host, port)) = word.split_once('%') else { return word.parse().ok() };
     let (_, port) = port.rsplit_once(':')?;
-    let host = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().ok()?;
+    let host =
+        host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>().ok()?;
     Some((host, port.parse().ok()?).into())
 }
 
@@ -169,7 +186,10 @@ mod tests {
         let transfer = first.until(later, Duration::from_secs(2)).unwrap();
         assert_eq!(transfer.goodput_bps, 40_000_000);
         let waited = transfer.waited;
-        assert!((waited.window - 0.75).abs() < 1e-9 && (waited.application - 0.1).abs() < 1e-9, "{waited:?}");
+        assert!(
+            (waited.window - 0.75).abs() < 1e-9 && (waited.application - 0.1).abs() < 1e-9,
+            "{waited:?}"
+        );
         assert!((waited.path - 0.15).abs() < 1e-9 && (transfer.loss - 0.001).abs() < 1e-9);
         assert_eq!(later.until(first, Duration::from_secs(2)), Err(TcpTextError::Backwards));
         assert_eq!(first.until(later, Duration::ZERO), Err(TcpTextError::SameInstant));
@@ -177,9 +197,11 @@ mod tests {
 
     #[test]
     fn what_is_no_connection_is_left_out() {
-        let text = "State Recv-Q Send-Q Local Peer\nLISTEN 0 128 0.0.0.0:22 0.0.0.0:*\n\nnonsense\n";
+        let text =
+            "State Recv-Q Send-Q Local Peer\nLISTEN 0 128 0.0.0.0:22 0.0.0.0:*\n\nnonsense\n";
         assert_eq!(read_sockets(text), []);
-        let v6 = "ESTAB 0 0 [fe80::1%eth0]:22 [fe80::2%eth0]:5 bbr wscale:7,7 rto:200 rtt:0.1/0.05 mss:1448";
+        let v6 = "ESTAB 0 0 [fe80::1%eth0]:22 [fe80::2%eth0]:5 bbr wscale:7,7 rto:200 rtt:0.1/0.05 \
+                 mss:1448";
         // An interface stands within the brackets or behind them, as the release has it.
         let behind = v6.replace("%eth0]", "]%eth0");
         assert_eq!(read_sockets(&behind).len() + read_sockets(v6).len(), 2);

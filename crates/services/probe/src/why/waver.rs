@@ -10,12 +10,14 @@ pub(super) fn floors(delays: &[i64], parts: usize) -> Vec<i64> {
         .collect()
 }
 
-/// How far a series wavers: nine in ten of its values lie so far above its least at most, where one step may divide it.
+/// How far a series wavers: nine in ten of its values lie so far above its least at most, where one
+/// step may divide it.
 pub(super) fn wavers(floors: &[i64]) -> i64 {
     spread(floors, 0)
 }
 
-/// How far a series spreads, from its lowest values, so many in a hundred left out, to nine in ten, where one step may divide it.
+/// How far a series spreads, from its lowest values, so many in a hundred left out, to nine in ten,
+/// where one step may divide it.
 pub(super) fn spread(values: &[i64], low: usize) -> i64 {
     let range = |part: &[i64]| quantile(part, 90) - quantile(part, low);
     let splits = (SIDE_MIN..values.len().saturating_sub(SIDE_MIN) + 1).map(|at| {
@@ -29,10 +31,14 @@ pub(super) fn spread(values: &[i64], low: usize) -> i64 {
 pub(super) fn quantile(values: &[i64], percent: usize) -> i64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    sorted.get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+    sorted
+        .get((sorted.len() * percent / 100).min(sorted.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or(0)
 }
 
-/// Correlation of a value with the one `lag` places before it, at least 0; 0 where the series is short or does not vary.
+/// Correlation of a value with the one `lag` places before it, at least 0; 0 where the series is
+/// short or does not vary.
 pub(super) fn follows(values: &[i64], lag: usize) -> f64 {
     if lag == 0 || values.len() < lag.saturating_mul(4) {
         return 0.0;

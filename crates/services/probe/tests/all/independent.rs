@@ -1,4 +1,5 @@
-//! Statistics of losses against SciPy's, over sequences that NumPy simulated. Skipped where python3 has no scipy (Debian: python3-scipy).
+//! Statistics of losses against SciPy's, over sequences that NumPy simulated. Skipped where python3
+//! has no scipy (Debian: python3-scipy).
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -24,7 +25,8 @@ struct Said {
     wilson: [f64; 2],
     /// Over one, two and five datagrams.
     autocorrelation: [f64; 3],
-    /// What the simulated channel was: to bad, to good, lost when good, lost when bad. `None`: losses by chance.
+    /// What the simulated channel was: to bad, to good, lost when good, lost when bad. `None`:
+    /// losses by chance.
     model: Option<[f64; 4]>,
 }
 

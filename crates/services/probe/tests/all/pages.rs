@@ -1,4 +1,5 @@
-//! Pages about measurements of modelled links: they are whole, need nothing from elsewhere, and show what was found.
+//! Pages about measurements of modelled links: they are whole, need nothing from elsewhere, and
+//! show what was found.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::Virtual;
@@ -22,8 +23,10 @@ fn subject() -> Subject {
 
 /// A line with jitter, losses in bursts and datagrams out of order.
 fn line() -> LinkConfig {
-    let reordering =
-        Reordering { probability: Probability::from_ppb(2_000_000), extra_delay: Duration::from_millis(3) };
+    let reordering = Reordering {
+        probability: Probability::from_ppb(2_000_000),
+        extra_delay: Duration::from_millis(3),
+    };
     let bursts = GilbertElliott::with_bursts(
         Probability::from_ppb(10_000_000),
         core::num::NonZeroU32::new(3).unwrap(),
@@ -112,18 +115,26 @@ fn a_sweep_is_shown_against_spacing_and_as_maps() {
 
 #[test]
 fn losses_are_shown_with_the_fit_and_without_any() {
-    let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 30_000 };
+    let spec =
+        Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 30_000 };
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
     let found = losses(&mut near(line()), Direction::Up, spec, rule).unwrap();
-    let words = ["exponential", "Runs of losses", "Autocorrelation", "Gilbert-Elliott", "Kolmogorov"];
+    let words =
+        ["exponential", "Runs of losses", "Autocorrelation", "Gilbert-Elliott", "Kolmogorov"];
     whole(&report::losses(&subject(), &found), "loss", &words);
     let independent = Loss::Independent(Probability::from_ppb(20_000_000));
     let random =
-        losses(&mut near(LinkConfig { loss: independent, ..line() }), Direction::Up, spec, rule).unwrap();
+        losses(&mut near(LinkConfig { loss: independent, ..line() }), Direction::Up, spec, rule)
+            .unwrap();
     whole(&report::losses(&subject(), &random), "loss-random", &["these may be such"]);
     let none =
-        losses(&mut near(LinkConfig { loss: Loss::None, ..line() }), Direction::Down, spec, rule).unwrap();
-    whole(&report::losses(&subject(), &none), "loss-none", &["Nothing is missing", "down from far"]);
+        losses(&mut near(LinkConfig { loss: Loss::None, ..line() }), Direction::Down, spec, rule)
+            .unwrap();
+    whole(
+        &report::losses(&subject(), &none),
+        "loss-none",
+        &["Nothing is missing", "down from far"],
+    );
 }
 
 #[test]
@@ -131,7 +142,8 @@ fn routes_are_shown_as_steps() {
     let flow = |n: u16| {
         let trip = |k: u64| {
             Duration::from_micros(
-                if n.is_multiple_of(3) { 12_000 } else { 8_000 } + (k * 7_919 + u64::from(n) * 31) % 1_000,
+                if n.is_multiple_of(3) { 12_000 } else { 8_000 }
+                    + (k * 7_919 + u64::from(n) * 31) % 1_000,
             )
         };
         Flow { port: 5_000 + n, round_trips: (0..50).map(trip).collect(), asked: 52 }
@@ -158,6 +170,10 @@ fn weeks_are_shown_with_their_alarms_however_many_there_are() {
     let page = report::weeks(&subject(), &minutes);
     whole(&page, "long", &["days since 2023-11-14 22:13", "gap: no answer in 9 s", "Loss"]);
     assert!(page.len() < 400_000, "{}", page.len());
-    whole(&report::weeks(&subject(), &minutes[..30]), "long-short", &["minutes since", "No alarm."]);
+    whole(
+        &report::weeks(&subject(), &minutes[..30]),
+        "long-short",
+        &["minutes since", "No alarm."],
+    );
     whole(&report::weeks(&subject(), &[]), "long-none", &["none"]);
 }

@@ -1,4 +1,5 @@
-//! The probe over modelled links under a virtual clock: it must find what the links were made to do.
+//! The probe over modelled links under a virtual clock: it must find what the links were made to
+//! do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 use crate::support::{AHEAD, Virtual};
@@ -45,8 +46,15 @@ fn a_survey_finds_rate_delay_loss_and_mtu_of_a_line_whose_ways_differ() {
     near_to(found.up.available.ip_bits_per_second as f64, 93e6, 0.02);
     near_to(found.down.available.ip_bits_per_second as f64, 20e6, 0.02);
     assert!(!found.up.available.is_at_least && !found.down.available.is_at_least);
-    assert!(found.up.loss.loss_95[0] <= 0.01 && 0.01 <= found.up.loss.loss_95[1], "{:?}", found.up.loss);
-    assert_eq!((found.up.loss.character, found.down.loss.character), (Character::Random, Character::None));
+    assert!(
+        found.up.loss.loss_95[0] <= 0.01 && 0.01 <= found.up.loss.loss_95[1],
+        "{:?}",
+        found.up.loss
+    );
+    assert_eq!(
+        (found.up.loss.character, found.down.loss.character),
+        (Character::Random, Character::None)
+    );
     assert_eq!((found.up.path_mtu, found.down.path_mtu), (1_500, 1_500));
     near_to(found.bandwidth_delay_bytes as f64, 93e6 / 8.0 * 0.2, 0.03);
     for (way, set) in [(&found.up, 80.0), (&found.down, 120.0)] {
@@ -62,14 +70,21 @@ fn a_survey_finds_rate_delay_loss_and_mtu_of_a_line_whose_ways_differ() {
 fn what_the_links_lost_is_what_the_account_says_the_path_lost() {
     for seed in 0..4 {
         let mut near = near(line(50, 20, independent(5)), seed);
-        let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_micros(400), count: 5_000 };
+        let spec = Spec {
+            payload: ByteCount::new(1_000),
+            spacing: Duration::from_micros(400),
+            count: 5_000,
+        };
         let trace = near.stream(Direction::Up, spec).unwrap();
         let account = skyhaul_probe::Account::of(&trace);
         assert_eq!((account.unexplained, account.offered), (0, 5_000));
         assert_eq!(account.lost_on_path, 5_000 - trace.arrivals.len() as u64);
         // The link lost pings and questions too, some two hundred of them.
         let lost = near.close().up.counters().lost;
-        assert!((account.lost_on_path..account.lost_on_path + 60).contains(&lost), "{lost} {account:?}");
+        assert!(
+            (account.lost_on_path..account.lost_on_path + 60).contains(&lost),
+            "{lost} {account:?}"
+        );
     }
 }
 
@@ -85,8 +100,10 @@ fn bursts_reordering_and_a_policer_are_seen() {
     let found = surveyed(line(40, 30, bursts), line(40, 30, Loss::None), 1);
     assert_eq!(found.up.loss.character, Character::Bursts);
     near_to(found.up.loss.run_mean, 8.0, 0.3);
-    let reordering =
-        Reordering { probability: Probability::from_ppb(20_000_000), extra_delay: Duration::from_millis(4) };
+    let reordering = Reordering {
+        probability: Probability::from_ppb(20_000_000),
+        extra_delay: Duration::from_millis(4),
+    };
     let policer = Policer { rate: Rate::from_mbps(30), burst: ByteCount::kib(64) };
     let up = LinkConfig { reordering: Some(reordering), ..line(90, 10, Loss::None) };
     let down = LinkConfig { policer: Some(policer), ..line(90, 10, Loss::None) };
@@ -144,11 +161,13 @@ fn a_sweep_shows_the_narrowest_place_where_spacing_falls_below_a_datagrams_time(
 
 #[test]
 fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
-    let spec = Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 60_000 };
+    let spec =
+        Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 60_000 };
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
     let of = |loss, seed| {
         let mut near =
-            Near::open(Virtual::new(line(50, 20, loss), line(50, 20, Loss::None), seed), 4).unwrap();
+            Near::open(Virtual::new(line(50, 20, loss), line(50, 20, Loss::None), seed), 4)
+                .unwrap();
         losses(&mut near, Direction::Up, spec, rule).unwrap()
     };
     let random = of(independent(2), 1);
@@ -173,9 +192,11 @@ fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
 
 #[test]
 fn a_line_that_is_cut_ends_the_measurement_with_a_reason() {
-    let outage = skyhaul_link::Outage { start: Duration::from_secs(2), length: Duration::from_secs(3_600) };
+    let outage =
+        skyhaul_link::Outage { start: Duration::from_secs(2), length: Duration::from_secs(3_600) };
     let mut near = near(LinkConfig { outages: vec![outage], ..line(8, 25, Loss::None) }, 1);
-    let spec = Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 5_000 };
+    let spec =
+        Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 5_000 };
     assert!(matches!(near.stream(Direction::Down, spec), Err(NearError::Lost(_))));
     let cut = skyhaul_link::Outage { start: Duration::ZERO, length: Duration::from_secs(3_600) };
     let dead = LinkConfig { outages: vec![cut], ..line(8, 25, Loss::None) };
@@ -206,7 +227,8 @@ fn a_survey_takes_the_time_it_was_given_however_long_the_queue() {
         );
         found.seconds
     };
-    // A home line, one whose modem holds two seconds, and geostationary hops: a minute is enough for all.
+    // A home line, one whose modem holds two seconds, and geostationary hops: a minute is enough
+    // for all.
     for config in [
         full(8, 20, 50),
         full(8, 20, 2_000),

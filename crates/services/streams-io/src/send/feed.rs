@@ -55,7 +55,11 @@ impl Tally {
 
 const fn with(near: Near, late: Lateness) -> Near {
     let count = if late.count == 0 { 1 } else { late.count };
-    Near { pacing_mean_us: late.sum.as_micros() / count, pacing_max_us: late.most.as_micros(), ..near }
+    Near {
+        pacing_mean_us: late.sum.as_micros() / count,
+        pacing_max_us: late.most.as_micros(),
+        ..near
+    }
 }
 
 impl<'a> Feed<'a> {
@@ -77,7 +81,8 @@ impl<'a> Feed<'a> {
                 self.tally.lock().0.skipped += len;
                 self.astray += len;
                 if self.astray > ASTRAY_MAX {
-                    let sentence = "the source has no more frames: 16 MiB without one; check the source";
+                    let sentence =
+                        "the source has no more frames: 16 MiB without one; check the source";
                     return Err(here(Reason::Source, sentence));
                 }
             }
@@ -89,7 +94,8 @@ impl<'a> Feed<'a> {
             }
             Unit::Changed(from, to) => {
                 let sentence = format!(
-                    "the source's frame size changes to {to} bytes, from {from}; send the rest as a separate stream"
+                    "the source's frame size changes to {to} bytes, from {from}; send the rest as \
+                    a separate stream"
                 );
                 return Err(here(Reason::Source, sentence));
             }
@@ -129,8 +135,11 @@ impl<'a> Feed<'a> {
                 return now;
             }
             self.flush_if_due(now);
-            let wait =
-                self.run.clock.until(self.departure.due().map_or(due, |group| group.min(due))).min(LOOK);
+            let wait = self
+                .run
+                .clock
+                .until(self.departure.due().map_or(due, |group| group.min(due)))
+                .min(LOOK);
             std::thread::park_timeout(wait.to_std());
         }
     }
@@ -174,7 +183,8 @@ impl<'a> Reader<'a> {
                 return Err(here(Reason::Stopped, "stopped before the source delivered a frame"));
             }
             if self.source.advance(LOOK).map_err(|error| unreadable(&error))? == Step::End {
-                let sentence = "the source has no VDIF or Mark 5B frames; check the source, or give --format";
+                let sentence =
+                    "the source has no VDIF or Mark 5B frames; check the source, or give --format";
                 return Err(here(Reason::Source, sentence));
             }
         }

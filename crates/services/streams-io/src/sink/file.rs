@@ -41,11 +41,15 @@ impl FileSink {
         let mut part = OsString::from(".");
         part.push(&name);
         part.push(".skyhaul-part");
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, &part, flags, Mode::from_raw_mode(0o666)).map_err(
             |error| match error {
                 Errno::EXIST => {
-                    let said = format!("{} of an earlier stream exists; move or remove it", part.display());
+                    let said = format!(
+                        "{} of an earlier stream exists; move or remove it",
+                        part.display()
+                    );
                     io::Error::new(io::ErrorKind::AlreadyExists, said)
                 }
                 other => other.into(),

@@ -1,4 +1,5 @@
-//! Where a stream goes: files below a folder, standard output, datagrams, shared memory, or nowhere.
+//! Where a stream goes: files below a folder, standard output, datagrams, shared memory, or
+//! nowhere.
 
 mod file;
 mod writer;
@@ -38,7 +39,9 @@ impl Allowed {
     fn allows(&self, sink: &SinkSpec) -> bool {
         let is_same = |allowed: &SinkSpec| match (allowed, sink) {
             // How large a ring is made is the caller's choice, within bounds.
-            (SinkSpec::Ring(one, most), SinkSpec::Ring(other, size)) => one == other && size <= most,
+            (SinkSpec::Ring(one, most), SinkSpec::Ring(other, size)) => {
+                one == other && size <= most
+            }
             (one, other) => one == other,
         };
         matches!(sink, SinkSpec::File(_)) && self.root.is_some() || self.sinks.iter().any(is_same)
@@ -66,17 +69,19 @@ pub(crate) struct UdpSink {
 impl Sink {
     /// Opens what a caller names, as far as it is allowed.
     pub fn open(text: &str, allowed: &Allowed) -> Result<Self, Refusal> {
-        let spec: SinkSpec = text
-            .parse()
-            .map_err(|error: crate::SpecError| Refusal::new(Reason::NotAllowed, error.to_string()))?;
+        let spec: SinkSpec = text.parse().map_err(|error: crate::SpecError| {
+            Refusal::new(Reason::NotAllowed, error.to_string())
+        })?;
         if !allowed.allows(&spec) {
             let sentence = match spec {
                 SinkSpec::File(_) => {
-                    "the far end does not accept files; set its folder there: --root, or `root` in [peer.streams]"
+                    "the far end does not accept files; set its folder there: --root, or `root` in \
+                    [peer.streams]"
                         .to_owned()
                 }
                 _ => format!(
-                    "the sink {text} is not allowed there; allow it at the far end: --allow {text}, or `allow` in [peer.streams]"
+                    "the sink {text} is not allowed there; allow it at the far end: --allow \
+                    {text}, or `allow` in [peer.streams]"
                 ),
             };
             return Err(Refusal::new(Reason::NotAllowed, sentence));
@@ -88,7 +93,8 @@ impl Sink {
             SinkSpec::Null => Self::Null,
             SinkSpec::Pipe => Self::Pipe,
             SinkSpec::File(path) => {
-                let root = allowed.root.as_ref().expect("files are allowed where there is a folder");
+                let root =
+                    allowed.root.as_ref().expect("files are allowed where there is a folder");
                 Self::File(FileSink::create(root, &path).map_err(cannot)?)
             }
             SinkSpec::Udp { address, numbered } => {
@@ -100,7 +106,8 @@ impl Sink {
         })
     }
 
-    /// Writes frames; `false` where a reader took nothing for a moment, and `written` bytes of them are written so far.
+    /// Writes frames; `false` where a reader took nothing for a moment, and `written` bytes of them
+    /// are written so far.
     pub fn write(&mut self, given: &Given, written: &mut usize) -> io::Result<bool> {
         let bytes = &given.bytes[*written..];
         match self {

@@ -1,4 +1,5 @@
-//! Datagrams of VTP, of jive5ab, or of anything: a frame each, behind a sequence number of 64 bits or without one.
+//! Datagrams of VTP, of jive5ab, or of anything: a frame each, behind a sequence number of 64 bits
+//! or without one.
 
 use super::{Step, Unit, is_ready};
 use skyhaul_streams::{Format, Head};
@@ -99,7 +100,9 @@ impl Receiver {
         (self.at, self.told) = (self.at + 1, false);
         let bytes = &self.buffer[body];
         if self.format.is_none() {
-            let is = |format| Head::read(format, bytes).is_ok_and(|head| head.frame_len() == bytes.len());
+            let is = |format| {
+                Head::read(format, bytes).is_ok_and(|head| head.frame_len() == bytes.len())
+            };
             self.format = [Format::Mark5b, Format::Vdif].into_iter().find(|format| is(*format));
         }
         match self.format {

@@ -21,7 +21,8 @@ impl Memory {
     pub fn vdif(rate: Option<Rate>, payload: usize, threads: u16) -> Option<Self> {
         let in_second = rate.unwrap_or(FASTEST).as_bps() / 8;
         let one = (payload as u64 + 32) * u64::from(threads);
-        let frames = u32::try_from((in_second + one / 2) / one).ok().filter(|frames| *frames > 0)?;
+        let frames =
+            u32::try_from((in_second + one / 2) / one).ok().filter(|frames| *frames > 0)?;
         let synthesis = Synthesis::new(payload, threads, frames)?;
         Some(Self { synthesis: Some((synthesis, frames)), bytes: Vec::new(), given: true })
     }
@@ -55,7 +56,8 @@ impl Memory {
     }
 }
 
-/// Bytes of a datagram of zeros: as many as the samples of a frame that fits a packet of 9000 bytes.
+/// Bytes of a datagram of zeros: as many as the samples of a frame that fits a packet of 9000
+/// bytes.
 const ZEROS: usize = 8_000;
 /// What is written on frames that come as fast as the line carries.
 const FASTEST: Rate = Rate::from_mbps(1_000);

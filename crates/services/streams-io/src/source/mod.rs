@@ -82,7 +82,8 @@ impl Source {
         let datagrams = format == Some(Format::Datagrams);
         let stream = |spec: &str| {
             let sentence = format!(
-                "{spec} has no datagrams; give --format vdif or mark5b, or omit it if the format can be detected"
+                "{spec} has no datagrams; give --format vdif or mark5b, or omit it if the format \
+                can be detected"
             );
             if datagrams { Err(SourceError::Usage(sentence)) } else { Ok(()) }
         };
@@ -110,11 +111,14 @@ impl Source {
             SourceSpec::Udp { address, numbered } => {
                 let what = format!("datagrams cannot be received at {address}");
                 let help = "give an address of this host, and a port that no other program uses";
-                Kind::Datagrams(Receiver::bind(address, *numbered, format).map_err(refused(what, help))?)
+                Kind::Datagrams(
+                    Receiver::bind(address, *numbered, format).map_err(refused(what, help))?,
+                )
             }
             SourceSpec::Zero(_) => Kind::Memory(Memory::zeros()),
             SourceSpec::Vdif { rate, payload, threads } => {
-                let sentence = "no such VDIF is possible; samples of a frame are a multiple of 8 bytes and at most 1 MiB, threads at \
+                let sentence = "no such VDIF is possible; samples of a frame are a multiple of 8 \
+                               bytes and at most 1 MiB, threads at \
                                 most 1024, and each has at least a frame a second";
                 let memory = Memory::vdif(*rate, *payload, *threads);
                 Kind::Memory(memory.ok_or_else(|| SourceError::Usage(sentence.to_owned()))?)
@@ -135,12 +139,14 @@ impl Source {
         }
     }
 
-    /// Frames of a thread in a second, as the first frames of a file tell: by their headers, or by the first second that ends.
+    /// Frames of a thread in a second, as the first frames of a file tell: by their headers, or by
+    /// the first second that ends.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn frames_per_second(path: &Path, format: Option<Format>) -> io::Result<Option<u32>> {
-        let (mut file, mut finder, mut course) = (File::open(path)?, Finder::new(format), Course::new(None));
+        let (mut file, mut finder, mut course) =
+            (File::open(path)?, Finder::new(format), Course::new(None));
         let mut left = LOOKED_AT;
         while left > 0 {
             while let Some(found) = finder.next() {
@@ -237,15 +243,18 @@ pub enum Holds {
     Unknown,
 }
 
-/// Whether these are frames of Mark 4: 20,000 bits of each of 16, 32 or 64 tracks, with 32 bits of ones on all of them.
+/// Whether these are frames of Mark 4: 20,000 bits of each of 16, 32 or 64 tracks, with 32 bits of
+/// ones on all of them.
 fn is_mark4(bytes: &[u8]) -> bool {
     [64, 32, 16].into_iter().any(|tracks| {
         let (sync, frame) = (4 * tracks, 2_500 * tracks);
-        let is_sync =
-            |at: usize| bytes.get(at..at + sync).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0xFF));
+        let is_sync = |at: usize| {
+            bytes.get(at..at + sync).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0xFF))
+        };
         let mut at = 0;
-        while let Some(next) =
-            bytes.get(at..bytes.len().min(frame)).and_then(|rest| rest.iter().position(|byte| *byte == 0xFF))
+        while let Some(next) = bytes
+            .get(at..bytes.len().min(frame))
+            .and_then(|rest| rest.iter().position(|byte| *byte == 0xFF))
         {
             at += next;
             if is_sync(at) && is_sync(at + frame) {
@@ -281,7 +290,8 @@ mod tests {
     #[test]
     fn mark_4_is_known_for_what_it_is() {
         for tracks in [16, 32, 64] {
-            let mut bytes: Vec<u8> = (0..3 * 2_500 * tracks).map(|at| (at * 31 % 251) as u8).collect();
+            let mut bytes: Vec<u8> =
+                (0..3 * 2_500 * tracks).map(|at| (at * 31 % 251) as u8).collect();
             for frame in 0..3 {
                 let sync = 2_500 * tracks * frame + 8 * tracks;
                 bytes[sync..sync + 4 * tracks].fill(0xFF);

@@ -187,7 +187,8 @@ fn lost_datagrams_are_filled_to_the_length_of_those_before() {
     }
     let mut arrival = Arrival::new(Format::Datagrams, ms(5), None);
     for at in [0, 2] {
-        let Ok(Message::Group(group)) = Message::decode(&parcels[at].bytes, Format::Datagrams) else {
+        let Ok(Message::Group(group)) = Message::decode(&parcels[at].bytes, Format::Datagrams)
+        else {
             panic!()
         };
         arrival.group(Instant::ZERO, group, false).unwrap();
@@ -199,8 +200,9 @@ fn lost_datagrams_are_filled_to_the_length_of_those_before() {
 }
 
 proptest! {
-    /// Whatever is lost, late, repaired or out of order: each frame goes out once, in its order, as it was or as an invalid one with
-    /// its own header; and everything is counted once. Threads may come in any order where not more is lost in a row than is told.
+    /// Whatever is lost, late, repaired or out of order: each frame goes out once, in its order, as
+    /// it was or as an invalid one with its own header; and everything is counted once. Threads may
+    /// come in any order where not more is lost in a row than is told.
     #[test]
     fn each_frame_goes_out_in_order_as_it_was_or_with_its_own_header(
         fates in proptest::collection::vec((0..100_u64, 0..60_u64, any::<bool>()), 60),

@@ -10,8 +10,9 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Emulation {
-    /// Finds how fast this machine now carries IP packets of 1500 bytes from `a` to `b`, the cost of sender and receiver
-    /// included: over a link of its own without a limit, for a fifth of a second. That link is gone afterwards.
+    /// Finds how fast this machine now carries IP packets of 1500 bytes from `a` to `b`, the cost
+    /// of sender and receiver included: over a link of its own without a limit, for a fifth of a
+    /// second. That link is gone afterwards.
     ///
     /// # Errors
     /// The system refuses the link or its sockets.
@@ -32,7 +33,8 @@ impl Emulation {
     fn flood(&mut self) -> Result<Rate, EmulatorError> {
         let [a, b] = &self.namespaces;
         let (from, to) = (socket(a, Place::A)?, socket(b, Place::B)?);
-        let refused = |source| EmulatorError::system("use a socket to measure this machine", source);
+        let refused =
+            |source| EmulatorError::system("use a socket to measure this machine", source);
         from.connect(to.local_addr().map_err(refused)?).map_err(refused)?;
         to.set_nonblocking(true).map_err(refused)?;
         let (clock, stop) = (self.clock, AtomicBool::new(false));
@@ -52,7 +54,8 @@ impl Emulation {
             scope.spawn(send);
             self.run(&stop)
         })?;
-        let carried = self.hops.last().map(|hop| hop.up.link.counters().forwarded_bytes).unwrap_or_default();
+        let carried =
+            self.hops.last().map(|hop| hop.up.link.counters().forwarded_bytes).unwrap_or_default();
         Ok(Rate::over(carried, clock.now().since(start)))
     }
 }

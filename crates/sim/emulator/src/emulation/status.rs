@@ -29,7 +29,8 @@ pub struct Status {
     pub spread: Option<Spread>,
 }
 
-/// Addresses that are on no link: flows between them are spread over several by their addresses and ports.
+/// Addresses that are on no link: flows between them are spread over several by their addresses and
+/// ports.
 #[derive(Debug, Clone, Serialize)]
 pub struct Spread {
     /// Names of the links.
@@ -95,7 +96,8 @@ pub struct DirectionStatus {
     pub malformed: u64,
     /// Packets that the device at the far end refused.
     pub refused: u64,
-    /// Packets that the device dropped before they came to the link; left out where the system does not tell.
+    /// Packets that the device dropped before they came to the link; left out where the system does
+    /// not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_dropped: Option<u64>,
 }
@@ -157,7 +159,10 @@ pub(super) struct Waits(Histogram<u64>);
 
 impl Waits {
     pub fn new() -> Self {
-        Self(Histogram::new_with_bounds(1, LONGEST_US, 2).expect("the bounds are constants that fit"))
+        Self(
+            Histogram::new_with_bounds(1, LONGEST_US, 2)
+                .expect("the bounds are constants that fit"),
+        )
     }
 
     pub fn add(&mut self, waited: Duration) {
@@ -174,7 +179,9 @@ impl Waits {
             p99_s: at(0.99),
             max_s: seconds(self.0.max()),
             steps: steps
-                .map(|step| (seconds(step.value_iterated_to() + 1), step.count_since_last_iteration()))
+                .map(|step| {
+                    (seconds(step.value_iterated_to() + 1), step.count_since_last_iteration())
+                })
                 .collect(),
         }
     }

@@ -60,7 +60,8 @@ impl Given {
 
 fn given() -> impl Strategy<Value = Given> {
     let shape = (any::<bool>(), any::<bool>(), 0_usize..=10, 1_usize..200);
-    let content = (prop::collection::vec(any::<u8>(), 1..2000), any::<u16>(), any::<u32>(), any::<u8>());
+    let content =
+        (prop::collection::vec(any::<u8>(), 1..2000), any::<u16>(), any::<u32>(), any::<u8>());
     (shape, content).prop_map(
         |((is_ipv6, is_tcp, options, segment), (payload, identification, sequence, flags))| Given {
             is_ipv6,
@@ -75,7 +76,8 @@ fn given() -> impl Strategy<Value = Given> {
     )
 }
 
-/// The transport's checksum, completed as a card would, must be one that its receiver takes (RFC 1071).
+/// The transport's checksum, completed as a card would, must be one that its receiver takes (RFC
+/// 1071).
 fn is_checksum_right(packet: &[u8], transport: usize, is_tcp: bool) -> bool {
     let addresses = if packet[0] >> 4 == 4 { &packet[12..20] } else { &packet[8..40] };
     let mut padded = packet[transport..].to_vec();
@@ -146,9 +148,11 @@ proptest! {
 
 #[test]
 fn one_packet_goes_through_as_it_is() {
-    let given =
-        [Offload { flags: NEEDS_CHECKSUM, ..Offload::default() }.to_bytes().as_slice(), &[0x45, 1, 2, 3]]
-            .concat();
+    let given = [
+        Offload { flags: NEEDS_CHECKSUM, ..Offload::default() }.to_bytes().as_slice(),
+        &[0x45, 1, 2, 3],
+    ]
+    .concat();
     let all: Vec<Segment> = segments(&given).unwrap().collect();
     let mut out = Vec::new();
     join(&all, &mut out);

@@ -3,7 +3,8 @@
 use super::host::Host;
 use skyhaul_units::{ByteCount, Duration, Rate};
 
-/// One flow over a bottleneck. The default is a greedy flow of full IP packets, acknowledged as our QUIC paths are.
+/// One flow over a bottleneck. The default is a greedy flow of full IP packets, acknowledged as our
+/// QUIC paths are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowConfig {
     /// Size of every packet, as an IP packet.
@@ -12,12 +13,12 @@ pub struct FlowConfig {
     pub acks: Acknowledging,
     /// When a packet counts as lost.
     pub detection: LossDetection,
-    /// Added to the round trip of the links, so that flows over one bottleneck may have different round trips. It
-    /// lies wholly on the way back, where it costs an event for each acknowledgement and not for each packet; for
-    /// a sender that is the same.
+    /// Added to the round trip of the links, so that flows over one bottleneck may have different
+    /// round trips. It lies wholly on the way back, where it costs an event for each
+    /// acknowledgement and not for each packet; for a sender that is the same.
     pub access_delay: Duration,
-    /// Rate at which the application hands over packets; `None` is as much as is taken. What cannot be sent at once
-    /// waits.
+    /// Rate at which the application hands over packets; `None` is as much as is taken. What cannot
+    /// be sent at once waits.
     pub offered: Option<Rate>,
     /// When the flow begins.
     pub start: Duration,
@@ -46,10 +47,14 @@ impl Default for FlowConfig {
 }
 
 impl FlowConfig {
-    /// A greedy flow of full packets as a kernel's TCP has it: acknowledged after two packets, lost after three newer
-    /// ones.
+    /// A greedy flow of full packets as a kernel's TCP has it: acknowledged after two packets, lost
+    /// after three newer ones.
     pub fn kernel() -> Self {
-        Self { acks: Acknowledging::kernel(), detection: LossDetection::kernel(), ..Self::default() }
+        Self {
+            acks: Acknowledging::kernel(),
+            detection: LossDetection::kernel(),
+            ..Self::default()
+        }
     }
 }
 
@@ -85,7 +90,8 @@ impl Acknowledging {
     }
 }
 
-/// When a packet counts as lost (RFC 9002 6). A packet is judged only when a newer one was acknowledged.
+/// When a packet counts as lost (RFC 9002 6). A packet is judged only when a newer one was
+/// acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossDetection {
     /// Hundredths of the larger of the smoothed and the latest round-trip time.
@@ -100,8 +106,8 @@ impl LossDetection {
         Self { time_threshold: 125, packet_threshold: None }
     }
 
-    /// Three newer packets (RFC 5681 3.2), or 1.25 round trips (RFC 8985 with its widest reordering window at the
-    /// start).
+    /// Three newer packets (RFC 5681 3.2), or 1.25 round trips (RFC 8985 with its widest reordering
+    /// window at the start).
     pub const fn kernel() -> Self {
         Self { time_threshold: 125, packet_threshold: Some(3) }
     }

@@ -1,7 +1,8 @@
 //! The host at an end: how late it serves what arrives for it.
 //!
-//! A process is not always on a processor, and one that handles little at a time lets datagrams gather (`net` does so for
-//! 2 ms at most). What it then takes it takes together, and answers with one acknowledgement.
+//! A process is not always on a processor, and one that handles little at a time lets datagrams
+//! gather (`net` does so for 2 ms at most). What it then takes it takes together, and answers with
+//! one acknowledgement.
 
 use skyhaul_units::{ByteCount, Duration, Instant};
 
@@ -52,9 +53,11 @@ impl Host {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014) of a place: any instant can be asked about, in any order.
+/// SplitMix64 (Steele, Lea and Flood 2014) of a place: any instant can be asked about, in any
+/// order.
 fn draw(seed: u64, stretch: u64, purpose: u64) -> u64 {
-    let mut bits = seed.wrapping_add((stretch * 2 + purpose + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut bits =
+        seed.wrapping_add((stretch * 2 + purpose + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
@@ -69,7 +72,8 @@ mod tests {
 
     #[test]
     fn each_stretch_holds_one_pause_of_up_to_the_longest() {
-        let pauses = Pauses { every: Duration::from_millis(20), longest: Duration::from_millis(4), seed: 1 };
+        let pauses =
+            Pauses { every: Duration::from_millis(20), longest: Duration::from_millis(4), seed: 1 };
         let host = Host { pauses: Some(pauses), ..Host::default() };
         let micros = |n| Instant::ZERO + Duration::from_micros(n);
         let mut asleep = 0;

@@ -1,17 +1,20 @@
-//! Flows of bare packets over one bottleneck in virtual time: how a controller behaves, without session and QUIC.
+//! Flows of bare packets over one bottleneck in virtual time: how a controller behaves, without
+//! session and QUIC.
 //!
-//! A [`Bottleneck`] is a data link and a return link, shared by any number of flows. Each flow is the production
-//! [`Sender`](skyhaul_congestion::Sender) with its controller and pacer, fed by an application that always has something
-//! to send, or makes it at a rate. The receiver acknowledges in batches, with the 64 newest spans, and its
-//! acknowledgements can be lost; packets are found lost as RFC 9002 6 says. A lost packet is not sent again: goodput
-//! is what arrives.
+//! A [`Bottleneck`] is a data link and a return link, shared by any number of flows. Each flow is
+//! the production
+//! [`Sender`](skyhaul_congestion::Sender) with its controller and pacer, fed by an application that
+//! always has something to send, or makes it at a rate. The receiver acknowledges in batches, with
+//! the 64 newest spans, and its acknowledgements can be lost; packets are found lost as RFC 9002 6
+//! says. A lost packet is not sent again: goodput is what arrives.
 //!
 //! The hosts of a flow may serve it late: see [`Host`].
 //!
-//! A flow begins with one packet alone, as a handshake does, and sends freely once that is acknowledged.
+//! A flow begins with one packet alone, as a handshake does, and sends freely once that is
+//! acknowledged.
 //!
-//! Minutes of line time take a second: an event for each packet and for each acknowledgement, and no memory taken for
-//! either. The same configuration and seed give the same run.
+//! Minutes of line time take a second: an event for each packet and for each acknowledgement, and
+//! no memory taken for either. The same configuration and seed give the same run.
 //!
 //! ```
 //! use skyhaul_congestion::ControllerConfig;
@@ -52,7 +55,8 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey(usize);
 
-/// A data link and a return link, and the flows over them, under a clock that starts at [`Instant::ZERO`].
+/// A data link and a return link, and the flows over them, under a clock that starts at
+/// [`Instant::ZERO`].
 #[derive(Debug)]
 pub struct Bottleneck {
     now: Instant,
@@ -86,7 +90,8 @@ struct Flow {
     access_delay: Duration,
     near: Host,
     far: Host,
-    /// Acknowledgements behind the return link, by arrival. Bounded by what the access delay and the host's pauses hold.
+    /// Acknowledgements behind the return link, by arrival. Bounded by what the access delay and
+    /// the host's pauses hold.
     arriving: VecDeque<(Instant, Vec<Span>)>,
     /// When the sender last took acknowledgements.
     taken: Instant,
@@ -104,7 +109,8 @@ impl Bottleneck {
         Self::sampled(data, returns, seed, SAMPLING)
     }
 
-    /// The same, with samples taken every `interval` instead of every 10 ms: for round trips below 10 ms.
+    /// The same, with samples taken every `interval` instead of every 10 ms: for round trips below
+    /// 10 ms.
     pub fn sampled(data: LinkConfig, returns: LinkConfig, seed: u64, interval: Duration) -> Self {
         Self {
             now: Instant::ZERO,
@@ -146,7 +152,8 @@ impl Bottleneck {
             let sampling = Instant::ZERO + self.interval * self.queue.len() as u64;
             let flows = self.flows.iter().filter_map(|flow| flow.due);
             let links = [self.data.next_event(), self.returns.next_event()];
-            let next = flows.chain(links.into_iter().flatten()).min().unwrap_or(Instant::FAR_FUTURE);
+            let next =
+                flows.chain(links.into_iter().flatten()).min().unwrap_or(Instant::FAR_FUTURE);
             if sampling.min(next) >= limit {
                 self.now = self.now.max(limit);
                 return;
@@ -309,7 +316,8 @@ impl Flow {
     }
 
     fn next_due(&self, now: Instant) -> Option<Instant> {
-        let arriving = self.arriving.front().map(|(at, _)| self.near.takes((*at).max(now), self.taken));
+        let arriving =
+            self.arriving.front().map(|(at, _)| self.near.takes((*at).max(now), self.taken));
         let near = self.source.due(now).map(|at| self.near.awake(at.max(now)));
         let timer = self.receiver.timer().map(|at| self.far.awake(at.max(now)));
         [near, arriving, timer, self.served.0].into_iter().flatten().min()

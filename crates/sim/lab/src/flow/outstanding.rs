@@ -4,8 +4,9 @@ use super::receiver::Span;
 use skyhaul_units::Instant;
 use std::collections::VecDeque;
 
-/// Packets numbered one after another, each open until it is taken out. An acknowledgement names hundreds of packets
-/// of which ten are news, so whole words of bits are looked at. Bounded by what a sender has under way.
+/// Packets numbered one after another, each open until it is taken out. An acknowledgement names
+/// hundreds of packets of which ten are news, so whole words of bits are looked at. Bounded by what
+/// a sender has under way.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     /// Number of the first bit; a multiple of 64.
@@ -64,7 +65,8 @@ impl Outstanding {
             let start = self.base + index * 64;
             let from = !0u64 << first.saturating_sub(start);
             let to = !0u64 >> (start + 63).saturating_sub(last);
-            let Some(word) = usize::try_from(index).ok().and_then(|at| self.words.get_mut(at)) else {
+            let Some(word) = usize::try_from(index).ok().and_then(|at| self.words.get_mut(at))
+            else {
                 return;
             };
             let mut open = *word & from & to;

@@ -18,7 +18,8 @@ pub struct FlowRecord {
     pub socket_dropped: u64,
     /// Packets that the sender counted as lost, those included that arrived later.
     pub declared_lost: u64,
-    /// When the flow's first packet was acknowledged: the flow sends freely from then on, as after a handshake.
+    /// When the flow's first packet was acknowledged: the flow sends freely from then on, as after
+    /// a handshake.
     pub ready: Option<Instant>,
     packet: ByteCount,
     interval: Duration,
@@ -74,18 +75,21 @@ impl FlowRecord {
         &self.samples[from.min(to)..to]
     }
 
-    /// Rate of arrival at the receiver between two instants, counted in IP packets. Both are rounded down to the
-    /// samples.
+    /// Rate of arrival at the receiver between two instants, counted in IP packets. Both are
+    /// rounded down to the samples.
     pub fn goodput(&self, from: Instant, to: Instant) -> Rate {
-        let at = |index: usize| self.samples.get(index).map_or(self.delivered, |sample| sample.delivered);
+        let at = |index: usize| {
+            self.samples.get(index).map_or(self.delivered, |sample| sample.delivered)
+        };
         let (from, to) = (self.index(from), self.index(to));
         let packets = at(to).saturating_sub(at(from.min(to)));
         let span = self.interval * (to.saturating_sub(from) as u64);
         Rate::over(ByteCount::new(packets * self.packet.as_u64()), span)
     }
 
-    /// From the first packet's acknowledgement until the rate of arrival over a window of `over` first reached `rate`.
-    /// `None` where it never did. It holds the way of half a round trip to the receiver.
+    /// From the first packet's acknowledgement until the rate of arrival over a window of `over`
+    /// first reached `rate`. `None` where it never did. It holds the way of half a round trip to
+    /// the receiver.
     pub fn startup(&self, rate: Rate, over: Duration) -> Option<Duration> {
         let ready = self.ready?;
         let steps = usize::try_from(over.as_nanos() / self.interval.as_nanos().max(1)).ok()?.max(1);

@@ -1,4 +1,5 @@
-//! The near end: a greedy or rate-limited application over a sender, with loss detection and probes (RFC 9002 6).
+//! The near end: a greedy or rate-limited application over a sender, with loss detection and probes
+//! (RFC 9002 6).
 
 use super::config::FlowConfig;
 use super::outstanding::Outstanding;
@@ -147,7 +148,8 @@ impl Source {
         if self.waiting(now) > 0 || self.has_stopped(now) {
             return None;
         }
-        let all = skyhaul_units::ByteCount::new(self.config.packet.as_u64() * self.outstanding.next());
+        let all =
+            skyhaul_units::ByteCount::new(self.config.packet.as_u64() * self.outstanding.next());
         Some((ready + rate.time_for(all)).max(now) + GRANULARITY)
     }
 
@@ -161,9 +163,14 @@ impl Source {
         let Some(newest) = self.newest_acked else { return };
         let rtt = self.sender.meter().smoothed().max(self.latest_rtt);
         let patience = rtt.scaled(self.config.detection.time_threshold, 100).max(GRANULARITY);
-        while let Some((number, sent)) = self.outstanding.oldest().filter(|(number, _)| *number < newest) {
-            let is_passed =
-                self.config.detection.packet_threshold.is_some_and(|newer| number + newer <= newest);
+        while let Some((number, sent)) =
+            self.outstanding.oldest().filter(|(number, _)| *number < newest)
+        {
+            let is_passed = self
+                .config
+                .detection
+                .packet_threshold
+                .is_some_and(|newer| number + newer <= newest);
             if !is_passed && now < sent + patience {
                 self.loss_timer = Some(sent + patience);
                 return;
@@ -174,8 +181,9 @@ impl Source {
         }
     }
 
-    /// RFC 9002 6.2.1: a round trip with its variation and the far end's delay, doubled each time; the doubling ends
-    /// where the wait would pass [`LONGEST_WAIT`] (RFC 9002 6.2.1 asks for the doubling, and sets no largest time-out).
+    /// RFC 9002 6.2.1: a round trip with its variation and the far end's delay, doubled each time;
+    /// the doubling ends where the wait would pass [`LONGEST_WAIT`] (RFC 9002 6.2.1 asks for the
+    /// doubling, and sets no largest time-out).
     fn probe_timer(&self) -> Option<Instant> {
         if self.loss_timer.is_some() || self.outstanding.oldest().is_none() {
             return None;
@@ -189,7 +197,8 @@ impl Source {
     }
 }
 
-/// Timer granularity. It is far below any pacing tick, and makes the clock go on whatever a controller asks for.
+/// Timer granularity. It is far below any pacing tick, and makes the clock go on whatever a
+/// controller asks for.
 const GRANULARITY: Duration = Duration::from_micros(1);
 
 /// Packets sent at a probe time-out (RFC 9002 6.2.4 allows two).
@@ -198,6 +207,6 @@ const PROBES: u32 = 2;
 /// 64 times: more than [`LONGEST_WAIT`] on any path of more than 16 ms.
 const MAX_DOUBLINGS: u32 = 6;
 
-/// A flow that hears nothing tries again each second, or each answer's time where that is longer: after an outage the
-/// line is found again within that. Two packets a second are 24 kbit/s.
+/// A flow that hears nothing tries again each second, or each answer's time where that is longer:
+/// after an outage the line is found again within that. Two packets a second are 24 kbit/s.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -45,7 +45,11 @@ fn is_accounted_for(bottleneck: &Bottleneck) -> bool {
 fn a_declared_line_is_full_after_two_round_trips_and_no_queue_stands() {
     let (bottleneck, flow) = run(line(), line(), 1, 10);
     let record = bottleneck.flow(flow);
-    assert!(record.goodput(at(1), at(10)) >= RATE.scaled(99, 100), "{}", record.goodput(at(1), at(10)));
+    assert!(
+        record.goodput(at(1), at(10)) >= RATE.scaled(99, 100),
+        "{}",
+        record.goodput(at(1), at(10))
+    );
     let startup = record.startup(RATE.scaled(90, 100), Duration::from_millis(100)).unwrap();
     assert!(startup <= Duration::from_millis(320), "{startup}");
     assert!(bottleneck.queue_delays(at(1), at(10)).p50 <= Duration::from_millis(2));
@@ -71,7 +75,11 @@ fn an_outage_does_not_stall_a_flow() {
     let (bottleneck, flow) = run(LinkConfig { outages, ..line() }, line(), 3, 25);
     let record = bottleneck.flow(flow);
     assert_eq!(record.goodput(at(6), at(15)), Rate::ZERO);
-    assert!(record.goodput(at(22), at(25)) >= RATE.scaled(98, 100), "{}", record.goodput(at(22), at(25)));
+    assert!(
+        record.goodput(at(22), at(25)) >= RATE.scaled(98, 100),
+        "{}",
+        record.goodput(at(22), at(25))
+    );
 }
 
 #[test]
@@ -114,8 +122,13 @@ fn flows_share_one_bottleneck_and_keep_their_own_round_trip() {
     bottleneck.run_until(at(10));
     for (flow, rtt, mbps) in [(near, 40, 20), (far, 160, 60)] {
         let base = bottleneck.status(flow).base_rtt.unwrap();
-        assert!(base >= Duration::from_millis(rtt) && base < Duration::from_millis(rtt + 2), "{base}");
-        assert!(bottleneck.flow(flow).goodput(at(4), at(10)) >= Rate::from_mbps(mbps).scaled(99, 100));
+        assert!(
+            base >= Duration::from_millis(rtt) && base < Duration::from_millis(rtt + 2),
+            "{base}"
+        );
+        assert!(
+            bottleneck.flow(flow).goodput(at(4), at(10)) >= Rate::from_mbps(mbps).scaled(99, 100)
+        );
     }
     assert_eq!(bottleneck.flow(far).goodput(at(0), at(3)), Rate::ZERO);
     assert!(is_accounted_for(&bottleneck));
@@ -156,8 +169,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Runs for 30 s. The account must be right, no flow may stop trying, and what reaches the line arrives unless
-    /// chance takes all of it, where that is likelier than one in 10^9.
+    /// Runs for 30 s. The account must be right, no flow may stop trying, and what reaches the line
+    /// arrives unless chance takes all of it, where that is likelier than one in 10^9.
     fn check(&self) {
         let rate = Rate::from_bps(self.kbps * 1_000);
         let link = |loss| LinkConfig {
@@ -190,7 +203,8 @@ impl Shared {
     }
 }
 
-/// Two packets each second at least, or each answer's time where that is longer: below 3 s on these lines.
+/// Two packets each second at least, or each answer's time where that is longer: below 3 s on these
+/// lines.
 const FEWEST_TRIES: u64 = 20;
 
 #[test]

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Sends a numbered ping of `size` bytes at each period, answers pings when asked to, and notes arrivals.
+/// Sends a numbered ping of `size` bytes at each period, answers pings when asked to, and notes
+/// arrivals.
 struct Ping {
     here: SocketAddr,
     there: SocketAddr,
@@ -108,7 +109,8 @@ fn a_run_stops_at_its_limit_and_goes_on_from_there() {
 #[test]
 fn a_run_stops_when_its_condition_comes_true() {
     let (mut network, [first, _], _) = pair(3, &line(), 1);
-    let stop = network.run(millis(10_000), |network| network.node(first).arrivals.len() == 2).unwrap();
+    let stop =
+        network.run(millis(10_000), |network| network.node(first).arrivals.len() == 2).unwrap();
     assert_eq!((stop, network.now()), (Stop::Done, millis(172)));
 }
 
@@ -116,7 +118,11 @@ fn a_run_stops_when_its_condition_comes_true() {
 fn acting_on_a_node_takes_effect_at_once() {
     let (mut network, [first, second], _) = pair(0, &line(), 1);
     network.run_until(millis(1_000)).unwrap();
-    network.node_mut(first).outgoing.push_back(Datagram::new(address(1), address(2), vec![0; 1472]));
+    network.node_mut(first).outgoing.push_back(Datagram::new(
+        address(1),
+        address(2),
+        vec![0; 1472],
+    ));
     network.run_until(millis(2_000)).unwrap();
     assert_eq!(network.node(second).arrivals, [millis(1_081)]);
 }

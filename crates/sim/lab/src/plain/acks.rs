@@ -1,8 +1,10 @@
-//! What the far end of a plain path tells of datagrams, over a way back that loses acknowledgements like any datagram.
+//! What the far end of a plain path tells of datagrams, over a way back that loses acknowledgements
+//! like any datagram.
 //!
-//! An acknowledgement tells of all that arrived before it, as those of QUIC do: one that is lost costs time alone, as
-//! long as the next that gets through still spans what it told of ([`RANGES`]). What is lost is told with the first
-//! acknowledgement that leaves after it is overdue. Where datagrams end and nothing gets through, the sender asks again.
+//! An acknowledgement tells of all that arrived before it, as those of QUIC do: one that is lost
+//! costs time alone, as long as the next that gets through still spans what it told of
+//! ([`RANGES`]). What is lost is told with the first acknowledgement that leaves after it is
+//! overdue. Where datagrams end and nothing gets through, the sender asks again.
 
 use super::chance::{Chance, Losses};
 use super::timeline::Timeline;
@@ -26,9 +28,11 @@ pub struct Acks {
     lost: VecDeque<(Instant, Token)>,
     /// Datagrams that arrived since an acknowledgement left, and when the first of them did.
     since_last: (usize, Instant),
-    /// Datagrams that arrived with none missing between them are one range; and whether the last one is missing.
+    /// Datagrams that arrived with none missing between them are one range; and whether the last
+    /// one is missing.
     range: (u64, bool),
-    /// When the far end acknowledges once more, because it was asked; and how often it was in a row.
+    /// When the far end acknowledges once more, because it was asked; and how often it was in a
+    /// row.
     asked: (Instant, u32),
 }
 
@@ -93,11 +97,18 @@ impl Acks {
     }
 
     /// A datagram, sent `way` before, arrives at the far end.
-    pub fn datagram_arrives(&mut self, token: Token, (at, way): (Instant, Duration), news: &mut Timeline) {
+    pub fn datagram_arrives(
+        &mut self,
+        token: Token,
+        (at, way): (Instant, Duration),
+        news: &mut Timeline,
+    ) {
         self.until(at, news);
         self.range = (self.range.0 + u64::from(self.range.1), false);
         self.arrived.push_back((self.range.0, token));
-        while let Some((_, token)) = self.arrived.pop_front_if(|(range, _)| *range + RANGES <= self.range.0) {
+        while let Some((_, token)) =
+            self.arrived.pop_front_if(|(range, _)| *range + RANGES <= self.range.0)
+        {
             self.lost.push_back((at, token));
         }
         if self.since_last.0 == 0 {
@@ -115,7 +126,12 @@ impl Acks {
     }
 
     /// A datagram that would have arrived at `at` does not, and that is known from `known` on.
-    pub fn datagram_lost(&mut self, token: Token, (at, known): (Instant, Instant), news: &mut Timeline) {
+    pub fn datagram_lost(
+        &mut self,
+        token: Token,
+        (at, known): (Instant, Instant),
+        news: &mut Timeline,
+    ) {
         self.range.1 = true;
         if !self.back.is_lossy() {
             return news.add(self.news_at(known), PathEvent::Lost(token));
@@ -198,7 +214,11 @@ impl Holes {
 
     /// When something gets through again that would leave at `at`; `None` where it gets through.
     pub fn until(&self, at: Instant) -> Option<Instant> {
-        self.0.iter().filter(|(from, until)| *from <= at && at < *until).map(|(_, until)| *until).max()
+        self.0
+            .iter()
+            .filter(|(from, until)| *from <= at && at < *until)
+            .map(|(_, until)| *until)
+            .max()
     }
 }
 
@@ -208,7 +228,8 @@ const RANGES: u64 = 64;
 const BATCH: usize = 10;
 /// How long the first of them waits (RFC 9000 18.2).
 const BATCH_DELAY: Duration = Duration::from_millis(25);
-/// What a sender waits beyond a round trip before it asks: the far end's delay, and as much again for its own clock.
+/// What a sender waits beyond a round trip before it asks: the far end's delay, and as much again
+/// for its own clock.
 const SPARE: Duration = Duration::from_millis(50);
 /// How often the pause between two such questions doubles: at 160 ms to 7 s.
 const DOUBLINGS: u32 = 5;

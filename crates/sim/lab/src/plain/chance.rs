@@ -1,4 +1,5 @@
-//! Chance on a plain path: one generator for each end, and the chain that makes losses come in bursts.
+//! Chance on a plain path: one generator for each end, and the chain that makes losses come in
+//! bursts.
 
 use core::num::NonZeroU32;
 use skyhaul_link::GilbertElliott;

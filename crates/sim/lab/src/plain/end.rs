@@ -147,7 +147,9 @@ impl PlainEnd {
 impl Path for PlainEnd {
     fn room(&mut self, now: Instant) -> usize {
         self.become_as_of(now);
-        usize::from(self.closed.is_none() && self.free_at <= now + self.line.ahead && !self.is_full())
+        usize::from(
+            self.closed.is_none() && self.free_at <= now + self.line.ahead && !self.is_full(),
+        )
     }
 
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
@@ -185,7 +187,8 @@ impl Path for PlainEnd {
         let len = bytes.len().min(CONTROL_PIECE);
         let leaves = self.holes.until(now).unwrap_or(now);
         self.control_at = self.control_at.max(leaves + self.line.one_way_delay + late);
-        self.to_peer.push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
+        self.to_peer
+            .push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
         len
     }
 

@@ -1,9 +1,11 @@
-//! A path without QUIC between two sessions: for tests of what lies above a path, thousands of runs at a time.
+//! A path without QUIC between two sessions: for tests of what lies above a path, thousands of runs
+//! at a time.
 //!
-//! It knows the fate of each datagram when it is sent, and tells it after a round trip, or lies about it, or keeps it
-//! to itself: a path's claims are hints, and the session above must do without them. Its acknowledgements are lost on the
-//! way back as any datagram is. It lets datagrams go exactly at
-//! the line's rate, and no more of them than two round trips hold: what a controller that knows the line would do.
+//! It knows the fate of each datagram when it is sent, and tells it after a round trip, or lies
+//! about it, or keeps it to itself: a path's claims are hints, and the session above must do
+//! without them. Its acknowledgements are lost on the way back as any datagram is. It lets
+//! datagrams go exactly at the line's rate, and no more of them than two round trips hold: what a
+//! controller that knows the line would do.
 
 mod acks;
 mod chance;
@@ -25,7 +27,8 @@ pub struct PlainLine {
     pub one_way_delay: Duration,
     /// Datagrams lost.
     pub loss: Probability,
-    /// How many datagrams in a row are lost, on average; 1 for losses that know nothing of each other.
+    /// How many datagrams in a row are lost, on average; 1 for losses that know nothing of each
+    /// other.
     pub mean_burst: NonZeroU32,
     /// Datagrams that the path calls arrived although they were dropped behind it.
     pub lies: Probability,
@@ -40,12 +43,24 @@ pub struct PlainLine {
 }
 
 impl Default for PlainLine {
-    /// 93 Mbit/s, 160 ms there and back, nothing lost, datagrams as QUIC leaves them of IPv4 packets of 1500 bytes.
+    /// 93 Mbit/s, 160 ms there and back, nothing lost, datagrams as QUIC leaves them of IPv4
+    /// packets of 1500 bytes.
     fn default() -> Self {
         let (rate, one_way_delay) = (Rate::from_mbps(93), Duration::from_millis(80));
         let (loss, lies, silence) = Default::default();
-        let (acknowledging, mean_burst, ahead) = (Acknowledging::Each, NonZeroU32::MIN, Duration::ZERO);
-        Self { rate, one_way_delay, loss, mean_burst, lies, silence, acknowledging, payload: 1438, ahead }
+        let (acknowledging, mean_burst, ahead) =
+            (Acknowledging::Each, NonZeroU32::MIN, Duration::ZERO);
+        Self {
+            rate,
+            one_way_delay,
+            loss,
+            mean_burst,
+            lies,
+            silence,
+            acknowledging,
+            payload: 1438,
+            ahead,
+        }
     }
 }
 
@@ -105,7 +120,8 @@ impl PlainPath {
         }
     }
 
-    /// Both directions change at an instant to come. Changes are told in the order in which they happen.
+    /// Both directions change at an instant to come. Changes are told in the order in which they
+    /// happen.
     pub fn change(&mut self, at: Instant, change: PlainChange) {
         for side in 0..2 {
             self.change_from(side, at, change);

@@ -6,7 +6,8 @@ use skyhaul_transport::{Path, PathEvent, Token};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Sends as fast as the path takes it until `until`. What the far end gets, and what is told, with their times.
+/// Sends as fast as the path takes it until `until`. What the far end gets, and what is told, with
+/// their times.
 fn flood(path: &mut PlainPath, until: Instant) -> (Vec<Instant>, Vec<(Instant, PathEvent)>) {
     let (mut got, mut told) = (Vec::new(), Vec::new());
     let (mut now, mut next) = (Instant::ZERO, 0);
@@ -25,7 +26,8 @@ fn flood(path: &mut PlainPath, until: Instant) -> (Vec<Instant>, Vec<(Instant, P
             next += 1;
         }
         path.exchange();
-        let next = path.ends.iter().filter_map(PlainEnd::next_event).chain([path.ends[0].free_at()]).min();
+        let next =
+            path.ends.iter().filter_map(PlainEnd::next_event).chain([path.ends[0].free_at()]).min();
         now = next.unwrap().max(now + Duration::from_nanos(1)).min(until);
     }
     (got, told)
@@ -40,9 +42,16 @@ fn datagrams_leave_at_the_rate_and_news_take_a_round_trip() {
     let line = PlainLine { rate: Rate::from_mbps(12), ..PlainLine::default() };
     let (got, told) = flood(&mut PlainPath::new(line, 1), at(SECOND * 2));
     // 1,000 packets a second, the first after 1 ms and 80 ms on the way.
-    assert_eq!((got[0], got[999]), (at(Duration::from_millis(81)), at(Duration::from_millis(1_080))));
+    assert_eq!(
+        (got[0], got[999]),
+        (at(Duration::from_millis(81)), at(Duration::from_millis(1_080)))
+    );
     assert_eq!(told[0], (at(Duration::from_millis(161)), PathEvent::Acked(Token(0))));
-    assert!(told.iter().enumerate().all(|(place, (_, news))| *news == PathEvent::Acked(Token(place as u64))));
+    assert!(
+        told.iter()
+            .enumerate()
+            .all(|(place, (_, news))| *news == PathEvent::Acked(Token(place as u64)))
+    );
 }
 
 #[test]
@@ -55,7 +64,8 @@ fn losses_have_their_share_and_their_bursts() {
             PathEvent::Acked(token) | PathEvent::Lost(token) => token.0,
             other => panic!("{other:?}"),
         });
-        let lost: Vec<bool> = told.iter().map(|(_, news)| matches!(news, PathEvent::Lost(_))).collect();
+        let lost: Vec<bool> =
+            told.iter().map(|(_, news)| matches!(news, PathEvent::Lost(_))).collect();
         let share = lost.iter().filter(|lost| **lost).count() as f64 / lost.len() as f64;
         let runs = lost.chunk_by(|a, b| a == b).filter(|run| run[0]).count() as f64;
         let mean = share * lost.len() as f64 / runs;
@@ -92,7 +102,8 @@ fn a_hole_swallows_what_is_sent_into_it_and_the_sender_stops_at_two_round_trips(
 
 #[test]
 fn a_line_becomes_slower_and_longer() {
-    let mut path = PlainPath::new(PlainLine { rate: Rate::from_mbps(12), ..PlainLine::default() }, 1);
+    let mut path =
+        PlainPath::new(PlainLine { rate: Rate::from_mbps(12), ..PlainLine::default() }, 1);
     path.change(at(SECOND), PlainChange::Rate(Rate::from_mbps(6)));
     path.change(at(SECOND), PlainChange::OneWayDelay(Duration::from_millis(200)));
     let (got, _) = flood(&mut path, at(SECOND * 4));
@@ -105,9 +116,13 @@ fn a_line_becomes_slower_and_longer() {
     assert_eq!((estimate.rtt, estimate.rate), (Duration::from_millis(400), Rate::from_mbps(6)));
 }
 
-/// How long after they would have come at once acknowledgements come, the longest and on average; and how many datagrams
-/// that arrived count as lost.
-fn lateness(line: PlainLine, back: PlainLine, span: Duration) -> (Duration, Duration, usize, usize) {
+/// How long after they would have come at once acknowledgements come, the longest and on average;
+/// and how many datagrams that arrived count as lost.
+fn lateness(
+    line: PlainLine,
+    back: PlainLine,
+    span: Duration,
+) -> (Duration, Duration, usize, usize) {
     let mut path = PlainPath::between([line, back], 3);
     let (got, mut told) = flood(&mut path, at(span));
     told.sort_by_key(|(then, _)| *then);
@@ -117,7 +132,8 @@ fn lateness(line: PlainLine, back: PlainLine, span: Duration) -> (Duration, Dura
         .filter_map(|(then, news)| match news {
             // Datagrams of equal size leave one after the other from the start.
             PathEvent::Acked(token) => {
-                let left = at(line.rate.time_for(skyhaul_units::ByteCount::new(1500)) * (token.0 + 1));
+                let left =
+                    at(line.rate.time_for(skyhaul_units::ByteCount::new(1500)) * (token.0 + 1));
                 Some(then.since(left + round_trip))
             }
             _ => None,
@@ -138,9 +154,13 @@ fn an_acknowledgement_that_is_lost_is_made_good_by_the_next() {
     let back = PlainLine { loss: Probability::of(60, 100), ..line };
     let span = SECOND * 20;
     let (longest, mean, lost, got) = lateness(line, line, span);
-    assert!(longest < Duration::from_millis(10) && mean < Duration::from_millis(5), "{longest} {mean}");
+    assert!(
+        longest < Duration::from_millis(10) && mean < Duration::from_millis(5),
+        "{longest} {mean}"
+    );
     assert_eq!(lost, 0);
-    // Ten datagrams take 10 ms; at 60 % loss one and a half acknowledgements in a row are lost on average.
+    // Ten datagrams take 10 ms; at 60 % loss one and a half acknowledgements in a row are lost on
+    // average.
     let (longest, lossy, none, _) = lateness(line, back, span);
     assert!(
         (Duration::from_millis(16)..Duration::from_millis(24)).contains(&lossy),
@@ -163,7 +183,8 @@ fn an_acknowledgement_spans_64_ranges_and_no_more() {
     };
     let (got, acked) = lost(PlainLine { loss: Probability::ZERO, ..line });
     assert!(got - acked < 800, "but for those under way all are told of: {got} {acked}");
-    // Ten arrivals make six ranges at 60 % loss: ten acknowledgements in a row would have to be lost.
+    // Ten arrivals make six ranges at 60 % loss: ten acknowledgements in a row would have to be
+    // lost.
     let (got, acked) = lost(line);
     let untold = (got - acked) as f64 / got as f64;
     assert!((0.003..0.03).contains(&untold), "{untold}");

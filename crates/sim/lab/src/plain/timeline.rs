@@ -1,4 +1,5 @@
-//! Events by time. Those of one sort nearly always come in their order, so each sort has a queue of its own.
+//! Events by time. Those of one sort nearly always come in their order, so each sort has a queue of
+//! its own.
 
 use skyhaul_transport::PathEvent;
 use skyhaul_units::Instant;

@@ -46,8 +46,8 @@ pub enum Over {
 /// A bar, judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// The figure that decides: the worst, the median, or the worst of the share that counts. `None` where no cell of
-    /// the bar was run, or one that counts has no such figure.
+    /// The figure that decides: the worst, the median, or the worst of the share that counts.
+    /// `None` where no cell of the bar was run, or one that counts has no such figure.
     pub reached: Option<f64>,
     /// How many runs were judged.
     pub runs: usize,
@@ -84,7 +84,9 @@ impl Range {
     /// For tables.
     pub fn show(&self, metric: &Metric) -> String {
         match (self.least, self.most) {
-            (Some(least), Some(most)) => format!("{} to {}", metric.unit.show(least), metric.unit.show(most)),
+            (Some(least), Some(most)) => {
+                format!("{} to {}", metric.unit.show(least), metric.unit.show(most))
+            }
             (Some(least), None) => format!("≥ {}", metric.unit.show(least)),
             (None, Some(most)) => format!("≤ {}", metric.unit.show(most)),
             (None, None) => String::new(),
@@ -96,12 +98,18 @@ impl Bar {
     /// Judges the figures of the runs that the bar is about, in order.
     pub fn judge(&self, figures: &[Option<f64>]) -> Verdict {
         if figures.is_empty() {
-            return Verdict { reached: None, runs: 0, decided_by: None, outcome: Judgement::NotRun };
+            return Verdict {
+                reached: None,
+                runs: 0,
+                decided_by: None,
+                outcome: Judgement::NotRun,
+            };
         }
         // Worst first. A run without the figure (it never got so far) is worse than any.
         let mut order: Vec<usize> = (0..figures.len()).collect();
-        let margin =
-            |index: &usize| figures[*index].map_or(f64::NEG_INFINITY, |value| self.range.margin(value));
+        let margin = |index: &usize| {
+            figures[*index].map_or(f64::NEG_INFINITY, |value| self.range.margin(value))
+        };
         order.sort_by(|a, b| margin(a).total_cmp(&margin(b)));
         let index = match self.over {
             Over::Every => 0,
@@ -161,7 +169,11 @@ impl BarText {
         let at = self.text.span().start;
         let is_empty = |(least, most)| least > most;
         if self.at_least.is_none() && self.at_most.is_none() {
-            return Err(known.refuse(at, "a bar has no limit", "give it `at_least`, `at_most` or both"));
+            return Err(known.refuse(
+                at,
+                "a bar has no limit",
+                "give it `at_least`, `at_most` or both",
+            ));
         }
         if self.at_least.zip(self.at_most).is_some_and(is_empty) {
             return Err(known.refuse(
@@ -177,7 +189,8 @@ impl BarText {
                 ("median", _) => Over::Median,
                 (_, Ok(share)) => Over::Share(share),
                 _ => {
-                    let what = format!("`{}` says not over which runs a bar is judged", over.get_ref());
+                    let what =
+                        format!("`{}` says not over which runs a bar is judged", over.get_ref());
                     let help = "write \"every\", \"median\" or a share of the runs: \"90 %\"";
                     return Err(known.refuse(over.span().start, &what, help));
                 }

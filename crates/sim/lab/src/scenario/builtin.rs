@@ -17,7 +17,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("repair.toml", include_str!("../../../../../scenarios/repair.toml")),
     ("repair-over-quic.toml", include_str!("../../../../../scenarios/repair-over-quic.toml")),
     ("repair-bulk.toml", include_str!("../../../../../scenarios/repair-bulk.toml")),
-    ("repair-bulk-over-quic.toml", include_str!("../../../../../scenarios/repair-bulk-over-quic.toml")),
+    (
+        "repair-bulk-over-quic.toml",
+        include_str!("../../../../../scenarios/repair-bulk-over-quic.toml"),
+    ),
     ("one-way.toml", include_str!("../../../../../scenarios/one-way.toml")),
     ("jwst.toml", include_str!("../../../../../scenarios/jwst.toml")),
     ("gateway.toml", include_str!("../../../../../scenarios/gateway.toml")),

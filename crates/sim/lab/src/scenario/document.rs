@@ -97,18 +97,26 @@ impl Scenario {
         let source = Source { text, name };
         if text.len() > MAX_FILE {
             let help = "give the path of a scenario file";
-            return Err(source.refuse_whole(format!("the file has more than {MAX_FILE} bytes"), help));
+            return Err(
+                source.refuse_whole(format!("the file has more than {MAX_FILE} bytes"), help)
+            );
         }
-        let mut root = DeTable::parse(text).map_err(|error| source.refuse_toml(&error))?.into_inner();
+        let mut root =
+            DeTable::parse(text).map_err(|error| source.refuse_toml(&error))?.into_inner();
         let parameters = take(&mut root, "parameters");
         let sweep = take(&mut root, "axis");
         let head: Head = Head::deserialize(Deserializer::from(Spanned::new(0..text.len(), root)))
             .map_err(|error| source.refuse_toml(&error))?;
-        let kind = *KINDS.iter().find(|kind| kind.name() == *head.kind.get_ref()).ok_or_else(|| {
-            let known: Vec<_> = KINDS.iter().map(|kind| format!("`{}`", kind.name())).collect();
-            let what = format!("no kind of experiment is called `{}`", head.kind.get_ref());
-            source.refuse(head.kind.span().start, what, format!("the kinds are {}", known.join(", ")))
-        })?;
+        let kind =
+            *KINDS.iter().find(|kind| kind.name() == *head.kind.get_ref()).ok_or_else(|| {
+                let known: Vec<_> = KINDS.iter().map(|kind| format!("`{}`", kind.name())).collect();
+                let what = format!("no kind of experiment is called `{}`", head.kind.get_ref());
+                source.refuse(
+                    head.kind.span().start,
+                    what,
+                    format!("the kinds are {}", known.join(", ")),
+                )
+            })?;
         let fixed = Fixed::of(&source, parameters)?;
         let axes = read_axes(&source, sweep)?;
         let cells = product(&source, kind, &fixed, &axes)?;
@@ -127,8 +135,10 @@ impl Scenario {
 
     /// About how long all its runs keep one processor busy.
     pub fn cost(&self) -> skyhaul_units::Duration {
-        let one =
-            self.cells.iter().fold(skyhaul_units::Duration::ZERO, |sum, cell| sum + cell.experiment.cost());
+        let one = self
+            .cells
+            .iter()
+            .fold(skyhaul_units::Duration::ZERO, |sum, cell| sum + cell.experiment.cost());
         one * self.seeds.len() as u64
     }
 }
@@ -201,8 +211,10 @@ impl Head {
         let columns = self.columns.unwrap_or_default();
         let columns = columns.iter().map(|key| known.metric(key)).collect::<Result<_, _>>()?;
         let bars = self.bars.into_iter().map(|bar| bar.read(&known)).collect::<Result<_, _>>()?;
-        let tables = self.tables.into_iter().map(|table| table.read(&known)).collect::<Result<_, _>>()?;
-        let plots = self.plots.into_iter().map(|plot| plot.read(&known)).collect::<Result<_, _>>()?;
+        let tables =
+            self.tables.into_iter().map(|table| table.read(&known)).collect::<Result<_, _>>()?;
+        let plots =
+            self.plots.into_iter().map(|plot| plot.read(&known)).collect::<Result<_, _>>()?;
         let published = self.published.map(|published| published.read(&known)).transpose()?;
         Ok(Scenario {
             name: self.name,
@@ -243,12 +255,18 @@ pub(super) struct Known<'a> {
 
 impl Known<'_> {
     pub fn metric(&self, key: &Spanned<String>) -> Result<&'static Metric, ScenarioError> {
-        let compared: &[&'static Metric] = if self.is_compared { &[&PUBLISHED, &OF_PUBLISHED] } else { &[] };
+        let compared: &[&'static Metric] =
+            if self.is_compared { &[&PUBLISHED, &OF_PUBLISHED] } else { &[] };
         let mut metrics = self.kind.metrics().iter().chain(compared);
         metrics.clone().find(|metric| metric.key == key.get_ref()).copied().ok_or_else(|| {
-            let what = format!("`{}` experiments have no figure `{}`", self.kind.name(), key.get_ref());
+            let what =
+                format!("`{}` experiments have no figure `{}`", self.kind.name(), key.get_ref());
             let keys: Vec<_> = metrics.by_ref().map(|metric| format!("`{}`", metric.key)).collect();
-            self.source.refuse(key.span().start, what, format!("the figures are {}", keys.join(", ")))
+            self.source.refuse(
+                key.span().start,
+                what,
+                format!("the figures are {}", keys.join(", ")),
+            )
         })
     }
 
@@ -290,7 +308,11 @@ impl<'a> Fixed<'a> {
             .map_err(|error| source.refuse_toml(&error))?;
         match value.into_inner() {
             DeValue::Table(table) => Ok(Self { table, span, plain }),
-            _ => Err(source.refuse(span.start, "`parameters` is no table", "begin it with [parameters]")),
+            _ => Err(source.refuse(
+                span.start,
+                "`parameters` is no table",
+                "begin it with [parameters]",
+            )),
         }
     }
 }
@@ -314,9 +336,14 @@ fn read_axes<'a>(
     let Some(sweep) = sweep else { return Ok(Vec::new()) };
     let at = sweep.span().start;
     let DeValue::Array(tables) = sweep.into_inner() else {
-        return Err(source.refuse(at, "`axis` is no list of tables", "begin each axis with [[axis]]"));
+        return Err(source.refuse(
+            at,
+            "`axis` is no list of tables",
+            "begin each axis with [[axis]]",
+        ));
     };
-    let axes = tables.into_iter().map(|axis| read_axis(source, axis)).collect::<Result<Vec<_>, _>>()?;
+    let axes =
+        tables.into_iter().map(|axis| read_axis(source, axis)).collect::<Result<Vec<_>, _>>()?;
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|before| before.name == axis.name) {
             return Err(source.refuse(
@@ -329,7 +356,10 @@ fn read_axes<'a>(
     Ok(axes)
 }
 
-fn read_axis<'a>(source: &Source<'_>, axis: Spanned<DeValue<'a>>) -> Result<SweepAxis<'a>, ScenarioError> {
+fn read_axis<'a>(
+    source: &Source<'_>,
+    axis: Spanned<DeValue<'a>>,
+) -> Result<SweepAxis<'a>, ScenarioError> {
     let at = axis.span().start;
     let DeValue::Table(mut table) = axis.into_inner() else {
         return Err(source.refuse(at, "an axis is no table", "begin each axis with [[axis]]"));
@@ -340,10 +370,15 @@ fn read_axis<'a>(source: &Source<'_>, axis: Spanned<DeValue<'a>>) -> Result<Swee
         return Err(source.refuse(key.span().start, what, "the keys here are `name`, `values`"));
     }
     let (Some(name), Some(values)) = (name, values) else {
-        return Err(source.refuse(at, "an axis has no name or no values", "give it `name` and `values`"));
+        return Err(source.refuse(
+            at,
+            "an axis has no name or no values",
+            "give it `name` and `values`",
+        ));
     };
     let (name_span, values_at) = (name.span(), values.span().start);
-    let (DeValue::String(name), DeValue::Array(values)) = (name.into_inner(), values.into_inner()) else {
+    let (DeValue::String(name), DeValue::Array(values)) = (name.into_inner(), values.into_inner())
+    else {
         let help = "write name = \"loss\" and values = [\"0 %\", \"1 %\"]";
         return Err(source.refuse(
             name_span.start,
@@ -352,15 +387,19 @@ fn read_axis<'a>(source: &Source<'_>, axis: Spanned<DeValue<'a>>) -> Result<Swee
         ));
     };
     if values.is_empty() {
-        return Err(source.refuse(values_at, format!("axis `{name}` has no values"), "give it at least one"));
+        return Err(source.refuse(
+            values_at,
+            format!("axis `{name}` has no values"),
+            "give it at least one",
+        ));
     }
     let key = Spanned::new(name_span, name.clone());
     let values = read_values(source, &key, values)?;
     Ok(SweepAxis { name: name.into_owned(), values })
 }
 
-/// Each value with its label: `{ label = "…", set = { … } }` sets parameters of any name, anything else the one that
-/// the axis is called after.
+/// Each value with its label: `{ label = "…", set = { … } }` sets parameters of any name, anything
+/// else the one that the axis is called after.
 fn read_values<'a>(
     source: &Source<'_>,
     axis: &Spanned<std::borrow::Cow<'a, str>>,
@@ -376,7 +415,11 @@ fn read_values<'a>(
                     (Some(label), Some(set), true) => labelled(source, label, set)?,
                     _ => {
                         let help = "write { label = \"…\", set = { PARAMETER = … } }";
-                        return Err(source.refuse(at, "a table as a value of an axis needs a label", help));
+                        return Err(source.refuse(
+                            at,
+                            "a table as a value of an axis needs a label",
+                            help,
+                        ));
                     }
                 }
             }
@@ -469,7 +512,11 @@ fn seeds(source: &Source<'_>, seeds: Option<Spanned<Seeds>>) -> Result<Vec<u64>,
     };
     match seeds.len() {
         1..=MAX_RUNS => Ok(seeds),
-        0 => Err(source.refuse(at, "there is no seed", "give at least one, or leave `seeds` out for 1")),
+        0 => Err(source.refuse(
+            at,
+            "there is no seed",
+            "give at least one, or leave `seeds` out for 1",
+        )),
         _ => Err(source.refuse(at, format!("there are more than {MAX_RUNS} seeds"), "give fewer")),
     }
 }

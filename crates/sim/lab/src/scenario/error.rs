@@ -36,9 +36,18 @@ pub(super) struct Source<'a> {
 
 impl Source<'_> {
     /// Something is wrong at a byte of the file.
-    pub fn refuse(&self, at: usize, what: impl Into<String>, help: impl Into<String>) -> ScenarioError {
+    pub fn refuse(
+        &self,
+        at: usize,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ScenarioError {
         let line = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-        ScenarioError { what: what.into(), place: format!("{}:{line}", self.name), help: help.into() }
+        ScenarioError {
+            what: what.into(),
+            place: format!("{}:{line}", self.name),
+            help: help.into(),
+        }
     }
 
     /// Something is wrong with the whole of it.
@@ -73,10 +82,15 @@ fn divide(message: &str) -> (String, String) {
         }
         if let Some(found) = what.strip_prefix("invalid type: ") {
             let help = match known {
-                "a string" => "it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"1 %\"",
+                "a string" => {
+                    "it in quotes, a quantity with its unit: \"93 Mbit/s\", \"160 ms\", \"1 %\""
+                }
                 known => known,
             };
-            return (format!("{found} stands where something else belongs"), format!("write {help}"));
+            return (
+                format!("{found} stands where something else belongs"),
+                format!("write {help}"),
+            );
         }
     }
     if let Some(name) = message.strip_prefix("missing field ") {

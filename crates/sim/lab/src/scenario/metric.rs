@@ -109,7 +109,8 @@ pub struct Series {
 }
 
 impl Measured {
-    /// Adds a figure, rounded as its unit is given out; `None`, or what is not a number, says that there is none.
+    /// Adds a figure, rounded as its unit is given out; `None`, or what is not a number, says that
+    /// there is none.
     pub fn add(&mut self, metric: &'static Metric, value: impl Into<Option<f64>>) {
         let value = value.into().filter(|value| value.is_finite());
         self.figures.push((metric, value.map(|value| metric.unit.round(value))));
@@ -151,8 +152,12 @@ pub const LIMIT: Metric = Metric {
     meaning: "rate × (1 − loss) × (payload ÷ IP packet)",
 };
 /// Goodput over limit.
-pub const RATIO: Metric =
-    Metric { key: "ratio", heading: "ratio", unit: Unit::Share, meaning: "goodput after start-up ÷ limit" };
+pub const RATIO: Metric = Metric {
+    key: "ratio",
+    heading: "ratio",
+    unit: Unit::Share,
+    meaning: "goodput after start-up ÷ limit",
+};
 /// Time to 90 % of the rate.
 pub const STARTUP: Metric = Metric {
     key: "startup_s",

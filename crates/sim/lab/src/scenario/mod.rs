@@ -1,9 +1,9 @@
 //! Scenarios: what is run in virtual time, over what it is swept, and what must come out.
 //!
-//! A scenario is a TOML file (`docs/how-to/lab.md` has every key): a [kind](kind::Kind) of experiment with its parameters, axes
-//! whose product makes the cells, seeds, and bars. [`run()`] runs cells in parallel; an [`Outcome`] is plain data, with
-//! JSON, [text](Text) and an HTML [report]. The same scenario and program give the same outcome, but for the time that it
-//! took.
+//! A scenario is a TOML file (`docs/how-to/lab.md` has every key): a [kind](kind::Kind) of
+//! experiment with its parameters, axes whose product makes the cells, seeds, and bars. [`run()`]
+//! runs cells in parallel; an [`Outcome`] is plain data, with JSON, [text](Text) and an HTML
+//! [report]. The same scenario and program give the same outcome, but for the time that it took.
 //!
 //! ```
 //! use skyhaul_lab::scenario::{Scenario, Selection, Silent, run};

@@ -59,7 +59,8 @@ impl<'a> Outcome<'a> {
     /// A run's cell in words: `loss = 1 %, controller = line`.
     pub fn describe(&self, run: &CellOutcome) -> String {
         let axes = self.scenario.axes.iter().zip(self.labels(run));
-        let mut words: Vec<_> = axes.map(|(axis, label)| format!("{} = {label}", axis.name)).collect();
+        let mut words: Vec<_> =
+            axes.map(|(axis, label)| format!("{} = {label}", axis.name)).collect();
         if self.scenario.seeds.len() > 1 {
             words.push(format!("seed {}", run.seed));
         }
@@ -73,7 +74,9 @@ impl<'a> Outcome<'a> {
 
     /// Bars that were judged, and those of them that were reached.
     pub fn score(&self) -> (usize, usize) {
-        let of = |wanted: &[Judgement]| self.verdicts.iter().filter(|v| wanted.contains(&v.outcome)).count();
+        let of = |wanted: &[Judgement]| {
+            self.verdicts.iter().filter(|v| wanted.contains(&v.outcome)).count()
+        };
         (of(&[Judgement::Pass, Judgement::Fail]), of(&[Judgement::Pass]))
     }
 
@@ -93,23 +96,27 @@ impl<'a> Outcome<'a> {
         self.runs.iter().fold(Duration::ZERO, |sum, run| sum + run.wall)
     }
 
-    /// The figures worth listing: what the scenario names, else all that its kind has and any run yields.
+    /// The figures worth listing: what the scenario names, else all that its kind has and any run
+    /// yields.
     pub fn columns(&self) -> Vec<&'static Metric> {
         if !self.scenario.columns.is_empty() {
             return self.scenario.columns.clone();
         }
         let metrics = self.scenario.kind.metrics().iter().copied();
-        metrics.filter(|metric| self.runs.iter().any(|run| run.figure(metric.key).is_some())).collect()
+        metrics
+            .filter(|metric| self.runs.iter().any(|run| run.figure(metric.key).is_some()))
+            .collect()
     }
 
     fn judge(&self, bar: &Bar) -> Verdict {
-        let figures: Vec<_> = self.selected(&bar.cells).map(|run| run.figure(bar.metric.key)).collect();
+        let figures: Vec<_> =
+            self.selected(&bar.cells).map(|run| run.figure(bar.metric.key)).collect();
         bar.judge(&figures)
     }
 }
 
-/// `name, title, source, kind, seed, seeds, virtual_seconds, wall_seconds, parameters, cells, bars`. Everything but
-/// `wall_seconds` depends on the scenario and the program alone.
+/// `name, title, source, kind, seed, seeds, virtual_seconds, wall_seconds, parameters, cells,
+/// bars`. Everything but `wall_seconds` depends on the scenario and the program alone.
 impl Serialize for Outcome<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -125,7 +132,8 @@ impl Serialize for Outcome<'_> {
         map.serialize_entry("parameters", &self.scenario.parameters)?;
         let cells: Vec<_> = self.runs.iter().map(|run| CellText { outcome: self, run }).collect();
         map.serialize_entry("cells", &cells)?;
-        let bars: Vec<_> = self.scenario.bars.iter().zip(&self.verdicts).map(|(b, v)| (self, b, v)).collect();
+        let bars: Vec<_> =
+            self.scenario.bars.iter().zip(&self.verdicts).map(|(b, v)| (self, b, v)).collect();
         map.serialize_entry("bars", &bars.into_iter().map(BarText).collect::<Vec<_>>())?;
         map.end()
     }
@@ -207,7 +215,10 @@ impl Serialize for BarText<'_> {
         map.serialize_entry("over", &bar.over.show())?;
         map.serialize_entry("runs", &verdict.runs)?;
         map.serialize_entry("reached", &Figure { metric: bar.metric, value: verdict.reached })?;
-        map.serialize_entry("decided_by", &outcome.deciding(bar, verdict).map(|run| outcome.describe(run)))?;
+        map.serialize_entry(
+            "decided_by",
+            &outcome.deciding(bar, verdict).map(|run| outcome.describe(run)),
+        )?;
         map.serialize_entry("outcome", verdict.outcome.name())?;
         map.end()
     }

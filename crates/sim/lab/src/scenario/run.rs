@@ -24,8 +24,8 @@ impl Observer for Silent {
     fn ran(&self, _: &Scenario, _: usize, _: Duration) {}
 }
 
-/// Runs the selected cells of all scenarios, `jobs` at a time, and judges them. What comes out depends on the scenarios
-/// alone, but for how long it took.
+/// Runs the selected cells of all scenarios, `jobs` at a time, and judges them. What comes out
+/// depends on the scenarios alone, but for how long it took.
 pub fn run<'a>(
     scenarios: &'a [Scenario],
     cells: &Selection,
@@ -91,7 +91,10 @@ fn run_one(scenario: &Scenario, run: &Run) -> CellOutcome {
     CellOutcome { cell: run.cell, seed: run.seed, result, wall }
 }
 
-#[allow(clippy::disallowed_methods, reason = "how long a run keeps the processor busy is told to people")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how long a run keeps the processor busy is told to people"
+)]
 fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }

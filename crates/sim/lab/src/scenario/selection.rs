@@ -3,10 +3,11 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Cells whose label on each named axis is one of those given; axes that are not named do not matter.
+/// Cells whose label on each named axis is one of those given; axes that are not named do not
+/// matter.
 ///
-/// In TOML `{ loss = ["0 %", "1 %"], controller = "line" }`; on a command line `loss=0%,loss=1%,controller=line`.
-/// Blanks and case do not count in labels.
+/// In TOML `{ loss = ["0 %", "1 %"], controller = "line" }`; on a command line
+/// `loss=0%,loss=1%,controller=line`. Blanks and case do not count in labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<String, OneOrMore>")]
 pub struct Selection(BTreeMap<String, Vec<String>>);
@@ -30,7 +31,9 @@ impl From<BTreeMap<String, OneOrMore>> for Selection {
 
 /// A filter that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` does not select cells; write AXIS=LABEL, several with commas: loss=1%,controller=line")]
+#[error(
+    "`{0}` does not select cells; write AXIS=LABEL, several with commas: loss=1%,controller=line"
+)]
 pub struct SelectionError(String);
 
 impl core::str::FromStr for Selection {
@@ -60,8 +63,8 @@ impl core::str::FromStr for Selection {
 }
 
 impl Selection {
-    /// Whether it holds a cell with these labels, one for each axis; an axis that the scenario does not have holds
-    /// nothing.
+    /// Whether it holds a cell with these labels, one for each axis; an axis that the scenario does
+    /// not have holds nothing.
     pub fn holds(&self, axes: &[super::Axis], labels: &[String]) -> bool {
         self.0.iter().all(|(axis, wanted)| {
             let at = axes.iter().position(|known| known.name == *axis);
@@ -80,16 +83,21 @@ impl Selection {
                     format!("the axes are {}", names.join(", ")),
                 ));
             };
-            let label =
-                wanted.iter().find(|wanted| !known.labels.iter().any(|label| is_same(wanted, label)))?;
+            let label = wanted
+                .iter()
+                .find(|wanted| !known.labels.iter().any(|label| is_same(wanted, label)))?;
             let labels: Vec<_> = known.labels.iter().map(|label| format!("`{label}`")).collect();
-            Some((format!("axis `{axis}` has no `{label}`"), format!("it has {}", labels.join(", "))))
+            Some((
+                format!("axis `{axis}` has no `{label}`"),
+                format!("it has {}", labels.join(", ")),
+            ))
         })
     }
 }
 
 fn is_same(one: &str, other: &str) -> bool {
-    let plain = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
+    let plain =
+        |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
     plain(one) == plain(other)
 }
 

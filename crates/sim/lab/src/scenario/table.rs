@@ -14,7 +14,8 @@ impl Display for Text<'_> {
         let outcome = self.0;
         let scenario = outcome.scenario;
         writeln!(f, "{}: {}", scenario.name, scenario.title)?;
-        let (virtual_time, wall) = (outcome.virtual_time().as_secs_f64(), outcome.wall_time().as_secs_f64());
+        let (virtual_time, wall) =
+            (outcome.virtual_time().as_secs_f64(), outcome.wall_time().as_secs_f64());
         writeln!(
             f,
             "  {} runs, {virtual_time:.0} s of line time in {wall:.1} s of run time",
@@ -51,9 +52,11 @@ pub(super) struct Grid {
 impl Grid {
     fn write(&self, f: &mut Formatter<'_>) -> Result {
         let all = || core::iter::once(&self.headings).chain(&self.rows);
-        let width =
-            |column: usize| all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-        let widths: Vec<usize> = (0..self.headings.len()).map(|column| width(column).unwrap_or(0)).collect();
+        let width = |column: usize| {
+            all().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+        };
+        let widths: Vec<usize> =
+            (0..self.headings.len()).map(|column| width(column).unwrap_or(0)).collect();
         for row in all() {
             let mut line = String::from(" ");
             for ((column, cell), width) in row.iter().enumerate().zip(&widths) {
@@ -106,19 +109,28 @@ pub(super) fn pivot(outcome: &Outcome<'_>, table: &Pivot) -> Grid {
             rows[row].1[column].push(value);
         }
     }
-    let mut headings: Vec<String> = table.rows.iter().map(|axis| axes[*axis].name.clone()).collect();
+    let mut headings: Vec<String> =
+        table.rows.iter().map(|axis| axes[*axis].name.clone()).collect();
     let words = headings.len();
     let mean = |values: &Vec<f64>| match values.len() {
         0 => "–".to_owned(),
         count => table.metric.unit.show(values.iter().sum::<f64>() / count as f64),
     };
     // Columns of which no cell was run are left out.
-    let is_run: Vec<bool> =
-        (0..columns.len()).map(|at| rows.iter().any(|(_, values)| !values[at].is_empty())).collect();
-    headings
-        .extend(columns.iter().zip(&is_run).filter(|(_, is_run)| **is_run).map(|(label, _)| label.clone()));
+    let is_run: Vec<bool> = (0..columns.len())
+        .map(|at| rows.iter().any(|(_, values)| !values[at].is_empty()))
+        .collect();
+    headings.extend(
+        columns.iter().zip(&is_run).filter(|(_, is_run)| **is_run).map(|(label, _)| label.clone()),
+    );
     let rows = rows.into_iter().map(|(mut row, values)| {
-        row.extend(values.iter().zip(&is_run).filter(|(_, is_run)| **is_run).map(|(values, _)| mean(values)));
+        row.extend(
+            values
+                .iter()
+                .zip(&is_run)
+                .filter(|(_, is_run)| **is_run)
+                .map(|(values, _)| mean(values)),
+        );
         row
     });
     Grid { headings, rows: rows.collect(), words }
@@ -126,18 +138,28 @@ pub(super) fn pivot(outcome: &Outcome<'_>, table: &Pivot) -> Grid {
 
 /// Each bar with the figure reached.
 pub(super) fn bars(outcome: &Outcome<'_>) -> Grid {
-    let headings =
-        ["", "bar", "figure", "must be", "reached", "over", "decided by"].map(str::to_owned).to_vec();
+    let headings = ["", "bar", "figure", "must be", "reached", "over", "decided by"]
+        .map(str::to_owned)
+        .to_vec();
     let rows = outcome.scenario.bars.iter().zip(&outcome.verdicts).map(|(bar, verdict)| {
         let reached = match verdict.outcome {
             Judgement::NotRun => String::new(),
             _ => show(verdict.reached, bar.metric),
         };
         let over = format!("{} of {}", bar.over.show(), verdict.runs);
-        let decided = outcome.deciding(bar, verdict).map(|run| outcome.describe(run)).unwrap_or_default();
+        let decided =
+            outcome.deciding(bar, verdict).map(|run| outcome.describe(run)).unwrap_or_default();
         let verdict = verdict.outcome.name().to_owned();
         let range = bar.range.show(bar.metric);
-        vec![verdict, bar.text.clone(), bar.metric.heading.to_owned(), range, reached, over, decided]
+        vec![
+            verdict,
+            bar.text.clone(),
+            bar.metric.heading.to_owned(),
+            range,
+            reached,
+            over,
+            decided,
+        ]
     });
     let rows = rows.collect();
     Grid { headings, rows, words: 7 }

@@ -110,14 +110,20 @@ fn the_json_has_the_keys_that_programs_rely_on() {
         (cell["sender"].as_str(), cell["loss"].as_str(), cell["seed"].as_u64()),
         (Some("half"), Some("0 %"), Some(1))
     );
-    for key in ["goodput_bps", "limit_bps", "ratio", "startup_s", "queue_delay_p50_s", "of_published"] {
+    for key in
+        ["goodput_bps", "limit_bps", "ratio", "startup_s", "queue_delay_p50_s", "of_published"]
+    {
         assert!(cell.get(key).is_some(), "{key} is not in {cell}");
     }
     assert!(cell["packets"]["sent"].as_u64() >= cell["packets"]["delivered"].as_u64());
     assert!((cell["of_published"].as_f64().unwrap() - 0.95).abs() < 0.1, "{cell}");
     assert!(cells[0]["published"].is_null());
-    let bars: Vec<_> =
-        json["bars"].as_array().unwrap().iter().map(|bar| bar["outcome"].as_str().unwrap()).collect();
+    let bars: Vec<_> = json["bars"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bar| bar["outcome"].as_str().unwrap())
+        .collect();
     assert_eq!(bars, ["pass", "pass", "FAIL"]);
 }
 
@@ -183,11 +189,16 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
         (
             "rtt = \"40 ms\"",
             "rtt = 40",
-            "integer `40` stands where something else belongs, test.toml:11; help: write it in quotes",
+            "integer `40` stands where something else belongs, test.toml:11; help: write it in \
+            quotes",
         ),
         ("rtt = \"40 ms\"", "", "the key `rtt` is missing, test.toml:9; help: add `rtt`"),
         ("rtt = \"40 ms\"", "rtt = \"40 m/s\"", "`40 m/s` is not a duration"),
-        ("values = [\"0 %\", \"10 %\"]", "values = [\"0 %\", \"ten\"]", "`ten` is not a probability"),
+        (
+            "values = [\"0 %\", \"10 %\"]",
+            "values = [\"0 %\", \"ten\"]",
+            "`ten` is not a probability",
+        ),
         (
             "values = [\"0 %\", \"10 %\"]",
             "values = [\"0 %\", \"0 %\"]",
@@ -205,15 +216,27 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
             "controller = \"lime\"",
             "`lime` is not known here, test.toml:17; help: write one of",
         ),
-        ("label = \"half\"", "lable = \"half\"", "a table as a value of an axis needs a label, test.toml:17"),
-        ("seeds = [1, 2]", "seeds = { from = 1, count = 100000 }", "more than 10000 seeds, test.toml:6"),
+        (
+            "label = \"half\"",
+            "lable = \"half\"",
+            "a table as a value of an axis needs a label, test.toml:17",
+        ),
+        (
+            "seeds = [1, 2]",
+            "seeds = { from = 1, count = 100000 }",
+            "more than 10000 seeds, test.toml:6",
+        ),
         ("seeds = [1, 2]", "seeds = []", "there is no seed, test.toml:6"),
         (
             "columns = [\"ratio\"",
             "columns = [\"ration\"",
             "`flow` experiments have no figure `ration`, test.toml:7; help: the figures are",
         ),
-        ("over = \"median\"", "over = \"mostly\"", "says not over which runs a bar is judged, test.toml:58"),
+        (
+            "over = \"median\"",
+            "over = \"mostly\"",
+            "says not over which runs a bar is judged, test.toml:58",
+        ),
         ("at_most = 0.6", "at_most = 0.2", "no figure is within the bar, test.toml:54"),
         (
             "cells = { sender = \"half\" }",
@@ -227,8 +250,9 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
     for (right, wrong, told) in cases {
         let text = TINY.replacen(right, wrong, 1);
         assert_ne!(text, TINY, "{right}");
-        let error =
-            Scenario::parse(&text, "test.toml").err().map_or("it was read".to_owned(), |e| e.to_string());
+        let error = Scenario::parse(&text, "test.toml")
+            .err()
+            .map_or("it was read".to_owned(), |e| e.to_string());
         otherwise.extend((!error.contains(told)).then(|| format!("{wrong}: {error}")));
     }
     assert!(otherwise.is_empty(), "{}", otherwise.join("\n"));
@@ -237,7 +261,8 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
 #[test]
 fn too_many_cells_are_refused_before_they_are_made() {
     let values: Vec<_> = (0..200).map(|n| format!("\"{n} ms\"")).collect();
-    let axis = |name: &str| format!("\n[[axis]]\nname = \"{name}\"\nvalues = [{}]\n", values.join(", "));
+    let axis =
+        |name: &str| format!("\n[[axis]]\nname = \"{name}\"\nvalues = [{}]\n", values.join(", "));
     let text = format!("{TINY}{}{}{}", axis("jitter"), axis("queue"), axis("offered"));
     let error = Scenario::parse(&text, "test.toml").unwrap_err();
     assert!(error.to_string().contains("more than 10000 cells"), "{error}");
@@ -249,7 +274,9 @@ fn every_scenario_of_the_program_can_be_run_and_is_called_after_its_file() {
         let scenario = Scenario::parse(text, file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Some(scenario.name.as_str()), file.strip_suffix(".toml"));
         assert!(!scenario.bars.is_empty(), "{file} has nothing to reach");
-        assert!(!scenario.cells.is_empty() && scenario.virtual_time() > skyhaul_units::Duration::ZERO);
+        assert!(
+            !scenario.cells.is_empty() && scenario.virtual_time() > skyhaul_units::Duration::ZERO
+        );
         assert!(scenario.title.len() < 120, "{file}: the title is more than a line");
     }
 }
@@ -270,8 +297,11 @@ fn every_scenario_file_is_in_the_program() {
 
 #[test]
 fn the_documentation_names_every_kind_with_every_figure() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/how-to/lab.md")).unwrap();
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/how-to/lab.md"
+    ))
+    .unwrap();
     for kind in kind::KINDS {
         let row = text.lines().find(|line| line.starts_with(&format!("| `{}` | `", kind.name())));
         let row = row.unwrap_or_else(|| panic!("there is no row for `{}`", kind.name()));
@@ -288,7 +318,8 @@ proptest! {
     }
 
     #[test]
-    fn any_damage_is_read_or_refused(at in 0..TINY.len(), with in "[ -~]{0,3}", count in 0usize..20) {
+    fn any_damage_is_read_or_refused(at in 0..TINY.len(), with in "[ \
+                                                                  -~]{0,3}", count in 0usize..20) {
         prop_assume!(TINY.is_char_boundary(at) && TINY.is_char_boundary((at + count).min(TINY.len())));
         let text = format!("{}{with}{}", &TINY[..at], &TINY[(at + count).min(TINY.len())..]);
         if let Err(error) = Scenario::parse(&text, "any.toml") {

@@ -114,26 +114,37 @@ impl PivotText {
 impl PlotText {
     pub fn read(self, known: &Known<'_>) -> Result<Plot, ScenarioError> {
         let at = self.shape.span().start;
-        let lacks =
-            |keys: &str| known.refuse(at, "the plot lacks a key", &format!("this shape needs {keys}"));
+        let lacks = |keys: &str| {
+            known.refuse(at, "the plot lacks a key", &format!("this shape needs {keys}"))
+        };
         let shape = match self.shape.get_ref() {
             ShapeName::Lines => {
                 let (Some(x), Some(metric)) = (&self.x, &self.metric) else {
                     return Err(lacks("`x` and `metric`"));
                 };
-                Shape::Lines { x: known.axis(x)?, metric: known.metric(metric)?, by: axes(known, &self.by)? }
+                Shape::Lines {
+                    x: known.axis(x)?,
+                    metric: known.metric(metric)?,
+                    by: axes(known, &self.by)?,
+                }
             }
             ShapeName::HeatMap => {
                 let (Some(x), Some(y), Some(metric)) = (&self.x, &self.y, &self.metric) else {
                     return Err(lacks("`x`, `y` and `metric`"));
                 };
-                Shape::HeatMap { x: known.axis(x)?, y: known.axis(y)?, metric: known.metric(metric)? }
+                Shape::HeatMap {
+                    x: known.axis(x)?,
+                    y: known.axis(y)?,
+                    metric: known.metric(metric)?,
+                }
             }
             ShapeName::Distribution => {
                 let Some(metric) = &self.metric else { return Err(lacks("`metric`")) };
                 Shape::Distribution { metric: known.metric(metric)?, by: axes(known, &self.by)? }
             }
-            ShapeName::Series => Shape::Series { name: self.series.ok_or_else(|| lacks("`series`"))? },
+            ShapeName::Series => {
+                Shape::Series { name: self.series.ok_or_else(|| lacks("`series`"))? }
+            }
         };
         Ok(Plot { title: self.title.into_inner(), shape, cells: selection(known, self.cells)? })
     }
@@ -143,7 +154,10 @@ fn axes(known: &Known<'_>, names: &[Spanned<String>]) -> Result<Vec<usize>, Scen
     names.iter().map(|name| known.axis(name)).collect()
 }
 
-fn selection(known: &Known<'_>, cells: Option<Spanned<Selection>>) -> Result<Selection, ScenarioError> {
+fn selection(
+    known: &Known<'_>,
+    cells: Option<Spanned<Selection>>,
+) -> Result<Selection, ScenarioError> {
     let Some(cells) = cells else { return Ok(Selection::default()) };
     known.selection(&cells)?;
     Ok(cells.into_inner())

@@ -40,7 +40,8 @@ pub struct Record {
 impl Record {
     /// Whether it arrived in time.
     pub fn is_on_time(&self) -> bool {
-        !self.in_vain && self.arrived.is_some_and(|at| self.deadline.is_none_or(|deadline| at <= deadline))
+        !self.in_vain
+            && self.arrived.is_some_and(|at| self.deadline.is_none_or(|deadline| at <= deadline))
     }
 
     /// From hand-over to arrival.
@@ -78,7 +79,9 @@ impl Ledger {
     /// A block arrived at the far end's application.
     pub fn arrived(&mut self, id: BlockId, at: Instant) {
         let place = usize::try_from(id.seq.0).unwrap_or(usize::MAX);
-        if let Some(record) = self.flows.get_mut(&id.flow).and_then(|flow| flow.blocks.get_mut(place)) {
+        if let Some(record) =
+            self.flows.get_mut(&id.flow).and_then(|flow| flow.blocks.get_mut(place))
+        {
             record.arrived.get_or_insert(at);
         }
     }
@@ -124,7 +127,8 @@ impl Ledger {
 
     /// Latencies of the blocks that arrived, the shortest first.
     pub fn latencies(&self) -> Vec<Duration> {
-        let mut found: Vec<Duration> = self.records().filter_map(|(_, record)| record.latency()).collect();
+        let mut found: Vec<Duration> =
+            self.records().filter_map(|(_, record)| record.latency()).collect();
         found.sort_unstable();
         found
     }

@@ -9,8 +9,8 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 /// When an application hands over what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Blocks of sizes between two, each size as likely, at a rate over all: a block comes when the one before it would
-    /// have gone at that rate.
+    /// Blocks of sizes between two, each size as likely, at a rate over all: a block comes when the
+    /// one before it would have gone at that rate.
     Steady {
         /// Bytes of blocks over time.
         rate: Rate,
@@ -41,7 +41,8 @@ pub enum Pattern {
     Bulk {
         /// Their size.
         size: ByteCount,
-        /// Bytes of it that the session holds at most: a little more than is under way, so that other streams find room.
+        /// Bytes of it that the session holds at most: a little more than is under way, so that
+        /// other streams find room.
         held: ByteCount,
     },
 }
@@ -129,7 +130,14 @@ pub struct Due {
 impl Stream {
     /// A stream whose sizes `seed` decides.
     pub const fn new(config: StreamConfig, seed: u64) -> Self {
-        Self { config, next_at: config.start, count: 0, intra: None, held: ByteCount::ZERO, random: seed }
+        Self {
+            config,
+            next_at: config.start,
+            count: 0,
+            intra: None,
+            held: ByteCount::ZERO,
+            random: seed,
+        }
     }
 
     /// What is sent, and how.
@@ -160,10 +168,9 @@ impl Stream {
             }
             Pattern::Bulk { size, .. } => (size, Duration::ZERO),
         };
-        let deadline = self
-            .config
-            .lifetime
-            .map(|life| life.fixed + life.filled_at.map_or(Duration::ZERO, |rate| rate.time_for(size)));
+        let deadline = self.config.lifetime.map(|life| {
+            life.fixed + life.filled_at.map_or(Duration::ZERO, |rate| rate.time_for(size))
+        });
         self.next_at = at + pause;
         self.count += 1;
         Due { at, size, deadline, depends, needs: self.intra.filter(|_| depends) }
@@ -182,7 +189,8 @@ impl Traffic {
     /// Streams, each with a seed of its own from `seed`.
     pub fn new(streams: impl IntoIterator<Item = StreamConfig>, seed: u64) -> Self {
         let seeds = (1..).map(|index: u64| seed.wrapping_mul(1 << 20).wrapping_add(index));
-        let streams = streams.into_iter().zip(seeds).map(|(config, seed)| Stream::new(config, seed));
+        let streams =
+            streams.into_iter().zip(seeds).map(|(config, seed)| Stream::new(config, seed));
         Self {
             streams: streams.collect(),
             content: Bytes::from(vec![0x5a; 1 << 20]),
@@ -196,8 +204,8 @@ impl Traffic {
         self.streams.iter().filter_map(Stream::next_at).min()
     }
 
-    /// Hands over what is due. A block that the session does not take is missed: the application of a moment later has
-    /// newer ones.
+    /// Hands over what is due. A block that the session does not take is missed: the application of
+    /// a moment later has newer ones.
     pub fn feed(&mut self, now: Instant, session: &mut Session) {
         if !session.is_open() {
             return;
@@ -207,7 +215,9 @@ impl Traffic {
                 if now < stream.config.start || now >= stream.config.stop {
                     continue;
                 }
-                while stream.held < held && hand_over(now, stream, &self.content, session, &mut self.ledger) {
+                while stream.held < held
+                    && hand_over(now, stream, &self.content, session, &mut self.ledger)
+                {
                 }
                 continue;
             }
@@ -264,7 +274,11 @@ fn hand_over(
     if matches!(stream.config.pattern, Pattern::Video { .. }) && !due.depends {
         stream.intra = taken.as_ref().ok().copied();
     }
-    let at = if due.at > now || matches!(stream.config.pattern, Pattern::Bulk { .. }) { now } else { due.at };
+    let at = if due.at > now || matches!(stream.config.pattern, Pattern::Bulk { .. }) {
+        now
+    } else {
+        due.at
+    };
     let lost_already = due.depends && due.needs.is_none();
     if taken.is_ok() {
         stream.held += due.size;
@@ -300,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_steady_stream_keeps_its_rate_and_its_sizes() {
-        let (rate, least, most) = (Rate::from_mbps(20), ByteCount::new(1_000), ByteCount::new(100_000));
+        let (rate, least, most) =
+            (Rate::from_mbps(20), ByteCount::new(1_000), ByteCount::new(100_000));
         let mut stream = stream(Pattern::Steady { rate, least, most });
         let mut sizes = Vec::new();
         while stream.next_at().is_some() {
@@ -311,10 +326,12 @@ mod tests {
         let sum: u64 = sizes.iter().map(|size| size.as_u64()).sum();
         assert!((250_000_000..250_100_000).contains(&sum), "{sum}");
         assert!(
-            *sizes.iter().min().unwrap() < ByteCount::new(2_000) && *sizes.iter().min().unwrap() >= least
+            *sizes.iter().min().unwrap() < ByteCount::new(2_000)
+                && *sizes.iter().min().unwrap() >= least
         );
         assert!(
-            *sizes.iter().max().unwrap() > ByteCount::new(99_000) && *sizes.iter().max().unwrap() <= most
+            *sizes.iter().max().unwrap() > ByteCount::new(99_000)
+                && *sizes.iter().max().unwrap() <= most
         );
     }
 

@@ -37,7 +37,8 @@ impl Bulk {
 
 impl User for Bulk {
     fn event(&mut self, _now: Instant, _session: &mut Session, event: Event) {
-        self.settled += u64::from(matches!(event, Event::Settled { outcome: Outcome::Delivered, .. }));
+        self.settled +=
+            u64::from(matches!(event, Event::Settled { outcome: Outcome::Delivered, .. }));
     }
 
     fn work(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
@@ -110,5 +111,6 @@ impl User for Sink {
     }
 }
 
-/// Small enough that a block is through soon on a slow path, large enough that a block costs little.
+/// Small enough that a block is through soon on a slow path, large enough that a block costs
+/// little.
 const BLOCK: usize = 64 << 10;

@@ -41,8 +41,8 @@ impl Yield {
 }
 
 impl PathSet {
-    /// Two or three paths, as `seed` says: 10 to 700 ms there and back, at most 40 : 1; 5 to 500 Mbit/s, at most 50 : 1;
-    /// up to 5 % lost, alone or eight in a row.
+    /// Two or three paths, as `seed` says: 10 to 700 ms there and back, at most 40 : 1; 5 to 500
+    /// Mbit/s, at most 50 : 1; up to 5 % lost, alone or eight in a row.
     pub fn random(seed: u64) -> Self {
         let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
@@ -72,7 +72,8 @@ impl PathSet {
         Self::of(&lines, seed)
     }
 
-    /// The same paths in both directions, in datagrams so large that a run has not too many of them.
+    /// The same paths in both directions, in datagrams so large that a run has not too many of
+    /// them.
     pub fn of(lines: &[PlainLine], seed: u64) -> Self {
         let paths = lines.iter().map(|line| WorldPath::new(*line)).collect();
         let mut set = Self { paths, seed };
@@ -103,28 +104,35 @@ impl PathSet {
     pub fn datagrams(&self) -> u64 {
         let (warm_up, watch) = self.watch();
         let packet = |path: &WorldPath| ByteCount::of(path.lines[0].payload) + IP_AND_QUIC;
-        let of = |path: &WorldPath| (path.lines[0].rate * (warm_up + watch)).as_u64() / packet(path).as_u64();
+        let of = |path: &WorldPath| {
+            (path.lines[0].rate * (warm_up + watch)).as_u64() / packet(path).as_u64()
+        };
         self.paths.iter().map(of).sum()
     }
 
-    /// What a session needs to keep all paths busy: four of the longest round trips of them all together for what is
-    /// lost again and again, and 32 MiB.
+    /// What a session needs to keep all paths busy: four of the longest round trips of them all
+    /// together for what is lost again and again, and 32 MiB.
     pub fn window(&self) -> ByteCount {
         let sum = Rate::from_bps(self.paths.iter().map(|path| path.lines[0].rate.as_bps()).sum());
         sum * (longest_rtt(&self.paths) * 4) + ByteCount::mib(32)
     }
 
-    /// Runs it. Packets of QUIC have 1500 bytes: ask for a set [in these](Self::in_standard_packets).
+    /// Runs it. Packets of QUIC have 1500 bytes: ask for a set [in
+    /// these](Self::in_standard_packets).
     ///
     /// # Errors
     /// What went wrong.
     pub fn run(&self, over: Over) -> Result<Yield, Fault> {
         let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from_static(BLOCK)), u64::MAX);
         let config = WorldConfig::alike(self.session());
-        let mut sessions = Sessions::open(over, config, &self.paths, self.seed, (bulk, Sink::default()))?;
+        let mut sessions =
+            Sessions::open(over, config, &self.paths, self.seed, (bulk, Sink::default()))?;
         // A controller that is told nothing has eight round trips to find the rate.
-        let search =
-            if matches!(over, Over::Quic(Some(_))) { longest_rtt(&self.paths) * 12 } else { Duration::ZERO };
+        let search = if matches!(over, Over::Quic(Some(_))) {
+            longest_rtt(&self.paths) * 12
+        } else {
+            Duration::ZERO
+        };
         let from = sessions.now() + search + self.watch().0;
         self.measure(from, |limit| {
             sessions.run_until(limit)?;
@@ -137,8 +145,8 @@ impl PathSet {
         SessionConfig { receive_window: window, send_buffer: window, ..SessionConfig::default() }
     }
 
-    /// The pace between the mean positions in the two halves of the watch: by how much the order lags at one instant does
-    /// not count.
+    /// The pace between the mean positions in the two halves of the watch: by how much the order
+    /// lags at one instant does not count.
     fn measure(
         &self,
         from: Instant,
@@ -182,10 +190,12 @@ impl core::fmt::Display for PathSet {
     }
 }
 
-/// What a path can carry of blocks: rate × (1 − loss) × (block bytes in a full symbol ÷ its IP packet).
+/// What a path can carry of blocks: rate × (1 − loss) × (block bytes in a full symbol ÷ its IP
+/// packet).
 pub fn limit(path: &WorldPath) -> Rate {
     let line = &path.lines[0];
-    let kept = line.rate.scaled(line.loss.complement().as_ppb().into(), Probability::ONE.as_ppb().into());
+    let kept =
+        line.rate.scaled(line.loss.complement().as_ppb().into(), Probability::ONE.as_ppb().into());
     let packet = (ByteCount::of(line.payload) + IP_AND_QUIC).as_u64();
     kept.scaled(ByteCount::of(line.payload).as_u64() - SYMBOL_HEADER, packet)
 }

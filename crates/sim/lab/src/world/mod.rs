@@ -1,8 +1,9 @@
-//! Two sessions over several plain paths, under one virtual clock, each with the application that uses it; and the same
-//! [over QUIC](QuicWorld).
+//! Two sessions over several plain paths, under one virtual clock, each with the application that
+//! uses it; and the same [over QUIC](QuicWorld).
 //!
-//! The world is served in ticks, as the program serves its paths: what happens within one is seen at its end, and what
-//! leaves within the next is decided at its start. Between ticks with nothing to do, time jumps.
+//! The world is served in ticks, as the program serves its paths: what happens within one is seen
+//! at its end, and what leaves within the next is decided at its start. Between ticks with nothing
+//! to do, time jumps.
 //!
 //! ```
 //! use skyhaul_lab::PlainLine;
@@ -43,7 +44,8 @@ pub trait User {
     /// Something happened.
     fn event(&mut self, now: Instant, session: &mut Session, event: Event);
 
-    /// Called after events and at every tick that serves its side. Returns when it wants to be called by itself.
+    /// Called after events and at every tick that serves its side. Returns when it wants to be
+    /// called by itself.
     fn work(&mut self, now: Instant, session: &mut Session) -> Option<Instant>;
 }
 
@@ -218,7 +220,12 @@ impl<U: User> Side<U> {
         paths.iter().filter_map(|path| path.ends[side].next_event()).fold(self.due, Instant::min)
     }
 
-    fn serve(&mut self, now: Instant, (side, mut tap): (usize, Option<&mut Tap>), paths: &mut [PlainPath]) {
+    fn serve(
+        &mut self,
+        now: Instant,
+        (side, mut tap): (usize, Option<&mut Tap>),
+        paths: &mut [PlainPath],
+    ) {
         for (place, path) in (0u8..).zip(paths.iter_mut()) {
             take_in(&mut self.session, PathId(place), &mut path.ends[side], now);
         }

@@ -1,4 +1,5 @@
-//! Two sessions over the production session manager: a QUIC connection for each path, joined into one session.
+//! Two sessions over the production session manager: a QUIC connection for each path, joined into
+//! one session.
 
 use super::{Fault, OPENING, User, WorldConfig, WorldPath};
 use crate::plain::PlainLine;
@@ -23,8 +24,8 @@ pub struct QuicLine {
 }
 
 impl QuicLine {
-    /// A plain path's lines as links, each with a queue of one round trip, as the operator of a line would have it. Left
-    /// out, the controller is told each line's rate.
+    /// A plain path's lines as links, each with a queue of one round trip, as the operator of a
+    /// line would have it. Left out, the controller is told each line's rate.
     ///
     /// # Errors
     /// No chain has so much loss in bursts so short.
@@ -41,9 +42,13 @@ pub(crate) fn queue(line: &PlainLine) -> ByteCount {
 }
 
 fn link(line: &PlainLine) -> Result<LinkConfig, Fault> {
-    let bursts = || GilbertElliott::with_bursts(line.loss, line.mean_burst).map(Loss::GilbertElliott);
-    let loss =
-        if line.mean_burst.get() > 1 { bursts().map_err(Fault::new)? } else { Loss::Independent(line.loss) };
+    let bursts =
+        || GilbertElliott::with_bursts(line.loss, line.mean_burst).map(Loss::GilbertElliott);
+    let loss = if line.mean_burst.get() > 1 {
+        bursts().map_err(Fault::new)?
+    } else {
+        Loss::Independent(line.loss)
+    };
     Ok(LinkConfig { queue: queue(line), loss, ..LinkConfig::line(line.rate, line.one_way_delay) })
 }
 
@@ -66,7 +71,8 @@ impl<N: User, F: User> QuicWorld<N, F> {
         (near, far): (N, F),
     ) -> Result<Self, Fault> {
         let keys = [identity(1)?, identity(2)?];
-        let count = u8::try_from(lines.len()).map_err(|_| Fault::new("there are too many paths"))?;
+        let count =
+            u8::try_from(lines.len()).map_err(|_| Fault::new("there are too many paths"))?;
         let addresses = |host: u8| -> Vec<SocketAddr> {
             (1..=count).map(|path| SocketAddr::from(([192, 0, path, host], 4433))).collect()
         };
@@ -74,12 +80,19 @@ impl<N: User, F: User> QuicWorld<N, F> {
         let ways = addresses[1].iter().zip(lines).map(|(to, line)| (*to, line.options)).collect();
         let caller = Caller { ways, key: keys[1].fingerprint(), has_called: false };
         let callers = [[].into(), [keys[0].fingerprint()].into()];
-        let ends = [Role::Near(near, caller), Role::Far(far)].map(|role| End { role, id: None, fault: None });
+        let ends = [Role::Near(near, caller), Role::Far(far)].map(|role| End {
+            role,
+            id: None,
+            fault: None,
+        });
         let mut network = Network::new();
         let mut nodes = Vec::new();
         let parts = ends.into_iter().zip(callers).zip(&keys).zip(config.sessions).zip(&addresses);
         for (((((end, callers), key), session), at), seed) in parts.zip([seed, !seed]) {
-            let path = |line: &QuicLine| PathConfig { controller: line.controller, ..PathConfig::default() };
+            let path = |line: &QuicLine| PathConfig {
+                controller: line.controller,
+                ..PathConfig::default()
+            };
             let config = PeerConfig {
                 addresses: at.clone(),
                 identity: key.clone(),
@@ -102,7 +115,8 @@ impl<N: User, F: User> QuicWorld<N, F> {
         Ok(Self { network, nodes: [near, far], paths: lines.len() })
     }
 
-    /// Runs until both sessions are open and all paths carry; the longest round trip decides how long that may take.
+    /// Runs until both sessions are open and all paths carry; the longest round trip decides how
+    /// long that may take.
     ///
     /// # Errors
     /// They are not in time, or a session manager found a fault.
@@ -110,17 +124,23 @@ impl<N: User, F: User> QuicWorld<N, F> {
         let paths = self.paths;
         let is_up = |end: &Peer<End<N, F>>| {
             end.manager().sessions().next().is_some_and(|(_, session)| {
-                let up = session.paths().filter(|(_, path)| path.state != PathState::Probing).count();
+                let up =
+                    session.paths().filter(|(_, path)| path.state != PathState::Probing).count();
                 session.is_open() && up == paths
             })
         };
         let nodes = self.nodes;
         let opening = OPENING + longest_rtt * 40;
         let limit = self.network.now() + opening;
-        let stop = self.network.run(limit, |network| nodes.iter().all(|node| is_up(network.node(*node))));
+        let stop =
+            self.network.run(limit, |network| nodes.iter().all(|node| is_up(network.node(*node))));
         self.check(stop.map_err(Fault::new)?)?;
         let are_up = nodes.iter().all(|node| is_up(self.network.node(*node)));
-        if are_up { Ok(()) } else { Err(Fault(format!("the sessions did not open within {opening}"))) }
+        if are_up {
+            Ok(())
+        } else {
+            Err(Fault(format!("the sessions did not open within {opening}")))
+        }
     }
 
     /// The virtual time.
@@ -132,12 +152,17 @@ impl<N: User, F: User> QuicWorld<N, F> {
     ///
     /// # Errors
     /// A session manager found a fault.
-    pub fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&F) -> bool) -> Result<bool, Fault> {
+    pub fn run_until(
+        &mut self,
+        limit: Instant,
+        mut done: impl FnMut(&F) -> bool,
+    ) -> Result<bool, Fault> {
         let far = self.nodes[1];
-        let is_done = |network: &Network<Peer<End<N, F>>>| match &network.node(far).application().role {
-            Role::Far(user) => done(user),
-            Role::Near(..) => false,
-        };
+        let is_done =
+            |network: &Network<Peer<End<N, F>>>| match &network.node(far).application().role {
+                Role::Far(user) => done(user),
+                Role::Near(..) => false,
+            };
         let stop = self.network.run(limit, is_done).map_err(Fault::new)?;
         let is_done = stop == Stop::Done;
         self.check(stop)?;
@@ -145,8 +170,10 @@ impl<N: User, F: User> QuicWorld<N, F> {
     }
 
     fn check(&self, stop: Stop) -> Result<(), Fault> {
-        let faults =
-            self.nodes.iter().filter_map(|node| self.network.node(*node).application().fault.clone());
+        let faults = self
+            .nodes
+            .iter()
+            .filter_map(|node| self.network.node(*node).application().fault.clone());
         match (faults.into_iter().next(), stop) {
             (Some(fault), _) => Err(fault),
             (None, Stop::Idle) => Err(Fault::new("both ends fell asleep")),
@@ -236,7 +263,9 @@ impl<N: User, F: User> End<N, F> {
                 }
                 Ok(())
             }
-            SessionManagerEvent::Session { event: Event::Closed(reason), .. } => Err(Fault::new(reason)),
+            SessionManagerEvent::Session { event: Event::Closed(reason), .. } => {
+                Err(Fault::new(reason))
+            }
             SessionManagerEvent::Session { id, event } => {
                 if let (Role::Near(_, caller), Event::Greeted { .. }) = (&self.role, &event) {
                     caller.join(now, manager, id)?;
@@ -267,7 +296,8 @@ impl<N: User, F: User> Application for End<N, F> {
         {
             self.fault.get_or_insert(fault);
         }
-        let session = self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
+        let session =
+            self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
         match &mut self.role {
             Role::Near(user, _) => user.work(now, session),
             Role::Far(user) => user.work(now, session),

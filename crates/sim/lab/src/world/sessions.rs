@@ -51,7 +51,8 @@ impl<N: User, F: User> Sessions<N, F> {
         Ok(Self(Kind::Quic(Box::new(world))))
     }
 
-    /// Shows `tap` every datagram of the near side from now on, over plain paths; those of QUIC are sealed.
+    /// Shows `tap` every datagram of the near side from now on, over plain paths; those of QUIC are
+    /// sealed.
     pub fn set_tap(&mut self, tap: Tap) {
         if let Kind::Plain(world) = &mut self.0 {
             world.set_tap(tap);
@@ -109,7 +110,9 @@ impl<N: User, F: User> Sessions<N, F> {
     pub fn far_user(&self) -> Result<&F, Fault> {
         match &self.0 {
             Kind::Plain(world) => Ok(&world.far.user),
-            Kind::Quic(world) => world.far_user().ok_or_else(|| Fault::new("the far side has ended")),
+            Kind::Quic(world) => {
+                world.far_user().ok_or_else(|| Fault::new("the far side has ended"))
+            }
         }
     }
 

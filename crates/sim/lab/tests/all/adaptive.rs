@@ -1,5 +1,6 @@
-//! The default controller on whole lines: each bar of docs/explanation/transport.md on a short run. The long runs are the scenario
-//! files `adaptive`, `line`, `changes`, `sharing`, `against-cubic`, `shallow`, `jitter` and `remembered`.
+//! The default controller on whole lines: each bar of docs/explanation/transport.md on a short run.
+//! The long runs are the scenario files `adaptive`, `line`, `changes`, `sharing`, `against-cubic`,
+//! `shallow`, `jitter` and `remembered`.
 //!
 //! [`cells`] is the list: a [`Cell`] is all that a run needs, and what must come out.
 
@@ -28,7 +29,8 @@ struct Flow {
     memory: Option<Memory>,
 }
 
-/// What must come out. Times count from the first acknowledgement of the first flow, as after a handshake.
+/// What must come out. Times count from the first acknowledgement of the first flow, as after a
+/// handshake.
 #[derive(Debug, Clone, Copy)]
 enum Bar {
     /// The first flow's goodput from then on is at least this.
@@ -69,8 +71,12 @@ const fn seconds(seconds: u64) -> Duration {
 
 /// A line with a drop-tail queue of one bandwidth-delay product, and its way back.
 fn line(rate: Rate, rtt: Duration) -> (LinkConfig, LinkConfig) {
-    let data =
-        LinkConfig { rate: Some(rate), queue: rate * rtt, one_way_delay: rtt / 2, ..LinkConfig::default() };
+    let data = LinkConfig {
+        rate: Some(rate),
+        queue: rate * rtt,
+        one_way_delay: rtt / 2,
+        ..LinkConfig::default()
+    };
     (data.clone(), LinkConfig { rate: Some(rate.max(Rate::from_mbps(100))), ..data })
 }
 
@@ -79,7 +85,9 @@ fn loss(ppm: u32, burst: u32) -> Loss {
     match (ppm, burst) {
         (0, _) => Loss::None,
         (_, 1) => Loss::Independent(mean),
-        _ => Loss::GilbertElliott(GilbertElliott::with_bursts(mean, burst.try_into().unwrap()).unwrap()),
+        _ => Loss::GilbertElliott(
+            GilbertElliott::with_bursts(mean, burst.try_into().unwrap()).unwrap(),
+        ),
     }
 }
 
@@ -104,14 +112,18 @@ fn cells() -> Vec<Cell> {
 fn lossy() -> Vec<Cell> {
     let mut cells = Vec::new();
     for (mbps, rtt) in [(93, ms(160)), (50, ms(660))] {
-        for (ppm, burst, both) in [(0, 1, false), (10_000, 1, true), (50_000, 8, true), (140_000, 8, false)] {
+        for (ppm, burst, both) in
+            [(0, 1, false), (10_000, 1, true), (50_000, 8, true), (140_000, 8, false)]
+        {
             let rate = Rate::from_mbps(mbps);
             let (mut data, mut returns) = line(rate, rtt);
             data.loss = loss(ppm, burst);
             returns.loss = if both { data.loss } else { Loss::None };
             let limit = kept(rate, ppm);
             cells.push(Cell {
-                name: format!("{rate}, {rtt}, {ppm} ppm lost in runs of {burst}, both ways: {both}"),
+                name: format!(
+                    "{rate}, {rtt}, {ppm} ppm lost in runs of {burst}, both ways: {both}"
+                ),
                 data,
                 returns,
                 flows: vec![GREEDY],
@@ -137,7 +149,12 @@ fn changing() -> Vec<Cell> {
     let outages = vec![Outage { start: at, length: ms(1_500) }];
     let longer = LinkConfig { one_way_delay: ms(160), ..plain.clone() };
     let cells = [
-        ("halves", LinkConfig { changes: rates(rate.scaled(1, 2)), ..plain.clone() }, rate.scaled(1, 2), rtt),
+        (
+            "halves",
+            LinkConfig { changes: rates(rate.scaled(1, 2)), ..plain.clone() },
+            rate.scaled(1, 2),
+            rtt,
+        ),
         (
             "doubles",
             LinkConfig { changes: rates(rate.scaled(2, 1)), ..plain.clone() },
@@ -181,7 +198,9 @@ fn shallow() -> Vec<Cell> {
                 }
             }
             cells.push(Cell {
-                name: format!("a policer with bursts of {burst:?} ms, or a queue of 5 ms, {ppm} ppm lost"),
+                name: format!(
+                    "a policer with bursts of {burst:?} ms, or a queue of 5 ms, {ppm} ppm lost"
+                ),
                 data,
                 returns,
                 flows: vec![GREEDY],
@@ -290,8 +309,9 @@ fn of_any_rate() -> Vec<Cell> {
     .collect()
 }
 
-/// Lines on which a packet waits longer for its host than for anything else: both ends serve their sockets late, in batches, and
-/// wait for a processor now and then. That is no queue, and an acknowledgement that covers thousands tells of no loss.
+/// Lines on which a packet waits longer for its host than for anything else: both ends serve their
+/// sockets late, in batches, and wait for a processor now and then. That is no queue, and an
+/// acknowledgement that covers thousands tells of no loss.
 fn on_busy_hosts() -> Vec<Cell> {
     let micros = Duration::from_micros;
     let cell = |(mbps, gather, longest, seed, percent): (u64, Duration, Duration, u64, u64)| {
@@ -308,7 +328,8 @@ fn on_busy_hosts() -> Vec<Cell> {
         let name = format!("{rate}, hosts that gather {gather} and pause up to {longest}");
         Cell { name, data, returns, flows, length: ms(1_500), bars }
     };
-    // Pauses of up to 8 ms in 20 leave the line idle for a tenth of the time: more than it has in its queue.
+    // Pauses of up to 8 ms in 20 leave the line idle for a tenth of the time: more than it has in
+    // its queue.
     [
         (1_000, ms(2), ms(8), 2, 80),
         (3_000, micros(500), ms(3), 2, 90),
@@ -377,7 +398,8 @@ fn judge(bar: Bar, bottleneck: &Bottleneck, keys: &[FlowKey], end: Instant) -> (
             (dropped * 1_000 <= first.sent * thousandths, format!("{dropped} of {}", first.sent))
         }
         Bar::Share { after, from, to } => {
-            let of = |key: &FlowKey| bottleneck.flow(*key).goodput(Instant::ZERO + after, end).as_bps();
+            let of =
+                |key: &FlowKey| bottleneck.flow(*key).goodput(Instant::ZERO + after, end).as_bps();
             let percent = of(&keys[0]) * 100 / keys.iter().map(of).sum::<u64>();
             ((from..=to).contains(&percent), format!("{percent} %"))
         }
@@ -392,14 +414,19 @@ fn every_bar_of_the_default_controller_is_met() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
-/// The receiver's host stands still for less than a silence that is taken for an outage, and its socket overflows.
+/// The receiver's host stands still for less than a silence that is taken for an outage, and its
+/// socket overflows.
 fn standing_still() -> Vec<Cell> {
     let cell = |(mbps, millis): (u64, u64)| {
         let rate = Rate::from_mbps(mbps);
         let (mut data, returns) = line(rate, Duration::from_micros(50));
         data.queue = rate * ms(10);
         data.outages = vec![Outage { start: ms(500), length: ms(millis) }];
-        let bars = vec![Bar::Back { change: ms(500 + millis), within: ms(500), least: rate.scaled(9, 10) }];
+        let bars = vec![Bar::Back {
+            change: ms(500 + millis),
+            within: ms(500),
+            least: rate.scaled(9, 10),
+        }];
         let name = format!("{rate}, nothing arrives for {millis} ms");
         Cell { name, data, returns, flows: vec![GREEDY], length: ms(2_100 + millis), bars }
     };

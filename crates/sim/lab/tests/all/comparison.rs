@@ -1,5 +1,5 @@
-//! Every comparison controller on the lines on which kernels were measured: the tables of docs/explanation/congestion.md, as a
-//! snapshot.
+//! Every comparison controller on the lines on which kernels were measured: the tables of
+//! docs/explanation/congestion.md, as a snapshot.
 //!
 //! A [`Cell`] is all that a scenario needs: the line both ways, the flow, the controller, the seed.
 
@@ -18,8 +18,8 @@ struct Cell {
     seed: u64,
 }
 
-/// A line that kernels were measured on: a drop-tail queue of one bandwidth-delay product, loss in the direction of the
-/// data.
+/// A line that kernels were measured on: a drop-tail queue of one bandwidth-delay product, loss in
+/// the direction of the data.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     rate: Rate,
@@ -46,7 +46,10 @@ impl Line {
         let controller = match name {
             "scalable-capped" => {
                 let bound = ByteCount::new(product.as_u64() * 3 / 2);
-                ControllerConfig::ScalableCapped(ScalableCappedConfig { bound, ..Default::default() })
+                ControllerConfig::ScalableCapped(ScalableCappedConfig {
+                    bound,
+                    ..Default::default()
+                })
             }
             _ => name.parse().expect("a name of the list"),
         };
@@ -77,12 +80,14 @@ struct Row {
 }
 
 fn table(rows: &[Row]) -> String {
-    let line =
-        |row: &Row| format!("{:<16}{}\n", row.name, row.goodputs.map(|mbps| format!("{mbps:6.1}")).join(""));
+    let line = |row: &Row| {
+        format!("{:<16}{}\n", row.name, row.goodputs.map(|mbps| format!("{mbps:6.1}")).join(""))
+    };
     rows.iter().map(line).collect()
 }
 
-/// Kernels were measured on the same line to reach `measured`: docs/explanation/congestion.md has the source.
+/// Kernels were measured on the same line to reach `measured`: docs/explanation/congestion.md has
+/// the source.
 fn agrees(row: &Row, measured: [f64; 4], tolerance: f64) {
     for (ours, measured) in row.goodputs.into_iter().zip(measured) {
         let off = (ours - measured).abs() / measured;

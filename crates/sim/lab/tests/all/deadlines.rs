@@ -1,5 +1,5 @@
-//! Blocks with deadlines between two sessions over a plain path: what expires, what is foretold, how classes share, and what
-//! repair reaches in short.
+//! Blocks with deadlines between two sessions over a plain path: what expires, what is foretold,
+//! how classes share, and what repair reaches in short.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,12 @@ type Plain = World<Fates, Arrivals>;
 struct Fates(Vec<(BlockId, Outcome, Instant)>);
 
 impl skyhaul_lab::world::User for Fates {
-    fn event(&mut self, now: Instant, _: &mut skyhaul_transport::Session, event: skyhaul_transport::Event) {
+    fn event(
+        &mut self,
+        now: Instant,
+        _: &mut skyhaul_transport::Session,
+        event: skyhaul_transport::Event,
+    ) {
         if let skyhaul_transport::Event::Settled { id, outcome } = event {
             self.0.push((id, outcome, now));
         }
@@ -45,8 +50,13 @@ fn line(mbps: u64, loss_percent: u64) -> PlainLine {
 }
 
 fn opened(line: PlainLine) -> Plain {
-    let mut world =
-        World::new(WorldConfig::default(), &[WorldPath::new(line)], 1, Fates::default(), Arrivals::default());
+    let mut world = World::new(
+        WorldConfig::default(),
+        &[WorldPath::new(line)],
+        1,
+        Fates::default(),
+        Arrivals::default(),
+    );
     assert!(world.open());
     world
 }
@@ -70,7 +80,8 @@ fn what_cannot_be_in_time_is_not_sent_and_takes_along_what_depends_on_it() {
     // 80 ms on the way, and 50 to live.
     let mut world = opened(line(10, 0));
     let late = send(&mut world, block(100_000, millis(50)));
-    let depends = |alone| Block { depends_on: Some(late), useful_alone: alone, ..block(1_000, millis(500)) };
+    let depends =
+        |alone| Block { depends_on: Some(late), useful_alone: alone, ..block(1_000, millis(500)) };
     let dependent = send(&mut world, depends(false));
     let alone = send(&mut world, depends(true));
     world.run_for(millis(1_000), |_| false);
@@ -125,8 +136,9 @@ fn a_forecast_turns_late_before_the_deadline() {
     world.paths[0].change(at, PlainChange::Rate(Rate::from_bps(500_000)));
     world.run_for(millis(300), |_| false);
     assert!(matches!(outlook(&mut world), Some(Outlook::LateBy(_))), "{:?}", outlook(&mut world));
-    let expired =
-        |world: &Plain| world.near.user.0.iter().any(|(_, outcome, _)| *outcome == Outcome::Expired);
+    let expired = |world: &Plain| {
+        world.near.user.0.iter().any(|(_, outcome, _)| *outcome == Outcome::Expired)
+    };
     assert!(!expired(&world), "said 2.5 s before it happens");
     world.run_for(millis(3_500), |_| false);
     assert!(expired(&world));
@@ -159,7 +171,8 @@ fn shares(tree: ClassesConfig, streams: &[(&str, u8)]) -> Vec<f64> {
     };
     let traffic = Traffic::new((0..).zip(streams).map(config), 1);
     let sessions = WorldConfig::alike(SessionConfig { classes: tree, ..SessionConfig::default() });
-    let mut world = World::new(sessions, &[WorldPath::new(line(50, 0))], 1, traffic, Arrivals::default());
+    let mut world =
+        World::new(sessions, &[WorldPath::new(line(50, 0))], 1, traffic, Arrivals::default());
     assert!(world.open());
     world.run_for(millis(2_000), |_| false);
     let from = world.now();
@@ -168,8 +181,9 @@ fn shares(tree: ClassesConfig, streams: &[(&str, u8)]) -> Vec<f64> {
     let near = &mut world.near.user;
     near.ledger.settle(&world.far.user);
     let flows = 0..streams.len() as u32;
-    let rate =
-        |flow: u32| near.ledger.bytes_within(FlowId(flow), from, to).as_u64() as f64 * 8.0 / 10.0 / 1e6;
+    let rate = |flow: u32| {
+        near.ledger.bytes_within(FlowId(flow), from, to).as_u64() as f64 * 8.0 / 10.0 / 1e6
+    };
     flows.map(rate).collect()
 }
 
@@ -184,7 +198,8 @@ fn class(name: &str, guarantee: u64, ceiling: Option<u64>) -> ClassConfig {
 
 #[test]
 fn guarantees_and_ceilings_hold_within_a_percent() {
-    let classes = vec![class("science", 30, None), class("telemetry", 5, Some(5)), class("bulk", 5, None)];
+    let classes =
+        vec![class("science", 30, None), class("telemetry", 5, Some(5)), class("bulk", 5, None)];
     let tree = ClassesConfig { classes, ..ClassesConfig::default() };
     let rates = shares(tree, &[("science", 1), ("telemetry", 1), ("bulk", 1)]);
     assert!(rates[0] >= 30.0 * 0.99, "{rates:?}");
@@ -197,7 +212,9 @@ fn a_lone_class_gets_the_whole_line_and_priorities_cost_no_throughput() {
     let one: f64 = shares(ClassesConfig::default(), &[("default", 1)]).iter().sum();
     assert!(one > 50.0 * 0.94, "{one}");
     let three: f64 =
-        shares(ClassesConfig::default(), &[("default", 0), ("default", 1), ("default", 2)]).iter().sum();
+        shares(ClassesConfig::default(), &[("default", 0), ("default", 1), ("default", 2)])
+            .iter()
+            .sum();
     assert!((three / one - 1.0).abs() < 0.005, "{three} with priorities, {one} without");
     let classes = vec![class("science", 30, None), class("bulk", 5, None)];
     let tree = ClassesConfig { classes, ..ClassesConfig::default() };
@@ -225,11 +242,15 @@ fn assert_reached(name: &str, text: &str) {
 
 #[test]
 fn repair_reaches_its_bars_in_short() {
-    // In 15 s the measured loss may be off all the time; over minutes the residual is 0.9 in a million.
+    // In 15 s the measured loss may be off all the time; over minutes the residual is 0.9 in a
+    // million.
     let changes = [
         ("duration = \"300 s\"", "duration = \"20 s\""),
         ("seeds = [1, 2, 3]", "seeds = [1]"),
-        ("values = [\"0 %\", \"0.1 %\", \"1 %\", \"2 %\", \"5 %\", \"10 %\"]", "values = [\"0 %\", \"5 %\"]"),
+        (
+            "values = [\"0 %\", \"0.1 %\", \"1 %\", \"2 %\", \"5 %\", \"10 %\"]",
+            "values = [\"0 %\", \"5 %\"]",
+        ),
         ("[\"0 %\", \"0.1 %\", \"1 %\", \"2 %\", \"5 %\"]", "[\"0 %\", \"5 %\"]"),
         ("at_most = 1.0", "at_most = 3.0"),
     ];
@@ -238,7 +259,8 @@ fn repair_reaches_its_bars_in_short() {
 
 #[test]
 fn a_stream_holds_at_nearly_the_loss_that_leaves_just_its_rate() {
-    // At 40.5 % the line carries just the stream. The one loss to try is 36 %, and none below it counts.
+    // At 40.5 % the line carries just the stream. The one loss to try is 36 %, and none below it
+    // counts.
     let changes = [
         ("seeds = [1, 2, 3]", "seeds = [1]"),
         ("duration = \"10 min\"", "duration = \"6 s\""),

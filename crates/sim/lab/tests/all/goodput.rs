@@ -1,9 +1,11 @@
-//! What the production session manager gets out of long lossy lines, in virtual time: a table kept as a snapshot.
+//! What the production session manager gets out of long lossy lines, in virtual time: a table kept
+//! as a snapshot.
 //!
-//! Each cell is the share of what the line can carry at best: bytes of blocks given out in order, after start-up,
-//! over rate × (1 − loss) × (block bytes in a full symbol ÷ its IP packet).
+//! Each cell is the share of what the line can carry at best: bytes of blocks given out in order,
+//! after start-up, over rate × (1 − loss) × (block bytes in a full symbol ÷ its IP packet).
 //!
-//! `make test` runs the first row and the cell with loss both ways, `make test-all` the whole table.
+//! `make test` runs the first row and the cell with loss both ways, `make test-all` the whole
+//! table.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -66,7 +68,8 @@ fn a_session_begins_and_carries_a_megabyte_over_a_satellite_line_at_ten_per_cent
     let line = Line::of(Rate::from_mbps(50), Duration::from_millis(660));
     let mut slowest = Duration::ZERO;
     for seed in 0..50 {
-        let mut transfer = Transfer::new(Line { loss: tenth, loss_back: tenth, ..line }, seed, Some(4));
+        let mut transfer =
+            Transfer::new(Line { loss: tenth, loss_back: tenth, ..line }, seed, Some(4));
         let limit = Instant::ZERO + Duration::from_secs(15);
         let done = transfer.run_until(limit, |transfer| transfer.delivered() == ByteCount::mib(1));
         assert!(done, "seed {seed}: {} of 1 MiB", transfer.delivered());
@@ -75,8 +78,9 @@ fn a_session_begins_and_carries_a_megabyte_over_a_satellite_line_at_ten_per_cent
     println!("slowest of 50: {:.1} s", slowest.as_secs_f64());
 }
 
-/// The share of what the line can carry at best. The pace is taken between the mean positions in the two halves of the
-/// watch: by how much the order happens to lag at one instant, several round trips at 14 % loss, does not count.
+/// The share of what the line can carry at best. The pace is taken between the mean positions in
+/// the two halves of the watch: by how much the order happens to lag at one instant, several round
+/// trips at 14 % loss, does not count.
 fn goodput(line: Line, watched: Duration) -> f64 {
     let mut transfer = Transfer::new(line, 1, None);
     let from = Instant::ZERO + Duration::from_secs(3) + line.rtt * 6;

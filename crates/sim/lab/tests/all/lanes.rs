@@ -1,4 +1,5 @@
-//! Several lanes of one session on one line: what they share there, they share fairly, and it is used.
+//! Several lanes of one session on one line: what they share there, they share fairly, and it is
+//! used.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -39,7 +40,12 @@ impl Application for Role {
                 *delivered += ByteCount::of(received.bytes.len());
                 manager.session(id).unwrap().release(received.bytes.len());
             }
-            (_, SessionManagerEvent::Session { event: Event::PathDown(..) | Event::Closed(_), .. }) => {
+            (
+                _,
+                SessionManagerEvent::Session {
+                    event: Event::PathDown(..) | Event::Closed(_), ..
+                },
+            ) => {
                 panic!("a lane is down");
             }
             (_, SessionManagerEvent::Session { .. }) => {}
@@ -66,7 +72,8 @@ const BLOCK: usize = 256 << 10;
 const RATE: Rate = Rate::from_mbps(93);
 const RTT: Duration = Duration::from_millis(160);
 
-/// The share of what the line can carry at best, the median of the queue before it, and each lane's share of the symbols.
+/// The share of what the line can carry at best, the median of the queue before it, and each lane's
+/// share of the symbols.
 fn run(lanes: usize, loss: Probability) -> (f64, Duration, Vec<f64>) {
     let [source_key, sink_key] = [1, 2].map(|key| Identity::from_seed(&[key; 32]).unwrap());
     let from: Vec<SocketAddr> =
@@ -80,11 +87,14 @@ fn run(lanes: usize, loss: Probability) -> (f64, Duration, Vec<f64>) {
         session: SessionConfig::default(),
         seed,
     };
-    let called = PeerConfig { callers: [source_key.fingerprint()].into(), ..config(&sink_key, &[to], 2) };
-    let source = Role::Source { to: (to, sink_key.fingerprint()), lanes, session: None, open: false };
+    let called =
+        PeerConfig { callers: [source_key.fingerprint()].into(), ..config(&sink_key, &[to], 2) };
+    let source =
+        Role::Source { to: (to, sink_key.fingerprint()), lanes, session: None, open: false };
     let mut network = Network::new();
     let near = network.add_node(Peer::new(config(&source_key, &from, 1), source).unwrap(), &from);
-    let far = network.add_node(Peer::new(called, Role::Sink { delivered: ByteCount::ZERO }).unwrap(), &[to]);
+    let far = network
+        .add_node(Peer::new(called, Role::Sink { delivered: ByteCount::ZERO }).unwrap(), &[to]);
     let line = LinkConfig {
         rate: Some(RATE),
         queue: RATE * RTT,
@@ -128,7 +138,8 @@ const WARM_UP: Duration = Duration::from_secs(6);
 const WATCHED: Duration = Duration::from_secs(6);
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// Jain's index: 1 where all shares are the same, and one over their number where one has everything.
+/// Jain's index: 1 where all shares are the same, and one over their number where one has
+/// everything.
 fn fairness(shares: &[f64]) -> f64 {
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     shares.iter().sum::<f64>().powi(2) / (squares * shares.len() as f64)
@@ -142,7 +153,8 @@ fn four_lanes_use_the_line_share_it_and_keep_its_queue() {
         println!("loss {}: {ratio:.3}, queue {queue:?}, {shares:.2?}", loss.as_f64());
         assert!(ratio >= 0.95, "{ratio:.3} of the limit");
         assert!(queue <= RTT / 4, "a queue of {queue:?}");
-        // The first lane had the line for itself before, and gives of it but slowly: it keeps two fifths.
+        // The first lane had the line for itself before, and gives of it but slowly: it keeps two
+        // fifths.
         assert!(shares[0] <= 0.42, "{shares:.2?}");
         // Those that joined it together have nothing over each other.
         let joined = fairness(&shares[1..]);

@@ -1,4 +1,5 @@
-//! More than the line carries in time: what is sent of it, and that both ends say the same of each block.
+//! More than the line carries in time: what is sent of it, and that both ends say the same of each
+//! block.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -32,10 +33,14 @@ fn seconds(seconds: u64) -> Duration {
 
 #[test]
 fn a_block_delivered_among_many_that_are_not_is_known_as_delivered() {
-    // 200 blocks of 1 kB, each behind one of 100 kB that has to wait: no two of those delivered stand side by side.
+    // 200 blocks of 1 kB, each behind one of 100 kB that has to wait: no two of those delivered
+    // stand side by side.
     for (loss, seed) in [(0, 1), (10, 2), (20, 3)] {
-        let line =
-            PlainLine { rate: Rate::from_mbps(1), loss: Probability::of(loss, 100), ..PlainLine::default() };
+        let line = PlainLine {
+            rate: Rate::from_mbps(1),
+            loss: Probability::of(loss, 100),
+            ..PlainLine::default()
+        };
         let paths = [WorldPath::new(line)];
         let mut world =
             World::new(WorldConfig::default(), &paths, seed, Fates::default(), Arrivals::default());
@@ -46,7 +51,8 @@ fn a_block_delivered_among_many_that_are_not_is_known_as_delivered() {
             let block = Block { priority, ..block };
             world.near.session.send(now, block).unwrap()
         };
-        let small: Vec<BlockId> = (0..200).map(|_| (send(600, 100_000, 2), send(4, 1_000, 0)).1).collect();
+        let small: Vec<BlockId> =
+            (0..200).map(|_| (send(600, 100_000, 2), send(4, 1_000, 0)).1).collect();
         world.touch();
         world.run_for(seconds(8), |_| false);
         let arrived: Vec<BlockId> = world.far.user.blocks().iter().map(|(id, _)| *id).collect();

@@ -73,25 +73,32 @@ fn gap(sides: &[usize], dying: WorldPath, surviving: WorldPath, seed: u64) -> Du
     assert_eq!(world.far.user.out_of_order(), 0);
     // A gap ends with a block: without one more, a silence up to here would not count.
     let delivered = world.far.user.blocks();
-    assert!(world.run_for(secs(4), |world| world.far.user.blocks() > delivered), "nothing comes any more");
+    assert!(
+        world.run_for(secs(4), |world| world.far.user.blocks() > delivered),
+        "nothing comes any more"
+    );
     world.far.user.longest_gap()
 }
 
 #[test]
 fn a_path_that_dies_leaves_no_gap_and_loses_nothing() {
     for (dying, surviving) in [(100, 100), (700, 20), (20, 700), (40, 100), (300, 100), (10, 10)] {
-        // What was lost just before the end must not hide that nothing is heard: it once did at 2 %.
+        // What was lost just before the end must not hide that nothing is heard: it once did at 2
+        // %.
         for loss in [0, 2] {
             let gap = gap(&[0, 1], path(100, dying, loss), path(20, surviving, loss), dying);
             let bar = ms(200).max(ms(surviving) * 2);
             println!("{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
-            assert!(gap <= bar, "{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}");
+            assert!(
+                gap <= bar,
+                "{dying} ms dies beside {surviving} ms, {loss} % lost: {gap} of {bar}"
+            );
         }
     }
 }
 
-/// Where the data die alone, acknowledgements go on for as long as something was under way: reports on the other path show
-/// it sooner.
+/// Where the data die alone, acknowledgements go on for as long as something was under way: reports
+/// on the other path show it sooner.
 #[test]
 fn a_path_that_dies_in_one_direction_leaves_no_gap_either() {
     for (dying, surviving) in [(100, 100), (700, 20), (20, 700), (300, 100)] {
@@ -99,13 +106,21 @@ fn a_path_that_dies_in_one_direction_leaves_no_gap_either() {
             let gap = gap(&[side], path(50, dying, 0), path(50, surviving, 0), dying);
             let bar = ms(200).max(ms(surviving) * 2);
             println!("{dying} ms dies from side {side} beside {surviving} ms: {gap} of {bar}");
-            assert!(gap <= bar, "{dying} ms dies from side {side} beside {surviving} ms: {gap} of {bar}");
+            assert!(
+                gap <= bar,
+                "{dying} ms dies from side {side} beside {surviving} ms: {gap} of {bar}"
+            );
         }
     }
 }
 
-/// The longest time without a delivery of a run of which the first path dies after 3 s for what these sides send.
-fn longest_pause(sides: &[usize], (dying, surviving): (WorldPath, WorldPath), seed: u64) -> Duration {
+/// The longest time without a delivery of a run of which the first path dies after 3 s for what
+/// these sides send.
+fn longest_pause(
+    sides: &[usize],
+    (dying, surviving): (WorldPath, WorldPath),
+    seed: u64,
+) -> Duration {
     let mut world = bulk(&[dying, surviving], 8 << 10, seed);
     let at = world.now() + secs(3);
     for side in sides {
@@ -117,20 +132,26 @@ fn longest_pause(sides: &[usize], (dying, surviving): (WorldPath, WorldPath), se
     world.far.user.longest_gap()
 }
 
-/// What was lost before the end and went out again on the path that died once paused delivery for a round trip too many; with
-/// the last two seeds that was so where it had gone out a third time, and was lost on the path that is left.
+/// What was lost before the end and went out again on the path that died once paused delivery for a
+/// round trip too many; with the last two seeds that was so where it had gone out a third time, and
+/// was lost on the path that is left.
 #[test]
 fn what_went_out_again_on_a_path_that_died_goes_elsewhere_before_its_silence_is_certain() {
-    for (rates, seed) in
-        [((50, 50), 1), ((50, 50), 29), ((100, 20), 2), ((100, 20), 3), ((50, 50), 10), ((100, 20), 4)]
-    {
+    for (rates, seed) in [
+        ((50, 50), 1),
+        ((50, 50), 29),
+        ((100, 20), 2),
+        ((100, 20), 3),
+        ((50, 50), 10),
+        ((100, 20), 4),
+    ] {
         let pause = longest_pause(&[0], (path(rates.0, 100, 2), path(rates.1, 100, 2)), seed);
         assert!(pause <= ms(200), "{rates:?} Mbit/s, seed {seed}: {pause}");
     }
 }
 
-/// What was lost twice, or once where nothing else was lost for long, once paused delivery for two and three round trips:
-/// before a path died, long after, and where none did.
+/// What was lost twice, or once where nothing else was lost for long, once paused delivery for two
+/// and three round trips: before a path died, long after, and where none did.
 #[test]
 fn what_is_lost_twice_goes_in_copies_so_that_delivery_does_not_wait_for_a_third_loss() {
     let both = &[0, 1][..];
@@ -143,22 +164,30 @@ fn what_is_lost_twice_goes_in_copies_so_that_delivery_does_not_wait_for_a_third_
         (300, (50, 50), &[0], 1),
     ] {
         let pause = longest_pause(sides, (path(rates.0, rtt, 2), path(rates.1, 100, 2)), seed);
-        assert!(pause <= ms(200), "{rtt} ms, {rates:?} Mbit/s, {sides:?} die, seed {seed}: {pause}");
+        assert!(
+            pause <= ms(200),
+            "{rtt} ms, {rates:?} Mbit/s, {sides:?} die, seed {seed}: {pause}"
+        );
     }
 }
 
 #[test]
 fn a_redundant_flow_goes_on_each_path_at_work() {
-    let block = Block { redundant: true, ..Block::reliable(FlowId(0), Bytes::from(vec![7; 1_000])) };
+    let block =
+        Block { redundant: true, ..Block::reliable(FlowId(0), Bytes::from(vec![7; 1_000])) };
     let user = Steady { block, every: ms(2), next: Instant::ZERO, outcomes: [0; 2] };
-    let standby = WorldPath { options: PathOptions { standby: true, metered: false }, ..path(20, 30, 0) };
+    let standby =
+        WorldPath { options: PathOptions { standby: true, metered: false }, ..path(20, 30, 0) };
     let paths = [path(50, 40, 5), path(20, 100, 5), standby];
     let mut world = World::new(WorldConfig::default(), &paths, 5, user, Sink::default());
     assert!(world.open());
     world.run_for(secs(10), |_| false);
     let all = world.near.session.stats().blocks_taken * 1_000;
     let sent = [sent(&world, 0), sent(&world, 1), sent(&world, 2)];
-    assert!(sent[0] >= all * 99 / 100 && sent[1] >= all * 90 / 100 && sent[2] == 0, "{sent:?} of {all}");
+    assert!(
+        sent[0] >= all * 99 / 100 && sent[1] >= all * 90 / 100 && sent[2] == 0,
+        "{sent:?} of {all}"
+    );
 }
 
 #[test]
@@ -178,7 +207,8 @@ fn a_pinned_flow_goes_on_its_path_alone() {
 
 #[test]
 fn a_standby_takes_over_and_gives_back() {
-    let standby = WorldPath { options: PathOptions { standby: true, metered: false }, ..path(20, 100, 1) };
+    let standby =
+        WorldPath { options: PathOptions { standby: true, metered: false }, ..path(20, 100, 1) };
     let mut world = bulk(&[path(50, 40, 1), standby], 8 << 10, 1);
     let start = world.now();
     world.paths[0].change(start + secs(3), PlainChange::Hole(secs(3)));
@@ -231,13 +261,16 @@ fn a_metered_path_carries_only_what_would_be_late_without_it() {
         let block = if deadline { block } else { Block::reliable(FlowId(0), bytes) };
         let every = Duration::from_micros(every);
         let user = Steady { block, every, next: Instant::ZERO, outcomes: [0; 2] };
-        let cost = WorldPath { options: PathOptions { metered: true, standby: false }, ..path(50, 60, 0) };
+        let cost =
+            WorldPath { options: PathOptions { metered: true, standby: false }, ..path(50, 60, 0) };
         let mut world =
             World::new(WorldConfig::default(), &[path(20, 100, 0), cost], 3, user, Sink::default());
         assert!(world.open());
         world.run_for(secs(10), |_| false);
-        let sent: Vec<u64> = world.near.session.paths().map(|(_, path)| path.stats.bytes_sent).collect();
-        let share = sent.iter().map(|bytes| bytes * 100 / sent.iter().sum::<u64>()).collect::<Vec<_>>();
+        let sent: Vec<u64> =
+            world.near.session.paths().map(|(_, path)| path.stats.bytes_sent).collect();
+        let share =
+            sent.iter().map(|bytes| bytes * 100 / sent.iter().sum::<u64>()).collect::<Vec<_>>();
         assert!(free.contains(&share[0]) && metered.contains(&share[1]), "{share:?}");
         if deadline {
             assert!(world.near.user.outcomes[1] * 100 <= world.near.user.outcomes[0]);

@@ -1,5 +1,5 @@
-//! What is spent on sending again: at the end of a transfer, where it must bring the end forward, and on blocks whose deadlines
-//! are far or near, where it is bounded by the loss.
+//! What is spent on sending again: at the end of a transfer, where it must bring the end forward,
+//! and on blocks whose deadlines are far or near, where it is bounded by the loss.
 
 use bytes::Bytes;
 use skyhaul_lab::PlainLine;
@@ -36,7 +36,8 @@ fn transfer(line: PlainLine, blocks: u64, seed: u64, goal: Option<Goal>) -> u64 
 
 #[test]
 fn repair_brings_the_end_of_a_transfer_forward() {
-    // (loss in per cent, Mbit/s, round trip, blocks); thirty seeds each. With repair it took as long or longer in sum.
+    // (loss in per cent, Mbit/s, round trip, blocks); thirty seeds each. With repair it took as
+    // long or longer in sum.
     for (loss, mbps, rtt, blocks) in
         [(14, 93, 160, 10), (14, 93, 160, 100), (5, 93, 160, 40), (5, 20, 600, 40)]
     {
@@ -48,21 +49,29 @@ fn repair_brings_the_end_of_a_transfer_forward() {
         };
         let sum = |goal| (0..30).map(|seed| transfer(line, blocks, seed, goal)).sum::<u64>();
         let (with, without) = (sum(Some(Goal::default())), sum(None));
-        assert!(with * 10 <= without * 9, "{loss} %, {mbps} Mbit/s, {rtt} ms: {with} of {without} ms");
+        assert!(
+            with * 10 <= without * 9,
+            "{loss} %, {mbps} Mbit/s, {rtt} ms: {with} of {without} ms"
+        );
     }
 }
 
 #[test]
 fn repair_of_an_end_without_losses_costs_next_to_nothing() {
     let line = PlainLine::default();
-    let (with, without) = (transfer(line, 40, 1, Some(Goal::default())), transfer(line, 40, 1, None));
+    let (with, without) =
+        (transfer(line, 40, 1, Some(Goal::default())), transfer(line, 40, 1, None));
     assert!(with <= without + 3, "{with} of {without} ms: four bytes of each symbol, and a tick");
 }
 
-/// Ten seconds of a line that has a third to spare, with a thousand blocks of this lifetime at 5 % loss: what was spent, and how
-/// many arrived.
+/// Ten seconds of a line that has a third to spare, with a thousand blocks of this lifetime at 5 %
+/// loss: what was spent, and how many arrived.
 fn spent(lifetime: Duration) -> (Stats, PathStats, u64) {
-    let line = PlainLine { rate: Rate::from_mbps(20), loss: Probability::of(5, 100), ..PlainLine::default() };
+    let line = PlainLine {
+        rate: Rate::from_mbps(20),
+        loss: Probability::of(5, 100),
+        ..PlainLine::default()
+    };
     let mut world = world(line, 1, Some(Goal::default()));
     let block = Block::expendable(FlowId(0), lifetime, Bytes::from(vec![7; 16 << 10]));
     // 16 KiB each 10 ms are 13 of 20 Mbit/s.
@@ -78,7 +87,8 @@ fn spent(lifetime: Duration) -> (Stats, PathStats, u64) {
 }
 
 #[test]
-fn what_has_time_is_sent_once_more_for_each_loss_and_what_has_not_no_oftener_than_its_target_takes() {
+fn what_has_time_is_sent_once_more_for_each_loss_and_what_has_not_no_oftener_than_its_target_takes()
+{
     // Sent once more for each time lost: 0.05 ÷ 0.95 of all, and a fifth for chance.
     let (lax, path, arrived) = spent(Duration::from_secs(60));
     assert_eq!(arrived, 1_000);
@@ -86,10 +96,12 @@ fn what_has_time_is_sent_once_more_for_each_loss_and_what_has_not_no_oftener_tha
     let repeated = share(lax.symbols_repeated, lax.symbols_sent);
     assert!((0.0526 * 0.8..0.0526 * 1.2).contains(&repeated), "{repeated}: {lax:?}");
     assert!(share(path.repair_sent, lax.symbols_sent) < 0.005, "{path:?}");
-    // One in a million is left after five at 5 %: four more for each that is lost, were none repaired by coding.
+    // One in a million is left after five at 5 %: four more for each that is lost, were none
+    // repaired by coding.
     let (tight, path, _) = spent(millis(200));
     assert!(share(tight.symbols_repeated, tight.symbols_sent) < 0.05 * 4.0, "{tight:?}");
-    // Coding takes what a group of 120 ms needs at 5 %, and a new path's uncertainty: less than a fifth.
+    // Coding takes what a group of 120 ms needs at 5 %, and a new path's uncertainty: less than a
+    // fifth.
     let total = share(tight.symbols_repeated + path.repair_sent, tight.symbols_sent);
     assert!(total < 0.2, "{total}: {tight:?}, {path:?}");
 }

@@ -1,10 +1,12 @@
 //! Average windows under random loss, beside the published response functions.
 //!
-//! The functions are of a loss every 1 ÷ p packets (checked so, to 6 %, in the controllers' crate); chance loses at uneven
-//! distances. That lengthens Reno's average by 7 % (Ott, Kemperman and Mathis, 1996: 1.31 ÷ sqrt(p) in place of 1.22),
-//! and CUBIC's by more, because its growth quickens (Poojary and Sharma, "An Asymptotic Approximation of TCP
-//! CUBIC", 2015). Two hundred losses and more leave a scatter of several per cent. So each average must lie within a
-//! fifth of the function; Scalable's and CUBIC's within a third: Scalable's function is of the average over packets.
+//! The functions are of a loss every 1 ÷ p packets (checked so, to 6 %, in the controllers' crate);
+//! chance loses at uneven distances. That lengthens Reno's average by 7 % (Ott, Kemperman and
+//! Mathis, 1996: 1.31 ÷ sqrt(p) in place of 1.22), and CUBIC's by more, because its growth quickens
+//! (Poojary and Sharma, "An Asymptotic Approximation of TCP CUBIC", 2015). Two hundred losses and
+//! more leave a scatter of several per cent. So each average must lie within a fifth of the
+//! function; Scalable's and CUBIC's within a third: Scalable's function is of the average over
+//! packets.
 
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_lab::flow::{Bottleneck, FlowConfig};
@@ -45,7 +47,11 @@ impl Response {
         for (p, losses) in cases.iter().copied() {
             let (average, published) = (self.average(p, losses), (self.published)(p));
             let off = average / published - 1.0;
-            assert!(off.abs() <= self.tolerance, "{} at {p}: {average:.1} for {published:.1}", self.name);
+            assert!(
+                off.abs() <= self.tolerance,
+                "{} at {p}: {average:.1} for {published:.1}",
+                self.name
+            );
         }
     }
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use skyhaul_lab::scenario::{BUILTIN, CellOutcome, Outcome, Scenario, Selection, Silent, Text, run};
+use skyhaul_lab::scenario::{
+    BUILTIN, CellOutcome, Outcome, Scenario, Selection, Silent, Text, run,
+};
 use std::fmt::Write;
 use std::num::NonZeroUsize;
 
@@ -26,7 +28,8 @@ fn row(outcome: &Outcome<'_>, run: &CellOutcome) -> String {
 fn deadlines_are_never_worse_than_new_reno_and_far_better_where_that_falls_away() {
     let minute = ("duration = \"300 s\"", "duration = \"60 s\"");
     let one_seed = ("seeds = [1, 2]", "seeds = [1]");
-    let fewer_losses = (r#""0.01 %", "0.1 %", "1 %", "2 %", "5 %", "10 %", "20 %""#, r#""1 %", "20 %""#);
+    let fewer_losses =
+        (r#""0.01 %", "0.1 %", "1 %", "2 %", "5 %", "10 %", "20 %""#, r#""1 %", "20 %""#);
     let fewer_rates = [
         (r#""200 kbit/s", "250 kbit/s", "300 kbit/s", "400 kbit/s""#, r#""200 kbit/s""#),
         (r#""700 kbit/s", "850 kbit/s","#, ""),

@@ -1,5 +1,5 @@
-//! How much is tested: `make test-all` sets `SKYHAUL_RUNG=all`, and then whole matrices run. Otherwise a
-//! part of each runs, with the same bounds.
+//! How much is tested: `make test-all` sets `SKYHAUL_RUNG=all`, and then whole matrices run.
+//! Otherwise a part of each runs, with the same bounds.
 
 /// Whether everything runs.
 #[allow(clippy::disallowed_methods, reason = "how much is tested is the caller's choice")]

@@ -33,7 +33,8 @@ fn shortened(file: &str, text: &str) -> Scenario {
 
 #[test]
 fn every_scenario_reaches_its_bars_in_its_cheapest_cells() {
-    let scenarios: Vec<Scenario> = BUILTIN.iter().map(|(file, text)| shortened(file, text)).collect();
+    let scenarios: Vec<Scenario> =
+        BUILTIN.iter().map(|(file, text)| shortened(file, text)).collect();
     let cost = scenarios.iter().map(Scenario::cost).fold(Duration::ZERO, |sum, cost| sum + cost);
     assert!(cost <= ALL, "{cost}");
     let dear = scenarios.iter().filter(|scenario| scenario.cells.is_empty());

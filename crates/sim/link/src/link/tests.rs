@@ -58,8 +58,9 @@ fn larger_packets_vanish_without_a_word_until_the_link_is_set_otherwise() {
     for (number, size) in [1_400, 1_401, 60, 1_500].into_iter().enumerate() {
         link.send(Instant::ZERO, ByteCount::new(size), number);
     }
-    let numbers =
-        |arrived: Vec<(Instant, usize)>| arrived.into_iter().map(|(_, number)| number).collect::<Vec<_>>();
+    let numbers = |arrived: Vec<(Instant, usize)>| {
+        arrived.into_iter().map(|(_, number)| number).collect::<Vec<_>>()
+    };
     assert_eq!(numbers(drain(&mut link)), [0, 2]);
     link.reconfigure(at_ms(10), twelve_megabit());
     link.send(at_ms(11), packet(), 4);
@@ -98,7 +99,8 @@ fn a_policed_link_drops_at_the_entrance_without_queue() {
 
 #[test]
 fn arrivals_are_transmission_plus_one_way_delay() {
-    let mut link = Link::new(LinkConfig { one_way_delay: Duration::from_millis(80), ..twelve_megabit() }, 1);
+    let mut link =
+        Link::new(LinkConfig { one_way_delay: Duration::from_millis(80), ..twelve_megabit() }, 1);
     offer(&mut link, 3);
     assert_eq!(drain(&mut link), [(at_ms(81), 0), (at_ms(82), 1), (at_ms(83), 2)]);
     assert_eq!(link.next_event(), None);
@@ -111,7 +113,8 @@ fn arrivals_are_transmission_plus_one_way_delay() {
 
 #[test]
 fn nothing_arrives_early() {
-    let mut link = Link::new(LinkConfig { one_way_delay: Duration::from_millis(80), ..twelve_megabit() }, 1);
+    let mut link =
+        Link::new(LinkConfig { one_way_delay: Duration::from_millis(80), ..twelve_megabit() }, 1);
     link.send(Instant::ZERO, packet(), ());
     assert_eq!(link.poll(at_ms(81) - Duration::from_nanos(1)), None);
     assert_eq!(link.poll(at_ms(81)), Some(()));
@@ -120,8 +123,10 @@ fn nothing_arrives_early() {
 #[test]
 fn the_rate_is_exact_over_a_long_run() {
     let rate = Rate::from_bps(92_999_999);
-    let mut link =
-        Link::new(LinkConfig { rate: Some(rate), queue: ByteCount::mib(200), ..LinkConfig::default() }, 1);
+    let mut link = Link::new(
+        LinkConfig { rate: Some(rate), queue: ByteCount::mib(200), ..LinkConfig::default() },
+        1,
+    );
     offer(&mut link, 100_000);
     let (last, _) = *drain(&mut link).last().unwrap();
     let exact = (100_000u128 * 12_000 * 1_000_000_000).div_ceil(92_999_999);
@@ -164,9 +169,11 @@ fn loss_comes_after_the_queue_and_takes_line_time() {
 fn bursts_reach_the_far_end_as_configured() {
     let mean = Probability::from_ppb(20_000_000);
     let chain = crate::GilbertElliott::with_bursts(mean, NonZeroU32::new(10).unwrap()).unwrap();
-    let mut link = Link::new(LinkConfig { loss: Loss::GilbertElliott(chain), ..LinkConfig::default() }, 9);
+    let mut link =
+        Link::new(LinkConfig { loss: Loss::GilbertElliott(chain), ..LinkConfig::default() }, 9);
     let arrived = offer_spaced(&mut link, 500_000, Duration::from_micros(1));
-    let holes: Vec<u64> = arrived.windows(2).map(|w| w[1].1 - w[0].1 - 1).filter(|hole| *hole > 0).collect();
+    let holes: Vec<u64> =
+        arrived.windows(2).map(|w| w[1].1 - w[0].1 - 1).filter(|hole| *hole > 0).collect();
     let mean_hole = holes.iter().sum::<u64>() as f64 / holes.len() as f64;
     assert!((9.0..11.0).contains(&mean_hole), "{mean_hole}");
 }
@@ -203,8 +210,10 @@ fn jitter_keeps_the_order_and_its_range() {
 
 #[test]
 fn only_packets_picked_for_it_fall_behind() {
-    let reordering =
-        Reordering { probability: Probability::from_ppb(100_000_000), extra_delay: Duration::from_millis(5) };
+    let reordering = Reordering {
+        probability: Probability::from_ppb(100_000_000),
+        extra_delay: Duration::from_millis(5),
+    };
     let mut link = Link::new(LinkConfig { reordering: Some(reordering), ..twelve_megabit() }, 2);
     let arrived = offer_spaced(&mut link, 1_000, Duration::from_millis(1));
     let late: Vec<_> = arrived.iter().filter(|(at, n)| *at != at_ms(n + 1)).collect();
@@ -215,9 +224,12 @@ fn only_packets_picked_for_it_fall_behind() {
 
 #[test]
 fn an_outage_drops_what_ends_its_transmission_in_it() {
-    let outages = vec![Outage { start: Duration::from_millis(3), length: Duration::from_millis(4) }];
-    let mut link =
-        Link::new(LinkConfig { outages, one_way_delay: Duration::from_millis(2), ..twelve_megabit() }, 1);
+    let outages =
+        vec![Outage { start: Duration::from_millis(3), length: Duration::from_millis(4) }];
+    let mut link = Link::new(
+        LinkConfig { outages, one_way_delay: Duration::from_millis(2), ..twelve_megabit() },
+        1,
+    );
     offer(&mut link, 10);
     let numbers: Vec<u64> = drain(&mut link).into_iter().map(|(_, number)| number).collect();
     assert_eq!(numbers, [0, 1, 6, 7, 8, 9]);
@@ -226,8 +238,11 @@ fn an_outage_drops_what_ends_its_transmission_in_it() {
 
 #[test]
 fn scheduled_changes_take_effect_at_their_instant() {
-    let slower =
-        Change { at: Duration::from_micros(1_500), rate: Some(Rate::from_mbps(6)), ..Change::default() };
+    let slower = Change {
+        at: Duration::from_micros(1_500),
+        rate: Some(Rate::from_mbps(6)),
+        ..Change::default()
+    };
     let longer = Change {
         at: Duration::from_millis(20),
         one_way_delay: Some(Duration::from_millis(7)),
@@ -242,7 +257,11 @@ fn scheduled_changes_take_effect_at_their_instant() {
     assert_eq!(arrived.len(), 31);
     for (at, number) in arrived {
         let left = left_line(number);
-        let delay = if left < Duration::from_millis(20) { Duration::ZERO } else { Duration::from_millis(7) };
+        let delay = if left < Duration::from_millis(20) {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(7)
+        };
         assert_eq!(at, Instant::ZERO + left + delay, "{number}");
     }
 }
@@ -254,15 +273,18 @@ fn a_coming_shorter_delay_is_foreseen() {
         one_way_delay: Some(Duration::from_millis(1)),
         ..Change::default()
     }];
-    let mut link =
-        Link::new(LinkConfig { one_way_delay: Duration::from_millis(100), changes, ..twelve_megabit() }, 1);
+    let mut link = Link::new(
+        LinkConfig { one_way_delay: Duration::from_millis(100), changes, ..twelve_megabit() },
+        1,
+    );
     offer(&mut link, 1);
     assert_eq!(drain(&mut link), [(at_ms(2), 0)]);
 }
 
 #[test]
 fn what_falls_behind_falls_behind_its_own_place() {
-    let mut link = Link::new(LinkConfig { one_way_delay: Duration::from_millis(100), ..twelve_megabit() }, 1);
+    let mut link =
+        Link::new(LinkConfig { one_way_delay: Duration::from_millis(100), ..twelve_megabit() }, 1);
     offer(&mut link, 1);
     let reordering =
         Some(Reordering { probability: Probability::ONE, extra_delay: Duration::from_millis(5) });
@@ -279,8 +301,11 @@ fn a_line_that_stands_still_waits_for_its_change() {
     assert_eq!(dead.next_event(), None);
     assert_eq!(dead.in_flight(), 1);
 
-    let changes =
-        vec![Change { at: Duration::from_secs(5), rate: Some(Rate::from_mbps(12)), ..Change::default() }];
+    let changes = vec![Change {
+        at: Duration::from_secs(5),
+        rate: Some(Rate::from_mbps(12)),
+        ..Change::default()
+    }];
     let mut link = Link::new(LinkConfig { changes, ..stopped }, 1);
     link.send(Instant::ZERO, packet(), ());
     assert_eq!(drain(&mut link), [(at_ms(5_001), ())]);
@@ -290,7 +315,8 @@ fn a_line_that_stands_still_waits_for_its_change() {
 fn reconfiguring_counts_times_anew_and_keeps_what_waits() {
     let mut link = Link::new(twelve_megabit(), 1);
     offer(&mut link, 3);
-    let outages = vec![Outage { start: Duration::from_millis(10), length: Duration::from_millis(10) }];
+    let outages =
+        vec![Outage { start: Duration::from_millis(10), length: Duration::from_millis(10) }];
     link.reconfigure(at_ms(1), LinkConfig { outages, ..twelve_megabit() });
     assert_eq!(drain(&mut link).len(), 3);
     for number in 10..13 {
@@ -316,14 +342,20 @@ fn items_without_size_are_bounded_in_number() {
 #[test]
 fn the_ends_of_the_range_do_not_overflow() {
     let huge = Duration::MAX;
-    let outages =
-        vec![Outage { start: huge, length: huge }, Outage { start: Duration::from_secs(1), length: huge }];
-    let changes = vec![Change { at: huge, rate: Some(Rate::from_bps(u64::MAX)), ..Change::default() }];
+    let outages = vec![
+        Outage { start: huge, length: huge },
+        Outage { start: Duration::from_secs(1), length: huge },
+    ];
+    let changes =
+        vec![Change { at: huge, rate: Some(Rate::from_bps(u64::MAX)), ..Change::default() }];
     let reordering = Some(Reordering { probability: Probability::ONE, extra_delay: huge });
     for rate in [None, Some(Rate::from_bps(1)), Some(Rate::from_bps(u64::MAX))] {
         let config = LinkConfig {
             rate,
-            policer: Some(Policer { rate: Rate::from_bps(u64::MAX), burst: ByteCount::new(u64::MAX) }),
+            policer: Some(Policer {
+                rate: Rate::from_bps(u64::MAX),
+                burst: ByteCount::new(u64::MAX),
+            }),
             largest: Some(ByteCount::new(u64::MAX)),
             queue: ByteCount::new(u64::MAX),
             one_way_delay: huge,
@@ -396,7 +428,12 @@ prop_compose! {
 }
 
 /// Plays `sends` (gap in µs, size); polls at each event when `prompt`, else only at the end.
-fn play(config: &LinkConfig, seed: u64, sends: &[(u64, u64)], prompt: bool) -> (Link<usize>, Vec<usize>) {
+fn play(
+    config: &LinkConfig,
+    seed: u64,
+    sends: &[(u64, u64)],
+    prompt: bool,
+) -> (Link<usize>, Vec<usize>) {
     let mut link = Link::new(config.clone(), seed);
     let mut arrived = Vec::new();
     let mut now = Instant::ZERO;
@@ -413,7 +450,10 @@ fn play(config: &LinkConfig, seed: u64, sends: &[(u64, u64)], prompt: bool) -> (
                 arrived.push(item);
             }
             let counted = link.counters();
-            assert_eq!(counted.offered, counted.forwarded + counted.dropped() + link.in_flight() as u64);
+            assert_eq!(
+                counted.offered,
+                counted.forwarded + counted.dropped() + link.in_flight() as u64
+            );
             now = at;
         }
         now = next;
@@ -442,7 +482,8 @@ proptest! {
         if config.reordering.is_none() {
             prop_assert!(arrived.is_sorted());
         }
-        // A caller that comes late gets the same items in the same order; so does one that runs it again.
+        // A caller that comes late gets the same items in the same order; so does one that runs it
+        // again.
         let (late, arrived_late) = play(&config, seed, &sends, false);
         prop_assert_eq!(&arrived_late, &arrived);
         prop_assert_eq!(late.counters(), &counted);

@@ -1,4 +1,5 @@
-//! Bytes of an input that are held until it is known what they are, with the times of their reception.
+//! Bytes of an input that are held until it is known what they are, with the times of their
+//! reception.
 
 use skyhaul_units::Utc;
 use std::collections::VecDeque;
@@ -39,7 +40,8 @@ impl Held {
         }
     }
 
-    /// Takes the next bytes of the input as far as they are not before byte `needed`, and gives up what is.
+    /// Takes the next bytes of the input as far as they are not before byte `needed`, and gives up
+    /// what is.
     pub fn push_from(&mut self, needed: u64, received: Utc, bytes: &[u8]) {
         let end = self.end();
         if needed <= end {

@@ -1,4 +1,5 @@
-//! The newest bytes of an input, which may be of a frame that is not whole yet: after a pause, the input goes on with them.
+//! The newest bytes of an input, which may be of a frame that is not whole yet: after a pause, the
+//! input goes on with them.
 
 use super::CaptureOptions;
 use super::held::Held;
@@ -30,7 +31,8 @@ pub(super) struct Tail {
     reach: u64,
 }
 
-/// Blocks that may be on their way at most: one that is not whole, and one that waits for what is behind it.
+/// Blocks that may be on their way at most: one that is not whole, and one that waits for what is
+/// behind it.
 const BLOCKS: u64 = 2;
 
 impl Tail {

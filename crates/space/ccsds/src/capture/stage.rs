@@ -64,12 +64,19 @@ pub(super) struct FrameStage {
 
 impl FrameSource {
     /// For an input of this layout, whose first byte pushed holds the bit `start`.
-    pub fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
+    pub fn new(
+        mission: &Mission,
+        format: InputFormat,
+        start: BitPosition,
+        options: &CaptureOptions,
+    ) -> Self {
         match format {
             InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
                 Self::Bits(Box::new(BitStage::new(mission, format, start, options)))
             }
-            InputFormat::Frames => Self::Frames(Box::new(FrameStage::new(mission, start.as_bits()))),
+            InputFormat::Frames => {
+                Self::Frames(Box::new(FrameStage::new(mission, start.as_bits())))
+            }
         }
     }
 
@@ -110,14 +117,16 @@ impl FrameSource {
             Self::Bits(stage) => {
                 let end = stage.sync.waiting().rev().find_map(|event| match event {
                     SyncEvent::Found(found) if found.opinion.set_aside.is_none() => {
-                        is_own(&found.opinion.bytes).then(|| found.position.plus_bits(stage.block_bits))
+                        is_own(&found.opinion.bytes)
+                            .then(|| found.position.plus_bits(stage.block_bits))
                     }
                     _ => None,
                 });
                 end.map(|end| stage.place(end))
             }
             Self::Frames(stage) => {
-                let last = stage.ready.iter().rev().find(|frame| frame.is_good() && is_own(&frame.bytes));
+                let last =
+                    stage.ready.iter().rev().find(|frame| frame.is_good() && is_own(&frame.bytes));
                 last.map(|frame| frame.position.plus_bits(8 * frame.bytes.len() as u64))
             }
         }
@@ -130,7 +139,8 @@ impl FrameSource {
             Self::Frames(stage) => SyncCounts {
                 bits: stage.bits,
                 frames: stage.frames,
-                skipped_bits: stage.skipped + if ended { 8 * stage.partial.len() as u64 } else { 0 },
+                skipped_bits: stage.skipped
+                    + if ended { 8 * stage.partial.len() as u64 } else { 0 },
                 ..SyncCounts::default()
             },
         }
@@ -146,17 +156,28 @@ impl FrameSource {
 }
 
 impl BitStage {
-    fn new(mission: &Mission, format: InputFormat, start: BitPosition, options: &CaptureOptions) -> Self {
-        let inner = format
-            .symbols()
-            .map(|symbols| InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel));
-        let mut decoder = BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel);
+    fn new(
+        mission: &Mission,
+        format: InputFormat,
+        start: BitPosition,
+        options: &CaptureOptions,
+    ) -> Self {
+        let inner = format.symbols().map(|symbols| {
+            InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel)
+        });
+        let mut decoder =
+            BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel);
         if format == InputFormat::Soft {
             decoder.take_soft_bits(mission.coding().inner.line);
         }
         let start = if inner.is_some() { BitPosition::START } else { start };
         Self {
-            sync: Synchroniser::new(options.sync, mission.coding().marker, mission.block_len(), start),
+            sync: Synchroniser::new(
+                options.sync,
+                mission.coding().marker,
+                mission.block_len(),
+                start,
+            ),
             decoder,
             inner,
             bits: Vec::new(),

@@ -1,15 +1,18 @@
 //! Watches whether an input goes on with the downlink that it was found to be.
 //!
-//! What comes behind the last frame of the downlink's own is held: the bytes, to find out what they are if they are something
-//! else, and the frames and changes of lock, which are handed on when it is known whose they are. A frame of its own settles
-//! it; nearly always that is the very next one, and nothing waits.
+//! What comes behind the last frame of the downlink's own is held: the bytes, to find out what they
+//! are if they are something else, and the frames and changes of lock, which are handed on when it
+//! is known whose they are. A frame of its own settles it; nearly always that is the very next one,
+//! and nothing waits.
 
 use super::held::Held;
 use super::stage::{FrameSource, StageEvent};
 use super::{CaptureEvent, CaptureOptions};
 use crate::frame;
 use crate::id::Scid;
-use crate::identify::{Identification, InputFormat, bare_frames, first_frame, identify, identify_marked};
+use crate::identify::{
+    Identification, InputFormat, bare_frames, first_frame, identify, identify_marked,
+};
 use crate::inner::{InnerDecoder, identify_symbols};
 use crate::mission::{FrameFormat, MissionSet};
 use crate::quality::{BitPosition, CapturedFrame, Verdict};
@@ -33,7 +36,8 @@ pub(super) struct Watch {
     is_bound: bool,
     /// Other spacecraft's frames came between its own: that is one stream of several.
     is_mixed: bool,
-    /// How often it was looked at what came since the last frame of its own, and nothing else found.
+    /// How often it was looked at what came since the last frame of its own, and nothing else
+    /// found.
     fruitless: u32,
     /// Bytes by which something else shows, if it is there.
     first_try: usize,
@@ -68,21 +72,25 @@ pub(super) struct Successor {
     pub from: BitPosition,
 }
 
-/// Identifying is first tried with this many bytes, some frames, and then each time that twice as many have come.
+/// Identifying is first tried with this many bytes, some frames, and then each time that twice as
+/// many have come.
 pub(super) const FIRST_TRY_BYTES: usize = 8 * 1024;
 /// Frames that show what they are.
 const FIRST_TRY_FRAMES: u64 = 3;
-/// Good frames of one other spacecraft in a row, under the same framing, after which the stream is taken to be its: 20 ms at
-/// 15 Mbit/s. Fewer of them between frames of the first one are a stream of both.
+/// Good frames of one other spacecraft in a row, under the same framing, after which the stream is
+/// taken to be its: 20 ms at 15 Mbit/s. Fewer of them between frames of the first one are a stream
+/// of both.
 const CHANGED_AFTER: usize = 32;
 /// The same at the input's end.
 const CHANGED_AT_END: usize = 4;
-/// Of the looks at a long stretch of blocks as long as the downlink's own in which nothing decodes, one in so many tries every
-/// coding, after the first few: it is noise more likely than a spacecraft that no mission file describes.
+/// Of the looks at a long stretch of blocks as long as the downlink's own in which nothing decodes,
+/// one in so many tries every coding, after the first few: it is noise more likely than a
+/// spacecraft that no mission file describes.
 const THOROUGH: u32 = 64;
 /// Good frames that another downlink needs to be believed.
 const BELIEVED: usize = 2;
-/// Frames that are held at least, if there are no more: those above, and as many as they may be behind.
+/// Frames that are held at least, if there are no more: those above, and as many as they may be
+/// behind.
 const MOST_FRAMES: usize = 40;
 /// Most frames and changes of lock that wait.
 const MOST_PENDING: usize = 64;
@@ -157,7 +165,8 @@ impl Watch {
         !self.is_bound && (self.pending.len() >= MOST_PENDING || self.foreign == CHANGED_AFTER)
     }
 
-    /// How many of the events that wait are the downlink's: it was looked at what came with them, and nothing else found.
+    /// How many of the events that wait are the downlink's: it was looked at what came with them,
+    /// and nothing else found.
     pub fn settled(&self) -> usize {
         if self.is_bound {
             return self.pending.len();
@@ -174,7 +183,8 @@ impl Watch {
         self.held.push_from(self.own_end.max(waiting).byte(), received, bytes);
     }
 
-    /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to come first.
+    /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to
+    /// come first.
     fn due(&self, len: usize, ended: bool) -> Option<usize> {
         let tried = self.held.tried;
         if self.foreign >= CHANGED_AFTER && !self.is_looked_at {
@@ -184,8 +194,8 @@ impl Watch {
         if len >= next { Some(next) } else { (ended && tried < len).then_some(len) }
     }
 
-    /// Looks at what is held before `reached`, up to which frames were taken, as far as it is due, until something else is
-    /// found in it or more has to come.
+    /// Looks at what is held before `reached`, up to which frames were taken, as far as it is due,
+    /// until something else is found in it or more has to come.
     pub fn look(
         &mut self,
         found: &Identification,
@@ -199,21 +209,23 @@ impl Watch {
             self.held.tried = len;
             self.is_looked_at = self.foreign >= CHANGED_AFTER;
             let is_whole = ended && len == self.held.bytes.len();
-            let is_thorough =
-                is_whole || self.fruitless.is_power_of_two() || self.fruitless.is_multiple_of(THOROUGH);
+            let is_thorough = is_whole
+                || self.fruitless.is_power_of_two()
+                || self.fruitless.is_multiple_of(THOROUGH);
             let known = (!is_thorough).then(|| found.mission.block_len());
             let sample = &self.held.bytes[..len];
             let seen = recognise(found.format, sample, missions, (is_whole, known));
             let (seen, skipped) = seen.map_or((None, 0), |(seen, skipped)| (Some(seen), skipped));
             let is_other = |seen: &Identification| {
-                let is_reframed =
-                    seen.mission.block_len() != found.mission.block_len() || !has_layout_of(found, seen);
+                let is_reframed = seen.mission.block_len() != found.mission.block_len()
+                    || !has_layout_of(found, seen);
                 !is_same(found, seen) && (is_reframed || self.has_changed(ended))
             };
             // A layout that the caller named stays.
             let seen = seen.filter(|seen| options.format.is_none() || has_layout_of(found, seen));
             let other = seen.filter(is_other);
-            let successor = other.and_then(|other| self.prove(found, (other, skipped), options, ended));
+            let successor =
+                other.and_then(|other| self.prove(found, (other, skipped), options, ended));
             if let Some(successor) = successor.filter(|successor| successor.from < reached.place) {
                 return Some(successor);
             }
@@ -225,7 +237,8 @@ impl Watch {
         }
     }
 
-    /// Whether the frames of other spacecraft, where there are such, are enough to be more than passers-by.
+    /// Whether the frames of other spacecraft, where there are such, are enough to be more than
+    /// passers-by.
     const fn has_changed(&self, ended: bool) -> bool {
         match self.foreign {
             0 | CHANGED_AFTER.. => true,
@@ -233,7 +246,8 @@ impl Watch {
         }
     }
 
-    /// Whether what is held gives frames of the downlink that was recognised in it, behind so many bytes of something else.
+    /// Whether what is held gives frames of the downlink that was recognised in it, behind so many
+    /// bytes of something else.
     fn prove(
         &self,
         found: &Identification,
@@ -242,7 +256,8 @@ impl Watch {
         ended: bool,
     ) -> Option<Successor> {
         let held = BitPosition::from_bits(8 * self.held.start);
-        let start = if skipped > 0 { held.plus_bits(8 * skipped as u64) } else { self.own_end.max(held) };
+        let start =
+            if skipped > 0 { held.plus_bits(8 * skipped as u64) } else { self.own_end.max(held) };
         let mut source = FrameSource::new(&other.mission, other.format, start, options);
         for (received, bytes) in self.held.pushes() {
             let (_, rest) = bytes.split_at(skipped.min(bytes.len()));
@@ -260,9 +275,11 @@ impl Watch {
                 _ => None,
             })
         };
-        let is_proven =
-            |frame: &&CapturedFrame| matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected);
-        // Damaged frames of the downlink itself look like frames without coding, of the same length and spacecraft.
+        let is_proven = |frame: &&CapturedFrame| {
+            matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected)
+        };
+        // Damaged frames of the downlink itself look like frames without coding, of the same length
+        // and spacecraft.
         let differs = other.mission.block_len() != found.mission.block_len()
             || other.scid != found.scid.or(other.scid)
             || !has_layout_of(found, &other);
@@ -281,7 +298,11 @@ impl Watch {
 /// Where a frame ends in the input.
 pub(super) fn end_of(found: &Identification, frame: &CapturedFrame) -> BitPosition {
     let is_variable = found.mission.frame().is_variable();
-    frame.position.plus_bits(if is_variable { 8 * frame.bytes.len() as u64 } else { unit_bits(found) })
+    frame.position.plus_bits(if is_variable {
+        8 * frame.bytes.len() as u64
+    } else {
+        unit_bits(found)
+    })
 }
 
 fn place(event: &CaptureEvent) -> BitPosition {
@@ -298,7 +319,9 @@ pub(super) fn unit_bits(found: &Identification) -> u64 {
     match (found.format, found.format.symbols()) {
         (InputFormat::Frames, _) => 8 * mission.frame().length as u64,
         (_, None) => 8 * mission.cadu_len() as u64,
-        (_, Some(symbols)) => mission.coding().inner.input_bits(symbols, 8 * mission.cadu_len() as u64),
+        (_, Some(symbols)) => {
+            mission.coding().inner.input_bits(symbols, 8 * mission.cadu_len() as u64)
+        }
     }
 }
 

@@ -102,12 +102,14 @@ fn bits_without_frames_are_no_loss_where_packets_go_on() {
 fn long_counts_are_followed_by_themselves() {
     let count = |value| VcCount { value, modulus: Modulus::AOS_FRAME };
     let mut continuity = Continuity::default();
-    let mut step = |value| continuity.follow(&Sign { count: count(value), ..sent(7, Known::Nothing) }).step;
+    let mut step =
+        |value| continuity.follow(&Sign { count: count(value), ..sent(7, Known::Nothing) }).step;
     let steps = [10, 11, 11, 14, 3].map(&mut step);
     assert_eq!(steps, [Step::Next, Step::Next, Step::Same, Step::Gap { missing: 2 }, Step::Back]);
 }
 
-/// A header that was damaged without notice says a count by chance: what no bits have room for is not missing.
+/// A header that was damaged without notice says a count by chance: what no bits have room for is
+/// not missing.
 #[test]
 fn a_count_that_goes_on_by_more_than_there_was_room_for_is_no_loss_and_an_outage_is() {
     let frame = |at: u64, count: u64| Sign {

@@ -1,4 +1,5 @@
-//! The memory that frames of a run share, used again once all of them are gone: fresh memory costs more than decoding.
+//! The memory that frames of a run share, used again once all of them are gone: fresh memory costs
+//! more than decoding.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -10,17 +11,19 @@ pub(super) struct RunMemory {
     recent: VecDeque<Bytes>,
 }
 
-/// Runs remembered: with 256 blocks of 1024 bytes each, 4 MiB at most. More than one is in use at a time only where
-/// frames are handed to another thread.
+/// Runs remembered: with 256 blocks of 1024 bytes each, 4 MiB at most. More than one is in use at a
+/// time only where frames are handed to another thread.
 const MOST_RUNS: usize = 16;
 
-/// Memory that is longer by more than this factor is left for longer runs: who keeps a frame keeps all of it.
+/// Memory that is longer by more than this factor is left for longer runs: who keeps a frame keeps
+/// all of it.
 const MOST_EXCESS: usize = 4;
 
 impl RunMemory {
     /// Room of at least `len` bytes, which hold anything.
     pub(super) fn room(&mut self, len: usize) -> BytesMut {
-        let fits = |run: &Bytes| run.len() >= len && run.len() / MOST_EXCESS <= len && run.is_unique();
+        let fits =
+            |run: &Bytes| run.len() >= len && run.len() / MOST_EXCESS <= len && run.is_unique();
         let free = self.recent.iter().position(fits).and_then(|index| self.recent.remove(index));
         match free.map(Bytes::try_into_mut) {
             Some(Ok(room)) => room,

@@ -51,8 +51,9 @@ impl SoftBits {
 
     /// Takes symbols, positive for a one; bits before number `from` are no longer asked for.
     pub fn push(&mut self, symbols: &[u8], from: u64) {
-        let passed =
-            usize::try_from(from.saturating_sub(self.start)).unwrap_or(usize::MAX).min(self.bits.len());
+        let passed = usize::try_from(from.saturating_sub(self.start))
+            .unwrap_or(usize::MAX)
+            .min(self.bits.len());
         if passed >= TRIM {
             self.bits.drain(..passed);
             self.start += passed as u64;
@@ -106,7 +107,8 @@ impl ParityDecoder {
         self.encoder.encode(frame, codeword);
     }
 
-    /// Decodes blocks as received, randomised, each with its place: appends their frames to `frames`.
+    /// Decodes blocks as received, randomised, each with its place: appends their frames to
+    /// `frames`.
     pub fn decode<'a>(
         &mut self,
         blocks: impl Iterator<Item = (&'a [u8], Place)>,
@@ -115,8 +117,10 @@ impl ParityDecoder {
         let mut symbols = core::mem::take(&mut self.symbols);
         symbols.clear();
         for (block, place) in blocks {
-            let soft =
-                self.soft.as_ref().and_then(|soft| soft.get(place.position, self.code.codeword_bits()));
+            let soft = self
+                .soft
+                .as_ref()
+                .and_then(|soft| soft.get(place.position, self.code.codeword_bits()));
             match soft {
                 Some(soft) => {
                     let turned = self.sequence.iter().flat_map(|byte| bits(*byte));
@@ -125,7 +129,8 @@ impl ParityDecoder {
                     }));
                 }
                 None => {
-                    let received = block.iter().zip(&self.sequence).map(|(byte, turned)| byte ^ turned);
+                    let received =
+                        block.iter().zip(&self.sequence).map(|(byte, turned)| byte ^ turned);
                     symbols.extend(received.flat_map(bits).map(|bit| if bit { 1i8 } else { -1 }));
                 }
             }

@@ -13,7 +13,8 @@ fn frame_of(mission: &Mission, number: u8) -> Vec<u8> {
     let scid = mission.scids().first().copied().unwrap_or(Scid::from_bits(99));
     let data: Vec<u8> =
         (8..mission.frame().length - 40).map(|i| (i as u8).wrapping_mul(number ^ 77)).collect();
-    let modulus = if mission.frame().kind == FrameKind::Tm { Modulus::TM_FRAME } else { Modulus::AOS_FRAME };
+    let modulus =
+        if mission.frame().kind == FrameKind::Tm { Modulus::TM_FRAME } else { Modulus::AOS_FRAME };
     let fields = FrameFields {
         channel: Channel { scid, vcid: Vcid::from_bits(5) },
         count: VcCount { value: u64::from(number), modulus },
@@ -47,7 +48,8 @@ fn every_built_in_mission_decodes_what_it_restores() {
         let mut decoder = BlockDecoder::new(mission, true);
         let clean = decoder.decode(&cadu[4..]);
         let is_checked = !mission.frame().fecf.is_empty();
-        let expected = if mission.is_coded() || is_checked { Verdict::Clean } else { Verdict::NotChecked };
+        let expected =
+            if mission.is_coded() || is_checked { Verdict::Clean } else { Verdict::NotChecked };
         assert_eq!(clean.verdict, expected, "{}", mission.name());
         assert!(clean.bytes == frame, "{}", mission.name());
         assert_eq!(clean.check_symbols.len(), mission.block_len() - frame.len());
@@ -86,15 +88,18 @@ fn a_block_beyond_correction_is_set_aside_as_received() {
     assert_eq!(decoded.set_aside, Some(Reason::ReedSolomon));
     assert_eq!(decoded.corrected.by_codeword(), [CorrectedSymbols::UNCORRECTABLE, 0, 0, 0]);
     assert_eq!(decoded.bytes, cadu[4..]);
-    let aside = CapturedFrame { set_aside: decoded.set_aside, bytes: decoded.bytes, ..captured(&[]) };
+    let aside =
+        CapturedFrame { set_aside: decoded.set_aside, bytes: decoded.bytes, ..captured(&[]) };
     assert_eq!(restore_cadu(&aside, npp).unwrap(), cadu);
     assert!(restore_cadu(&captured(&cadu), npp).is_err());
 }
 
 #[test]
 fn a_line_without_signal_is_not_taken_for_frames() {
-    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"tm\"\nlength = 223\n[coding]\n\
-                randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 16\ninterleave = 1\nbasis = \"dual\"\n";
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"tm\"\nlength = \
+               223\n[coding]\n\
+                randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 16\ninterleave = 1\nbasis \
+                = \"dual\"\n";
     let mission = Mission::from_toml(text).unwrap();
     let (judgement, _) = BlockDecoder::new(&mission, false).judge(&[0; 255]);
     assert_eq!(judgement, Judgement::Bad);
@@ -102,7 +107,8 @@ fn a_line_without_signal_is_not_taken_for_frames() {
 
 #[test]
 fn frames_with_only_a_frame_error_control_are_checked_by_it() {
-    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"aos\"\nlength = 100\nfecf = true\n\
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"aos\"\nlength = \
+               100\nfecf = true\n\
                 [coding]\nrandomiser = \"ccsds131071\"\n";
     let mission = Mission::from_toml(text).unwrap();
     let coder = BlockDecoder::new(&mission, false);
@@ -135,8 +141,10 @@ fn frames_with_only_a_frame_error_control_are_checked_by_it() {
 
 #[test]
 fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
-    let text = "name = \"jpss-3\"\ntitle = \"JPSS-3\"\nscids = [434]\n[frame]\nkind = \"aos\"\nscid_bits = 10\nlength = 1115\n\
-                insert_zone = 9\nocf = true\n[coding]\nrandomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = 16\n\
+    let text = "name = \"jpss-3\"\ntitle = \"JPSS-3\"\nscids = [434]\n[frame]\nkind = \
+               \"aos\"\nscid_bits = 10\nlength = 1115\n\
+                insert_zone = 9\nocf = true\n[coding]\nrandomiser = \
+                \"ccsds255\"\n[coding.reed_solomon]\ncorrects = 16\n\
                 interleave = 5\nbasis = \"dual\"\n";
     let mission = Mission::from_toml(text).unwrap();
     let coder = BlockDecoder::new(&mission, false);
@@ -152,7 +160,8 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
     let found = crate::identify::identify(&bits, &missions.identifiable(), true).unwrap();
     assert_eq!((found.mission.name(), found.scid.unwrap().value()), ("jpss-3", 434));
 
-    let bare: Vec<u8> = bits.chunks(mission.cadu_len()).flat_map(|cadu| decoded(&mission, cadu)).collect();
+    let bare: Vec<u8> =
+        bits.chunks(mission.cadu_len()).flat_map(|cadu| decoded(&mission, cadu)).collect();
     let found = crate::identify::identify(&bare, &missions.identifiable(), true).unwrap();
     assert_eq!((found.format, found.scid.unwrap().value()), (InputFormat::Frames, 434));
 
@@ -179,7 +188,8 @@ fn decoded(mission: &Mission, cadu: &[u8]) -> Vec<u8> {
     BlockDecoder::new(mission, false).judge(&cadu[4..]).1.bytes.to_vec()
 }
 
-/// The block that is due decodes there too: Reed-Solomon codes are cyclic, and so is the randomiser's sequence.
+/// The block that is due decodes there too: Reed-Solomon codes are cyclic, and so is the
+/// randomiser's sequence.
 #[test]
 fn a_frame_that_is_whole_bytes_late_is_not_hidden_by_what_decodes_where_it_was_due() {
     let missions = MissionSet::built_in();
@@ -209,6 +219,10 @@ fn a_frame_that_is_whole_bytes_late_is_not_hidden_by_what_decodes_where_it_was_d
             _ => None,
         });
         let found = found.map(|bytes| frames.iter().position(|frame| *frame == bytes));
-        assert_eq!(found.collect::<Vec<_>>(), (0..8).map(Some).collect::<Vec<_>>(), "{bytes} bytes late");
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            (0..8).map(Some).collect::<Vec<_>>(),
+            "{bytes} bytes late"
+        );
     }
 }

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 fn mission(check: &str) -> Mission {
     let text = format!(
-        "name = \"given\"\ntitle = \"Given\"\nscids = [4660]\n[frame]\nkind = \"uslp\"\nlength = 600\n\
+        "name = \"given\"\ntitle = \"Given\"\nscids = [4660]\n[frame]\nkind = \"uslp\"\nlength = \
+        600\n\
          variable_length = true\ntruncated_length = 30\n{check}[coding]\nrandomiser = \"none\"\n"
     );
     Mission::from_toml(&text).unwrap()
@@ -74,7 +75,8 @@ fn cut(mission: &Mission, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize) 
 #[test]
 fn a_frame_that_fails_its_check_is_cut_out_and_one_of_wrong_length_costs_no_other() {
     let mission = mission(CHECKS[1]);
-    let sent: Vec<Vec<u8>> = (0..6).map(|count| frame(&mission, 40 + 30 * count, count as u64)).collect();
+    let sent: Vec<Vec<u8>> =
+        (0..6).map(|count| frame(&mission, 40 + 30 * count, count as u64)).collect();
     let mut stream = sent.concat();
     let third: usize = sent[..2].iter().map(Vec::len).sum();
     stream[third + 20] ^= 1;

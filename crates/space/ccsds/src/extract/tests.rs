@@ -11,7 +11,8 @@ const ZONE: usize = 20;
 
 fn mission(extra: &str) -> Mission {
     let text = format!(
-        "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"aos\"\nlength = {}\n[coding]\n\
+        "name = \"test\"\ntitle = \"Test\"\nscids = [7]\n[frame]\nkind = \"aos\"\nlength = \
+        {}\n[coding]\n\
          randomiser = \"none\"\n{extra}",
         ZONE + 8
     );
@@ -61,7 +62,8 @@ fn framed(packets: &[Vec<u8>]) -> Vec<CapturedFrame> {
     let whole = bytes.chunks_exact(ZONE).enumerate();
     whole
         .map(|(index, zone)| {
-            let first = starts.iter().find(|start| (index * ZONE..(index + 1) * ZONE).contains(start));
+            let first =
+                starts.iter().find(|start| (index * ZONE..(index + 1) * ZONE).contains(start));
             frame(index as u32, first.map_or(0x7FF, |start| (start - index * ZONE) as u16), zone)
         })
         .collect()
@@ -118,7 +120,10 @@ fn a_packet_that_a_missing_frame_cut_is_filled_up_where_that_is_asked_for() {
     filled[9..].fill(FILL);
     let expected = [&packets[..3], &[filled], &packets[5..9]].concat();
     assert_eq!(found.iter().map(|packet| packet.bytes.to_vec()).collect::<Vec<_>>(), expected);
-    assert_eq!(found.iter().map(|packet| packet.fill).collect::<Vec<_>>(), [0, 0, 0, 8, 0, 0, 0, 0]);
+    assert_eq!(
+        found.iter().map(|packet| packet.fill).collect::<Vec<_>>(),
+        [0, 0, 0, 8, 0, 0, 0, 0]
+    );
     assert!(found.iter().all(|packet| !packet.length_differs));
     assert_eq!((counts.interrupted_packets, counts.filled_packets), (1, 1));
     // The end of packet 4, whose header did not come.
@@ -149,12 +154,18 @@ fn a_length_that_a_frame_contradicts_is_told() {
     // The packet goes on for 10 bytes; the pointer says 12, then 4.
     let later = [frame(0, 0, &long[..ZONE]), frame(1, 12, &second(10))];
     let (found, _) = extract_filling(&later);
-    assert_eq!((found[0].bytes.to_vec(), found[0].fill, found[0].length_differs), (long.clone(), 0, true));
+    assert_eq!(
+        (found[0].bytes.to_vec(), found[0].fill, found[0].length_differs),
+        (long.clone(), 0, true)
+    );
     let sooner = [frame(0, 0, &long[..ZONE]), frame(1, 4, &second(4))];
     let (found, _) = extract_filling(&sooner);
     let mut filled = long.clone();
     filled[ZONE + 4..].fill(FILL);
-    assert_eq!((found[0].bytes.to_vec(), found[0].fill, found[0].length_differs), (filled, 6, true));
+    assert_eq!(
+        (found[0].bytes.to_vec(), found[0].fill, found[0].length_differs),
+        (filled, 6, true)
+    );
     assert_eq!(found[1].bytes.to_vec(), packet(1, 1, 8));
 }
 
@@ -242,10 +253,20 @@ fn the_number_of_channels_is_bounded() {
     assert_eq!(extractor.counts().excess_channels, 300 - MAX_CHANNELS as u64);
 }
 
-/// A USLP frame of 60 bytes with one octet of count, its packets after a pointer or, without one, whole.
-fn uslp(map: u8, is_expedited: bool, count: u8, pointer: Option<u16>, data: &[u8]) -> CapturedFrame {
-    let rule =
-        if pointer.is_some() { ConstructionRule::SpanningPackets } else { ConstructionRule::Unsegmented };
+/// A USLP frame of 60 bytes with one octet of count, its packets after a pointer or, without one,
+/// whole.
+fn uslp(
+    map: u8,
+    is_expedited: bool,
+    count: u8,
+    pointer: Option<u16>,
+    data: &[u8],
+) -> CapturedFrame {
+    let rule = if pointer.is_some() {
+        ConstructionRule::SpanningPackets
+    } else {
+        ConstructionRule::Unsegmented
+    };
     let fields = FrameFields {
         channel: Channel { scid: Scid::from_bits(0x1234), vcid: Vcid::from_bits(3) },
         count: VcCount { value: u64::from(count), modulus: Modulus::of_octets(1) },
@@ -270,12 +291,14 @@ fn uslp(map: u8, is_expedited: bool, count: u8, pointer: Option<u16>, data: &[u8
 }
 
 fn uslp_mission() -> Mission {
-    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [4660]\n[frame]\nkind = \"uslp\"\nlength = 60\nfecf = true\n\
+    let text = "name = \"test\"\ntitle = \"Test\"\nscids = [4660]\n[frame]\nkind = \
+               \"uslp\"\nlength = 60\nfecf = true\n\
                 [coding]\nrandomiser = \"none\"\n";
     Mission::from_toml(text).unwrap()
 }
 
-/// The zone of the frames of [`uslp`] with a pointer: header 8, data field header 3, error control 2.
+/// The zone of the frames of [`uslp`] with a pointer: header 8, data field header 3, error control
+/// 2.
 const USLP_ZONE: usize = 60 - 13;
 
 #[test]
@@ -298,7 +321,9 @@ fn packets_of_each_access_point_are_put_together_by_themselves() {
     let mut packets = Vec::new();
     for frame in &frames {
         extractor
-            .push(frame, |packet| packets.push((packet.map.unwrap().value(), packet.bytes.to_vec())))
+            .push(frame, |packet| {
+                packets.push((packet.map.unwrap().value(), packet.bytes.to_vec()))
+            })
             .unwrap();
     }
     let expected = [(0, long), (5, packet(3, 0, 60 - 11)), (5, other)];
@@ -306,7 +331,10 @@ fn packets_of_each_access_point_are_put_together_by_themselves() {
     assert_eq!(own, expected);
     let (channel, counts) = extractor.channels().next().unwrap();
     assert_eq!((channel.scid.value(), channel.vcid.value()), (0x1234, 3));
-    assert_eq!((counts.frames, counts.gaps, counts.bad_first_headers, counts.dropped_bytes), (5, 0, 0, 0));
+    assert_eq!(
+        (counts.frames, counts.gaps, counts.bad_first_headers, counts.dropped_bytes),
+        (5, 0, 0, 0)
+    );
 }
 
 #[test]
@@ -326,7 +354,10 @@ fn a_missing_frame_interrupts_the_packets_of_all_access_points_of_its_service() 
         extractor.push(frame, |_| packets += 1).unwrap();
     }
     let (_, counts) = extractor.channels().next().unwrap();
-    assert_eq!((packets, counts.gaps, counts.missing_frames, counts.interrupted_packets), (1, 1, 1, 2));
+    assert_eq!(
+        (packets, counts.gaps, counts.missing_frames, counts.interrupted_packets),
+        (1, 1, 1, 2)
+    );
 }
 
 proptest! {

@@ -27,9 +27,11 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
     if a >> 6 != 1 {
         return Err(FrameError::Version(a >> 6));
     }
-    let trailer = Trailer::read(bytes, HEADER_LEN, format.ocf, format.fecf).ok_or(FrameError::TooShort)?;
+    let trailer =
+        Trailer::read(bytes, HEADER_LEN, format.ocf, format.fecf).ok_or(FrameError::TooShort)?;
     let zones = bytes.get(start..trailer.start).ok_or(FrameError::TooShort)?;
-    let (insert_zone, data) = zones.split_at_checked(format.insert_zone).ok_or(FrameError::TooShort)?;
+    let (insert_zone, data) =
+        zones.split_at_checked(format.insert_zone).ok_or(FrameError::TooShort)?;
     let value = u64::from(u32::from_be_bytes([0, c0, c1, c2]));
     let count = if signalling & 0x40 == 0 {
         VcCount { value, modulus: Modulus::AOS_FRAME }
@@ -58,8 +60,8 @@ pub(super) fn glimpse(bytes: &[u8], wide_scid: bool) -> Option<(FrameKind, Chann
     Some((FrameKind::Aos, channel(a, b, signalling, wide_scid), count))
 }
 
-/// The ids of a header. The two highest bits of a wide spacecraft id are in the signalling field (CCSDS 732.0-B-5
-/// 4.1.2.2.2).
+/// The ids of a header. The two highest bits of a wide spacecraft id are in the signalling field
+/// (CCSDS 732.0-B-5 4.1.2.2.2).
 fn channel(a: u8, b: u8, signalling: u8, wide_scid: bool) -> Channel {
     let high = if wide_scid { u16::from(signalling >> 4 & 3) << 8 } else { 0 };
     let low = u16::from_be_bytes([a, b]) >> 6 & 0xFF;

@@ -8,7 +8,8 @@ use crate::mission::{FrameFormat, FrameKind};
 
 /// CCSDS 132.0-B-3 4.1.2.
 pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'a>, FrameError> {
-    let [a, b, _, count, status, low] = *bytes.first_chunk::<HEADER_LEN>().ok_or(FrameError::TooShort)?;
+    let [a, b, _, count, status, low] =
+        *bytes.first_chunk::<HEADER_LEN>().ok_or(FrameError::TooShort)?;
     if a >> 6 != 0 {
         return Err(FrameError::Version(a >> 6));
     }
@@ -18,7 +19,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
     } else {
         usize::from(bytes.get(HEADER_LEN).ok_or(FrameError::TooShort)? & 0x3F) + 1
     };
-    let trailer = Trailer::read(bytes, HEADER_LEN, has_ocf, format.fecf).ok_or(FrameError::TooShort)?;
+    let trailer =
+        Trailer::read(bytes, HEADER_LEN, has_ocf, format.fecf).ok_or(FrameError::TooShort)?;
     let zones = &bytes[..trailer.start];
     let data_start = HEADER_LEN + format.insert_zone + secondary_len;
     let data = zones.get(data_start..).ok_or(FrameError::TooShort)?;
@@ -30,7 +32,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
         fhec: Check::None,
         insert_zone: &zones[HEADER_LEN..data_start],
         data,
-        first_header: has_packets.then(|| FirstHeader::from_pointer(u16::from_be_bytes([status, low]))),
+        first_header: has_packets
+            .then(|| FirstHeader::from_pointer(u16::from_be_bytes([status, low]))),
         ocf: trailer.ocf,
         fecf: trailer.fecf,
         uslp: None,
@@ -39,7 +42,11 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
 
 pub(super) fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
     let [a, b, _, count, ..] = *bytes.first_chunk::<HEADER_LEN>()?;
-    Some((FrameKind::Tm, channel(a, b), VcCount { value: u64::from(count), modulus: Modulus::TM_FRAME }))
+    Some((
+        FrameKind::Tm,
+        channel(a, b),
+        VcCount { value: u64::from(count), modulus: Modulus::TM_FRAME },
+    ))
 }
 
 /// The ids in the first two bytes of a header of version 0.

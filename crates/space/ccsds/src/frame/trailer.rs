@@ -16,7 +16,8 @@ pub(super) struct Trailer {
 pub(super) const OCF_LEN: usize = 4;
 
 impl Trailer {
-    /// Reads the trailer of a whole frame whose header takes `header_len` bytes; `None` where both do not fit.
+    /// Reads the trailer of a whole frame whose header takes `header_len` bytes; `None` where both
+    /// do not fit.
     pub fn read(bytes: &[u8], header_len: usize, has_ocf: bool, check: FrameCheck) -> Option<Self> {
         let mut start = bytes.len().checked_sub(check.len())?;
         let judge = |is_intact: bool| if is_intact { Check::Good } else { Check::Bad };

@@ -13,7 +13,8 @@ pub struct UslpFields {
     pub is_destination: bool,
     /// Multiplexer access point.
     pub map: MapId,
-    /// The header ends after the first four bytes: no length, no count, no insert zone, no operational control.
+    /// The header ends after the first four bytes: no length, no count, no insert zone, no
+    /// operational control.
     pub is_truncated: bool,
     /// Bypass flag: the expedited quality of service, which has counts of its own.
     pub is_expedited: bool,
@@ -79,7 +80,8 @@ impl ConstructionRule {
 pub(super) const VERSION: u8 = 0b1100;
 /// Bytes of a truncated header.
 pub(super) const TRUNCATED_LEN: usize = 4;
-/// The shortest truncated frame in bytes, without error control: header, data field header, one byte.
+/// The shortest truncated frame in bytes, without error control: header, data field header, one
+/// byte.
 pub const SHORTEST_TRUNCATED: usize = TRUNCATED_LEN + 2;
 /// Bytes of a header up to the count.
 pub(super) const FIXED_LEN: usize = 7;
@@ -107,7 +109,8 @@ struct Header {
 impl Header {
     /// CCSDS 732.1-B-3 4.1.2 and D2: the header of a frame that is `bytes` long.
     fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
-        let start = u32::from_be_bytes(*bytes.first_chunk::<TRUNCATED_LEN>().ok_or(FrameError::TooShort)?);
+        let start =
+            u32::from_be_bytes(*bytes.first_chunk::<TRUNCATED_LEN>().ok_or(FrameError::TooShort)?);
         if (start >> 28) as u8 != VERSION {
             return Err(FrameError::Version((start >> 30) as u8));
         }
@@ -128,7 +131,8 @@ impl Header {
         if truncated.is_truncated {
             return Ok(truncated);
         }
-        let [.., high, low, flags] = *bytes.first_chunk::<FIXED_LEN>().ok_or(FrameError::TooShort)?;
+        let [.., high, low, flags] =
+            *bytes.first_chunk::<FIXED_LEN>().ok_or(FrameError::TooShort)?;
         let says = usize::from(u16::from_be_bytes([high, low])) + 1;
         if says != bytes.len() {
             return Err(FrameError::Length { found: says, expected: bytes.len() });
@@ -161,22 +165,30 @@ pub enum Extent {
     NoFrame,
 }
 
-/// How far the frame at the beginning of `bytes` reaches, as its header says; truncated ones as the format says. A header that
-/// no frame of the format has is none: another version, a length out of range, bits set that are spare.
+/// How far the frame at the beginning of `bytes` reaches, as its header says; truncated ones as the
+/// format says. A header that no frame of the format has is none: another version, a length out of
+/// range, bits set that are spare.
 pub fn extent(bytes: &[u8], format: &FrameFormat) -> Extent {
-    let FrameLengths::Variable { truncated } = format.lengths else { return Extent::Of(format.length) };
+    let FrameLengths::Variable { truncated } = format.lengths else {
+        return Extent::Of(format.length);
+    };
     if bytes.first().is_some_and(|first| first >> 4 != VERSION) {
         return Extent::NoFrame;
     }
-    let Some([.., is_truncated]) = bytes.first_chunk::<TRUNCATED_LEN>() else { return Extent::Incomplete };
+    let Some([.., is_truncated]) = bytes.first_chunk::<TRUNCATED_LEN>() else {
+        return Extent::Incomplete;
+    };
     if is_truncated & 1 == 1 {
         return truncated.map_or(Extent::NoFrame, Extent::Of);
     }
-    let Some([.., high, low, flags]) = bytes.first_chunk::<FIXED_LEN>() else { return Extent::Incomplete };
+    let Some([.., high, low, flags]) = bytes.first_chunk::<FIXED_LEN>() else {
+        return Extent::Incomplete;
+    };
     let len = usize::from(u16::from_be_bytes([*high, *low])) + 1;
     let ocf = if flags & 0x08 == 0 { 0 } else { OCF_LEN };
     // With a data field header at least.
-    let fields = FIXED_LEN + usize::from(flags & 7) + format.insert_zone + 1 + ocf + format.fecf.len();
+    let fields =
+        FIXED_LEN + usize::from(flags & 7) + format.insert_zone + 1 + ocf + format.fecf.len();
     let is_frame = flags & SPARE == 0 && (fields..=format.length).contains(&len);
     if is_frame { Extent::Of(len) } else { Extent::NoFrame }
 }
@@ -200,8 +212,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
         }
     }
     let insert_len = if header.is_truncated { 0 } else { format.insert_zone };
-    let trailer =
-        Trailer::read(bytes, header.len, header.has_ocf, format.fecf).ok_or(FrameError::TooShort)?;
+    let trailer = Trailer::read(bytes, header.len, header.has_ocf, format.fecf)
+        .ok_or(FrameError::TooShort)?;
     let zones = bytes.get(header.len..trailer.start).ok_or(FrameError::TooShort)?;
     let (insert_zone, field) = zones.split_at_checked(insert_len).ok_or(FrameError::TooShort)?;
     let (head, rest) = field.split_first().ok_or(FrameError::TooShort)?;
@@ -246,9 +258,15 @@ impl UslpFields {
             return None;
         }
         match (self.rule, self.pointer) {
-            (ConstructionRule::SpanningPackets, Some(NO_PACKET_STARTS)) => Some(FirstHeader::Continuation),
-            (ConstructionRule::SpanningPackets, Some(offset)) => Some(FirstHeader::At(usize::from(offset))),
-            (ConstructionRule::FirstSegment | ConstructionRule::Unsegmented, _) => Some(FirstHeader::At(0)),
+            (ConstructionRule::SpanningPackets, Some(NO_PACKET_STARTS)) => {
+                Some(FirstHeader::Continuation)
+            }
+            (ConstructionRule::SpanningPackets, Some(offset)) => {
+                Some(FirstHeader::At(usize::from(offset)))
+            }
+            (ConstructionRule::FirstSegment | ConstructionRule::Unsegmented, _) => {
+                Some(FirstHeader::At(0))
+            }
             (ConstructionRule::ContinuingSegment | ConstructionRule::LastSegment, _) => {
                 Some(FirstHeader::Continuation)
             }

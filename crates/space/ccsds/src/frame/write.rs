@@ -1,4 +1,5 @@
-//! Frames made from their fields, and fields set in frames that are there: for the generator of downlinks.
+//! Frames made from their fields, and fields set in frames that are there: for the generator of
+//! downlinks.
 
 use super::trailer::OCF_LEN;
 use super::uslp::{self, ConstructionRule, UslpFields};
@@ -13,8 +14,8 @@ use skyhaul_coding::{crc, fhec};
 pub struct FrameFields<'a> {
     /// Spacecraft and virtual channel.
     pub channel: Channel,
-    /// Virtual channel frame count. Its modulus says how many octets a USLP count has, and whether an AOS count has a
-    /// cycle.
+    /// Virtual channel frame count. Its modulus says how many octets a USLP count has, and whether
+    /// an AOS count has a cycle.
     pub count: VcCount,
     /// AOS replay flag.
     pub is_replay: bool,
@@ -24,14 +25,16 @@ pub struct FrameFields<'a> {
     pub insert_zone: &'a [u8],
     /// Packet zone or data field; filled up with zeros.
     pub data: &'a [u8],
-    /// Operational control field. AOS frames have it where the format says so, TM and USLP frames where it is given.
+    /// Operational control field. AOS frames have it where the format says so, TM and USLP frames
+    /// where it is given.
     pub ocf: Option<[u8; 4]>,
     /// What only USLP frames say; needed for those alone.
     pub uslp: Option<UslpFields>,
 }
 
-/// Makes a frame, as long as the format says, or, where its frames say their own length, as long as the data make it. `None` where the fields do not fit the format: an id, count or pointer that is too wide, data that
-/// is too long.
+/// Makes a frame, as long as the format says, or, where its frames say their own length, as long as
+/// the data make it. `None` where the fields do not fit the format: an id, count or pointer that is
+/// too wide, data that is too long.
 pub fn write(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>> {
     let mut frame = match format.kind {
         FrameKind::Tm => tm_header(fields)?,
@@ -77,7 +80,8 @@ pub fn write(fields: &FrameFields<'_>, format: &FrameFormat) -> Option<Vec<u8>> 
     frame.extend(ocf.into_iter().flatten());
     frame.resize(length, 0);
     if format.kind == FrameKind::Uslp && !is_truncated {
-        frame[uslp::TRUNCATED_LEN..][..2].copy_from_slice(&u16::try_from(length - 1).ok()?.to_be_bytes());
+        frame[uslp::TRUNCATED_LEN..][..2]
+            .copy_from_slice(&u16::try_from(length - 1).ok()?.to_be_bytes());
     }
     seal(&mut frame, format);
     Some(frame)
@@ -145,7 +149,8 @@ fn uslp_header(fields: &FrameFields<'_>, uslp: UslpFields) -> Option<Vec<u8>> {
     Some(header)
 }
 
-/// Sets the virtual channel frame count of a frame of the format. Call [`seal`] after the last change.
+/// Sets the virtual channel frame count of a frame of the format. Call [`seal`] after the last
+/// change.
 pub fn set_count(frame: &mut [u8], format: &FrameFormat, count: VcCount) {
     let bytes = count.value.to_be_bytes();
     match format.kind {
@@ -163,8 +168,8 @@ pub fn set_count(frame: &mut [u8], format: &FrameFormat, count: VcCount) {
     }
 }
 
-/// Sets where the first packet begins in a frame of the format, which holds packets; a pointer that the field is too
-/// narrow for says that no packet starts.
+/// Sets where the first packet begins in a frame of the format, which holds packets; a pointer that
+/// the field is too narrow for says that no packet starts.
 pub fn set_first_header(frame: &mut [u8], format: &FrameFormat, first: FirstHeader) {
     let short = short_pointer(first).unwrap_or(SHORT_CONTINUATION);
     let (at, mask, pointer) = match format.kind {
@@ -225,7 +230,8 @@ fn long_pointer(first: FirstHeader) -> u16 {
 
 /// The greatest spacecraft id of TM and AOS frames.
 const TEN_BITS: u16 = Scid::MAX.value() >> 6;
-/// TM data field status of packets: no secondary header, segment length id 11 (CCSDS 132.0-B-3 4.1.2.7).
+/// TM data field status of packets: no secondary header, segment length id 11 (CCSDS 132.0-B-3
+/// 4.1.2.7).
 const TM_PACKETS: u16 = 0x1800;
 /// TM data field status without packets: the synchronisation flag.
 const TM_NO_PACKETS: u16 = 0x4000;

@@ -51,7 +51,12 @@ struct OpenPacket {
 
 impl ChannelStream {
     /// `share` is the number of the channel's frames in a cycle.
-    pub fn new(mission: &Mission, source: ChannelSource, share: usize, cycle_len: Duration) -> Self {
+    pub fn new(
+        mission: &Mission,
+        source: ChannelSource,
+        share: usize,
+        cycle_len: Duration,
+    ) -> Self {
         let field = source.data_field(mission);
         Self {
             cycle_bytes: share * (field.end - field.start),
@@ -94,8 +99,9 @@ impl ChannelStream {
                 self.waiting.extend(&packet);
                 self.begin(packet);
             }
-            for (place, byte) in
-                frame[self.field.start..self.field.end].iter_mut().zip(self.waiting.drain(..zone_len))
+            for (place, byte) in frame[self.field.start..self.field.end]
+                .iter_mut()
+                .zip(self.waiting.drain(..zone_len))
             {
                 *place = byte;
             }
@@ -151,8 +157,8 @@ impl ChannelStream {
     /// The next packet with time and count carried on, or idle data up to the cycle's end.
     pub(super) fn following_packet(&mut self) -> Vec<u8> {
         let next = self.source.packets.get(self.next_packet);
-        if let Some(original) =
-            next.filter(|packet| self.cycle_used + packet.len() <= self.cycle_bytes.max(packet.len()))
+        if let Some(original) = next
+            .filter(|packet| self.cycle_used + packet.len() <= self.cycle_bytes.max(packet.len()))
         {
             let mut packet = original.clone();
             self.next_packet += 1;
@@ -160,7 +166,8 @@ impl ChannelStream {
             self.carry_on(&mut packet);
             return packet;
         }
-        let left = self.cycle_bytes.saturating_sub(self.cycle_used).clamp(SHORTEST_PACKET, LONGEST_IDLE);
+        let left =
+            self.cycle_bytes.saturating_sub(self.cycle_used).clamp(SHORTEST_PACKET, LONGEST_IDLE);
         self.cycle_used += left;
         if self.cycle_used >= self.cycle_bytes {
             self.cycles += 1;

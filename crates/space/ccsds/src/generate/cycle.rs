@@ -32,17 +32,20 @@ struct Planned {
 
 /// What is sent on one virtual channel.
 struct Lane {
-    /// Applications with their plans that are sent at times given, and as many as there is room for.
+    /// Applications with their plans that are sent at times given, and as many as there is room
+    /// for.
     timed: Vec<(Apid, PacketPlan, Duration)>,
     filling: Vec<(Apid, PacketPlan)>,
     map: MapId,
 }
 
 impl Source {
-    /// Makes up packets after a description, for frames of the mission. The same seed gives the same packets.
+    /// Makes up packets after a description, for frames of the mission. The same seed gives the
+    /// same packets.
     ///
     /// # Errors
-    /// [`DescriptionError`] where the description does not fit the mission, or asks for more than the downlink carries.
+    /// [`DescriptionError`] where the description does not fit the mission, or asks for more than
+    /// the downlink carries.
     pub fn described(
         mission: &Mission,
         description: &Description,
@@ -70,7 +73,9 @@ impl Maker<'_> {
         let scid = self.scid()?;
         let start = self.description.first_time()?;
         if self.description.vc_count_octets > 7 {
-            return refuse("`vc_count_octets` is 0 to 7; without a count nobody can tell lost frames");
+            return refuse(
+                "`vc_count_octets` is 0 to 7; without a count nobody can tell lost frames",
+            );
         }
         let lanes = self.lanes()?;
         let (frames, frame_time) = self.frames(&lanes)?;
@@ -81,18 +86,23 @@ impl Maker<'_> {
         for (vcid, lane) in &lanes {
             let timed = self.timed(lane, cycle);
             let bytes: usize = timed.iter().flat_map(|planned| &planned.sizes).sum();
-            let needed =
-                if timed.is_empty() { 0 } else { bytes.div_ceil(self.zone(scid, *vcid, lane)?) as u64 + 1 };
+            let needed = if timed.is_empty() {
+                0
+            } else {
+                bytes.div_ceil(self.zone(scid, *vcid, lane)?) as u64 + 1
+            };
             left = left.checked_sub(needed).filter(|left| *left > 0).ok_or_else(|| {
                 DescriptionError(format!(
-                    "the packets need more than the {} of the downlink; lower their sizes or send them less often",
+                    "the packets need more than the {} of the downlink; lower their sizes or send \
+                    them less often",
                     self.description.rate
                 ))
             })?;
             planned.push((*vcid, timed, needed));
         }
         let filling =
-            lanes.values().filter(|lane| !lane.filling.is_empty() || lane.timed.is_empty()).count() as u64;
+            lanes.values().filter(|lane| !lane.filling.is_empty() || lane.timed.is_empty()).count()
+                as u64;
         let idle = self.idle_channel(scid, &lanes);
         let share = match (filling, idle.is_some()) {
             (0, _) => 0,
@@ -119,8 +129,11 @@ impl Maker<'_> {
             }
             None => channels.values_mut().next().into_iter().for_each(|(_, own)| *own += left),
         }
-        let order = spread(&channels.iter().map(|(channel, (_, own))| (*channel, *own)).collect::<Vec<_>>());
-        let channels = channels.into_iter().map(|(channel, (source, _))| (channel, source)).collect();
+        let order = spread(
+            &channels.iter().map(|(channel, (_, own))| (*channel, *own)).collect::<Vec<_>>(),
+        );
+        let channels =
+            channels.into_iter().map(|(channel, (source, _))| (channel, source)).collect();
         Ok(Source { mission: self.mission.clone(), order, channels, cycle })
     }
 
@@ -133,9 +146,11 @@ impl Maker<'_> {
                 self.description.rate
             ));
         }
-        let rarest = lanes.values().flat_map(|lane| lane.timed.iter().map(|(.., every)| *every)).max();
-        let frames =
-            rarest.map_or(0, |every| every.as_nanos().div_ceil(frame_time.as_nanos())).max(CYCLE_FRAMES);
+        let rarest =
+            lanes.values().flat_map(|lane| lane.timed.iter().map(|(.., every)| *every)).max();
+        let frames = rarest
+            .map_or(0, |every| every.as_nanos().div_ceil(frame_time.as_nanos()))
+            .max(CYCLE_FRAMES);
         if frames > LONGEST_CYCLE {
             return refuse(format!(
                 "packets every {} are too rare for a downlink of {}; the longest is {}",
@@ -153,7 +168,9 @@ impl Maker<'_> {
             None => Ok(known.first().copied().unwrap_or(Scid::from_bits(1))),
             Some(value) => match Scid::new(value).filter(|scid| self.mission.covers(*scid)) {
                 Some(scid) => Ok(scid),
-                None => refuse(format!("spacecraft {value} is not of mission {}", self.mission.name())),
+                None => {
+                    refuse(format!("spacecraft {value} is not of mission {}", self.mission.name()))
+                }
             },
         }
     }
@@ -163,7 +180,9 @@ impl Maker<'_> {
         let mut lanes: BTreeMap<Vcid, Lane> = BTreeMap::new();
         let mut applications = 0;
         for plan in self.description.plans(self.mission) {
-            let Some(vcid) = Vcid::new(plan.vcid).filter(|vcid| carries_packets(self.mission, *vcid)) else {
+            let Some(vcid) =
+                Vcid::new(plan.vcid).filter(|vcid| carries_packets(self.mission, *vcid))
+            else {
                 return refuse(format!(
                     "virtual channel {} of mission {} does not carry packets",
                     plan.vcid,
@@ -184,15 +203,21 @@ impl Maker<'_> {
                 || plan.every == Some(Duration::ZERO)
             {
                 return refuse(format!(
-                    "packets of {} to {} bytes in groups of {} on virtual channel {vcid} cannot be: `shortest` is at most \
+                    "packets of {} to {} bytes in groups of {} on virtual channel {vcid} cannot \
+                    be: `shortest` is at most \
                      `longest`, that is at most {most}, and `group` and `every` are more than zero",
                     plan.shortest, plan.longest, plan.group
                 ));
             }
-            let lane =
-                lanes.entry(vcid).or_insert_with(|| Lane { timed: Vec::new(), filling: Vec::new(), map });
+            let lane = lanes.entry(vcid).or_insert_with(|| Lane {
+                timed: Vec::new(),
+                filling: Vec::new(),
+                map,
+            });
             if lane.map != map {
-                return refuse(format!("virtual channel {vcid} has two access points; give it one"));
+                return refuse(format!(
+                    "virtual channel {vcid} has two access points; give it one"
+                ));
             }
             for text in &plan.apids {
                 let range: ApidRange = text.parse().map_err(DescriptionError)?;
@@ -201,12 +226,14 @@ impl Maker<'_> {
                     applications += 1;
                     if applications > MAX_APPLICATIONS || apid == Apid::IDLE {
                         return refuse(format!(
-                            "there are at most {MAX_APPLICATIONS} applications, 0 to 2046; describe fewer"
+                            "there are at most {MAX_APPLICATIONS} applications, 0 to 2046; \
+                            describe fewer"
                         ));
                     }
                     if plan.shortest < self.head_len(apid) + 1 {
                         return refuse(format!(
-                            "packets of application {apid} have {} bytes before their data; make `shortest` more than that",
+                            "packets of application {apid} have {} bytes before their data; make \
+                            `shortest` more than that",
                             self.head_len(apid)
                         ));
                     }
@@ -246,7 +273,8 @@ impl Maker<'_> {
         planned
     }
 
-    /// Fills what room the channel has with packets of its other applications in turn, at even steps of time.
+    /// Fills what room the channel has with packets of its other applications in turn, at even
+    /// steps of time.
     fn fill(&mut self, lane: &Lane, room: usize, cycle: Duration, list: &mut Vec<Planned>) {
         let mut left = room.saturating_sub(list.iter().flat_map(|planned| &planned.sizes).sum());
         let mut more = Vec::new();
@@ -317,7 +345,8 @@ impl Maker<'_> {
 
     /// A channel of idle frames, and such a frame; `None` where packets use it.
     fn idle_channel(&self, scid: Scid, lanes: &BTreeMap<Vcid, Lane>) -> Option<(Channel, Vec<u8>)> {
-        let vcid = Some(self.mission.frame().kind.last_vcid()).filter(|vcid| !lanes.contains_key(vcid))?;
+        let vcid =
+            Some(self.mission.frame().kind.last_vcid()).filter(|vcid| !lanes.contains_key(vcid))?;
         let fields = uslp(MapId::from_bits(0), ConstructionRule::Unsegmented, None, IDLE_PROTOCOL);
         let channel = Channel { scid, vcid };
         Some((channel, self.frame_of(channel, FirstHeader::Idle, fields).ok()?))
@@ -352,7 +381,12 @@ impl Maker<'_> {
     }
 }
 
-const fn uslp(map: MapId, rule: ConstructionRule, pointer: Option<u16>, protocol: u8) -> UslpFields {
+const fn uslp(
+    map: MapId,
+    rule: ConstructionRule,
+    pointer: Option<u16>,
+    protocol: u8,
+) -> UslpFields {
     UslpFields {
         is_destination: false,
         map,
@@ -372,7 +406,8 @@ fn spread(shares: &[(Channel, u64)]) -> Vec<Channel> {
     let mut order = Vec::with_capacity(total as usize);
     for slot in 1..=total {
         // Who is farthest behind its share of the slots so far.
-        let behind = |index: usize| i128::from(shares[index].1 * slot) - i128::from(sent[index] * total);
+        let behind =
+            |index: usize| i128::from(shares[index].1 * slot) - i128::from(sent[index] * total);
         let Some(next) = (0..shares.len())
             .filter(|index| sent[*index] < shares[*index].1)
             .max_by_key(|index| (behind(*index), usize::MAX - index))

@@ -14,14 +14,15 @@ use toml::value::Datetime;
 pub struct Description {
     /// The mission: a name, or the path of a mission file. The caller finds it.
     pub mission: Option<String>,
-    /// Rate of the downlink's bits, markers and check symbols included: what packet times advance by. Default 15 Mbit/s.
+    /// Rate of the downlink's bits, markers and check symbols included: what packet times advance
+    /// by. Default 15 Mbit/s.
     pub rate: Rate,
     /// Time of the first packets. Default 2026-01-01T00:00:00Z.
     pub start: Option<Datetime>,
     /// Spacecraft id. Default: the first of the mission's.
     pub scid: Option<u16>,
-    /// Octets of the virtual channel frame count of USLP frames, 0 to 7: without one, nobody can tell lost frames.
-    /// Default 3.
+    /// Octets of the virtual channel frame count of USLP frames, 0 to 7: without one, nobody can
+    /// tell lost frames. Default 3.
     pub vc_count_octets: u8,
     /// Errors of the channel. Default: none.
     pub errors: ErrorPlan,
@@ -40,7 +41,8 @@ pub struct PacketPlan {
     pub map: u8,
     /// The applications, as "64" or "404-417".
     pub apids: Vec<String>,
-    /// Time from one packet, or group, of an application to its next; left out: as many as there is room for.
+    /// Time from one packet, or group, of an application to its next; left out: as many as there is
+    /// room for.
     #[serde(default)]
     pub every: Option<Duration>,
     /// Bytes of the shortest packet. Default 200.
@@ -49,7 +51,8 @@ pub struct PacketPlan {
     /// Bytes of the longest packet. Default 1400.
     #[serde(default = "longest")]
     pub longest: usize,
-    /// Packets of a group: the first has the time, where the mission says how. Default 1: packets that stand alone.
+    /// Packets of a group: the first has the time, where the mission says how. Default 1: packets
+    /// that stand alone.
     #[serde(default = "group")]
     pub group: u16,
 }
@@ -107,17 +110,23 @@ impl Description {
 
     /// Time of the first packets.
     pub(super) fn first_time(&self) -> Result<Utc, DescriptionError> {
-        let Some(start) = self.start else { return Ok(Utc::from_day(DEFAULT_START, Duration::ZERO)) };
+        let Some(start) = self.start else {
+            return Ok(Utc::from_day(DEFAULT_START, Duration::ZERO));
+        };
         let wrong = || {
-            DescriptionError(format!("`start` is {start}; write a time in UTC, like 2026-11-22T12:00:00Z"))
+            DescriptionError(format!(
+                "`start` is {start}; write a time in UTC, like 2026-11-22T12:00:00Z"
+            ))
         };
         let (date, time) = start.date.zip(start.time).ok_or_else(wrong)?;
         if start.offset.is_some_and(|offset| offset != toml::value::Offset::Z) {
             return Err(wrong());
         }
-        let seconds =
-            3_600 * u64::from(time.hour) + 60 * u64::from(time.minute) + u64::from(time.second.unwrap_or(0));
-        let in_day = Duration::from_nanos(seconds * 1_000_000_000 + u64::from(time.nanosecond.unwrap_or(0)));
+        let seconds = 3_600 * u64::from(time.hour)
+            + 60 * u64::from(time.minute)
+            + u64::from(time.second.unwrap_or(0));
+        let in_day =
+            Duration::from_nanos(seconds * 1_000_000_000 + u64::from(time.nanosecond.unwrap_or(0)));
         Ok(Utc::from_day(
             day_number(i64::from(date.year), i64::from(date.month), i64::from(date.day)),
             in_day,
@@ -190,8 +199,12 @@ mod tests {
 
     #[test]
     fn the_start_is_a_time_in_utc() {
-        let at = |text: &str| Description::from_toml(&format!("start = {text}")).unwrap().first_time();
-        assert_eq!(at("2024-02-29T12:30:01.5Z").unwrap().to_string(), "2024-02-29T12:30:01.500000Z");
+        let at =
+            |text: &str| Description::from_toml(&format!("start = {text}")).unwrap().first_time();
+        assert_eq!(
+            at("2024-02-29T12:30:01.5Z").unwrap().to_string(),
+            "2024-02-29T12:30:01.500000Z"
+        );
         assert_eq!(at("1970-01-01T00:00:00Z").unwrap(), Utc::from_nanos(0));
         assert!(at("2024-02-29").is_err() && at("2024-02-29T12:00:00+02:00").is_err());
         let default = Description::default().first_time().unwrap();
@@ -200,8 +213,9 @@ mod tests {
 
     #[test]
     fn a_wrong_key_is_named_with_its_line() {
-        let error =
-            Description::from_toml("rate = \"1 Mbit/s\"\n[[packets]]\nvcid = 1\napids = []\nsize = 3\n");
+        let error = Description::from_toml(
+            "rate = \"1 Mbit/s\"\n[[packets]]\nvcid = 1\napids = []\nsize = 3\n",
+        );
         let sentence = error.unwrap_err().to_string();
         assert!(sentence.starts_with("line 5: ") && sentence.contains("`size`"), "{sentence}");
     }

@@ -7,16 +7,18 @@ use serde::Deserialize;
 use skyhaul_coding::Parameters;
 use skyhaul_units::Probability;
 
-/// How often each kind of error happens to a CADU. The kinds exclude each other: their sum is at most one.
+/// How often each kind of error happens to a CADU. The kinds exclude each other: their sum is at
+/// most one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ErrorPlan {
     /// Wrong symbols, as many as can be corrected at most in each codeword. Needs Reed-Solomon.
     pub correctable: Probability,
-    /// Wrong symbols, more than can be corrected in one codeword. Without Reed-Solomon: wrong bits that frame error control
-    /// sees.
+    /// Wrong symbols, more than can be corrected in one codeword. Without Reed-Solomon: wrong bits
+    /// that frame error control sees.
     pub uncorrectable: Probability,
-    /// So many bytes one after the other are wrong: whether that can be corrected depends on the code. Needs error control.
+    /// So many bytes one after the other are wrong: whether that can be corrected depends on the
+    /// code. Needs error control.
     pub bursts: Probability,
     /// Bytes of a burst; at most the block is hit. Zero is one.
     pub burst_bytes: u32,
@@ -42,19 +44,27 @@ pub const LONGEST_GAP: u32 = 100;
 pub enum ErrorPlanError {
     /// A kind of error after which nobody could say what a receiver gets.
     #[error(
-        "errors of the kind `{0}` need a mission with error control; without it nothing tells wrong frames"
+        "errors of the kind `{0}` need a mission with error control; without it nothing tells \
+        wrong frames"
     )]
     Unchecked(&'static str),
     /// Symbols to correct, without a code.
-    #[error("errors of the kind `correctable` need a mission with a Reed-Solomon code; use `uncorrectable`")]
+    #[error(
+        "errors of the kind `correctable` need a mission with a Reed-Solomon code; use \
+        `uncorrectable`"
+    )]
     NoCode,
     /// A burst whose correction nobody can count.
     #[error(
-        "errors of the kind `bursts` need a mission with a Reed-Solomon code or none; use noise on symbols (--ebn0)"
+        "errors of the kind `bursts` need a mission with a Reed-Solomon code or none; use noise on \
+        symbols (--ebn0)"
     )]
     Burst,
     /// A gap that a count cannot tell.
-    #[error("a gap of {0} frames is too long; {LONGEST_GAP} are the most that every frame count can tell")]
+    #[error(
+        "a gap of {0} frames is too long; {LONGEST_GAP} are the most that every frame count can \
+        tell"
+    )]
     LongGap(u32),
     /// More than everything.
     #[error("the probabilities of all kinds of errors are more than 100 % together; lower them")]
@@ -94,7 +104,17 @@ impl ErrorPlan {
 
     /// The probabilities, in the order in which they are drawn.
     const fn kinds(&self) -> [Probability; 8] {
-        let Self { correctable, uncorrectable, dropped, slipped, marker, inverted, bursts, gaps, .. } = *self;
+        let Self {
+            correctable,
+            uncorrectable,
+            dropped,
+            slipped,
+            marker,
+            inverted,
+            bursts,
+            gaps,
+            ..
+        } = *self;
         [correctable, uncorrectable, dropped, slipped, marker, inverted, bursts, gaps]
     }
 }
@@ -128,7 +148,8 @@ pub(super) struct Damager {
     is_parity: bool,
     marker_len: usize,
     has_check: bool,
-    /// Says whether damage is beyond correction: rarely, too many wrong symbols make another codeword.
+    /// Says whether damage is beyond correction: rarely, too many wrong symbols make another
+    /// codeword.
     decoder: BlockDecoder,
     random: Random,
     inverted: bool,
@@ -184,7 +205,9 @@ impl Damager {
             return (ChannelErrors { inverted: self.inverted, slip }, Damage::Dropped);
         }
         let damage = match (kind, self.code) {
-            (Some(Kind::Correctable), Some(code)) => Damage::Correctable(self.wrong_symbols(cadu, code)),
+            (Some(Kind::Correctable), Some(code)) => {
+                Damage::Correctable(self.wrong_symbols(cadu, code))
+            }
             (Some(Kind::Uncorrectable), code) => self.beyond_correction(cadu, code),
             (Some(Kind::Burst), code) => self.burst(cadu, code),
             (Some(Kind::Dropped), _) => Damage::Dropped,
@@ -232,11 +255,14 @@ impl Damager {
         let Some(code) = code else {
             if self.is_parity {
                 // Every other bit: no iterative decoder finds its way from there.
-                cadu[self.marker_len..].iter_mut().for_each(|byte| *byte ^= self.random.below(256) as u8);
+                cadu[self.marker_len..]
+                    .iter_mut()
+                    .for_each(|byte| *byte ^= self.random.below(256) as u8);
                 return Damage::Uncorrectable;
             }
             if self.has_check {
-                let at = self.marker_len + self.random.below((cadu.len() - self.marker_len) as u64) as usize;
+                let at = self.marker_len
+                    + self.random.below((cadu.len() - self.marker_len) as u64) as usize;
                 cadu[at] ^= self.random.below(255) as u8 + 1;
                 return Damage::Uncorrectable;
             }
@@ -279,7 +305,11 @@ impl Damager {
         let most = code.correction.symbols() as u64;
         let mut symbols = 0;
         for codeword in 0..code.interleave {
-            let count = if codeword == 0 { 1 + self.random.below(most) } else { self.random.below(most + 1) };
+            let count = if codeword == 0 {
+                1 + self.random.below(most)
+            } else {
+                self.random.below(most + 1)
+            };
             self.wrong_in(cadu, code, codeword, count);
             symbols += count;
         }
@@ -300,7 +330,8 @@ impl Damager {
         let stride = length / count.max(1) as usize;
         for symbol in 0..count as usize {
             let place = (start + symbol * stride) % length;
-            cadu[self.marker_len + place * code.interleave + codeword] ^= self.random.below(255) as u8 + 1;
+            cadu[self.marker_len + place * code.interleave + codeword] ^=
+                self.random.below(255) as u8 + 1;
         }
     }
 }

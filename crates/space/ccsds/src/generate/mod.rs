@@ -1,10 +1,12 @@
-//! A downlink of any length made from packets: their times and counters carried on, framed, coded and randomised
-//! anew, with channel errors if wanted, and with the truth about what a receiver can get out of it.
+//! A downlink of any length made from packets: their times and counters carried on, framed, coded
+//! and randomised anew, with channel errors if wanted, and with the truth about what a receiver can
+//! get out of it.
 //!
-//! The packets of a [`Source`], which are those of a capture ([`Source::from_frames`]) or made up after a
-//! [`Description`] ([`Source::described`]), are sent again and again in cycles;
-//! each cycle's times are later by the cycle's length, sequence counts and frame counts go on. What a virtual
-//! channel has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
+//! The packets of a [`Source`], which are those of a capture ([`Source::from_frames`]) or made up
+//! after a
+//! [`Description`] ([`Source::described`]), are sent again and again in cycles; each cycle's times
+//! are later by the cycle's length, sequence counts and frame counts go on. What a virtual channel
+//! has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
 //! with the length. The same source, options and seed give the same bits.
 
 mod channel;
@@ -52,8 +54,8 @@ pub enum Layout {
     /// Coded blocks behind markers, as a demodulator gives them.
     #[default]
     Cadus,
-    /// Transfer frames one after the other: of the errors only missing frames happen. Frames that say their own length are
-    /// always put out so.
+    /// Transfer frames one after the other: of the errors only missing frames happen. Frames that
+    /// say their own length are always put out so.
     Frames,
 }
 
@@ -149,7 +151,8 @@ impl Generator {
 
     /// What a receiver can get out of what was generated so far.
     pub fn truth(&self) -> Truth {
-        let vcids = self.channels.iter().map(|(channel, stream)| (channel.vcid.value(), stream.truth()));
+        let vcids =
+            self.channels.iter().map(|(channel, stream)| (channel.vcid.value(), stream.truth()));
         let digest = self.good_frames.clone().finalize();
         Truth {
             vcids: vcids.collect(),
@@ -159,8 +162,8 @@ impl Generator {
         }
     }
 
-    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped; where lengths vary, the most that it
-    /// can be.
+    /// Length of the whole downlink in bits, before any are deleted, inserted or dropped; where
+    /// lengths vary, the most that it can be.
     pub fn nominal_bits(&self) -> u64 {
         let unit = match self.options.layout {
             Layout::Cadus => self.mission.cadu_len(),
@@ -172,7 +175,8 @@ impl Generator {
     fn send_frame(&mut self) {
         let index = usize::try_from(self.sent % self.order.len() as u64).expect("below a length");
         let channel = self.order[index];
-        let stream = self.channels.get_mut(&channel).expect("the order names the source's channels");
+        let stream =
+            self.channels.get_mut(&channel).expect("the order names the source's channels");
         let is_variable = self.mission.frame().is_variable();
         let frame = match is_variable {
             true => stream.next_variable(&self.mission, &mut self.lengths),
@@ -218,7 +222,8 @@ impl Generator {
 impl Iterator for Generator {
     type Item = Vec<u8>;
 
-    /// The next piece: some 32 CADUs; `None` after the last one. The last piece is filled up with zero bits.
+    /// The next piece: some 32 CADUs; `None` after the last one. The last piece is filled up with
+    /// zero bits.
     fn next(&mut self) -> Option<Vec<u8>> {
         if self.sent >= self.options.frames {
             let rest = self.bits.finish();
@@ -246,7 +251,11 @@ impl BitWriter {
         let whole = len / 8;
         let shift = self.partial_len;
         for byte in &bytes[..whole] {
-            self.bytes.push(if shift == 0 { *byte } else { self.partial << (8 - shift) | byte >> shift });
+            self.bytes.push(if shift == 0 {
+                *byte
+            } else {
+                self.partial << (8 - shift) | byte >> shift
+            });
             self.partial = if shift == 0 { 0 } else { byte & ((1 << shift) - 1) };
         }
         for bit in 0..len % 8 {
@@ -274,7 +283,8 @@ impl BitWriter {
         };
         let bits = 8 * cadu.len();
         let Some((at, slip)) = errors.slip else { return self.push(cadu, bits) };
-        for bit in (0..bits).filter(|bit| slip >= 0 || !(at..at + slip.unsigned_abs() as usize).contains(bit))
+        for bit in (0..bits)
+            .filter(|bit| slip >= 0 || !(at..at + slip.unsigned_abs() as usize).contains(bit))
         {
             self.push_bit(cadu[bit / 8] >> (7 - bit % 8) & 1);
             if bit == at {

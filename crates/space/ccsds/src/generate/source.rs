@@ -82,8 +82,12 @@ impl Source {
             if extractor.push(captured, |packet| completed.push(packet)).is_err() {
                 continue;
             }
-            for packet in completed.into_iter().filter(|packet| matches!(packet.header, Header::Space(_))) {
-                if let Some(source) = channels.get_mut(&packet.channel).filter(|_| !packet.header.is_idle()) {
+            for packet in
+                completed.into_iter().filter(|packet| matches!(packet.header, Header::Space(_)))
+            {
+                if let Some(source) =
+                    channels.get_mut(&packet.channel).filter(|_| !packet.header.is_idle())
+                {
                     source.packets.push(packet.bytes.to_vec());
                 }
             }
@@ -98,8 +102,9 @@ impl Source {
         Ok(Self { mission: mission.clone(), order, channels, cycle })
     }
 
-    /// The same source with cycles of another length, for instance that of the capture at its downlink rate:
-    /// instruments that stamp a whole scan at once make the span of times longer than the capture.
+    /// The same source with cycles of another length, for instance that of the capture at its
+    /// downlink rate: instruments that stamp a whole scan at once make the span of times longer
+    /// than the capture.
     pub fn with_cycle(self, cycle: Duration) -> Self {
         Self { cycle, ..self }
     }
@@ -109,18 +114,20 @@ impl Source {
         self.order.len() as u64
     }
 
-    /// By how much each cycle's times are later than the one before: the span of the capture's packet times.
+    /// By how much each cycle's times are later than the one before: the span of the capture's
+    /// packet times.
     pub const fn cycle(&self) -> Duration {
         self.cycle
     }
 }
 
-/// The longest span of times of one application, with the mean step added, so that a cycle does not end where the next
-/// begins.
+/// The longest span of times of one application, with the mean step added, so that a cycle does not
+/// end where the next begins.
 fn cycle<'a>(mission: &Mission, channels: impl Iterator<Item = &'a ChannelSource>) -> Duration {
     let mut spans: BTreeMap<Apid, (Utc, Utc, u64)> = BTreeMap::new();
     for packet in channels.flat_map(|source| &source.packets) {
-        let Some((header, time)) = SpaceHeader::parse(packet).ok().zip(mission.packet_time(packet)) else {
+        let Some((header, time)) = SpaceHeader::parse(packet).ok().zip(mission.packet_time(packet))
+        else {
             continue;
         };
         let span = spans.entry(header.apid).or_insert((time, time, 0));
@@ -134,10 +141,12 @@ fn cycle<'a>(mission: &Mission, channels: impl Iterator<Item = &'a ChannelSource
 }
 
 impl ChannelSource {
-    /// Where the data field begins and ends in the template, whether it has packets, and the field itself.
+    /// Where the data field begins and ends in the template, whether it has packets, and the field
+    /// itself.
     pub fn data_field(&self, mission: &Mission) -> DataField {
         let format = mission.frame();
-        let frame = Frame::parse(&self.template, format).expect("templates are frames of the mission");
+        let frame =
+            Frame::parse(&self.template, format).expect("templates are frames of the mission");
         let trailer = 4 * usize::from(frame.ocf.is_some()) + format.fecf.len();
         let end = self.template.len() - trailer;
         let packets = frame.m_pdu(format.kind).map_or(&[][..], |packets| packets.zone);

@@ -46,7 +46,8 @@ pub struct SymbolWriter {
 
 /// The size of a soft symbol without noise: what is three times as large still fits a byte.
 const SIZE: f64 = 40.0;
-/// Bytes sent behind the last frame, so that a decoder is sure of its last bits: more than the memory of any rate.
+/// Bytes sent behind the last frame, so that a decoder is sure of its last bits: more than the
+/// memory of any rate.
 const TAIL: [u8; 64] = [0x55; 64];
 
 impl SymbolWriter {
@@ -82,8 +83,9 @@ impl SymbolWriter {
                 self.convolutional = Some(encoder);
             }
             None => {
-                let symbols =
-                    levels.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
+                let symbols = levels
+                    .iter()
+                    .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
                 symbols.for_each(|symbol| self.send(symbol, &mut out));
             }
         }
@@ -106,7 +108,8 @@ impl SymbolWriter {
 
     fn send(&mut self, symbol: bool, out: &mut Vec<u8>) {
         let sent = if symbol { 1.0 } else { -1.0 };
-        let received = if self.deviation > 0.0 { sent + self.deviation * self.normal() } else { sent };
+        let received =
+            if self.deviation > 0.0 { sent + self.deviation * self.normal() } else { sent };
         self.truth.symbols += 1;
         self.truth.wrong_symbols += u64::from((received > 0.0) != symbol);
         match self.options.form {

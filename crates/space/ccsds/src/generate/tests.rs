@@ -115,7 +115,11 @@ fn channel_errors_cost_what_the_truth_says() {
             layout: Layout::Cadus,
         };
         let truth = assert_truth(Generator::new(source(name), options));
-        assert!(truth.corrected_frames > 700 && truth.uncorrectable_frames > 60 && truth.dropped_frames > 10);
+        assert!(
+            truth.corrected_frames > 700
+                && truth.uncorrectable_frames > 60
+                && truth.dropped_frames > 10
+        );
     }
 }
 
@@ -123,7 +127,8 @@ fn channel_errors_cost_what_the_truth_says() {
 fn the_same_seed_gives_the_same_bits() {
     let errors = ErrorPlan { correctable: Probability::of(1, 2), ..ErrorPlan::default() };
     let bits = |seed| {
-        let options = GeneratorOptions { frames: 100, errors, offset_bits: 0, seed, layout: Layout::Cadus };
+        let options =
+            GeneratorOptions { frames: 100, errors, offset_bits: 0, seed, layout: Layout::Cadus };
         Generator::new(source(CAPTURES[0]), options).flatten().collect::<Vec<u8>>()
     };
     assert_eq!(bits(7), bits(7));
@@ -175,7 +180,8 @@ fn captures_without_frames_or_packets_are_refused() {
 /// A mission of any kind of frame and coding.
 fn made_up(kind: &str, frame: &str, coding: &str) -> Mission {
     let text = format!(
-        "name = \"made-up\"\ntitle = \"Made up\"\nscids = [66]\n[frame]\nkind = \"{kind}\"\n{frame}\n[coding]\n{coding}\n\
+        "name = \"made-up\"\ntitle = \"Made up\"\nscids = [66]\n[frame]\nkind = \
+        \"{kind}\"\n{frame}\n[coding]\n{coding}\n\
          [[time]]\napids = [\"100-101\"]\ncode = \"cds8\"\n"
     );
     Mission::from_toml(&text).unwrap()
@@ -210,7 +216,8 @@ const PLAIN: GeneratorOptions = GeneratorOptions {
 fn every_built_in_mission_receives_what_its_made_up_downlink_sent() {
     for mission in MissionSet::built_in().iter() {
         let percent = |percent: u64| Probability::of(percent, 100);
-        let mut errors = ErrorPlan { dropped: percent(1), inverted: percent(1), ..ErrorPlan::default() };
+        let mut errors =
+            ErrorPlan { dropped: percent(1), inverted: percent(1), ..ErrorPlan::default() };
         if mission.is_coded() {
             errors = ErrorPlan {
                 correctable: percent(10),
@@ -226,7 +233,12 @@ fn every_built_in_mission_receives_what_its_made_up_downlink_sent() {
         let truth = assert_truth_of(described(mission, "", options), named);
         assert!(truth.good_frames > 350, "{}", mission.name());
         let packets: u64 = truth.vcids.values().map(|channel| channel.packets).sum();
-        assert_eq!(packets > 50, mission.name() != "escapade-gold", "{}: {packets}", mission.name());
+        assert_eq!(
+            packets > 50,
+            mission.name() != "escapade-gold",
+            "{}: {packets}",
+            mission.name()
+        );
     }
 }
 
@@ -234,7 +246,8 @@ fn every_built_in_mission_receives_what_its_made_up_downlink_sent() {
 fn every_kind_of_frame_and_coding_is_received_as_it_was_sent() {
     let rs = |corrects: usize, interleave: usize, fill: usize| {
         format!(
-            "randomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = {corrects}\ninterleave = {interleave}\nbasis = \
+            "randomiser = \"ccsds255\"\n[coding.reed_solomon]\ncorrects = {corrects}\ninterleave = \
+            {interleave}\nbasis = \
              \"dual\"\nvirtual_fill = {fill}"
         )
     };
@@ -249,7 +262,11 @@ fn every_kind_of_frame_and_coding_is_received_as_it_was_sent() {
         ("aos", "length = 702\nocf = true\nfecf = true", rs(8, 3, 15)),
         ("aos", "length = 500\nfhec = true\nfecf = true", none),
         ("uslp", "length = 892", rs(16, 4, 0)),
-        ("uslp", "length = 956\ninsert_zone = 7\nocf = true\nfecf = true\nfecf_bits = 32", rs(8, 4, 0)),
+        (
+            "uslp",
+            "length = 956\ninsert_zone = 7\nocf = true\nfecf = true\nfecf_bits = 32",
+            rs(8, 4, 0),
+        ),
         ("uslp", "length = 640\nfecf = true", plain),
     ];
     let percent = |percent: u64| Probability::of(percent, 100);
@@ -267,13 +284,18 @@ fn every_kind_of_frame_and_coding_is_received_as_it_was_sent() {
             marker: percent(2),
             inverted: percent(1),
         };
-        let text = "vc_count_octets = 2\n[[packets]]\nvcid = 2\nmap = 3\napids = [\"100-101\"]\nevery = \"20 ms\"\ngroup = 3\n\
+        let text = "vc_count_octets = 2\n[[packets]]\nvcid = 2\nmap = 3\napids = \
+                   [\"100-101\"]\nevery = \"20 ms\"\ngroup = 3\n\
                     [[packets]]\nvcid = 3\napids = [\"7\", \"9\"]\nshortest = 7\nlongest = 3000\n";
-        let options = GeneratorOptions { errors, offset_bits: 1, seed: number as u64, frames: 700, ..PLAIN };
+        let options =
+            GeneratorOptions { errors, offset_bits: 1, seed: number as u64, frames: 700, ..PLAIN };
         // Without a code the headers alone do not tell the zones: the mission is named.
         let truth = assert_truth_of(described(&mission, text, options), Some(&mission));
         assert!(truth.uncorrectable_frames > 0 && truth.dropped_frames > 20, "{kind} {frame}");
-        assert!(truth.vcids[&2].packets > 9 && truth.vcids[&3].packets > 9, "{kind} {frame}: {truth:?}");
+        assert!(
+            truth.vcids[&2].packets > 9 && truth.vcids[&3].packets > 9,
+            "{kind} {frame}: {truth:?}"
+        );
     }
 }
 
@@ -283,7 +305,8 @@ fn bare_frames_are_received_as_they_were_sent() {
         [("aos", "length = 444\nocf = true"), ("tm", "length = 300"), ("uslp", "length = 128")]
     {
         let mission = made_up(kind, frame, "randomiser = \"none\"");
-        let errors = ErrorPlan { gaps: Probability::of(1, 50), gap_frames: 3, ..ErrorPlan::default() };
+        let errors =
+            ErrorPlan { gaps: Probability::of(1, 50), gap_frames: 3, ..ErrorPlan::default() };
         let options = GeneratorOptions { layout: Layout::Frames, errors, ..PLAIN };
         let generator = described(&mission, "", options);
         assert_eq!(generator.nominal_bits(), 600 * 8 * mission.frame().length as u64);
@@ -299,7 +322,8 @@ fn frames_that_say_their_own_length_are_received_as_they_were_sent() {
         ("length = 400", 3, gaps),
         ("length = 250\ntruncated_length = 40\nfecf = true", 1, gaps),
         (
-            "length = 3000\ninsert_zone = 5\nocf = true\nfecf = true\nfecf_bits = 32\ntruncated_length = 600",
+            "length = 3000\ninsert_zone = 5\nocf = true\nfecf = true\nfecf_bits = \
+            32\ntruncated_length = 600",
             7,
             gaps,
         ),
@@ -307,9 +331,11 @@ fn frames_that_say_their_own_length_are_received_as_they_were_sent() {
         ("length = 500\ntruncated_length = 100", 0, ErrorPlan::default()),
     ];
     for (frame, octets, errors) in cases {
-        let mission = made_up("uslp", &format!("{frame}\nvariable_length = true"), "randomiser = \"none\"");
+        let mission =
+            made_up("uslp", &format!("{frame}\nvariable_length = true"), "randomiser = \"none\"");
         let text = format!(
-            "vc_count_octets = {octets}\n[[packets]]\nvcid = 2\nmap = 3\napids = [\"100-101\"]\nevery = \"20 ms\"\n\
+            "vc_count_octets = {octets}\n[[packets]]\nvcid = 2\nmap = 3\napids = \
+            [\"100-101\"]\nevery = \"20 ms\"\n\
              [[packets]]\nvcid = 3\napids = [\"7\", \"9\"]\nshortest = 7\nlongest = 1500\n"
         );
         let options = GeneratorOptions { errors, frames: 1_500, ..PLAIN };
@@ -345,7 +371,8 @@ fn frames_that_say_their_own_length_are_received_as_they_were_sent() {
 #[test]
 fn packets_have_the_rate_times_and_groups_described() {
     let mission = made_up("aos", "length = 892", "randomiser = \"none\"");
-    let text = "rate = \"10 Mbit/s\"\nstart = 2026-11-22T12:00:00Z\n[[packets]]\nvcid = 5\napids = [\"100\"]\nevery = \"50 ms\"\n\
+    let text = "rate = \"10 Mbit/s\"\nstart = 2026-11-22T12:00:00Z\n[[packets]]\nvcid = 5\napids = \
+               [\"100\"]\nevery = \"50 ms\"\n\
                 group = 4\n";
     // 10 Mbit/s are 1395 frames of 896 bytes a second.
     let generator = described(&mission, text, GeneratorOptions { frames: 2_791, ..PLAIN });

@@ -1,4 +1,5 @@
-//! Frames that say their own length: whole packets together, or a packet in segments (CCSDS 732.1-B-3 4.1.4.2.2).
+//! Frames that say their own length: whole packets together, or a packet in segments (CCSDS
+//! 732.1-B-3 4.1.4.2.2).
 
 use super::channel::ChannelStream;
 use super::random::Random;
@@ -8,8 +9,8 @@ use crate::mission::{FrameFormat, FrameLengths, Mission};
 
 /// One frame in so many of a channel is truncated, where the mission has such.
 const TRUNCATED_EVERY: u64 = 16;
-/// USLP protocol identifier of service data units of the access point, in which no packets are looked for (CCSDS 732.1-B-3
-/// 4.1.4.2.3).
+/// USLP protocol identifier of service data units of the access point, in which no packets are
+/// looked for (CCSDS 732.1-B-3 4.1.4.2.3).
 const PROTOCOL_UNITS: u8 = 5;
 
 /// The data field of a frame.
@@ -23,7 +24,8 @@ impl ChannelStream {
     pub fn next_variable(&mut self, mission: &Mission, lengths: &mut Random) -> Vec<u8> {
         let format = mission.frame();
         let template = self.source.template.clone();
-        let template = Frame::parse(&template, format).expect("templates are frames of the mission");
+        let template =
+            Frame::parse(&template, format).expect("templates are frames of the mission");
         let uslp = template.uslp.expect("only USLP frames say their length");
         self.frames_made += 1;
         let is_truncated = matches!(format.lengths, FrameLengths::Variable { truncated: Some(_) })
@@ -41,7 +43,8 @@ impl ChannelStream {
         };
         if is_truncated {
             let rule = ConstructionRule::Unsegmented;
-            let uslp = UslpFields { is_truncated, rule, protocol: PROTOCOL_UNITS, pointer: None, ..uslp };
+            let uslp =
+                UslpFields { is_truncated, rule, protocol: PROTOCOL_UNITS, pointer: None, ..uslp };
             let count = VcCount { value: 0, modulus: Modulus::NONE };
             return made(&FrameFields { count, ocf: None, uslp: Some(uslp), ..fields }, format);
         }
@@ -56,8 +59,8 @@ impl ChannelStream {
         made(&FrameFields { data: &data, uslp: Some(uslp), ..fields }, format)
     }
 
-    /// The next packets, as many as there is room for in `drawn` bytes, at least one; or a segment of one that is longer than the
-    /// `room` there is at most.
+    /// The next packets, as many as there is room for in `drawn` bytes, at least one; or a segment
+    /// of one that is longer than the `room` there is at most.
     fn content(&mut self, room: usize, drawn: usize) -> Content {
         let content = self.next_content(room, drawn);
         self.in_last = content.data.len();

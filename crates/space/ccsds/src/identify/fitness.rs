@@ -1,4 +1,5 @@
-//! How well a mission fits frames of an unknown downlink: several may have the coding, the length and the spacecraft id.
+//! How well a mission fits frames of an unknown downlink: several may have the coding, the length
+//! and the spacecraft id.
 
 use super::{Identification, InputFormat};
 use crate::frame::{Check, FirstHeader, Frame};
@@ -49,7 +50,8 @@ const fn agreement(check: Check) -> isize {
     }
 }
 
-/// 1 where a packet begins where the frame says so, -1 where none can, 0 where the frame says nothing.
+/// 1 where a packet begins where the frame says so, -1 where none can, 0 where the frame says
+/// nothing.
 fn packet_start(mission: &Mission, frame: &Frame<'_>) -> isize {
     let kind = mission.frame().kind;
     if mission.content(frame.channel.vcid) != Content::Packets || frame.is_idle(kind) {
@@ -64,8 +66,12 @@ fn packet_start(mission: &Mission, frame: &Frame<'_>) -> isize {
     }
 }
 
-/// The closest of the missions that fit, the first among equals, and the names of the others that fit as many frames.
-pub(super) fn closest(fitting: &[(&Mission, Fitness)], format: InputFormat) -> Option<Identification> {
+/// The closest of the missions that fit, the first among equals, and the names of the others that
+/// fit as many frames.
+pub(super) fn closest(
+    fitting: &[(&Mission, Fitness)],
+    format: InputFormat,
+) -> Option<Identification> {
     let rank = |fitness: &Fitness| (fitness.frames, fitness.checks, fitness.packets);
     let (mission, best) = fitting.iter().rev().max_by_key(|(_, fitness)| rank(fitness))?;
     let others = fitting.iter().filter(|(other, fitness)| {

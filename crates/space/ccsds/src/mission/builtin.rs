@@ -2,7 +2,8 @@
 
 use super::Mission;
 
-/// The mission that fits no spacecraft: frames without packets, until somebody writes a file for it.
+/// The mission that fits no spacecraft: frames without packets, until somebody writes a file for
+/// it.
 pub const GENERIC: &str = include_str!("../../../../../missions/generic.toml");
 
 const FILES: [&str; 32] = [
@@ -44,6 +45,8 @@ const FILES: [&str; 32] = [
 pub(super) fn all() -> Vec<Mission> {
     FILES
         .iter()
-        .map(|text| Mission::from_toml(text).expect("the repository's mission files are read by a test"))
+        .map(|text| {
+            Mission::from_toml(text).expect("the repository's mission files are read by a test")
+        })
         .collect()
 }

@@ -24,10 +24,15 @@ impl Reader<'_> {
         form: &Spanned<CodingForm>,
         length: &Spanned<usize>,
     ) -> Result<Coding, MissionError> {
-        let CodingForm { marker, randomiser, derandomise_after_decoding_from, reed_solomon, .. } =
-            form.get_ref();
-        let ldpc =
-            form.get_ref().ldpc.as_ref().map(|code| self.ldpc(code, form.get_ref(), length)).transpose()?;
+        let CodingForm {
+            marker, randomiser, derandomise_after_decoding_from, reed_solomon, ..
+        } = form.get_ref();
+        let ldpc = form
+            .get_ref()
+            .ldpc
+            .as_ref()
+            .map(|code| self.ldpc(code, form.get_ref(), length))
+            .transpose()?;
         let marker = match (marker, ldpc) {
             (None, Some(ldpc::Code::Ar4ja { .. })) => LONG_MARKER,
             (None, _) => DEFAULT_MARKER,
@@ -43,21 +48,25 @@ impl Reader<'_> {
                 }
             }
         };
-        let reed_solomon = reed_solomon.as_ref().map(|code| self.reed_solomon(code, length)).transpose()?;
+        let reed_solomon =
+            reed_solomon.as_ref().map(|code| self.reed_solomon(code, length)).transpose()?;
         let derandomise = match derandomise_after_decoding_from {
             None => Derandomise::BeforeDecoding,
             Some(at) if reed_solomon.is_none() => {
-                return Err(
-                    self.refuse(at, "there is no decoding to derandomise after: give [coding.reed_solomon]")
-                );
+                return Err(self.refuse(
+                    at,
+                    "there is no decoding to derandomise after: give [coding.reed_solomon]",
+                ));
             }
             Some(at) if matches!(randomiser, RandomiserForm::None) => {
-                return Err(self.refuse(at, "nothing is randomised; give a `randomiser`, or leave this out"));
+                return Err(self
+                    .refuse(at, "nothing is randomised; give a `randomiser`, or leave this out"));
             }
             Some(skip) if skip.get_ref() >= length.get_ref() => {
-                return Err(
-                    self.refuse(skip, format!("this lies outside the frame of {} bytes", length.get_ref()))
-                );
+                return Err(self.refuse(
+                    skip,
+                    format!("this lies outside the frame of {} bytes", length.get_ref()),
+                ));
             }
             Some(skip) => Derandomise::AfterDecoding { skip: *skip.get_ref() },
         };
@@ -86,7 +95,8 @@ impl Reader<'_> {
                 "7/8" => Rate::SevenEighths,
                 other => {
                     let reason = format!(
-                        "there is no rate `{other}`; write \"1/2\", \"2/3\", \"3/4\", \"5/6\" or \"7/8\""
+                        "there is no rate `{other}`; write \"1/2\", \"2/3\", \"3/4\", \"5/6\" or \
+                        \"7/8\""
                     );
                     return Err(self.refuse(&form.rate, reason));
                 }
@@ -120,8 +130,9 @@ impl Reader<'_> {
             8 => Correction::E8,
             16 => Correction::E16,
             other => {
-                let reason =
-                    format!("no code corrects {other} symbols; `corrects` is 16 (255,223) or 8 (255,239)");
+                let reason = format!(
+                    "no code corrects {other} symbols; `corrects` is 16 (255,223) or 8 (255,239)"
+                );
                 return Err(self.refuse(corrects, reason));
             }
         };
@@ -131,10 +142,12 @@ impl Reader<'_> {
         };
         let parameters =
             Parameters { correction, basis, interleave: *interleave, virtual_fill: *virtual_fill };
-        let code = ReedSolomon::new(parameters).map_err(|error| self.refuse(form, error.to_string()))?;
+        let code =
+            ReedSolomon::new(parameters).map_err(|error| self.refuse(form, error.to_string()))?;
         if code.data_len() != *length.get_ref() {
             let reason = format!(
-                "the frame has {} bytes, but the code of [coding.reed_solomon] carries {}; make `length` that, or \
+                "the frame has {} bytes, but the code of [coding.reed_solomon] carries {}; make \
+                `length` that, or \
                  change `interleave` or `virtual_fill`",
                 length.get_ref(),
                 code.data_len()
@@ -152,8 +165,8 @@ impl Reader<'_> {
         length: &Spanned<usize>,
     ) -> Result<ldpc::Code, MissionError> {
         if coding.reed_solomon.is_some() || coding.convolutional.is_some() {
-            let reason =
-                "[coding.ldpc] stands alone: leave out [coding.reed_solomon] and [coding.convolutional]";
+            let reason = "[coding.ldpc] stands alone: leave out [coding.reed_solomon] and \
+                         [coding.convolutional]";
             return Err(self.refuse(at, reason));
         }
         let form = at.get_ref();
@@ -172,8 +185,9 @@ impl Reader<'_> {
                     "2/3" => ldpc::Rate::TwoThirds,
                     "4/5" => ldpc::Rate::FourFifths,
                     other => {
-                        let reason =
-                            format!("there is no rate `{other}` of ar4ja; write \"1/2\", \"2/3\" or \"4/5\"");
+                        let reason = format!(
+                            "there is no rate `{other}` of ar4ja; write \"1/2\", \"2/3\" or \"4/5\""
+                        );
                         return Err(self.refuse(rate.0, reason));
                     }
                 };
@@ -183,7 +197,8 @@ impl Reader<'_> {
                     16384 => ldpc::Information::K16384,
                     other => {
                         let reason = format!(
-                            "a codeword of ar4ja has 1024, 4096 or 16384 information bits, not {other}"
+                            "a codeword of ar4ja has 1024, 4096 or 16384 information bits, not \
+                            {other}"
                         );
                         return Err(self.refuse(k, reason));
                     }
@@ -191,14 +206,16 @@ impl Reader<'_> {
                 ldpc::Code::Ar4ja { information, rate }
             }
             (LdpcCodeForm::Ar4ja, ..) => {
-                return Err(
-                    self.refuse(at, "a code ar4ja needs `rate` (\"1/2\", \"2/3\" or \"4/5\") and `k`")
-                );
+                return Err(self.refuse(
+                    at,
+                    "a code ar4ja needs `rate` (\"1/2\", \"2/3\" or \"4/5\") and `k`",
+                ));
             }
         };
         if code.frame_len() != *length.get_ref() {
             let reason = format!(
-                "the frame has {} bytes, but a codeword of [coding.ldpc] carries {}; make `length` that, or take another code",
+                "the frame has {} bytes, but a codeword of [coding.ldpc] carries {}; make `length` \
+                that, or take another code",
                 length.get_ref(),
                 code.frame_len()
             );

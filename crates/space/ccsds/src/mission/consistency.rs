@@ -1,4 +1,5 @@
-//! Contradictions between the parts of a mission: a reason that says what is wrong and what would be right.
+//! Contradictions between the parts of a mission: a reason that says what is wrong and what would
+//! be right.
 
 use super::{ApidRange, ChannelRule, Content, FrameKind, ProductGroup, TimeRule};
 use crate::id::Vcid;
@@ -28,7 +29,8 @@ impl Channels<'_> {
                 Content::Opaque => "frames in which no packets are looked for",
             };
             return Err(format!(
-                "product `{}` takes packets of virtual channel {vcid}, which carries {carries}; leave it out, or change the \
+                "product `{}` takes packets of virtual channel {vcid}, which carries {carries}; \
+                leave it out, or change the \
                  channel's `content`",
                 product.name
             ));
@@ -37,9 +39,9 @@ impl Channels<'_> {
     }
 }
 
-/// Why two products cannot stand beside each other: both claim the same packets in the same terms, so that the order of
-/// the file alone would say whose they are. One that lists channels, or applications, may come before one that takes the
-/// rest.
+/// Why two products cannot stand beside each other: both claim the same packets in the same terms,
+/// so that the order of the file alone would say whose they are. One that lists channels, or
+/// applications, may come before one that takes the rest.
 pub(super) fn claims_again(earlier: &[ProductGroup], product: &ProductGroup) -> Result<(), String> {
     for other in earlier {
         let channel = both(&other.vcids, &product.vcids, |a, b| (a == b).then_some(*a));
@@ -57,8 +59,8 @@ pub(super) fn claims_again(earlier: &[ProductGroup], product: &ProductGroup) -> 
     Ok(())
 }
 
-/// What two lists have in common: `None` for nothing, or where only one of them takes everything; `Some(None)` where both
-/// do.
+/// What two lists have in common: `None` for nothing, or where only one of them takes everything;
+/// `Some(None)` where both do.
 fn both<T, C>(a: &[T], b: &[T], common: impl Fn(&T, &T) -> Option<C>) -> Option<Option<C>> {
     match (a.is_empty(), b.is_empty()) {
         (true, true) => Some(None),
@@ -83,5 +85,6 @@ pub(super) fn is_shadowed(earlier: &[TimeRule], rule: &TimeRule) -> Result<(), S
     if rule.apids.is_empty() || apids.any(|apid| !known(apid)) {
         return Ok(());
     }
-    Err("rules before this one list all its applications, so that it never holds; put the narrower rule first".to_owned())
+    Err("rules before this one list all its applications, so that it never holds; put the narrower \
+        rule first".to_owned())
 }

@@ -1,8 +1,8 @@
 //! Which packets a sequence count goes on over.
 //!
-//! Each application counts its own packets (CCSDS 133.0-B-2 4.1.3.4.3), but some instruments have one counter for
-//! all their applications: each packet has the count after that of the packet before, whichever application made
-//! that.
+//! Each application counts its own packets (CCSDS 133.0-B-2 4.1.3.4.3), but some instruments have
+//! one counter for all their applications: each packet has the count after that of the packet
+//! before, whichever application made that.
 
 use super::{ApidRange, ProductGroup, TimeRule};
 use crate::id::Apid;
@@ -15,8 +15,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The application that the counter of `apid` is known by: the first one listed of those that share it, `apid`
-    /// itself where none do.
+    /// The application that the counter of `apid` is known by: the first one listed of those that
+    /// share it, `apid` itself where none do.
     pub fn of(&self, apid: Apid) -> Apid {
         let shared = self.shared.iter().find(|ranges| covers(ranges, apid));
         shared.and_then(|ranges| ranges.first()).map_or(apid, |range| range.first)
@@ -36,24 +36,32 @@ impl Counters {
         for value in ranges.iter().flat_map(|range| range.first.value()..=range.last.value()) {
             let apid = Apid::new(value).expect("it lies between two application ids");
             if self.shared.iter().any(|known| covers(known, apid)) || members.contains(&apid) {
-                return Err(format!("application {apid} is listed twice; a packet has one counter"));
+                return Err(format!(
+                    "application {apid} is listed twice; a packet has one counter"
+                ));
             }
             members.push(apid);
         }
         let (Some(first), true) = (members.first().copied(), members.len() > 1) else {
-            return Err("a counter is shared by two applications or more; leave out one that is alone".into());
+            return Err(
+                "a counter is shared by two applications or more; leave out one that is alone"
+                    .into(),
+            );
         };
         let place = |apid: Apid| -> Vec<bool> {
             let is_timed =
                 times.iter().find(|rule| covers(&rule.apids, apid)).map(|rule| rule.code.is_some());
-            let listed = products.iter().map(|group| group.apids.is_empty() || covers(&group.apids, apid));
+            let listed =
+                products.iter().map(|group| group.apids.is_empty() || covers(&group.apids, apid));
             listed.chain([is_timed.unwrap_or(false)]).collect()
         };
         let expected = place(first);
         if let Some(other) = members.iter().find(|apid| place(**apid) != expected) {
             return Err(format!(
-                "applications {first} and {other} share a counter but not a product, so that each product would \
-                 miss the other's packets; put all of them into one product, all with a time or all without"
+                "applications {first} and {other} share a counter but not a product, so that each \
+                product would \
+                 miss the other's packets; put all of them into one product, all with a time or \
+                 all without"
             ));
         }
         self.shared.push(ranges);

@@ -14,7 +14,8 @@ impl Reader<'_> {
         kind: FrameKind,
         fecf: FrameCheck,
     ) -> Result<FrameLengths, MissionError> {
-        let is_variable = form.variable_length.as_ref().filter(|is_variable| *is_variable.get_ref());
+        let is_variable =
+            form.variable_length.as_ref().filter(|is_variable| *is_variable.get_ref());
         let Some(at) = is_variable else {
             return match &form.truncated_length {
                 None => Ok(FrameLengths::Fixed),
@@ -25,7 +26,9 @@ impl Reader<'_> {
             };
         };
         if kind != FrameKind::Uslp {
-            return Err(self.refuse(at, "only USLP frames say their length; leave `variable_length` out"));
+            return Err(
+                self.refuse(at, "only USLP frames say their length; leave `variable_length` out")
+            );
         }
         let Some(truncated) = &form.truncated_length else {
             return Ok(FrameLengths::Variable { truncated: None });
@@ -33,7 +36,8 @@ impl Reader<'_> {
         let (least, most) = (SHORTEST_TRUNCATED + fecf.len(), *form.length.get_ref());
         if !(least..=most).contains(truncated.get_ref()) {
             let reason = format!(
-                "truncated frames have {least} to {most} bytes: `length` is that of the longest frame"
+                "truncated frames have {least} to {most} bytes: `length` is that of the longest \
+                frame"
             );
             return Err(self.refuse(truncated, reason));
         }
@@ -47,9 +51,11 @@ impl Reader<'_> {
         frame: &FrameFormat,
         coding: &Coding,
     ) -> Result<(), MissionError> {
-        let is_coded = coding.reed_solomon.is_some() || coding.ldpc.is_some() || !coding.inner.is_none();
+        let is_coded =
+            coding.reed_solomon.is_some() || coding.ldpc.is_some() || !coding.inner.is_none();
         if frame.is_variable() && (is_coded || coding.randomiser.is_some()) {
-            let reason = "frames of variable length come as the receiver hands them on, without marker and coding; write \
+            let reason = "frames of variable length come as the receiver hands them on, without \
+                         marker and coding; write \
                           `randomiser = \"none\"` and no code";
             return Err(self.refuse(at, reason));
         }

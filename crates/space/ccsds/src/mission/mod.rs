@@ -1,8 +1,8 @@
 //! Missions: what a spacecraft's downlink looks like, as data.
 //!
-//! A mission is read from TOML ([`Mission::from_toml`]) and cannot contradict itself once read: frame length,
-//! coding and fields fit each other. The missions of the repository's `missions` folder are built in
-//! ([`MissionSet::built_in`]).
+//! A mission is read from TOML ([`Mission::from_toml`]) and cannot contradict itself once read:
+//! frame length, coding and fields fit each other. The missions of the repository's `missions`
+//! folder are built in ([`MissionSet::built_in`]).
 
 mod builtin;
 mod code_tables;
@@ -36,7 +36,8 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Length of the shortest primary header in bytes: USLP frames may be truncated, or have a count.
+    /// Length of the shortest primary header in bytes: USLP frames may be truncated, or have a
+    /// count.
     pub const fn header_len(self) -> usize {
         match self {
             Self::Tm | Self::Aos => 6,
@@ -94,7 +95,8 @@ pub enum FrameLengths {
     Fixed,
     /// USLP frames that each say their own, up to the longest. They come without marker and coding.
     Variable {
-        /// Bytes of truncated frames, which do not say it (732.1-B-3 annex D); `None` where there are none.
+        /// Bytes of truncated frames, which do not say it (732.1-B-3 annex D); `None` where there
+        /// are none.
         truncated: Option<usize>,
     },
 }
@@ -104,18 +106,20 @@ pub enum FrameLengths {
 pub struct FrameFormat {
     /// Kind of frame.
     pub kind: FrameKind,
-    /// Length of the frame in bytes, without marker and check symbols; of the longest where lengths vary.
+    /// Length of the frame in bytes, without marker and check symbols; of the longest where lengths
+    /// vary.
     pub length: usize,
     /// Whether that is the length of all.
     pub lengths: FrameLengths,
-    /// The spacecraft id of an AOS frame has 10 bits: since issue 5 of CCSDS 732.0-B (4.1.2.2.2). TM frames always have
-    /// 10, USLP frames 16.
+    /// The spacecraft id of an AOS frame has 10 bits: since issue 5 of CCSDS 732.0-B (4.1.2.2.2).
+    /// TM frames always have 10, USLP frames 16.
     pub wide_scid: bool,
     /// An AOS frame header error control field of 2 bytes follows the header.
     pub fhec: bool,
     /// Bytes of the insert zone.
     pub insert_zone: usize,
-    /// An operational control field of 4 bytes ends every frame. (TM and USLP frames say so themselves.)
+    /// An operational control field of 4 bytes ends every frame. (TM and USLP frames say so
+    /// themselves.)
     pub ocf: bool,
     /// The frame error control field that ends the frame.
     pub fecf: FrameCheck,
@@ -137,7 +141,8 @@ impl FrameFormat {
 pub enum Derandomise {
     /// The whole block, undone before Reed-Solomon decoding (CCSDS 131.0-B-5 10.2.2).
     BeforeDecoding,
-    /// Only the frame from this byte on, undone after Reed-Solomon decoding: Terra's direct broadcast.
+    /// Only the frame from this byte on, undone after Reed-Solomon decoding: Terra's direct
+    /// broadcast.
     AfterDecoding {
         /// Bytes at the frame's start that are not randomised.
         skip: usize,
@@ -205,7 +210,8 @@ impl core::str::FromStr for ApidRange {
         match (apid(first), apid(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
             _ => Err(format!(
-                "`{text}` is not a range of application ids; write \"64\" or \"404-417\" within 0 to {}",
+                "`{text}` is not a range of application ids; write \"64\" or \"404-417\" within 0 \
+                to {}",
                 Apid::MAX
             )),
         }
@@ -228,8 +234,8 @@ pub struct TimeRule {
 pub struct ProductGroup {
     /// Name: lower-case letters, digits and `-`.
     pub name: String,
-    /// The 14 characters with ids or instrument and type that Level-0 file names carry, with the 4 digits of
-    /// the application id before them (18 characters), if the project defines them.
+    /// The 14 characters with ids or instrument and type that Level-0 file names carry, with the 4
+    /// digits of the application id before them (18 characters), if the project defines them.
     pub label: Option<String>,
     /// Virtual channels; all where empty.
     pub vcids: Vec<Vcid>,
@@ -290,7 +296,10 @@ impl Mission {
     /// Bytes after the marker: frame and check symbols.
     pub fn block_len(&self) -> usize {
         self.frame.length
-            + self.coding.reed_solomon.map_or(0, |code| code.interleave * code.correction.check_len())
+            + self
+                .coding
+                .reed_solomon
+                .map_or(0, |code| code.interleave * code.correction.check_len())
             + self.coding.ldpc.map_or(0, |code| code.codeword_len() - code.frame_len())
     }
     /// Bytes from one marker to the next.
@@ -299,7 +308,10 @@ impl Mission {
     }
     /// What a virtual channel carries.
     pub fn content(&self, vcid: Vcid) -> Content {
-        self.channels.iter().find(|rule| rule.vcid == vcid).map_or(self.content, |rule| rule.content)
+        self.channels
+            .iter()
+            .find(|rule| rule.vcid == vcid)
+            .map_or(self.content, |rule| rule.content)
     }
     /// Length of the longest packet in bytes; a longer one is taken for damage.
     pub const fn longest_packet(&self) -> usize {
@@ -319,10 +331,12 @@ impl Mission {
     }
     /// Where and how packets of `apid` say their time; `None` where they do not.
     pub fn time_rule(&self, apid: Apid) -> Option<(TimeCode, usize)> {
-        let rule = self.times.iter().find(|rule| rule.apids.iter().any(|range| range.contains(apid)))?;
+        let rule =
+            self.times.iter().find(|rule| rule.apids.iter().any(|range| range.contains(apid)))?;
         Some((rule.code?, rule.offset))
     }
-    /// The time that a space packet says; `None` where it has no secondary header, no rule, or no valid time.
+    /// The time that a space packet says; `None` where it has no secondary header, no rule, or no
+    /// valid time.
     pub fn packet_time(&self, packet: &[u8]) -> Option<Utc> {
         let header = crate::packet::SpaceHeader::parse(packet).ok()?;
         if !header.has_secondary {
@@ -361,12 +375,14 @@ impl MissionSet {
     pub const fn empty() -> Self {
         Self { missions: Vec::new() }
     }
-    /// The missions that a downlink shows by itself: those that name a spacecraft. Others would fit any.
+    /// The missions that a downlink shows by itself: those that name a spacecraft. Others would fit
+    /// any.
     pub fn identifiable(&self) -> Self {
         let named = self.missions.iter().filter(|mission| !mission.scids().is_empty());
         Self { missions: named.cloned().collect() }
     }
-    /// Adds a mission; one of the same name is replaced, and is preferred over those that were there.
+    /// Adds a mission; one of the same name is replaced, and is preferred over those that were
+    /// there.
     ///
     /// # Errors
     /// Returns the mission where the set holds [`MAX_MISSIONS`].

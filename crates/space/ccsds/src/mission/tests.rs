@@ -53,7 +53,8 @@ fn a_mission_is_read() {
 fn frames_may_say_their_own_length() {
     let text = |frame: &str, coding: &str| {
         format!(
-            "name = \"x\"\ntitle = \"X\"\nscids = [9]\n[frame]\nkind = \"uslp\"\nlength = 65536\n{frame}\n[coding]\n\
+            "name = \"x\"\ntitle = \"X\"\nscids = [9]\n[frame]\nkind = \"uslp\"\nlength = \
+            65536\n{frame}\n[coding]\n\
              randomiser = \"{coding}\"\n"
         )
     };
@@ -110,7 +111,12 @@ fn contradictions_are_refused_with_line_and_reason() {
         ("0826VIIRSSCIENCEAS", "VIIRS", 23, "label"),
         ("randomiser = \"ccsds255\"", "randomiser = \"pn\"", 10, "pn"),
         ("apids = [\"800-826\"]", "session_based = false", 25, "session_based"),
-        ("randomiser = \"ccsds255\"", "marker = \"1ACF\"\nrandomiser = \"none\"", 10, "8 hexadecimal"),
+        (
+            "randomiser = \"ccsds255\"",
+            "marker = \"1ACF\"\nrandomiser = \"none\"",
+            10,
+            "8 hexadecimal",
+        ),
     ];
     for (from, to, line, reason) in cases {
         let error = refused(from, to);
@@ -122,19 +128,28 @@ fn contradictions_are_refused_with_line_and_reason() {
 #[test]
 fn channels_products_and_times_that_contradict_each_other_are_refused_with_line_and_reason() {
     let idle = "[[channel]]\nvcids = [16]\ncontent = \"idle\"\n";
-    let opaque = "[[channel]]\nvcids = [9]\ncontent = \"opaque\"\n[[product]]\nname = \"b\"\nvcids = [9]";
+    let opaque =
+        "[[channel]]\nvcids = [9]\ncontent = \"opaque\"\n[[product]]\nname = \"b\"\nvcids = [9]";
     let product = |keys: &str| format!("[[product]]\nname = \"b\"\n{keys}");
     let before = TEXT.lines().count();
     let cases = [
         (product("vcids = [63]"), before + 3, "channel 63, which carries idle frames"),
-        (idle.to_owned(), 24, "`viirs` takes packets of virtual channel 16, which carries idle frames"),
+        (
+            idle.to_owned(),
+            24,
+            "`viirs` takes packets of virtual channel 16, which carries idle frames",
+        ),
         (opaque.to_owned(), before + 6, "no packets are looked for"),
         (
             product("vcids = [6, 16]\napids = [\"826-900\"]"),
             before + 2,
             "both claim application 826 on virtual channel 16",
         ),
-        ("[[time]]\napids = [\"64\", \"70-99\"]\ncode = \"cds6\"".to_owned(), before + 2, "never holds"),
+        (
+            "[[time]]\napids = [\"64\", \"70-99\"]\ncode = \"cds6\"".to_owned(),
+            before + 2,
+            "never holds",
+        ),
     ];
     for (extra, line, reason) in cases {
         let error = Mission::from_toml(&format!("{TEXT}{extra}\n")).unwrap_err();
@@ -142,12 +157,16 @@ fn channels_products_and_times_that_contradict_each_other_are_refused_with_line_
         assert_eq!(error.line, line, "{extra}: {error}");
     }
     // What takes the rest may stand behind what is listed.
-    for extra in ["vcids = [16]", "apids = [\"800-826\"]", "", "vcids = [6]\napids = [\"800-826\"]"] {
+    for extra in ["vcids = [16]", "apids = [\"800-826\"]", "", "vcids = [6]\napids = [\"800-826\"]"]
+    {
         Mission::from_toml(&format!("{TEXT}{}\n", product(extra))).unwrap();
     }
     let twice = format!("{TEXT}{}\n{}\n", product(""), product("").replace("\"b\"", "\"c\""));
     let error = Mission::from_toml(&twice).unwrap_err();
-    assert!(error.reason.contains("both claim all applications on all virtual channels"), "{error}");
+    assert!(
+        error.reason.contains("both claim all applications on all virtual channels"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -164,7 +183,12 @@ fn parity_check_codes_that_contradict_the_rest_are_refused_with_line_and_reason(
         ("k = 4096", "k = 4000", "k =", "not 4000"),
         ("k = 4096", "", "[coding.ldpc]", "and `k`"),
         ("rate = \"1/2\"\nk = 4096", "k = 4096", "[coding.ldpc]", "needs `rate`"),
-        ("[coding.ldpc]\n", "marker = \"1ACF\"\n[coding.ldpc]\n", "[coding.ldpc]", "8 hexadecimal digits"),
+        (
+            "[coding.ldpc]\n",
+            "marker = \"1ACF\"\n[coding.ldpc]\n",
+            "[coding.ldpc]",
+            "8 hexadecimal digits",
+        ),
     ];
     for (part, other, at, reason) in cases {
         let wrong = text.replace(part, other);
@@ -194,8 +218,14 @@ fn counters_that_contradict_the_rest_are_refused_with_line_and_reason() {
         ("[[shared_counter]]\napids = [\"801\"]", "two applications or more"),
         ("[[shared_counter]]\napids = []", "two applications or more"),
         ("[[shared_counter]]\napids = [\"801-804\", \"803\"]", "803 is listed twice"),
-        ("[[shared_counter]]\napids = [\"825-827\"]", "825 and 827 share a counter but not a product"),
-        ("[[shared_counter]]\napids = [\"2046-2047\"]", "2046 and 2047 share a counter but not a product"),
+        (
+            "[[shared_counter]]\napids = [\"825-827\"]",
+            "825 and 827 share a counter but not a product",
+        ),
+        (
+            "[[shared_counter]]\napids = [\"2046-2047\"]",
+            "2046 and 2047 share a counter but not a product",
+        ),
         ("[[shared_counter]]\napids = [\"4-2\"]", "not a range"),
         ("[[shared_counter]]\napids = [\"1-2\"]\nstep = 6", "unknown field `step`"),
     ];
@@ -290,7 +320,8 @@ fn example() -> &'static str {
 
 /// The example of its own that a code has which stands alone.
 fn example_with(heading: &str) -> &'static str {
-    let mut blocks = DOCUMENT.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
+    let mut blocks =
+        DOCUMENT.split("```toml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0);
     blocks.find(|text| text.contains(&format!("{heading}\n"))).unwrap()
 }
 
@@ -322,7 +353,8 @@ fn the_keys_of_every_table_are_documented() {
             }
         };
         let error = Mission::from_toml(&wrong).unwrap_err();
-        let (_, known) = error.reason.split_once("expected ").unwrap_or_else(|| panic!("{heading}: {error}"));
+        let (_, known) =
+            error.reason.split_once("expected ").unwrap_or_else(|| panic!("{heading}: {error}"));
         let tables = ["frame", "coding", "packets", "channel", "time", "product", "shared_counter"];
         let mut known: Vec<_> = known.split('`').skip(1).step_by(2).collect();
         if heading == "Before the first table" {
@@ -346,7 +378,9 @@ proptest! {
 
 #[test]
 fn a_range_of_applications_is_one_number_or_two() {
-    let read = |text: &str| text.parse::<ApidRange>().map(|range| (range.first.value(), range.last.value()));
+    let read = |text: &str| {
+        text.parse::<ApidRange>().map(|range| (range.first.value(), range.last.value()))
+    };
     assert_eq!(
         (read("64"), read(" 404 - 417"), read("2047")),
         (Ok((64, 64)), Ok((404, 417)), Ok((2047, 2047)))

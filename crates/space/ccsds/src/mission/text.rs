@@ -3,8 +3,8 @@
 use super::consistency::{Channels, claims_again, is_shadowed};
 use super::form::{Form, FrameForm, KindForm, ProductForm, TimeCodeForm, TimeForm};
 use super::{
-    ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, FrameLengths, Mission,
-    ProductGroup, TimeRule,
+    ApidRange, ChannelRule, Content, Counters, FrameCheck, FrameFormat, FrameKind, FrameLengths,
+    Mission, ProductGroup, TimeRule,
 };
 use crate::id::{Scid, Vcid};
 use crate::packet::SpaceHeader;
@@ -25,11 +25,12 @@ impl Mission {
     /// Reads a mission from TOML.
     ///
     /// # Errors
-    /// [`MissionError`] names the line and what is wrong there: a key that does not exist, a value out of range,
-    /// or fields that contradict each other.
+    /// [`MissionError`] names the line and what is wrong there: a key that does not exist, a value
+    /// out of range, or fields that contradict each other.
     pub fn from_toml(text: &str) -> Result<Self, MissionError> {
         if text.len() > LONGEST_TEXT {
-            let reason = format!("the text has {} bytes; a mission has at most {LONGEST_TEXT}", text.len());
+            let reason =
+                format!("the text has {} bytes; a mission has at most {LONGEST_TEXT}", text.len());
             return Err(MissionError { line: 1, reason });
         }
         let form: Form = toml::from_str(text).map_err(|error| MissionError {
@@ -68,14 +69,17 @@ impl Reader<'_> {
         let scids = self.scids(&form.scids, &frame)?;
         let coding = self.coding(&form.coding, &form.frame.length)?;
         self.coding_of_lengths(&form.coding, &frame, &coding)?;
-        let lists = [form.channel.len(), form.time.len(), form.product.len(), form.shared_counter.len()];
+        let lists =
+            [form.channel.len(), form.time.len(), form.product.len(), form.shared_counter.len()];
         self.list(&form.scids, lists.into_iter().max().unwrap_or(0))?;
         let mut channels = Vec::new();
         for rule in &form.channel {
             let content = rule.content.into();
             for vcid in self.vcids(&rule.vcids, frame.kind)? {
                 if channels.iter().any(|known: &ChannelRule| known.vcid == vcid) {
-                    return Err(self.refuse(&rule.vcids, format!("channel {vcid} has two rules; keep one")));
+                    return Err(
+                        self.refuse(&rule.vcids, format!("channel {vcid} has two rules; keep one"))
+                    );
                 }
                 channels.push(ChannelRule { vcid, content });
             }
@@ -115,7 +119,8 @@ impl Reader<'_> {
         let text = name.get_ref();
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if text.is_empty() || text.len() > 32 || !text.chars().all(fits) {
-            let reason = format!("`{text}` is not a name: use 1 to 32 lower-case letters, digits and `-`");
+            let reason =
+                format!("`{text}` is not a name: use 1 to 32 lower-case letters, digits and `-`");
             return Err(self.refuse(name, reason));
         }
         Ok(())
@@ -123,14 +128,19 @@ impl Reader<'_> {
 
     fn list<T>(&self, at: &Spanned<T>, len: usize) -> Result<(), MissionError> {
         if len > LONGEST_LIST {
-            return Err(
-                self.refuse(at, format!("a list has {len} entries; at most {LONGEST_LIST} are taken"))
-            );
+            return Err(self.refuse(
+                at,
+                format!("a list has {len} entries; at most {LONGEST_LIST} are taken"),
+            ));
         }
         Ok(())
     }
 
-    fn scids(&self, scids: &Spanned<Vec<u16>>, frame: &FrameFormat) -> Result<Vec<Scid>, MissionError> {
+    fn scids(
+        &self,
+        scids: &Spanned<Vec<u16>>,
+        frame: &FrameFormat,
+    ) -> Result<Vec<Scid>, MissionError> {
         self.list(scids, scids.get_ref().len())?;
         let bits = match (frame.kind, frame.wide_scid) {
             (FrameKind::Uslp, _) => 16,
@@ -140,11 +150,15 @@ impl Reader<'_> {
         let most = u16::MAX >> (16 - bits);
         let read = |value: &u16| {
             let reason = || format!("spacecraft id {value} does not fit {bits} bits (0 to {most})");
-            Scid::new(*value).filter(|scid| scid.value() <= most).ok_or_else(|| self.refuse(scids, reason()))
+            Scid::new(*value)
+                .filter(|scid| scid.value() <= most)
+                .ok_or_else(|| self.refuse(scids, reason()))
         };
         let read: Vec<Scid> = scids.get_ref().iter().map(read).collect::<Result<_, _>>()?;
         match (1..read.len()).find(|index| read[..*index].contains(&read[*index])) {
-            Some(index) => Err(self.refuse(scids, format!("spacecraft {} is listed twice", read[index]))),
+            Some(index) => {
+                Err(self.refuse(scids, format!("spacecraft {} is listed twice", read[index])))
+            }
             None => Ok(read),
         }
     }
@@ -153,16 +167,22 @@ impl Reader<'_> {
         self.list(vcids, vcids.get_ref().len())?;
         let most = kind.last_vcid().value();
         let read = |value: &u8| {
-            let reason =
-                || format!("virtual channel {value} does not exist: this kind of frame has 0 to {most}");
-            Vcid::new(*value).filter(|v| v.value() <= most).ok_or_else(|| self.refuse(vcids, reason()))
+            let reason = || {
+                format!(
+                    "virtual channel {value} does not exist: this kind of frame has 0 to {most}"
+                )
+            };
+            Vcid::new(*value)
+                .filter(|v| v.value() <= most)
+                .ok_or_else(|| self.refuse(vcids, reason()))
         };
         vcids.get_ref().iter().map(read).collect()
     }
 
     fn apids(&self, apids: &Spanned<Vec<String>>) -> Result<Vec<ApidRange>, MissionError> {
         self.list(apids, apids.get_ref().len())?;
-        let read = |text: &String| text.parse().map_err(|reason: String| self.refuse(apids, reason));
+        let read =
+            |text: &String| text.parse().map_err(|reason: String| self.refuse(apids, reason));
         apids.get_ref().iter().map(read).collect()
     }
 
@@ -174,7 +194,9 @@ impl Reader<'_> {
         };
         let fhec = form.fhec.as_ref().is_some_and(|fhec| *fhec.get_ref());
         if let (true, FrameKind::Tm | FrameKind::Uslp, Some(at)) = (fhec, kind, &form.fhec) {
-            return Err(self.refuse(at, "only AOS frames have header error control; leave `fhec` out"));
+            return Err(
+                self.refuse(at, "only AOS frames have header error control; leave `fhec` out")
+            );
         }
         let wide_scid = match &form.scid_bits {
             None => kind != FrameKind::Aos,
@@ -182,7 +204,8 @@ impl Reader<'_> {
                 (10, FrameKind::Tm | FrameKind::Aos) | (16, FrameKind::Uslp) => true,
                 (8, FrameKind::Aos) => false,
                 _ => {
-                    let reason = "`scid_bits` is 8 or 10 in AOS frames, 10 in TM and 16 in USLP frames";
+                    let reason =
+                        "`scid_bits` is 8 or 10 in AOS frames, 10 in TM and 16 in USLP frames";
                     return Err(self.refuse(bits, reason));
                 }
             },
@@ -190,14 +213,17 @@ impl Reader<'_> {
         let length = *form.length.get_ref();
         let fecf = self.frame_check(form, kind)?;
         let lengths = self.lengths(form, kind, fecf)?;
-        let longest = if lengths == FrameLengths::Fixed { LONGEST_FRAME } else { LONGEST_USLP_FRAME };
+        let longest =
+            if lengths == FrameLengths::Fixed { LONGEST_FRAME } else { LONGEST_USLP_FRAME };
         if length > longest {
             let reason = format!("a frame of {length} bytes is longer than {longest}");
             return Err(self.refuse(&form.length, reason));
         }
-        let fields = kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf) + fecf.len();
+        let fields =
+            kind.header_len() + 3 + 2 * usize::from(fhec) + 4 * usize::from(form.ocf) + fecf.len();
         if fields.saturating_add(form.insert_zone) > length {
-            let reason = format!("a frame of {length} bytes has no room for its header, zones and trailer");
+            let reason =
+                format!("a frame of {length} bytes has no room for its header, zones and trailer");
             return Err(self.refuse(&form.length, reason));
         }
         let FrameForm { insert_zone, ocf, .. } = *form;
@@ -224,7 +250,10 @@ impl Reader<'_> {
         if (SpaceHeader::LEN + 1..=SpaceHeader::LONGEST_PACKET).contains(longest.get_ref()) {
             return Ok(*longest.get_ref());
         }
-        Err(self.refuse(longest, format!("the longest packet is 7 to {} bytes", SpaceHeader::LONGEST_PACKET)))
+        Err(self.refuse(
+            longest,
+            format!("the longest packet is 7 to {} bytes", SpaceHeader::LONGEST_PACKET),
+        ))
     }
 
     fn time(&self, form: &TimeForm) -> Result<TimeRule, MissionError> {
@@ -237,8 +266,9 @@ impl Reader<'_> {
         };
         let offset = form.offset.unwrap_or(SpaceHeader::LEN);
         if !(SpaceHeader::LEN..=64).contains(&offset) {
-            let reason =
-                format!("a time {offset} bytes into the packet is not in its secondary header (6 to 64)");
+            let reason = format!(
+                "a time {offset} bytes into the packet is not in its secondary header (6 to 64)"
+            );
             return Err(self.refuse(&form.apids, reason));
         }
         Ok(TimeRule { apids: self.apids(&form.apids)?, code, offset })
@@ -253,20 +283,23 @@ impl Reader<'_> {
         for form in forms {
             self.name(&form.name)?;
             if products.iter().any(|known| known.name == *form.name.get_ref()) {
-                return Err(
-                    self.refuse(&form.name, format!("two products are called `{}`", form.name.get_ref()))
-                );
+                return Err(self.refuse(
+                    &form.name,
+                    format!("two products are called `{}`", form.name.get_ref()),
+                ));
             }
             if let Some(label) = &form.label {
                 let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
                 if label.get_ref().len() != LABEL_LEN || !label.get_ref().chars().all(fits) {
                     let reason = format!(
-                        "a label is {LABEL_LEN} capital letters and digits, like \"0826VIIRSSCIENCEAS\""
+                        "a label is {LABEL_LEN} capital letters and digits, like \
+                        \"0826VIIRSSCIENCEAS\""
                     );
                     return Err(self.refuse(label, reason));
                 }
             }
-            let vcids = form.vcids.as_ref().map(|vcids| self.vcids(vcids, channels.kind)).transpose()?;
+            let vcids =
+                form.vcids.as_ref().map(|vcids| self.vcids(vcids, channels.kind)).transpose()?;
             let apids = form.apids.as_ref().map(|apids| self.apids(apids)).transpose()?;
             let product = ProductGroup {
                 name: form.name.get_ref().clone(),

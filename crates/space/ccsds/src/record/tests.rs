@@ -98,35 +98,39 @@ fn any_frame() -> impl Strategy<Value = Record> {
     ];
     let iterations = proptest::option::of((any::<u16>(), any::<u32>()));
     let corrected = proptest::collection::vec(any::<u8>(), 0..=8);
-    let contents =
-        (proptest::collection::vec(any::<u8>(), 0..60), proptest::collection::vec(any::<u8>(), 0..9));
+    let contents = (
+        proptest::collection::vec(any::<u8>(), 0..60),
+        proptest::collection::vec(any::<u8>(), 0..9),
+    );
     let place = (-1_000_000_000_000_000i64..4_000_000_000_000_000, any::<u64>());
-    (sync, verdict, reason, (corrected, iterations), contents, (any_check(), any_check()), place).prop_map(
-        |(
-            sync,
-            verdict,
-            set_aside,
-            (corrected, iterations),
-            contents,
-            (fhec, fecf),
-            (received, position),
-        )| {
-            let (marker_errors, inverted, slip, flywheel) = sync;
-            let corrected = CorrectedSymbols::new(&corrected);
-            let iterations =
-                iterations.map(|(count, corrected_symbols)| Iterations { count, corrected_symbols });
-            let control = Quality { verdict, corrected, iterations, fhec, fecf, ..Quality::NOT_CHECKED };
-            let quality = Quality { marker_errors, inverted, slip, flywheel, ..control };
-            Record::Frame(CapturedFrame {
-                received: Utc::from_micros(received),
-                position: BitPosition::from_bits(position),
-                quality,
+    (sync, verdict, reason, (corrected, iterations), contents, (any_check(), any_check()), place)
+        .prop_map(
+            |(
+                sync,
+                verdict,
                 set_aside,
-                bytes: Bytes::from(contents.0),
-                check_symbols: Bytes::from(contents.1),
-            })
-        },
-    )
+                (corrected, iterations),
+                contents,
+                (fhec, fecf),
+                (received, position),
+            )| {
+                let (marker_errors, inverted, slip, flywheel) = sync;
+                let corrected = CorrectedSymbols::new(&corrected);
+                let iterations = iterations
+                    .map(|(count, corrected_symbols)| Iterations { count, corrected_symbols });
+                let control =
+                    Quality { verdict, corrected, iterations, fhec, fecf, ..Quality::NOT_CHECKED };
+                let quality = Quality { marker_errors, inverted, slip, flywheel, ..control };
+                Record::Frame(CapturedFrame {
+                    received: Utc::from_micros(received),
+                    position: BitPosition::from_bits(position),
+                    quality,
+                    set_aside,
+                    bytes: Bytes::from(contents.0),
+                    check_symbols: Bytes::from(contents.1),
+                })
+            },
+        )
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
@@ -137,7 +141,15 @@ fn any_record() -> impl Strategy<Value = Record> {
             let opened = Utc::from_micros(i64::from(opened));
             let scid = scid.and_then(Scid::new);
             let completes = completes.map(FlowId);
-            Record::Open(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
+            Record::Open(Open {
+                channel,
+                mission,
+                also_fits,
+                scid,
+                opened,
+                keeps_check_symbols,
+                completes,
+            })
         },
     );
     let counts = any::<[u64; 10]>().prop_map(|c| {
@@ -155,24 +167,34 @@ fn any_record() -> impl Strategy<Value = Record> {
         })
     });
     let channels = proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..9);
-    let close = (channels, any::<u32>(), any::<[u64; 2]>()).prop_map(|(channels, closed, totals)| {
-        let channel =
-            |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: crate::id::Vcid::from_bits(vcid) };
-        Record::Close(Close {
-            closed: Utc::from_micros(i64::from(closed)),
-            last_bit: Utc::from_micros(i64::from(closed) - 5),
-            set_aside: totals[0],
-            corrected_symbols: totals[1],
-            frames: channels.into_iter().map(|(scid, vcid, count)| (channel(scid, vcid), count)).collect(),
-        })
-    });
+    let close =
+        (channels, any::<u32>(), any::<[u64; 2]>()).prop_map(|(channels, closed, totals)| {
+            let channel = |scid, vcid| Channel {
+                scid: Scid::from_bits(scid),
+                vcid: crate::id::Vcid::from_bits(vcid),
+            };
+            Record::Close(Close {
+                closed: Utc::from_micros(i64::from(closed)),
+                last_bit: Utc::from_micros(i64::from(closed) - 5),
+                set_aside: totals[0],
+                corrected_symbols: totals[1],
+                frames: channels
+                    .into_iter()
+                    .map(|(scid, vcid, count)| (channel(scid, vcid), count))
+                    .collect(),
+            })
+        });
     let resumed = any::<u64>().prop_map(|bits| Record::Resumed(BitPosition::from_bits(bits)));
-    let inputs = proptest::collection::vec((".{0,9}", ".{0,30}", any::<[u64; 8]>(), 0u64..9_000_000), 1..=16);
+    let inputs = proptest::collection::vec(
+        (".{0,9}", ".{0,30}", any::<[u64; 8]>(), 0u64..9_000_000),
+        1..=16,
+    );
     let inputs = inputs.prop_map(|inputs| {
         let report = |(name, source, counts, skew): (String, String, [u64; 8], u64)| {
             let [given, chosen, only_here, worse, duplicates, repeated, late, foreign] = counts;
             let skew = Duration::from_micros(skew);
-            let account = InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew };
+            let account =
+                InputAccount { given, chosen, only_here, worse, duplicates, repeated, late, skew };
             InputReport { name, source, account, foreign }
         };
         Record::Inputs(inputs.into_iter().map(report).collect())

@@ -2,7 +2,9 @@
 
 use super::{Base, LONGEST_BODY, RecordError, damaged};
 use crate::frame::Check;
-use crate::quality::{BitPosition, CapturedFrame, CorrectedSymbols, Iterations, Quality, Reason, Verdict};
+use crate::quality::{
+    BitPosition, CapturedFrame, CorrectedSymbols, Iterations, Quality, Reason, Verdict,
+};
 use bytes::Bytes;
 use skyhaul_coding::MAX_INTERLEAVE;
 use skyhaul_units::Utc;
@@ -140,10 +142,14 @@ const VERDICTS: [Verdict; 4] =
     [Verdict::Clean, Verdict::Corrected, Verdict::Uncorrectable, Verdict::NotChecked];
 
 /// Writes a frame's annotations and returns where the next frame's differences start.
-pub(super) fn put_annotations(frame: &CapturedFrame, base: Option<Base>, out: &mut Vec<u8>) -> Base {
+pub(super) fn put_annotations(
+    frame: &CapturedFrame,
+    base: Option<Base>,
+    out: &mut Vec<u8>,
+) -> Base {
     let quality = &frame.quality;
-    let sync =
-        (quality.marker_errors, quality.slip, quality.inverted, quality.flywheel) != (0, 0, false, false);
+    let sync = (quality.marker_errors, quality.slip, quality.inverted, quality.flywheel)
+        != (0, 0, false, false);
     let checks = (quality.fhec, quality.fecf) != (Check::None, Check::None);
     let corrected = !quality.corrected.by_codeword().is_empty();
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -223,7 +229,8 @@ pub(super) fn take_annotations(
     }
     if flags & FLAG_CORRECTED != 0 {
         let codewords = input.u8().map(usize::from).filter(|count| *count <= MAX_INTERLEAVE);
-        let symbols = codewords.and_then(|count| input.take(count)).ok_or_else(fault("corrected symbols"))?;
+        let symbols =
+            codewords.and_then(|count| input.take(count)).ok_or_else(fault("corrected symbols"))?;
         quality.corrected = CorrectedSymbols::new(symbols);
     }
     let mut check_len = 0;

@@ -17,7 +17,8 @@ fn packet(apid: u16, count: u16, total_len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Offsets and lengths of packets, and the damage, of a file that comes in stretches that end at multiples of `step`.
+/// Offsets and lengths of packets, and the damage, of a file that comes in stretches that end at
+/// multiples of `step`.
 fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<Damage>) {
     let (mut packets, mut damage) = (Vec::new(), Vec::new());
     let mut scanner = Scanner::default();
@@ -147,7 +148,8 @@ fn zeros_are_no_packets() {
 fn a_file_of_noise_has_no_packets() {
     let mut state = 1u64;
     let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     let file: Vec<u8> = (0..40_000).map(|_| noise()).collect();

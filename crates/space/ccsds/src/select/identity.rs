@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
 
-/// Frames that are counted together: those of a virtual channel; in USLP, those in sequence and expedited ones apart.
+/// Frames that are counted together: those of a virtual channel; in USLP, those in sequence and
+/// expedited ones apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Series {
     channel: Channel,
@@ -66,13 +67,18 @@ impl Identity {
         Some(Self { key, modulus, is_idle })
     }
 
-    /// Whether it may come before the other one: it is of another series, or its count is before the other's.
+    /// Whether it may come before the other one: it is of another series, or its count is before
+    /// the other's.
     pub fn precedes(&self, other: &Self) -> bool {
         self.key.series != other.key.series
-            || matches!(self.modulus.step(self.key.count, other.key.count), Step::Next | Step::Gap { .. })
+            || matches!(
+                self.modulus.step(self.key.count, other.key.count),
+                Step::Next | Step::Gap { .. }
+            )
     }
 
-    /// From how many frames on one with the same bytes may be another one: its count has come round.
+    /// From how many frames on one with the same bytes may be another one: its count has come
+    /// round.
     pub fn comes_round(&self) -> u64 {
         (self.modulus.values() / 2).max(LEAST_ROUND)
     }
@@ -81,14 +87,16 @@ impl Identity {
 /// Half of the shortest count, that of TM frames; also for frames without a count.
 const LEAST_ROUND: u64 = 128;
 
-/// CCSDS 132.0-B-3 4.1.2.7.6: a first header pointer of `0x7FE`, in a frame whose data field holds packets.
+/// CCSDS 132.0-B-3 4.1.2.7.6: a first header pointer of `0x7FE`, in a frame whose data field holds
+/// packets.
 fn is_idle_tm(bytes: &[u8]) -> bool {
     let header = bytes.first_chunk::<6>();
     header.is_some_and(|header| u16::from_be_bytes([header[4], header[5]]) & 0x47FF == 0x07FE)
 }
 
-/// How good a copy is: the greater, the better. Set aside by Reed-Solomon or for the header, by the frame error control; found
-/// without a marker; with symbols corrected, the fewer the better; clean. Among equals, that with fewer wrong bits in the marker.
+/// How good a copy is: the greater, the better. Set aside by Reed-Solomon or for the header, by the
+/// frame error control; found without a marker; with symbols corrected, the fewer the better;
+/// clean. Among equals, that with fewer wrong bits in the marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(u8, Reverse<u32>, Reverse<u8>);
 

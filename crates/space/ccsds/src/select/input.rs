@@ -1,4 +1,5 @@
-//! One input of a selection: where it stands in the downlink, what waits for that to be known, and its account.
+//! One input of a selection: where it stands in the downlink, what waits for that to be known, and
+//! its account.
 
 use super::identity::{Identity, Key, Series};
 use crate::count::Step;
@@ -6,8 +7,8 @@ use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What became of an input's frames: `given` is the sum of `chosen`, `worse`, `duplicates`, `repeated`, `late` and those that
-/// wait.
+/// What became of an input's frames: `given` is the sum of `chosen`, `worse`, `duplicates`,
+/// `repeated`, `late` and those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputAccount {
     /// Frames that it gave, good or not.
@@ -22,7 +23,8 @@ pub struct InputAccount {
     pub duplicates: u64,
     /// Frames that it gave twice itself.
     pub repeated: u64,
-    /// Frames without a copy whose place had gone out: its skew is beyond the window, or it stopped for longer.
+    /// Frames without a copy whose place had gone out: its skew is beyond the window, or it stopped
+    /// for longer.
     pub late: u64,
     /// By how much it is behind the first input that has a frame: the least of its last few frames.
     pub skew: Duration,
@@ -74,8 +76,8 @@ pub(super) struct Input {
     past: Option<i64>,
     /// Whether the place is known by a frame that others had too.
     pub is_sure: bool,
-    /// Another good frame stood where one of its frames was held to be: it is not taken to be past any frame until it is known
-    /// again where it stands.
+    /// Another good frame stood where one of its frames was held to be: it is not taken to be past
+    /// any frame until it is known again where it stands.
     pub is_in_doubt: bool,
     /// Places up to there at which it had no good frame.
     free: i64,
@@ -88,8 +90,9 @@ pub(super) struct Input {
 pub(super) const SILENCE: Duration = Duration::from_secs(1);
 /// Frames by which an input's skew is told.
 const LAGS: usize = 16;
-/// Frames by which an input must be further on to be past one that it did not have: where streams lost pieces, places may be wrong
-/// by some frames, and channels not be interleaved as they were. 35 ms at 15 Mbit/s.
+/// Frames by which an input must be further on to be past one that it did not have: where streams
+/// lost pieces, places may be wrong by some frames, and channels not be interleaved as they were.
+/// 35 ms at 15 Mbit/s.
 const SLACK: i64 = 64;
 /// Most channels whose counts are followed.
 const MAX_CHANNELS: usize = 64;
@@ -127,11 +130,14 @@ impl Input {
         self.at.map(|(place, _)| place)
     }
 
-    /// A frame was received of an input that can't be held back. Where much more time passed since the one before than bits did, an unknown
-    /// number of bits is lost, and where it stands is not known: frames placed by their bits would go out before those of the others that
-    /// come before them, once these have waited for the `window`.
+    /// A frame was received of an input that can't be held back. Where much more time passed since
+    /// the one before than bits did, an unknown number of bits is lost, and where it stands is not
+    /// known: frames placed by their bits would go out before those of the others that come before
+    /// them, once these have waited for the `window`.
     pub fn keep_time(&mut self, frame: &CapturedFrame, window: Duration) {
-        let Some((at, position)) = self.last.replace((frame.received, frame.position)) else { return };
+        let Some((at, position)) = self.last.replace((frame.received, frame.position)) else {
+            return;
+        };
         let passed = frame.received.since(at);
         let steps = self.steps(position, frame.position).max(1).cast_unsigned();
         if passed > SILENCE || passed > self.pace.scaled(2 * steps, 1) + window.scaled(1, 2) {
@@ -154,8 +160,9 @@ impl Input {
         bits.saturating_add(stride / 2).div_euclid(stride)
     }
 
-    /// Where a frame should be, if it is known where the input stands: by its position, and at least so far on that frames
-    /// which its channel's count shows to be missing had places that no other frame has.
+    /// Where a frame should be, if it is known where the input stands: by its position, and at
+    /// least so far on that frames which its channel's count shows to be missing had places that no
+    /// other frame has.
     pub fn expect(&self, arrived: &Arrived) -> Option<i64> {
         let (place, bits) = self.at?;
         let steps = self.steps(BitPosition::from_bits(bits), arrived.frame.position);
@@ -195,7 +202,8 @@ impl Input {
         places.filter(|at| **at >= place).for_each(|at| *at = at.saturating_add(steps));
     }
 
-    /// Whether it has come past a frame at `place`, which it gave itself or did not, or is not waited for.
+    /// Whether it has come past a frame at `place`, which it gave itself or did not, or is not
+    /// waited for.
     pub fn is_past(&self, place: i64, is_its: bool) -> bool {
         if !self.waiting.is_empty() {
             return false;
@@ -218,7 +226,8 @@ impl Input {
     /// Whether a frame that waits is before this one by the counts of their channel.
     pub fn waits_before(&self, next: &Identity) -> bool {
         let identities = self.waiting.iter().filter_map(|arrived| arrived.identity.as_ref());
-        let first = identities.map(|identity| identity.key).find(|key| key.series == next.key.series);
+        let first =
+            identities.map(|identity| identity.key).find(|key| key.series == next.key.series);
         first.is_some_and(|key| next.modulus.step(next.key.count, key.count) == Step::Back)
     }
 

@@ -1,19 +1,22 @@
-//! Best-frame select: of several inputs of one downlink (two antennas, two stations, two front ends), the union of their frames,
-//! the better copy of each, in order, once.
+//! Best-frame select: of several inputs of one downlink (two antennas, two stations, two front
+//! ends), the union of their frames, the better copy of each, in order, once.
 //!
-//! `push` the frames of each input in its own order, then `poll` with the present time until `None`, and again when it is
-//! [`Select::due`]. A frame waits until every input has given it or has come past it by some frames, at most for the window: so an input that is
-//! silent holds nothing up beyond that.
+//! `push` the frames of each input in its own order, then `poll` with the present time until
+//! `None`, and again when it is
+//! [`Select::due`]. A frame waits until every input has given it or has come past it by some
+//! frames, at most for the window: so an input that is silent holds nothing up beyond that.
 //!
-//! A good frame is known by its bytes; one that no code proves, and whose bytes differ, by its header and place: frames of which
-//! spacecraft, channel or count differ are never the same. The others have their place among their neighbours: where one input
-//! stands in the downlink is known from the last frame that it had in common with others, and how far it went since then from its positions.
-//! Counts of the virtual channels overrule places where an input lost part of its stream, and so does a frame in common: what an input
-//! gave before it goes out before it. A frame set aside at one input is
-//! dropped if another has it good, and kept once otherwise.
+//! A good frame is known by its bytes; one that no code proves, and whose bytes differ, by its
+//! header and place: frames of which spacecraft, channel or count differ are never the same. The
+//! others have their place among their neighbours: where one input stands in the downlink is known
+//! from the last frame that it had in common with others, and how far it went since then from its
+//! positions. Counts of the virtual channels overrule places where an input lost part of its
+//! stream, and so does a frame in common: what an input gave before it goes out before it. A frame
+//! set aside at one input is dropped if another has it good, and kept once otherwise.
 //!
-//! Memory is bounded by [`SelectOptions::held`] frames that wait, and as many remembered as come in twice the longest window, at
-//! most [`REMEMBERED`]. The same pushes and polls give the same frames.
+//! Memory is bounded by [`SelectOptions::held`] frames that wait, and as many remembered as come in
+//! twice the longest window, at most [`REMEMBERED`]. The same pushes and polls give the same
+//! frames.
 
 mod identity;
 mod input;
@@ -32,18 +35,25 @@ pub use input::InputAccount;
 /// How long frames wait for better copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectOptions {
-    /// The longest that a frame waits after its first copy was received. `None`: as long as it takes, for inputs that can be
-    /// held back, such as files. Default 50 ms: antennas of one station, and stations of one network, are no further apart.
+    /// The longest that a frame waits after its first copy was received. `None`: as long as it
+    /// takes, for inputs that can be held back, such as files. Default 50 ms: antennas of one
+    /// station, and stations of one network, are no further apart.
     pub window: Option<Duration>,
-    /// The longest that the window grows to when an input is later than that all the time. Default 1 s.
+    /// The longest that the window grows to when an input is later than that all the time. Default
+    /// 1 s.
     pub most_window: Duration,
-    /// Most frames that wait. Default 16,384: 50 ms at 2.9 Gbit/s, 20 MB of frames of a usual length.
+    /// Most frames that wait. Default 16,384: 50 ms at 2.9 Gbit/s, 20 MB of frames of a usual
+    /// length.
     pub held: usize,
 }
 
 impl Default for SelectOptions {
     fn default() -> Self {
-        Self { window: Some(Duration::from_millis(50)), most_window: Duration::from_secs(1), held: 16_384 }
+        Self {
+            window: Some(Duration::from_millis(50)),
+            most_window: Duration::from_secs(1),
+            held: 16_384,
+        }
     }
 }
 
@@ -100,15 +110,16 @@ impl Select {
         }
     }
 
-    /// From one frame to the next, positions of `input` go on by this many bits. To be said before its first frame; otherwise, the
-    /// length of a frame.
+    /// From one frame to the next, positions of `input` go on by this many bits. To be said before
+    /// its first frame; otherwise, the length of a frame.
     pub fn stride(&mut self, input: usize, bits: u64) {
         if let Some(input) = self.inputs.get_mut(input) {
             input.stride = bits.max(1);
         }
     }
 
-    /// Takes the next frame of `input`, which was closed until then, perhaps. Frames of inputs that there are not are dropped.
+    /// Takes the next frame of `input`, which was closed until then, perhaps. Frames of inputs that
+    /// there are not are dropped.
     pub fn push(&mut self, input: usize, frame: CapturedFrame) {
         let alone = self.inputs.len() == 1;
         let Some(source) = self.inputs.get_mut(input) else { return };
@@ -127,7 +138,8 @@ impl Select {
         self.remember();
     }
 
-    /// `input` has ended, or nothing is connected to it: frames do not wait for it until it gives another one.
+    /// `input` has ended, or nothing is connected to it: frames do not wait for it until it gives
+    /// another one.
     pub fn close(&mut self, input: usize) {
         if let Some(input) = self.inputs.get_mut(input) {
             input.is_open = false;
@@ -178,7 +190,8 @@ impl Select {
         self.window
     }
 
-    /// Frames of `input` that wait for others. Inputs that can be held back are to be read evenly: the one with the fewest first.
+    /// Frames of `input` that wait for others. Inputs that can be held back are to be read evenly:
+    /// the one with the fewest first.
     pub fn holding(&self, input: usize) -> usize {
         self.inputs.get(input).map_or(0, |input| input.pending + input.waiting.len())
     }
@@ -188,14 +201,17 @@ impl Select {
         let channels = self.idle.len();
         match self.idle.get_mut(&key.series) {
             Some((count, goes_on)) => *goes_on |= *count != key.count,
-            None if channels < MAX_CHANNELS => drop(self.idle.insert(key.series, (key.count, false))),
+            None if channels < MAX_CHANNELS => {
+                self.idle.insert(key.series, (key.count, false));
+            }
             None => {}
         }
     }
 
     /// Whether there is no other frame with these bytes until its count wraps.
     fn is_distinct(&self, identity: &Identity) -> bool {
-        !identity.is_idle || self.idle.get(&identity.key.series).is_some_and(|(_, goes_on)| *goes_on)
+        !identity.is_idle
+            || self.idle.get(&identity.key.series).is_some_and(|(_, goes_on)| *goes_on)
     }
 
     /// Puts a frame where it belongs, as far as that is known.
@@ -279,8 +295,8 @@ impl Select {
         }
     }
 
-    /// What the input gave before its copy of slot `index`, and was held to be behind that, goes before it. Returns where the slot is
-    /// then.
+    /// What the input gave before its copy of slot `index`, and was held to be behind that, goes
+    /// before it. Returns where the slot is then.
     fn straighten(&mut self, input: usize, index: usize) -> usize {
         let place = self.timeline.slot(index).place;
         let is_behind = self.inputs[input].place().is_some_and(|at| at >= place);
@@ -320,7 +336,8 @@ impl Select {
     /// Puts a frame that nobody else has as it is: by its place, and by the count of its channel.
     fn put(&mut self, input: usize, arrived: Arrived) {
         let place = self.inputs[input].expect(&arrived).unwrap_or_default();
-        let (fit, same) = (self.timeline.fit(arrived.identity.as_ref(), place), self.timeline.at(place));
+        let (fit, same) =
+            (self.timeline.fit(arrived.identity.as_ref(), place), self.timeline.at(place));
         let distinct = arrived.identity.as_ref().filter(|identity| self.is_distinct(identity));
         let is_missed = distinct.is_some_and(|identity| self.timeline.may_follow(fit, identity));
         let index = if is_missed { fit.max(self.timeline.gone()) } else { fit };
@@ -341,7 +358,8 @@ impl Select {
             self.inputs[input].account.late += 1;
             return;
         } else {
-            let place = self.timeline.insert(index, place, input, (arrived.frame, arrived.identity));
+            let place =
+                self.timeline.insert(index, place, input, (arrived.frame, arrived.identity));
             self.inputs[input].pending += 1;
             self.inputs[input].stand(place, bits, key.as_ref());
         }
@@ -350,8 +368,8 @@ impl Select {
         }
     }
 
-    /// Whether the slot at the place of a frame is that frame, though the bytes differ: at most one of them is known to be right.
-    /// Frames whose headers differ never are.
+    /// Whether the slot at the place of a frame is that frame, though the bytes differ: at most one
+    /// of them is known to be right. Frames whose headers differ never are.
     fn is_same(&self, index: usize, input: usize, arrived: &Arrived) -> bool {
         let slot = self.timeline.slot(index);
         if slot.is_given_by(input) {
@@ -363,7 +381,9 @@ impl Select {
             // A good frame is not lost for one set aside that has gone out.
             None if is_alike.is_none() => arrived.identity.is_none() && !arrived.frame.is_good(),
             None => is_alike == Some(true) && !is_checked(&arrived.frame),
-            Some(best) => is_alike != Some(false) && !(is_checked(best) && is_checked(&arrived.frame)),
+            Some(best) => {
+                is_alike != Some(false) && !(is_checked(best) && is_checked(&arrived.frame))
+            }
         }
     }
 
@@ -384,7 +404,8 @@ impl Select {
         let (received, bits) = (first.frame.received, first.frame.position);
         let waiting = source.take_waiting();
         let source = &mut self.inputs[input];
-        let place = self.timeline.last_by(received).max(self.timeline.gone_to()).unwrap_or_default();
+        let place =
+            self.timeline.last_by(received).max(self.timeline.gone_to()).unwrap_or_default();
         source.stand_before(place.saturating_add(1), bits);
         source.is_sure = false;
         waiting.into_iter().for_each(|arrived| self.arrive(input, arrived));
@@ -392,7 +413,9 @@ impl Select {
 
     /// Lets the window grow where `input` is behind by more than it all the time.
     fn widen(&mut self, input: usize) {
-        let (Some(window), Some(skew)) = (self.window, self.inputs[input].steady_skew()) else { return };
+        let (Some(window), Some(skew)) = (self.window, self.inputs[input].steady_skew()) else {
+            return;
+        };
         let wanted = skew.scaled(5, 4).min(self.options.most_window);
         if wanted > window {
             self.window = Some(wanted);
@@ -403,7 +426,8 @@ impl Select {
     fn is_past_front(&self) -> bool {
         let Some(front) = self.timeline.front() else { return false };
         let mut inputs = self.inputs.iter().enumerate();
-        inputs.all(|(input, source)| source.is_past(front.place, front.good_givers & 1 << input != 0))
+        inputs
+            .all(|(input, source)| source.is_past(front.place, front.good_givers & 1 << input != 0))
     }
 
     /// When the frame that waits longest was received.
@@ -439,7 +463,8 @@ impl Select {
         let slot = self.timeline.release()?;
         let (chosen, givers, good_givers) = (slot.best.0, slot.givers, slot.good_givers);
         let frame = slot.best.1.take()?;
-        for (index, input) in self.inputs.iter_mut().enumerate().filter(|(index, _)| givers & 1 << index != 0)
+        for (index, input) in
+            self.inputs.iter_mut().enumerate().filter(|(index, _)| givers & 1 << index != 0)
         {
             input.pending -= 1;
             if index == chosen {
@@ -454,7 +479,8 @@ impl Select {
 
     fn remember(&mut self) {
         let kept = self.options.most_window.scaled(2, 1).max(SILENCE);
-        let horizon = if self.window.is_some() { self.newest - kept } else { Utc::from_nanos(i64::MIN) };
+        let horizon =
+            if self.window.is_some() { self.newest - kept } else { Utc::from_nanos(i64::MIN) };
         let most = if self.window.is_some() { REMEMBERED } else { self.options.held };
         self.timeline.forget(horizon, most);
     }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 mod unproven;
 
-/// A frame of the downlink: of a virtual channel, with its count there; `None`: idle, with a count that stands still.
+/// A frame of the downlink: of a virtual channel, with its count there; `None`: idle, with a count
+/// that stands still.
 type Sent = Option<(u8, u32)>;
 
 const LENGTH: usize = 40;
@@ -16,7 +17,8 @@ const FRAME: Duration = Duration::from_millis(1);
 const WINDOW: Duration = Duration::from_millis(50);
 
 fn format() -> FrameFormat {
-    let text = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 40\n[coding]\nrandomiser = \"none\"\n";
+    let text = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \
+               \"aos\"\nlength = 40\n[coding]\nrandomiser = \"none\"\n";
     *Mission::from_toml(text).unwrap().frame()
 }
 
@@ -64,12 +66,19 @@ fn quality(verdict: Verdict, corrected: &[u8]) -> Quality {
 type Way = (Vec<Fate>, u64);
 
 /// The frames that one input gives, with the index of each in the downlink.
-fn received(sent: &[Sent], fates: &[Fate], skew: Duration, slips: &[i8]) -> Vec<(usize, CapturedFrame)> {
+fn received(
+    sent: &[Sent],
+    fates: &[Fate],
+    skew: Duration,
+    slips: &[i8],
+) -> Vec<(usize, CapturedFrame)> {
     let mut frames = Vec::new();
     let mut position = 13_u64;
     for (index, (sent, fate)) in sent.iter().zip(fates).enumerate() {
         let (set_aside, quality) = match fate {
-            Fate::Clean | Fate::Twice | Fate::Missed | Fate::Lost => (None, quality(Verdict::Clean, &[])),
+            Fate::Clean | Fate::Twice | Fate::Missed | Fate::Lost => {
+                (None, quality(Verdict::Clean, &[]))
+            }
             Fate::Corrected(symbols) => (None, quality(Verdict::Corrected, &[*symbols, 0])),
             Fate::SetAside => {
                 let lost = CorrectedSymbols::UNCORRECTABLE;
@@ -94,12 +103,15 @@ fn received(sent: &[Sent], fates: &[Fate], skew: Duration, slips: &[i8]) -> Vec<
             Fate::Clean | Fate::Corrected(_) | Fate::SetAside => 1,
         };
         for _ in 0..copies {
-            frames
-                .push((index, CapturedFrame { position: BitPosition::from_bits(position), ..frame.clone() }));
+            frames.push((
+                index,
+                CapturedFrame { position: BitPosition::from_bits(position), ..frame.clone() },
+            ));
             position += 8 * LENGTH as u64;
         }
         position += if *fate == Fate::Missed { 8 * LENGTH as u64 } else { 0 };
-        position = position.wrapping_add_signed(i64::from(slips.get(index).copied().unwrap_or_default()));
+        position =
+            position.wrapping_add_signed(i64::from(slips.get(index).copied().unwrap_or_default()));
     }
     frames
 }
@@ -107,12 +119,15 @@ fn received(sent: &[Sent], fates: &[Fate], skew: Duration, slips: &[i8]) -> Vec<
 /// A frame that went out, when, and its account's input.
 type Out = (Utc, Selected);
 
-/// Pushes what the inputs give in the order of time, polls whenever something is due, and looks at the account.
+/// Pushes what the inputs give in the order of time, polls whenever something is due, and looks at
+/// the account.
 fn run(select: &mut Select, inputs: &[Vec<(usize, CapturedFrame)>]) -> Vec<Out> {
     let mut pushes: Vec<(Utc, usize, &CapturedFrame)> = inputs
         .iter()
         .enumerate()
-        .flat_map(|(input, frames)| frames.iter().map(move |(_, frame)| (frame.received, input, frame)))
+        .flat_map(|(input, frames)| {
+            frames.iter().map(move |(_, frame)| (frame.received, input, frame))
+        })
         .collect();
     pushes.sort_by_key(|(at, input, _)| (*at, *input));
     let mut out = Vec::new();
@@ -146,7 +161,10 @@ fn select(inputs: usize) -> Select {
 }
 
 /// A downlink: mostly channels that count, interleaved as they come.
-fn downlink(channels: impl Strategy<Value = u8>, length: usize) -> impl Strategy<Value = Vec<Sent>> {
+fn downlink(
+    channels: impl Strategy<Value = u8>,
+    length: usize,
+) -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec(channels, 2..length).prop_map(|channels| {
         let mut counts = BTreeMap::new();
         let count_of = |vcid: u8| {
@@ -279,8 +297,12 @@ fn the_better_copy_goes_out_whoever_is_first() {
         Duration::ZERO,
         &[],
     );
-    let second =
-        received(&sent, &[Fate::Clean, Fate::Corrected(2), Fate::Clean, Fate::SetAside], FRAME * 2, &[]);
+    let second = received(
+        &sent,
+        &[Fate::Clean, Fate::Corrected(2), Fate::Clean, Fate::SetAside],
+        FRAME * 2,
+        &[],
+    );
     let mut select = select(2);
     let out = run(&mut select, &[first, second]);
     let chosen: Vec<usize> = out.iter().map(|(_, selected)| selected.input).collect();
@@ -324,7 +346,8 @@ fn an_input_that_is_late_all_the_time_widens_the_window_up_to_the_most() {
         "whole once the window is wide enough"
     );
     assert!(select.account(1).unwrap().late > 0, "and told before");
-    let options = SelectOptions { most_window: Duration::from_millis(60), ..SelectOptions::default() };
+    let options =
+        SelectOptions { most_window: Duration::from_millis(60), ..SelectOptions::default() };
     let mut narrow = Select::new(format(), 2, options);
     run(&mut narrow, &given);
     assert_eq!(narrow.window(), Some(Duration::from_millis(60)));
@@ -341,7 +364,10 @@ fn inputs_that_can_be_held_back_are_read_evenly_and_wait_for_each_other() {
         .map(|(index, frame)| {
             (
                 index,
-                CapturedFrame { bytes: Bytes::from(bytes_of(index + 1_000, sent[index + 1_000])), ..frame },
+                CapturedFrame {
+                    bytes: Bytes::from(bytes_of(index + 1_000, sent[index + 1_000])),
+                    ..frame
+                },
             )
         })
         .collect();
@@ -350,8 +376,9 @@ fn inputs_that_can_be_held_back_are_read_evenly_and_wait_for_each_other() {
     let mut files = [first.into_iter().peekable(), second.into_iter().peekable()];
     let mut out = Vec::new();
     let mut most = 0;
-    while let Some(next) =
-        (0..2).filter(|input| files[*input].peek().is_some()).min_by_key(|input| select.holding(*input))
+    while let Some(next) = (0..2)
+        .filter(|input| files[*input].peek().is_some())
+        .min_by_key(|input| select.holding(*input))
     {
         let (_, frame) = files[next].next().unwrap();
         select.push(next, frame);

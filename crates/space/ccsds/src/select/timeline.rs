@@ -1,5 +1,5 @@
-//! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait, and for a while those that
-//! have gone out.
+//! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait,
+//! and for a while those that have gone out.
 
 use super::identity::{Identity, Key, Rank, Series};
 use crate::count::{Modulus, Step};
@@ -35,16 +35,18 @@ pub(super) struct Timeline {
     gone: usize,
     /// The newest place of each good frame.
     places: BTreeMap<Key, i64>,
-    /// The slots that wait, by the reception of their first copy, and number: the first one waits longest.
+    /// The slots that wait, by the reception of their first copy, and number: the first one waits
+    /// longest.
     waiting: BTreeSet<(Utc, u64)>,
     next_id: u64,
 }
 
-/// Slots that are looked through for frames of the same channel: channels whose frames are further apart are left as they stand.
+/// Slots that are looked through for frames of the same channel: channels whose frames are further
+/// apart are left as they stand.
 const REACH: usize = 256;
 
-/// Places by which a frame may be off where its input lost or repeated bits since it was last known where it stands: less than half of
-/// the shortest count.
+/// Places by which a frame may be off where its input lost or repeated bits since it was last known
+/// where it stands: less than half of the shortest count.
 const NEAR: u64 = 64;
 
 impl Timeline {
@@ -88,7 +90,8 @@ impl Timeline {
         self.at(place).rev().find(|index| self.slots[*index].has(key))
     }
 
-    /// Slots of good frames with the same header as one that is held to be at `place`, not far from there.
+    /// Slots of good frames with the same header as one that is held to be at `place`, not far from
+    /// there.
     pub fn alike(&self, identity: &Identity, place: i64) -> impl Iterator<Item = usize> {
         let counted = (identity.modulus != Modulus::NONE).then(|| identity.key.alike());
         let known = counted.into_iter().flat_map(|alike| self.places.range(alike));
@@ -96,8 +99,9 @@ impl Timeline {
         near.filter_map(|(key, _)| self.find(key))
     }
 
-    /// Brings what `input` gave and stands behind slot `index` before it, which it is about to give, too: not what one that gave
-    /// that slot gave after it, nor past frames of the same channel that come before. Returns where the slot is then.
+    /// Brings what `input` gave and stands behind slot `index` before it, which it is about to
+    /// give, too: not what one that gave that slot gave after it, nor past frames of the same
+    /// channel that come before. Returns where the slot is then.
     pub fn bring_before(&mut self, index: usize, input: usize) -> usize {
         if index < self.gone {
             return index;
@@ -108,13 +112,16 @@ impl Timeline {
         for from in index + 1..(index + REACH).min(self.slots.len()) {
             let slot = &self.slots[from];
             let is_its = slot.is_given_by(input) && slot.givers & givers == 0;
-            if !is_its || slot.identity.is_some_and(|own| stays.iter().any(|other| !own.precedes(other))) {
+            if !is_its
+                || slot.identity.is_some_and(|own| stays.iter().any(|other| !own.precedes(other)))
+            {
                 stays.extend(slot.identity);
                 continue;
             }
             let Some(mut slot) = self.slots.remove(from) else { continue };
-            let least =
-                to.checked_sub(1).map_or(slot.place, |before| self.slots[before].place.saturating_add(1));
+            let least = to
+                .checked_sub(1)
+                .map_or(slot.place, |before| self.slots[before].place.saturating_add(1));
             slot.place = least.min(self.slots[to].place);
             if let Some(identity) = &slot.identity {
                 self.places.insert(identity.key, slot.place);
@@ -125,8 +132,8 @@ impl Timeline {
         to
     }
 
-    /// Where a frame belongs that is held to be at `place`: there, behind others of that place, but in the order of the counts
-    /// of its channel.
+    /// Where a frame belongs that is held to be at `place`: there, behind others of that place, but
+    /// in the order of the counts of its channel.
     pub fn fit(&self, identity: Option<&Identity>, place: i64) -> usize {
         let at = self.at(place).end;
         let counted = identity.filter(|identity| identity.modulus != Modulus::NONE);
@@ -137,17 +144,20 @@ impl Timeline {
                 (other.series == key.series).then(|| (index, modulus.step(other.count, key.count)))
             })
         };
-        let earlier = steps(at.saturating_sub(REACH)..at).rev().take_while(|(_, step)| *step == Step::Back);
+        let earlier =
+            steps(at.saturating_sub(REACH)..at).rev().take_while(|(_, step)| *step == Step::Back);
         if let Some((index, _)) = earlier.last() {
             return index;
         }
         let later = steps(at..(at + REACH).min(self.slots.len()));
-        let later = later.take_while(|(_, step)| matches!(step, Step::Next | Step::Gap { .. })).last();
+        let later =
+            later.take_while(|(_, step)| matches!(step, Step::Next | Step::Gap { .. })).last();
         later.map_or(at, |(index, _)| index + 1)
     }
 
-    /// Whether a good frame that belongs at `index` may go out behind all that have: none of its channel that comes after it is
-    /// among these. How channels are interleaved is a guess before the first frame in common.
+    /// Whether a good frame that belongs at `index` may go out behind all that have: none of its
+    /// channel that comes after it is among these. How channels are interleaved is a guess before
+    /// the first frame in common.
     pub fn may_follow(&self, index: usize, identity: &Identity) -> bool {
         let Identity { key, modulus, .. } = identity;
         let is_after = |slot: &Slot| {
@@ -174,7 +184,8 @@ impl Timeline {
     ) -> i64 {
         let (frame, identity) = copy;
         // Another frame than the one before it, and so at another place where there is one.
-        let least = index.checked_sub(1).map_or(place, |before| self.slots[before].place.saturating_add(1));
+        let least =
+            index.checked_sub(1).map_or(place, |before| self.slots[before].place.saturating_add(1));
         let most = self.slots.get(index).map_or(i64::MAX, |after| after.place);
         let place = place.max(least).min(most);
         let first = (frame.received, input);
@@ -182,7 +193,8 @@ impl Timeline {
         let (id, givers) = (self.next_id, 1 << input);
         let good_givers = if frame.is_good() { givers } else { 0 };
         let best = (input, Some(frame));
-        self.slots.insert(index, Slot { id, place, identity: None, first, givers, good_givers, best });
+        self.slots
+            .insert(index, Slot { id, place, identity: None, first, givers, good_givers, best });
         self.next_id += 1;
         self.identify(index, identity);
         place
@@ -196,8 +208,8 @@ impl Timeline {
         self.places.insert(identity.key, slot.place);
     }
 
-    /// Moves the slots from `place` on by `steps`, except those that only `input` gave. Whether it does: not where frames of a channel
-    /// would come out of order.
+    /// Moves the slots from `place` on by `steps`, except those that only `input` gave. Whether it
+    /// does: not where frames of a channel would come out of order.
     pub fn make_room(&mut self, place: i64, steps: i64, input: usize) -> bool {
         let start = self.at(place).start;
         let mut moved = BTreeSet::new();
@@ -245,7 +257,9 @@ impl Timeline {
     /// The last frame of each channel among so many of the next ones to go out.
     pub fn last_of_next(&self, slots: usize) -> BTreeMap<Series, Identity> {
         let next = self.slots.range(self.gone..(self.gone + slots).min(self.slots.len()));
-        next.filter_map(|slot| slot.identity).map(|identity| (identity.key.series, identity)).collect()
+        next.filter_map(|slot| slot.identity)
+            .map(|identity| (identity.key.series, identity))
+            .collect()
     }
 
     /// The next slot to go out.

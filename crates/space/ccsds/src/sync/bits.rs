@@ -43,7 +43,10 @@ impl BitBuffer {
     /// When the bit before `position` came.
     pub fn received(&self, position: u64) -> Utc {
         let index = self.arrivals.partition_point(|(end, _)| *end < position);
-        self.arrivals.get(index).or(self.arrivals.back()).map_or(Utc::default(), |(_, received)| *received)
+        self.arrivals
+            .get(index)
+            .or(self.arrivals.back())
+            .map_or(Utc::default(), |(_, received)| *received)
     }
     /// What is held.
     pub fn view(&self) -> BitView<'_> {
@@ -53,7 +56,8 @@ impl BitBuffer {
     pub fn copy(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
         self.view().copy(position, len, inverted, out);
     }
-    /// Goes on behind what was dealt with outside: holds the bits of `view`, which came at `received`, from `position` on.
+    /// Goes on behind what was dealt with outside: holds the bits of `view`, which came at
+    /// `received`, from `position` on.
     pub fn go_on(&mut self, view: BitView<'_>, received: Utc, position: u64) {
         let (byte, _) = view.place(position);
         self.bytes.clear();
@@ -62,8 +66,8 @@ impl BitBuffer {
         self.arrivals.clear();
         self.arrivals.push_back((self.end(), received));
     }
-    /// The first position from `from` on, before `to`, that has the marker or its inverse; all bits up to `to` + 31 are
-    /// in the buffer.
+    /// The first position from `from` on, before `to`, that has the marker or its inverse; all bits
+    /// up to `to` + 31 are in the buffer.
     pub fn find(&self, finder: &Finder, from: u64, to: u64) -> Option<u64> {
         if from >= to {
             return None;
@@ -114,9 +118,15 @@ impl<'a> BitView<'a> {
         out.resize(len, 0);
         align::copy(&self.bytes[byte..], shift as usize, polarity, out);
     }
-    /// The `len` bytes from bit `position` on, where they lie or, if they must be moved or inverted, in `room`; they are
-    /// in view.
-    pub fn stretch(self, position: u64, len: usize, inverted: bool, room: &'a mut Vec<u8>) -> &'a [u8] {
+    /// The `len` bytes from bit `position` on, where they lie or, if they must be moved or
+    /// inverted, in `room`; they are in view.
+    pub fn stretch(
+        self,
+        position: u64,
+        len: usize,
+        inverted: bool,
+        room: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
         let (byte, shift) = self.place(position);
         if shift == 0 && !inverted {
             return &self.bytes[byte..byte + len];

@@ -2,32 +2,33 @@
 
 use skyhaul_coding::marker::{Finder, Marker};
 
-/// When the synchroniser believes a marker. The false-alarm figures are for random bits, both polarities, and markers of 32
-/// bits; those of 64 bits have thresholds of their own.
+/// When the synchroniser believes a marker. The false-alarm figures are for random bits, both
+/// polarities, and markers of 32 bits; those of 64 bits have thresholds of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncConfig {
-    /// Wrong bits allowed in a marker that is searched for, at most [`Finder::MAX_ERRORS`]. Default 1: a false candidate every 65 million bits, each
-    /// of which costs a decoding at most.
+    /// Wrong bits allowed in a marker that is searched for, at most [`Finder::MAX_ERRORS`]. Default
+    /// 1: a false candidate every 65 million bits, each of which costs a decoding at most.
     pub search_errors: u8,
-    /// Wrong bits allowed in the markers that prove a candidate, and in one with a slip or another polarity.
-    /// Default 2: passed by chance once in four million times.
+    /// Wrong bits allowed in the markers that prove a candidate, and in one with a slip or another
+    /// polarity. Default 2: passed by chance once in four million times.
     pub check_errors: u8,
-    /// Wrong bits allowed in a marker where one is due. Default 6: 1 in 2000 by chance, at a place that is
-    /// already likely.
+    /// Wrong bits allowed in a marker where one is due. Default 6: 1 in 2000 by chance, at a place
+    /// that is already likely.
     pub lock_errors: u8,
-    /// Markers that must follow a candidate at the block's distance where error control cannot prove it.
-    /// Default 1: together with the candidate, false once in 10^14 bits.
+    /// Markers that must follow a candidate at the block's distance where error control cannot
+    /// prove it. Default 1: together with the candidate, false once in 10^14 bits.
     pub check_frames: u8,
     /// Blocks without a marker after which lock is lost. Default 4: 2 ms at 15 Mbit/s.
     pub flywheel_frames: u8,
-    /// Bits by which a marker may come early or late and still be the one that is due. Default 2: what bit
-    /// synchronisers usually slip; a longer slip is found by searching again.
+    /// Bits by which a marker may come early or late and still be the one that is due. Default 2:
+    /// what bit synchronisers usually slip; a longer slip is found by searching again.
     pub slip_bits: u8,
 }
 
 impl SyncConfig {
-    /// The same for a marker. One of 64 bits may have more that are wrong and is mistaken more seldom all the same; its codes
-    /// work where one bit in eight is wrong. By chance one is found once in 10^10 bits.
+    /// The same for a marker. One of 64 bits may have more that are wrong and is mistaken more
+    /// seldom all the same; its codes work where one bit in eight is wrong. By chance one is found
+    /// once in 10^10 bits.
     pub(super) const fn of(self, marker: Marker) -> Self {
         match marker {
             Marker::Bits32(_) => self,

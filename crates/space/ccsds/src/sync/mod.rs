@@ -1,10 +1,11 @@
-//! The frame synchroniser: finds blocks of one length behind markers in a bit stream, at any bit offset, in true
-//! or inverted polarity.
+//! The frame synchroniser: finds blocks of one length behind markers in a bit stream, at any bit
+//! offset, in true or inverted polarity.
 //!
-//! Where a marker is damaged or bits slipped, error control decides: a block that decodes is a frame, wherever
-//! its marker went ([`Judge`]). When a marker is not where it was due, the bits since the last frame that is
-//! surely good are searched again, so that no good frame between two impairments is lost. What the synchroniser
-//! leaves out: finding the block length ([`crate::identify`]) and what a block means.
+//! Where a marker is damaged or bits slipped, error control decides: a block that decodes is a
+//! frame, wherever its marker went ([`Judge`]). When a marker is not where it was due, the bits
+//! since the last frame that is surely good are searched again, so that no good frame between two
+//! impairments is lost. What the synchroniser leaves out: finding the block length
+//! ([`crate::identify`]) and what a block means.
 
 mod bits;
 mod config;
@@ -37,14 +38,15 @@ pub trait Judge {
     /// What is known of a block after decoding it.
     type Opinion;
 
-    /// Where in the bits the block that is judged next begins, and whether it came inverted: for who knows more of the bits
-    /// than their signs.
+    /// Where in the bits the block that is judged next begins, and whether it came inverted: for
+    /// who knows more of the bits than their signs.
     fn aim(&mut self, _position: u64, _inverted: bool) {}
 
     /// Decodes `block`, the bytes after a marker in true polarity.
     fn judge(&mut self, block: &[u8]) -> (Judgement, Self::Opinion);
 
-    /// Decodes a run of blocks: hands on the same, in the same order, as [`Self::judge`] gives of each.
+    /// Decodes a run of blocks: hands on the same, in the same order, as [`Self::judge`] gives of
+    /// each.
     fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, Self::Opinion)) {
         for block in run.blocks() {
             let (judgement, opinion) = self.judge(block);
@@ -83,8 +85,9 @@ pub struct Found<T> {
     pub opinion: T,
 }
 
-/// Finds blocks in a bit stream. After each [`Self::push`], call [`Self::poll`] until it returns `None`: then at
-/// most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered. While in lock, blocks are decoded up to
+/// Finds blocks in a bit stream. After each [`Self::push`], call [`Self::poll`] until it returns
+/// `None`: then at most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered. While
+/// in lock, blocks are decoded up to
 /// [`RUN_BLOCKS`] at a time, as many as have come.
 #[derive(Debug)]
 pub struct Synchroniser<T> {
@@ -132,8 +135,8 @@ struct Hit {
 }
 
 impl<T> Synchroniser<T> {
-    /// For blocks of `block_len` bytes after `marker`; the first byte pushed holds the bit `start`, at which
-    /// searching begins.
+    /// For blocks of `block_len` bytes after `marker`; the first byte pushed holds the bit `start`,
+    /// at which searching begins.
     pub fn new(config: SyncConfig, marker: Marker, block_len: usize, start: BitPosition) -> Self {
         let config = config.of(marker);
         let start = start.as_bits();
@@ -165,9 +168,14 @@ impl<T> Synchroniser<T> {
         self.counts.bits += 8 * bytes.len() as u64;
         self.bits.push(received, bytes);
     }
-    /// The same, for the one who decodes: in lock, blocks are decoded where they lie, and not copied first. They are
-    /// reported by [`Self::poll`].
-    pub fn push_through<J: Judge<Opinion = T>>(&mut self, received: Utc, bytes: &[u8], judge: &mut J) {
+    /// The same, for the one who decodes: in lock, blocks are decoded where they lie, and not
+    /// copied first. They are reported by [`Self::poll`].
+    pub fn push_through<J: Judge<Opinion = T>>(
+        &mut self,
+        received: Utc,
+        bytes: &[u8],
+        judge: &mut J,
+    ) {
         self.counts.bits += 8 * bytes.len() as u64;
         if !self.follow_through(received, bytes, judge) {
             self.bits.push(received, bytes);
@@ -275,7 +283,8 @@ impl<T> Synchroniser<T> {
     fn follow<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         if !self.holds_block(self.due) {
             // A slip in a last frame that is not good can leave room for one more behind it.
-            let has_room = self.ended && self.unclaimed < self.due && self.holds_block(self.unclaimed);
+            let has_room =
+                self.ended && self.unclaimed < self.due && self.holds_block(self.unclaimed);
             if has_room {
                 self.miss();
             }
@@ -307,17 +316,25 @@ impl<T> Synchroniser<T> {
         self.coasted = self.coasted.saturating_add(1);
         self.miss();
         let hit = self.coasting(self.due);
-        if self.coasted <= self.config.flywheel_frames && self.judgement(hit, judge) == Judgement::Good {
+        if self.coasted <= self.config.flywheel_frames
+            && self.judgement(hit, judge) == Judgement::Good
+        {
             self.state = self.state.confirmed().expect(COASTING);
             self.take(hit, judge);
         }
         true
     }
 
-    /// The good frame that begins in bits of no good frame and reaches over the place where `doubtful` was taken for the
-    /// marker that is due: among the bits of a frame that came too early, every 2000th place looks like one.
-    fn hidden_behind<J: Judge<Opinion = T>>(&mut self, doubtful: Hit, judge: &mut J) -> Option<Hit> {
-        let is_sure = doubtful.errors <= self.config.check_errors || self.unclaimed >= doubtful.position;
+    /// The good frame that begins in bits of no good frame and reaches over the place where
+    /// `doubtful` was taken for the marker that is due: among the bits of a frame that came too
+    /// early, every 2000th place looks like one.
+    fn hidden_behind<J: Judge<Opinion = T>>(
+        &mut self,
+        doubtful: Hit,
+        judge: &mut J,
+    ) -> Option<Hit> {
+        let is_sure =
+            doubtful.errors <= self.config.check_errors || self.unclaimed >= doubtful.position;
         if is_sure || self.judgement(doubtful, judge) != Judgement::Bad {
             return None;
         }
@@ -338,8 +355,8 @@ impl<T> Synchroniser<T> {
         self.has_candidate = false;
     }
 
-    /// A marker was due and is not there: looks for another one, from the last good frame on, as far as the flywheel
-    /// may turn.
+    /// A marker was due and is not there: looks for another one, from the last good frame on, as
+    /// far as the flywheel may turn.
     fn coast<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         let limit = self.due + (u64::from(self.config.flywheel_frames) + 1) * self.block_bits();
         if !self.has_candidate {
@@ -382,7 +399,8 @@ impl<T> Synchroniser<T> {
         self.cursor += 1;
     }
 
-    /// The flywheel has turned as long as it may. At the input's end, whole blocks that may be frames still count.
+    /// The flywheel has turned as long as it may. At the input's end, whole blocks that may be
+    /// frames still count.
     fn lose<J: Judge<Opinion = T>>(&mut self, judge: &mut J) {
         let mut blocks = 0;
         while self.ended && self.holds_block(self.due) && blocks < self.config.flywheel_frames {
@@ -421,8 +439,9 @@ impl<T> Synchroniser<T> {
         Proof::Holds(hit)
     }
 
-    /// Goes on from a proved frame, after taking those before it that belong to no frame yet: all that stand where
-    /// the flywheel promised them (`due`), and elsewhere those with a marker or good error control.
+    /// Goes on from a proved frame, after taking those before it that belong to no frame yet: all
+    /// that stand where the flywheel promised them (`due`), and elsewhere those with a marker or
+    /// good error control.
     fn relock<J: Judge<Opinion = T>>(&mut self, hit: Hit, due: Option<u64>, judge: &mut J) {
         self.state = self.state.confirmed().expect(COASTING);
         let length = self.block_bits();
@@ -454,15 +473,18 @@ impl<T> Synchroniser<T> {
             return Some(hit);
         }
         [inverted, !inverted].into_iter().find_map(|inverted| {
-            let errors =
-                if inverted == hit.inverted { hit.errors } else { self.marker_bits() as u8 - hit.errors };
+            let errors = if inverted == hit.inverted {
+                hit.errors
+            } else {
+                self.marker_bits() as u8 - hit.errors
+            };
             let hit = Hit { inverted, errors, flywheel: errors > self.config.lock_errors, ..hit };
             (self.judgement(hit, judge) == Judgement::Good).then_some(hit)
         })
     }
 
-    /// The marker that is due, in the polarity of the one before or, with fewer wrong bits, in the other, unless
-    /// error control then says that only the marker is inverted.
+    /// The marker that is due, in the polarity of the one before or, with fewer wrong bits, in the
+    /// other, unless error control then says that only the marker is inverted.
     fn hit_when_due<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> Option<Hit> {
         let hit = self.hit_at(self.due);
         if hit.inverted == self.inverted {
@@ -472,12 +494,13 @@ impl<T> Synchroniser<T> {
             return None;
         }
         let same = self.coasting(self.due);
-        let only_marker =
-            self.judgement(hit, judge) == Judgement::Bad && self.judgement(same, judge) == Judgement::Good;
+        let only_marker = self.judgement(hit, judge) == Judgement::Bad
+            && self.judgement(same, judge) == Judgement::Good;
         Some(if only_marker { same } else { hit })
     }
 
-    /// The marker that is due, within the slip window, nearest first; never inside a frame that is surely good.
+    /// The marker that is due, within the slip window, nearest first; never inside a frame that is
+    /// surely good.
     fn hit_after_slip(&self) -> Option<Hit> {
         let slips = (1..=i64::from(self.config.slip_bits)).flat_map(|slip| [slip, -slip]);
         slips.filter_map(|slip| Some((slip, self.due.checked_add_signed(slip)?))).find_map(
@@ -501,7 +524,9 @@ impl<T> Synchroniser<T> {
     fn marker_at(&self, bits: BitView<'_>, position: u64) -> u64 {
         match self.marker {
             Marker::Bits32(_) => u64::from(bits.word(position)),
-            Marker::Bits64(_) => u64::from(bits.word(position)) << 32 | u64::from(bits.word(position + 32)),
+            Marker::Bits64(_) => {
+                u64::from(bits.word(position)) << 32 | u64::from(bits.word(position + 32))
+            }
         }
     }
 
@@ -533,14 +558,24 @@ impl<T> Synchroniser<T> {
     }
 
     fn judgement<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) -> Judgement {
-        self.bits.copy(hit.position + self.marker_bits(), self.block_len, hit.inverted, &mut self.block);
+        self.bits.copy(
+            hit.position + self.marker_bits(),
+            self.block_len,
+            hit.inverted,
+            &mut self.block,
+        );
         judge.aim(hit.position + self.marker_bits(), hit.inverted);
         judge.judge(&self.block).0
     }
 
     /// Reports the frame at `hit` and goes on behind it.
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
-        self.bits.copy(hit.position + self.marker_bits(), self.block_len, hit.inverted, &mut self.block);
+        self.bits.copy(
+            hit.position + self.marker_bits(),
+            self.block_len,
+            hit.inverted,
+            &mut self.block,
+        );
         judge.aim(hit.position + self.marker_bits(), hit.inverted);
         let judged = judge.judge(&self.block);
         let received = self.bits.received(hit.position + self.block_bits());
@@ -567,7 +602,8 @@ impl<T> Synchroniser<T> {
         self.inverted = hit.inverted;
         self.due = end;
         // A frame that is not surely good may hide the start of the next one.
-        self.unclaimed = if judgement == Judgement::Good { end } else { hit.position + self.marker_bits() };
+        self.unclaimed =
+            if judgement == Judgement::Good { end } else { hit.position + self.marker_bits() };
         self.cursor = self.unclaimed;
     }
 }

@@ -1,22 +1,24 @@
-//! Blocks whose markers stand where they are due, decoded many at once: what a clean downlink consists of.
+//! Blocks whose markers stand where they are due, decoded many at once: what a clean downlink
+//! consists of.
 
 use super::bits::BitView;
 use super::state::State;
 use super::{Hit, Judge, Synchroniser};
 use skyhaul_units::Utc;
 
-/// Most blocks of a run: so many that a decoder's lanes are full several times, and so few that a run of blocks of
-/// 1024 bytes stays within the processor's cache.
+/// Most blocks of a run: so many that a decoder's lanes are full several times, and so few that a
+/// run of blocks of 1024 bytes stays within the processor's cache.
 pub const RUN_BLOCKS: usize = 256;
 
 /// Fewer blocks than this are taken one by one.
 const SHORTEST: usize = 4;
 
-/// Markers read before the first of them is looked at: each is in another part of the memory, and a processor fetches so
-/// many at a time.
+/// Markers read before the first of them is looked at: each is in another part of the memory, and a
+/// processor fetches so many at a time.
 const MARKERS: usize = 16;
 
-/// Longer pushes are held and decoded as they are polled for: frames of all of them would be in memory at once.
+/// Longer pushes are held and decoded as they are polled for: frames of all of them would be in
+/// memory at once.
 const MOST_THROUGH: usize = 1 << 20;
 
 /// Blocks that follow each other in the input, in true polarity.
@@ -38,7 +40,10 @@ impl<'a> Run<'a> {
     /// The blocks.
     pub fn blocks(self) -> impl Iterator<Item = &'a [u8]> {
         let Self { stretches, stride, block_len, .. } = self;
-        stretches.iter().flat_map(move |stretch| stretch.chunks(stride)).map(move |block| &block[..block_len])
+        stretches
+            .iter()
+            .flat_map(move |stretch| stretch.chunks(stride))
+            .map(move |block| &block[..block_len])
     }
 }
 
@@ -55,9 +60,9 @@ struct Place<'a> {
 }
 
 impl<T> Synchroniser<T> {
-    /// Takes the blocks from the one that is due on, as far as they have come and each has a marker in the polarity of
-    /// the frame before. Whatever else there may be is left to the one that looks at single blocks. Returns whether
-    /// anything was done.
+    /// Takes the blocks from the one that is due on, as far as they have come and each has a marker
+    /// in the polarity of the frame before. Whatever else there may be is left to the one that
+    /// looks at single blocks. Returns whether anything was done.
     pub(super) fn follow_run<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
         let whole = self.bits.end().saturating_sub(self.due) / self.block_bits();
         // What is reported changes everything but the bits.
@@ -68,8 +73,9 @@ impl<T> Synchroniser<T> {
         is_run
     }
 
-    /// Takes the blocks in bytes that came at `received` where they lie, but for the first, of which a part came before.
-    /// Returns whether that was possible; then all bytes are dealt with or held.
+    /// Takes the blocks in bytes that came at `received` where they lie, but for the first, of
+    /// which a part came before. Returns whether that was possible; then all bytes are dealt with
+    /// or held.
     pub(super) fn follow_through<J: Judge<Opinion = T>>(
         &mut self,
         received: Utc,
@@ -80,7 +86,8 @@ impl<T> Synchroniser<T> {
         let begun = start.checked_sub(self.due).is_some_and(|bits| bits < length);
         let is_followed = self.state == State::Lock && !self.ended && begun;
         let end = start + 8 * bytes.len() as u64;
-        if !is_followed || bytes.len() > MOST_THROUGH || (end - self.due) / length < SHORTEST as u64 {
+        if !is_followed || bytes.len() > MOST_THROUGH || (end - self.due) / length < SHORTEST as u64
+        {
             return false;
         }
         let missing = ((self.due + length - start).div_ceil(8)) as usize;
@@ -89,14 +96,16 @@ impl<T> Synchroniser<T> {
         let view = BitView { bytes, start };
         let mut ahead = 1;
         loop {
-            let place = Place { before: held.view(), ahead, bits: view, whole: (end - self.due) / length };
+            let place =
+                Place { before: held.view(), ahead, bits: view, whole: (end - self.due) / length };
             if !self.run(place, |_| received, judge) {
                 break;
             }
             ahead = 0;
         }
         if ahead == 0 {
-            // A run is longer than the block that began before these bytes: what is unclaimed lies in them.
+            // A run is longer than the block that began before these bytes: what is unclaimed lies
+            // in them.
             held.go_on(view, received, self.unclaimed);
         } else {
             held.push(received, &bytes[missing..]);

@@ -41,7 +41,8 @@ impl State {
             Self::Check | Self::Lock => Err(self.illegal("candidate")),
         }
     }
-    /// A frame is proved: by error control, or by the markers after it, or by its marker where one was due.
+    /// A frame is proved: by error control, or by the markers after it, or by its marker where one
+    /// was due.
     pub fn confirmed(self) -> Result<Self, IllegalEvent> {
         match self {
             Self::Check | Self::Lock | Self::Flywheel => Ok(Self::Lock),

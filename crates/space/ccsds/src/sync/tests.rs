@@ -5,7 +5,8 @@ use skyhaul_coding::marker::Marker;
 const MARKER: u32 = 0x1ACF_FC1D;
 const LEN: usize = 40;
 
-/// Good where the block's first four bytes are the hash of the others; the opinion is the fifth byte.
+/// Good where the block's first four bytes are the hash of the others; the opinion is the fifth
+/// byte.
 struct Sum;
 impl Judge for Sum {
     type Opinion = (u8, bool);
@@ -16,8 +17,9 @@ impl Judge for Sum {
 }
 
 fn hash(bytes: &[u8]) -> [u8; 4] {
-    let hash =
-        bytes.iter().fold(0x811C_9DC5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    let hash = bytes
+        .iter()
+        .fold(0x811C_9DC5u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
     hash.to_be_bytes()
 }
 
@@ -60,7 +62,8 @@ fn run<J: Judge<Opinion = (u8, bool)>>(
     judge: &mut J,
     push: usize,
 ) -> (Vec<u8>, Vec<SyncEvent<(u8, bool)>>) {
-    let mut sync = Synchroniser::new(SyncConfig::default(), Marker::Bits32(MARKER), LEN, BitPosition::START);
+    let mut sync =
+        Synchroniser::new(SyncConfig::default(), Marker::Bits32(MARKER), LEN, BitPosition::START);
     let mut events = Vec::new();
     for chunk in bytes_of(bits).chunks(push) {
         sync.push(Utc::default(), chunk);
@@ -86,7 +89,8 @@ fn a_damaged_marker_costs_no_frame() {
     bits[start..start + 32].fill(true);
     let (good, events) = run(&bits, &mut Sum, 7);
     assert_eq!(good, (0..10).collect::<Vec<u8>>());
-    let flywheels = events.iter().filter(|e| matches!(e, SyncEvent::Found(found) if found.flywheel)).count();
+    let flywheels =
+        events.iter().filter(|e| matches!(e, SyncEvent::Found(found) if found.flywheel)).count();
     assert_eq!(flywheels, 1);
 }
 
@@ -106,7 +110,9 @@ fn noise_has_no_frames() {
     let mut state = 1u64;
     let noise: Vec<bool> = (0..200_000)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state >> 63 == 1
         })
         .collect();
@@ -144,7 +150,9 @@ fn continuing_after_the_last_frame_loses_none() {
     let bytes = bytes_of(&bits);
     let (_, events) = run(&bits, &mut Sum, 4096);
     let ends = events.iter().filter_map(|event| match event {
-        SyncEvent::Found(found) => Some((found.opinion.0, found.position.plus_bits(8 * (LEN as u64 + 4)))),
+        SyncEvent::Found(found) => {
+            Some((found.opinion.0, found.position.plus_bits(8 * (LEN as u64 + 4))))
+        }
         _ => None,
     });
     for (number, end) in ends {
@@ -152,8 +160,8 @@ fn continuing_after_the_last_frame_loses_none() {
         sync.push(Utc::default(), &bytes[end.byte() as usize..]);
         sync.finish();
         let mut next = std::iter::from_fn(|| sync.poll(&mut Sum));
-        let found =
-            next.find_map(|event| if let SyncEvent::Found(found) = event { Some(found) } else { None });
+        let found = next
+            .find_map(|event| if let SyncEvent::Found(found) = event { Some(found) } else { None });
         assert_eq!(
             found.map(|found| (found.opinion.0, found.position)),
             (number < 11).then_some((number + 1, end))
@@ -179,7 +187,8 @@ fn any_impairment() -> impl Strategy<Value = Impairment> {
     ]
 }
 
-/// A downlink with impairments, each after so many frames, and the numbers of the frames that are whole.
+/// A downlink with impairments, each after so many frames, and the numbers of the frames that are
+/// whole.
 fn impaired(impairments: &[(usize, Impairment)], offset: usize) -> (Vec<bool>, Vec<u8>) {
     let mut bits = vec![false; offset];
     let mut expected = Vec::new();
@@ -219,8 +228,8 @@ fn impaired(impairments: &[(usize, Impairment)], offset: usize) -> (Vec<bool>, V
 /// Where frame 26 is due after the last deletion, its content has all but six bits of a marker.
 #[test]
 fn a_whole_frame_is_not_hidden_by_what_looks_like_the_marker_that_is_due() {
-    let impairments =
-        [(2, 1), (5, 1), (7, 1), (6, 1), (6, 64)].map(|(frames, bits)| (frames, Impairment::Delete(bits)));
+    let impairments = [(2, 1), (5, 1), (7, 1), (6, 1), (6, 64)]
+        .map(|(frames, bits)| (frames, Impairment::Delete(bits)));
     let (bits, expected) = impaired(&impairments, 0);
     for push in [1, 7, 44, 4_096] {
         let (good, _) = run(&bits, &mut Sum, push);

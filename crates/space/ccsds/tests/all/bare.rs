@@ -13,7 +13,8 @@ struct Chance(u64);
 
 impl Chance {
     fn next(&mut self) -> u8 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 56) as u8
     }
 }
@@ -76,7 +77,8 @@ proptest! {
     }
 }
 
-/// A mission of frames of 1,100 bytes names no spacecraft, and one of 1,115: each has five, or ten, of these frames.
+/// A mission of frames of 1,100 bytes names no spacecraft, and one of 1,115: each has five, or ten,
+/// of these frames.
 #[test]
 fn frames_whose_length_divides_that_of_a_mission_have_their_own_length() {
     for (kind, length) in
@@ -86,15 +88,18 @@ fn frames_whose_length_divides_that_of_a_mission_have_their_own_length() {
         assert_eq!(found(&input), Some(length));
     }
     // Five of these are as long as two of a mission's, of 1,115 bytes.
-    let input: Vec<u8> = (100..160).flat_map(|at| frame(FrameKind::Aos, 446, at).repeat(10)).collect();
+    let input: Vec<u8> =
+        (100..160).flat_map(|at| frame(FrameKind::Aos, 446, at).repeat(10)).collect();
     assert_eq!(found(&input), Some(446));
 }
 
-/// Bytes around two values of opposite sign look like soft symbols; who says that these are frames is not told so.
+/// Bytes around two values of opposite sign look like soft symbols; who says that these are frames
+/// is not told so.
 #[test]
 fn frames_that_are_not_found_are_called_frames_where_the_caller_calls_them_so() {
     let mut chance = Chance(5);
-    let symbol = |draw: u8| ((if draw & 1 == 1 { 40_i8 } else { -40 }) + (draw >> 3) as i8 - 16) as u8;
+    let symbol =
+        |draw: u8| ((if draw & 1 == 1 { 40_i8 } else { -40 }) + (draw >> 3) as i8 - 16) as u8;
     let input: Vec<u8> = (0..60_000).map(|_| symbol(chance.next())).collect();
     let reason = |format| {
         let mut capture =
@@ -108,5 +113,7 @@ fn frames_that_are_not_found_are_called_frames_where_the_caller_calls_them_so() 
     };
     assert_eq!(reason(None), Unidentified::SoftAsBits);
     assert_eq!(reason(Some(InputFormat::Frames)), Unidentified::NoFrames);
-    assert!(Unidentified::NoFrames.to_string().contains("mission file with the `kind` and `length`"));
+    assert!(
+        Unidentified::NoFrames.to_string().contains("mission file with the `kind` and `length`")
+    );
 }

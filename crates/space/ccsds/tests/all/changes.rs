@@ -1,4 +1,5 @@
-//! Streams that go over from one downlink to another: each comes out whole, by itself, with its own counts.
+//! Streams that go over from one downlink to another: each comes out whole, by itself, with its own
+//! counts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -43,7 +44,12 @@ fn contacts_of(input: &[u8], options: CaptureOptions, piece: usize) -> Vec<Conta
     contacts_among(MissionSet::built_in(), input, options, piece)
 }
 
-fn contacts_among(missions: MissionSet, input: &[u8], options: CaptureOptions, piece: usize) -> Vec<Contact> {
+fn contacts_among(
+    missions: MissionSet,
+    input: &[u8],
+    options: CaptureOptions,
+    piece: usize,
+) -> Vec<Contact> {
     let mut capture = Capture::new(missions, options);
     let mut contacts: Vec<Contact> = Vec::new();
     let mut next = BitPosition::START;
@@ -64,7 +70,9 @@ fn contacts_among(missions: MissionSet, input: &[u8], options: CaptureOptions, p
                 }
                 CaptureEvent::OtherSpacecraft { .. } => contacts.last_mut().unwrap().others += 1,
                 CaptureEvent::Unidentified(reason) => panic!("{reason}"),
-                CaptureEvent::Locked(_) | CaptureEvent::LockLost(_) | CaptureEvent::OtherDownlink(_) => {}
+                CaptureEvent::Locked(_)
+                | CaptureEvent::LockLost(_)
+                | CaptureEvent::OtherDownlink(_) => {}
             }
         }
     };
@@ -110,8 +118,9 @@ fn names(contacts: &[Contact]) -> Vec<&str> {
     contacts.iter().map(|contact| contact.found.mission.name()).collect()
 }
 
-/// Every real capture behind every other: each gives the frames that it gives alone. The bits before a capture's first
-/// marker and behind its last frame belong to nobody, whatever stands beside them.
+/// Every real capture behind every other: each gives the frames that it gives alone. The bits
+/// before a capture's first marker and behind its last frame belong to nobody, whatever stands
+/// beside them.
 #[test]
 fn real_passes_one_behind_the_other_give_the_frames_that_each_gives_alone() {
     let alone: Vec<(String, usize)> = [NPP, AQUA, METOP]
@@ -123,40 +132,61 @@ fn real_passes_one_behind_the_other_give_the_frames_that_each_gives_alone() {
     let stream = [NPP, AQUA, METOP, NPP].map(file).concat();
     for piece in [1_000, 4_096, 64 << 10, 256 << 10, stream.len()] {
         let found = contacts_of(&stream, CaptureOptions::default(), piece);
-        assert_eq!(names(&found), ["suomi-npp", "aqua", "metop-b", "suomi-npp"], "pieces of {piece}");
+        assert_eq!(
+            names(&found),
+            ["suomi-npp", "aqua", "metop-b", "suomi-npp"],
+            "pieces of {piece}"
+        );
         for (contact, alone) in found.iter().zip([&alone[0], &alone[1], &alone[2], &alone[0]]) {
             let name = contact.found.mission.name();
-            assert_eq!((&contact.digest(), contact.good().len()), (&alone.0, alone.1), "{name}, {piece}");
+            assert_eq!(
+                (&contact.digest(), contact.good().len()),
+                (&alone.0, alone.1),
+                "{name}, {piece}"
+            );
             assert_eq!(contact.others, 0);
             assert_eq!(contact.stats.good_frames, contact.good().len() as u64);
-            assert_eq!(contact.stats.set_aside as usize, contact.frames.len() - contact.good().len());
+            assert_eq!(
+                contact.stats.set_aside as usize,
+                contact.frames.len() - contact.good().len()
+            );
             assert_eq!(contact.stats.sync.frames as usize, contact.frames.len());
         }
         let bits: u64 = found.iter().map(|contact| contact.stats.sync.bits).sum();
         assert_eq!(bits, 8 * stream.len() as u64, "every bit is one contact's");
         for frame in found.iter().flat_map(|contact| &contact.frames) {
             let last = (frame.position.as_bits() as i64 + 8 * 1024 - 1) / 8;
-            assert_eq!(frame.received.as_micros(), last / piece as i64, "times are those of the input");
+            assert_eq!(
+                frame.received.as_micros(),
+                last / piece as i64,
+                "times are those of the input"
+            );
         }
     }
 }
 
-/// With another length, kind or coding, aligned or not, straight behind the last frame or after noise: nothing of the next one
-/// is lost, and the one before ends with its own.
+/// With another length, kind or coding, aligned or not, straight behind the last frame or after
+/// noise: nothing of the next one is lost, and the one before ends with its own.
 #[test]
 fn another_length_kind_or_coding_costs_no_frame() {
     let npp = file(NPP);
     let [alone] = contacts(&npp).try_into().ok().unwrap();
     // Up to the end of its last whole frame.
     let end = alone.frames.last().unwrap().position.as_bits() + 8 * 1024;
-    let same_length = "name = \"other\"\ntitle = \"Other coding\"\nscids = [157]\n[frame]\nkind = \"aos\"\n\
+    let same_length = "name = \"other\"\ntitle = \"Other coding\"\nscids = [157]\n[frame]\nkind = \
+                      \"aos\"\n\
                        length = 1020\nfecf = true\n[coding]\nrandomiser = \"ccsds131071\"\n\
                        [[product]]\nname = \"one\"\nvcids = [3]\napids = [\"7\"]\n";
     let same_length = Mission::from_toml(same_length).unwrap();
     let mut missions = MissionSet::built_in();
     missions.add(same_length.clone()).unwrap();
-    let seconds =
-        [mission("noaa-21"), mission("gcom-w1"), mission("euclid"), mission("goes-16"), same_length];
+    let seconds = [
+        mission("noaa-21"),
+        mission("gcom-w1"),
+        mission("euclid"),
+        mission("goes-16"),
+        same_length,
+    ];
     for second in &seconds {
         let (bits, truth) = generated(second, 60);
         for noise_len in [0, 3, 5_000, 400_000] {
@@ -165,14 +195,23 @@ fn another_length_kind_or_coding_costs_no_frame() {
             stream.push(&noise(noise_len), 8 * noise_len as u64 + 3 * u64::from(noise_len > 0));
             let from = stream.len;
             stream.push(&bits, 8 * bits.len() as u64);
-            let found = contacts_among(missions.clone(), &stream.bytes, CaptureOptions::default(), 4_096);
+            let found =
+                contacts_among(missions.clone(), &stream.bytes, CaptureOptions::default(), 4_096);
             let name = format!("{} after {noise_len} bytes of noise", second.name());
             let [first, next] = found.as_slice() else { panic!("{name}: {:?}", names(&found)) };
-            assert_eq!((first.digest(), first.frames.len()), (alone.digest(), alone.frames.len()), "{name}");
+            assert_eq!(
+                (first.digest(), first.frames.len()),
+                (alone.digest(), alone.frames.len()),
+                "{name}"
+            );
             assert_eq!(next.good().len() as u64, truth.good_frames, "{name}");
             assert_eq!(next.digest(), truth.good_frames_sha256, "{name}");
             assert_eq!(next.at.as_bits(), from, "{name}");
-            assert_eq!((next.found.scid, next.frames.len()), (second.scids().first().copied(), 60), "{name}");
+            assert_eq!(
+                (next.found.scid, next.frames.len()),
+                (second.scids().first().copied(), 60),
+                "{name}"
+            );
         }
     }
 }
@@ -186,7 +225,10 @@ fn another_spacecraft_under_the_same_framing_is_another_contact() {
         let stream = [npp.clone(), renamed(&alone.frames, |_| scid)].concat();
         let found = contacts(&stream);
         assert_eq!(names(&found), ["suomi-npp", name]);
-        assert_eq!((found[0].digest(), found[0].frames.len()), (alone.digest(), alone.frames.len()));
+        assert_eq!(
+            (found[0].digest(), found[0].frames.len()),
+            (alone.digest(), alone.frames.len())
+        );
         assert_eq!(found[1].good().len(), alone.good().len());
         assert_eq!(found[1].found.scid.unwrap().value(), scid);
         assert_eq!((found[0].others, found[1].others), (0, 0));
@@ -195,11 +237,13 @@ fn another_spacecraft_under_the_same_framing_is_another_contact() {
     let all = &alone.frames[..200];
     let stream = [renamed(all, |_| 200), renamed(all, |_| 201), renamed(all, |_| 200)].concat();
     let found = contacts(&stream);
-    let scids = found.iter().map(|contact| (contact.found.scid.unwrap().value(), contact.good().len()));
+    let scids =
+        found.iter().map(|contact| (contact.found.scid.unwrap().value(), contact.good().len()));
     assert_eq!(scids.collect::<Vec<_>>(), [(200, 200), (201, 200), (200, 200)]);
 }
 
-/// Frames of another spacecraft among its own are a stream of both, as before; and so are too few at the end.
+/// Frames of another spacecraft among its own are a stream of both, as before; and so are too few
+/// at the end.
 #[test]
 fn spacecraft_that_share_a_stream_are_one_contact() {
     let [alone] = contacts(&file(NPP)).try_into().ok().unwrap();

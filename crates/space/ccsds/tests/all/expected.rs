@@ -1,7 +1,11 @@
-//! Byte-identical to what independent decoders made of real downlinks (`testdata/expected.json`, made by the programs
-//! that its `peers` name).
+//! Byte-identical to what independent decoders made of real downlinks (`testdata/expected.json`,
+//! made by the programs that its `peers` name).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail, and says what it skips")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may fail, and says what it skips"
+)]
 
 use serde_json::Value;
 use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
@@ -24,9 +28,9 @@ struct Captured {
 
 impl Captured {
     fn frames(&self) -> impl Iterator<Item = &CapturedFrame> {
-        self.events
-            .iter()
-            .filter_map(|event| if let CaptureEvent::Frame(frame) = event { Some(frame) } else { None })
+        self.events.iter().filter_map(|event| {
+            if let CaptureEvent::Frame(frame) = event { Some(frame) } else { None }
+        })
     }
 }
 
@@ -34,7 +38,12 @@ fn capture(bytes: &[u8], options: CaptureOptions, push: usize) -> Captured {
     capture_among(MissionSet::built_in(), bytes, options, push)
 }
 
-fn capture_among(missions: MissionSet, bytes: &[u8], options: CaptureOptions, push: usize) -> Captured {
+fn capture_among(
+    missions: MissionSet,
+    bytes: &[u8],
+    options: CaptureOptions,
+    push: usize,
+) -> Captured {
     let mut capture = Capture::new(missions.clone(), options);
     let mut events = Vec::new();
     for (number, chunk) in bytes.chunks(push).enumerate() {
@@ -105,10 +114,18 @@ fn clean_captures_equal_the_independent_results() {
         let expected = expected(&format!("cadu/{name}"));
         let Captured { identification, report, .. } =
             capture(&cadu_file(name), CaptureOptions::default(), 5000);
-        assert_eq!((identification.mission.name(), identification.format), (mission, format), "{name}");
+        assert_eq!(
+            (identification.mission.name(), identification.format),
+            (mission, format),
+            "{name}"
+        );
         assert_eq!(Value::from(report.scid.unwrap().value()), expected["scid"], "{name}");
         assert_eq!(Value::from(report.good_frames), expected["frames_total"], "{name}");
-        assert_eq!(Value::from(report.good_frames_sha256.clone()), expected["frames_sha256"], "{name}");
+        assert_eq!(
+            Value::from(report.good_frames_sha256.clone()),
+            expected["frames_sha256"],
+            "{name}"
+        );
         assert_eq!((report.corrected_frames, report.uncorrectable_frames), (0, 0), "{name}");
         assert_channels(&report, &expected, name);
         let theirs = expected["vcids"].as_object().unwrap().len();
@@ -141,9 +158,13 @@ fn symbol_errors_are_corrected_and_counted_as_independent_decoders_do() {
 fn impaired_synchronisation_loses_only_what_cannot_be_recovered() {
     let clean = capture(&cadu_file("npp.20241206T173815.dat"), CaptureOptions::default(), 4096);
     let impaired = capture(&cadu_file("npp_sync_impaired.dat"), CaptureOptions::default(), 4096);
-    // The bits were deleted inside one CADU and another one was dropped: what is left of the clean capture is known.
-    let kept =
-        clean.frames().enumerate().filter(|(index, _)| ![150, 450].contains(index)).map(|(_, frame)| frame);
+    // The bits were deleted inside one CADU and another one was dropped: what is left of the clean
+    // capture is known.
+    let kept = clean
+        .frames()
+        .enumerate()
+        .filter(|(index, _)| ![150, 450].contains(index))
+        .map(|(_, frame)| frame);
     let mut account = Account::new(&clean.identification.mission, &MissionSet::empty());
     kept.for_each(|frame| account.feed(frame));
     let best = account.finish("file");
@@ -161,7 +182,8 @@ fn impaired_synchronisation_loses_only_what_cannot_be_recovered() {
     }
     let inverted = impaired.frames().filter(|frame| frame.quality.inverted).count();
     assert_eq!(inverted, 1023 - 600);
-    let slipped = impaired.frames().filter(|frame| frame.quality.slip != 0).map(|frame| frame.quality.slip);
+    let slipped =
+        impaired.frames().filter(|frame| frame.quality.slip != 0).map(|frame| frame.quality.slip);
     assert_eq!(slipped.collect::<Vec<i8>>(), [-3, 5]);
 }
 
@@ -173,8 +195,9 @@ fn the_size_of_the_pushes_does_not_matter() {
         for push in [1, 1023, 8192] {
             let pieces = capture(bytes, CaptureOptions::default(), push);
             assert_eq!(pieces.report, whole.report, "{name} {push}");
-            let positions =
-                |captured: &Captured| captured.frames().map(|frame| frame.position).collect::<Vec<_>>();
+            let positions = |captured: &Captured| {
+                captured.frames().map(|frame| frame.position).collect::<Vec<_>>()
+            };
             assert_eq!(positions(&pieces), positions(&whole), "{name} {push}");
         }
     }
@@ -207,7 +230,9 @@ fn a_capture_resumed_after_any_frame_continues_with_the_next() {
 
 #[test]
 fn restored_cadus_equal_the_received_ones_bit_by_bit() {
-    for name in ["npp.20241206T173815.dat", "aqua.20241206T175646.dat", "metopb.20241206T152751.dat"] {
+    for name in
+        ["npp.20241206T173815.dat", "aqua.20241206T175646.dat", "metopb.20241206T152751.dat"]
+    {
         let bytes = cadu_file(name);
         let options = CaptureOptions { keep_check_symbols: true, ..CaptureOptions::default() };
         let captured = capture(&bytes, options, 8192);
@@ -219,7 +244,8 @@ fn restored_cadus_equal_the_received_ones_bit_by_bit() {
             let received: Vec<u8> = (0..mission.cadu_len())
                 .map(|byte| {
                     let at = position + 8 * byte;
-                    let pair = u16::from_be_bytes([bytes[at / 8], *bytes.get(at / 8 + 1).unwrap_or(&0)]);
+                    let pair =
+                        u16::from_be_bytes([bytes[at / 8], *bytes.get(at / 8 + 1).unwrap_or(&0)]);
                     (pair >> (8 - at % 8)) as u8
                 })
                 .collect();
@@ -316,7 +342,9 @@ fn unknown_spacecraft_give_their_frames_as_generic() {
         let mut capture = Capture::new(MissionSet::empty(), CaptureOptions::default());
         capture.push(Utc::default(), &bytes);
         capture.finish();
-        let Some(CaptureEvent::Identified(found)) = capture.poll() else { panic!("not identified") };
+        let Some(CaptureEvent::Identified(found)) = capture.poll() else {
+            panic!("not identified")
+        };
         assert!(found.is_generic);
         assert_eq!((found.mission.cadu_len(), found.scid.unwrap().value()), (1024, 157));
         let good = std::iter::from_fn(|| capture.poll())
@@ -355,7 +383,8 @@ fn two_spacecraft_in_one_stream_are_told_apart() {
     let aqua = cadu_file("aqua.20241206T175646.dat");
     let cadus = |bytes: &[u8]| {
         let captured = capture(bytes, CaptureOptions::default(), 4096);
-        let restored = captured.frames().map(|frame| restore_cadu(frame, &captured.identification.mission));
+        let restored =
+            captured.frames().map(|frame| restore_cadu(frame, &captured.identification.mission));
         restored.collect::<Result<Vec<_>, _>>().unwrap()
     };
     let (npp, aqua) = (cadus(&npp), cadus(&aqua));
@@ -373,7 +402,9 @@ fn two_spacecraft_in_one_stream_are_told_apart() {
     });
     assert_eq!(others.collect::<Vec<_>>(), [(154, "aqua".to_owned())]);
     assert_channels(&captured.report, &expected("cadu/npp.20241206T173815.dat"), "npp");
-    let [other] = captured.report.other_spacecraft.as_slice() else { panic!("one other spacecraft") };
+    let [other] = captured.report.other_spacecraft.as_slice() else {
+        panic!("one other spacecraft")
+    };
     assert_eq!(other.good_frames, npp.len().div_ceil(8) as u64);
 }
 
@@ -382,18 +413,26 @@ fn inputs_without_frames_end_unidentified() {
     let mut state = 7u64;
     let noise: Vec<u8> = (0..600_000)
         .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
         })
         .collect();
-    for bytes in [&[][..], &noise[..], &[0u8; 100_000][..], &cadu_file("npp.20241206T173815.dat")[..500]] {
+    for bytes in
+        [&[][..], &noise[..], &[0u8; 100_000][..], &cadu_file("npp.20241206T173815.dat")[..500]]
+    {
         let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
         for chunk in bytes.chunks(10_000) {
             capture.push(Utc::default(), chunk);
         }
         capture.finish();
         let events: Vec<CaptureEvent> = std::iter::from_fn(|| capture.poll()).collect();
-        assert!(matches!(events[..], [CaptureEvent::Unidentified(_)]), "{} bytes: {events:?}", bytes.len());
+        assert!(
+            matches!(events[..], [CaptureEvent::Unidentified(_)]),
+            "{} bytes: {events:?}",
+            bytes.len()
+        );
         assert_eq!(capture.stats().sync.dropped_bits, 8 * bytes.len() as u64);
     }
 }

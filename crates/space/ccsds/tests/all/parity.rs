@@ -1,4 +1,5 @@
-//! Downlinks with low-density parity-check codes, from bits and soft symbols, with and without noise, against what was sent.
+//! Downlinks with low-density parity-check codes, from bits and soft symbols, with and without
+//! noise, against what was sent.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -16,8 +17,9 @@ use skyhaul_coding::ldpc::Code;
 use skyhaul_coding::marker::Marker;
 use skyhaul_units::Utc;
 
-/// Keys of each code, its frame's length, and the noise that it is to bear, in dB: half a decibel above where it loses one
-/// codeword in a thousand, which is where a marker is still found among noise.
+/// Keys of each code, its frame's length, and the noise that it is to bear, in dB: half a decibel
+/// above where it loses one codeword in a thousand, which is where a marker is still found among
+/// noise.
 const CODES: [(&str, usize, f64); 10] = [
     ("code = \"c2\"", 892, 4.6),
     ("code = \"ar4ja\"\nrate = \"4/5\"\nk = 1024", 128, 4.4),
@@ -33,7 +35,8 @@ const CODES: [(&str, usize, f64); 10] = [
 
 fn mission(keys: &str, length: usize, coding: &str) -> Mission {
     let text = format!(
-        "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \"tm\"\nlength = {length}\nfecf = true\n\
+        "name = \"parity\"\ntitle = \"Parity\"\nscids = [77]\n[frame]\nkind = \"tm\"\nlength = \
+        {length}\nfecf = true\n\
          [coding]\nrandomiser = \"ccsds255\"\n{coding}[coding.ldpc]\n{keys}\n"
     );
     Mission::from_toml(&text).unwrap()
@@ -112,7 +115,10 @@ fn all_codes_come_back_from_noise_as_they_were_sent() {
         for frame in &found {
             let iterations = frame.quality.iterations.unwrap();
             assert!(iterations.count > 0 && iterations.corrected_symbols > 0);
-            assert_eq!((frame.quality.verdict, frame.quality.corrected.total()), (Verdict::Corrected, 0));
+            assert_eq!(
+                (frame.quality.verdict, frame.quality.corrected.total()),
+                (Verdict::Corrected, 0)
+            );
         }
         // What was sent comes back with its check symbols.
         let first = restore_cadu(&found[0], &mission).unwrap();
@@ -131,7 +137,8 @@ fn bits_are_decoded_too_and_a_changing_level_is_undone() {
         for (keys, length, _) in [CODES[0], CODES[3], CODES[7]] {
             let mission = mission(keys, length, coding);
             let (pieces, truth) = bits(&mission, 20, 3);
-            for (form, format) in [(Symbols::Hard, InputFormat::Symbols), (Symbols::Soft, InputFormat::Soft)]
+            for (form, format) in
+                [(Symbols::Hard, InputFormat::Symbols), (Symbols::Soft, InputFormat::Soft)]
             {
                 let (mut sent, _) = symbols(&mission, &pieces, form, Some(7.5));
                 if inverted {

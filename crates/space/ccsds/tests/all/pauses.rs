@@ -44,7 +44,8 @@ fn assert_no_pause_shows(input: &[u8], options: &CaptureOptions, pauses: &[usize
     for pause in pauses {
         let (before, open) = ended(Capture::new(known(), options.clone()), &input[..*pause]);
         let open = open.unwrap();
-        let (after, _) = ended(Capture::going_on(known(), options.clone(), &open), &input[*pause..]);
+        let (after, _) =
+            ended(Capture::going_on(known(), options.clone(), &open), &input[*pause..]);
         let places = |frames: &[CapturedFrame]| {
             frames.iter().map(|frame| (frame.position, frame.bytes.clone())).collect::<Vec<_>>()
         };
@@ -62,7 +63,8 @@ fn a_frame_that_a_pause_cut_is_whole_whatever_the_input_holds() {
     // The same at another bit offset.
     let shifted: Vec<u8> = cadus.windows(2).map(|pair| pair[0] << 3 | pair[1] >> 5).collect();
     assert_no_pause_shows(&shifted, &CaptureOptions::default(), &places);
-    let (frames, _) = ended(Capture::new(MissionSet::built_in(), CaptureOptions::default()), &cadus);
+    let (frames, _) =
+        ended(Capture::new(MissionSet::built_in(), CaptureOptions::default()), &cadus);
     let bare: Vec<u8> = frames.iter().flat_map(|frame| frame.bytes.to_vec()).collect();
     assert_no_pause_shows(&bare, &CaptureOptions::default(), &[100 * 892 + 1, 100 * 892 + 891]);
 }

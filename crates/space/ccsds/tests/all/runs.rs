@@ -1,4 +1,5 @@
-//! What is decoded many blocks at a time is what is decoded block by block: every event, every count, every packet.
+//! What is decoded many blocks at a time is what is decoded block by block: every event, every
+//! count, every packet.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -12,14 +13,18 @@ use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
 
-/// Downlinks whose frames check themselves, whose blocks of zeros are codewords, and where nothing checks anything.
+/// Downlinks whose frames check themselves, whose blocks of zeros are codewords, and where nothing
+/// checks anything.
 const TEXTS: [&str; 3] = [
-    "name = \"a\"\ntitle = \"A\"\nscids = [157]\n[frame]\nkind = \"aos\"\nlength = 100\nfecf = true\n[coding]\n\
+    "name = \"a\"\ntitle = \"A\"\nscids = [157]\n[frame]\nkind = \"aos\"\nlength = 100\nfecf = \
+    true\n[coding]\n\
      randomiser = \"ccsds131071\"\n",
     "name = \"a\"\ntitle = \"A\"\nscids = [157]\n[frame]\nkind = \"aos\"\nlength = 120\n[coding]\n\
-     randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 8\ninterleave = 2\nbasis = \"conventional\"\n\
+     randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 8\ninterleave = 2\nbasis = \
+     \"conventional\"\n\
      virtual_fill = 358\n",
-    "name = \"a\"\ntitle = \"A\"\nscids = [157]\n[frame]\nkind = \"aos\"\nlength = 90\n[coding]\nrandomiser = \"none\"\n",
+    "name = \"a\"\ntitle = \"A\"\nscids = [157]\n[frame]\nkind = \"aos\"\nlength = \
+    90\n[coding]\nrandomiser = \"none\"\n",
 ];
 
 fn missions() -> Vec<Mission> {
@@ -60,11 +65,19 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// A downlink whose frames hold one packet after the other, and what befell the frames with these numbers.
-fn downlink(mission: &Mission, frames: usize, fates: &[(usize, Fate)], offset: usize, seed: u64) -> Vec<u8> {
+/// A downlink whose frames hold one packet after the other, and what befell the frames with these
+/// numbers.
+fn downlink(
+    mission: &Mission,
+    frames: usize,
+    fates: &[(usize, Fate)],
+    offset: usize,
+    seed: u64,
+) -> Vec<u8> {
     let mut state = seed | 1;
     let mut draw = move |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let coder = BlockDecoder::new(mission, false);
@@ -77,7 +90,12 @@ fn downlink(mission: &Mission, frames: usize, fates: &[(usize, Fate)], offset: u
             break;
         }
         let len = [7, 20, 300, zone, 3 * zone][draw(5)].max(7);
-        packets.extend([0x08, 1 + (count % 3) as u8, 0xC0 | (count >> 8) as u8 & 0x3F, count as u8]);
+        packets.extend([
+            0x08,
+            1 + (count % 3) as u8,
+            0xC0 | (count >> 8) as u8 & 0x3F,
+            count as u8,
+        ]);
         packets.extend(((len - 7) as u16).to_be_bytes());
         packets.extend((6..len).map(|_| draw(256) as u8));
     }
@@ -122,14 +140,16 @@ fn downlink(mission: &Mission, frames: usize, fates: &[(usize, Fate)], offset: u
                 Fate::Turned => inverted = !inverted,
             }
         }
-        let of_byte = |byte: &u8| core::array::from_fn::<bool, 8, _>(|bit| byte >> (7 - bit) & 1 == 1);
+        let of_byte =
+            |byte: &u8| core::array::from_fn::<bool, 8, _>(|bit| byte >> (7 - bit) & 1 == 1);
         let start = bits.len();
         bits.extend(cadu.iter().flat_map(of_byte).map(|bit| bit ^ inverted));
         bits.drain(start + 400..start + 400 + lost);
         bits.extend((0..noise).map(|_| draw(2) == 0));
     }
-    let byte =
-        |bits: &[bool]| bits.iter().enumerate().fold(0, |byte, (at, bit)| byte | u8::from(*bit) << (7 - at));
+    let byte = |bits: &[bool]| {
+        bits.iter().enumerate().fold(0, |byte, (at, bit)| byte | u8::from(*bit) << (7 - at))
+    };
     bits.chunks(8).map(byte).collect()
 }
 
@@ -142,7 +162,8 @@ struct Heard {
     channels: Vec<(Channel, ChannelCounts)>,
 }
 
-/// Captures what comes in pushes of these lengths, over and over; each is received when its last byte is.
+/// Captures what comes in pushes of these lengths, over and over; each is received when its last
+/// byte is.
 fn capture(
     mission: &Mission,
     kernel: Kernel,
@@ -192,7 +213,8 @@ proptest! {
     fn runs_decode_as_single_blocks_do(
         mission in 0usize..5,
         frames in 5usize..60,
-        // Two good frames follow each: how far a search looks back depends on how much comes at a time.
+        // Two good frames follow each: how far a search looks back depends on how much comes at a
+        // time.
         fates in proptest::collection::vec(((0usize..20).prop_map(|third| 3 * third), fate()), 0..16),
         offset in 0usize..20,
         pushes in proptest::collection::vec(prop_oneof![1usize..3_000, 3_000usize..100_000], 1..6),
@@ -216,7 +238,12 @@ fn each_run_winds_the_flywheel_up_again() {
     for mission in missions() {
         let bytes = downlink(&mission, 120, &(1..14).map(marker).collect::<Vec<_>>(), 0, 3);
         let single = capture(&mission, Kernel::best(), false, &bytes, &[mission.block_len()]);
-        assert_eq!((single.stats.sync.frames, single.stats.sync.losses), (120, 0), "{}", mission.name());
+        assert_eq!(
+            (single.stats.sync.frames, single.stats.sync.losses),
+            (120, 0),
+            "{}",
+            mission.name()
+        );
         assert_eq!(capture(&mission, Kernel::best(), false, &bytes, &[bytes.len()]), single);
         assert_eq!(capture(&mission, Kernel::best(), false, &bytes, &[9_000]), single);
     }
@@ -254,7 +281,11 @@ fn a_frame_is_received_with_the_push_that_ends_it() {
             while let Some(event) = capture.poll() {
                 let CaptureEvent::Frame(frame) = event else { continue };
                 let last_bit = frame.position.as_bits() + 8 * mission.cadu_len() as u64 - 1;
-                assert_eq!(frame.received.as_micros() as u64, last_bit / 8 / push as u64, "pushes of {push}");
+                assert_eq!(
+                    frame.received.as_micros() as u64,
+                    last_bit / 8 / push as u64,
+                    "pushes of {push}"
+                );
                 frames += 1;
             }
         }

@@ -1,5 +1,5 @@
-//! Real downlinks, received twice with different damage: selected, they are what independent decoders made of the undamaged
-//! files (`testdata/expected.json`).
+//! Real downlinks, received twice with different damage: selected, they are what independent
+//! decoders made of the undamaged files (`testdata/expected.json`).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -25,7 +25,8 @@ fn expected(path: &str) -> Value {
     serde_json::from_str::<Value>(&text).unwrap()[path].take()
 }
 
-/// A file as one antenna receives it: at 15 Mbit/s, in pieces of 4 KiB, so much later than it was sent.
+/// A file as one antenna receives it: at 15 Mbit/s, in pieces of 4 KiB, so much later than it was
+/// sent.
 fn received(bytes: &[u8], skew: Duration) -> (Mission, Vec<CapturedFrame>) {
     let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
     let mut frames = Vec::new();
@@ -51,14 +52,17 @@ fn received(bytes: &[u8], skew: Duration) -> (Mission, Vec<CapturedFrame>) {
 
 /// The digest of the good frames that go out, their number, and the inputs' accounts.
 fn selected(inputs: &[Vec<u8>], skews: &[Duration]) -> (String, u64, Vec<InputAccount>) {
-    let captured: Vec<_> = inputs.iter().zip(skews).map(|(bytes, skew)| received(bytes, *skew)).collect();
+    let captured: Vec<_> =
+        inputs.iter().zip(skews).map(|(bytes, skew)| received(bytes, *skew)).collect();
     let mission = captured[0].0.clone();
     let mut select = Select::new(*mission.frame(), inputs.len(), SelectOptions::default());
     (0..inputs.len()).for_each(|input| select.stride(input, 8 * CADU as u64));
     let mut pushes: Vec<_> = captured
         .iter()
         .enumerate()
-        .flat_map(|(input, (_, frames))| frames.iter().map(move |frame| (frame.received, input, frame)))
+        .flat_map(|(input, (_, frames))| {
+            frames.iter().map(move |frame| (frame.received, input, frame))
+        })
         .collect();
     pushes.sort_by_key(|(at, input, _)| (*at, *input));
     let mut account = Account::new(&mission, &MissionSet::built_in());
@@ -83,8 +87,8 @@ fn selected(inputs: &[Vec<u8>], skews: &[Duration]) -> (String, u64, Vec<InputAc
     (report.good_frames_sha256, report.good_frames, accounts)
 }
 
-/// Destroys every third frame from `first` on beyond correction, in turn without and with its marker, and takes the first `late`
-/// frames and a few bits away.
+/// Destroys every third frame from `first` on beyond correction, in turn without and with its
+/// marker, and takes the first `late` frames and a few bits away.
 fn damaged(clean: &[u8], first: usize, late: usize) -> Vec<u8> {
     let mut bytes = clean.to_vec();
     let (_, frames) = received(clean, Duration::ZERO);
@@ -99,14 +103,20 @@ fn damaged(clean: &[u8], first: usize, late: usize) -> Vec<u8> {
 
 #[test]
 fn real_downlinks_damaged_in_two_ways_come_out_whole() {
-    for name in ["aqua.20241206T175646.dat", "metopb.20241206T152751.dat", "npp.20241206T173815.dat"] {
+    for name in
+        ["aqua.20241206T175646.dat", "metopb.20241206T152751.dat", "npp.20241206T173815.dat"]
+    {
         let clean = cadu_file(name);
         let ways = [damaged(&clean, 7, 0), damaged(&clean, 8, 6)];
-        let (digest, frames, accounts) = selected(&ways, &[Duration::from_millis(20), Duration::ZERO]);
+        let (digest, frames, accounts) =
+            selected(&ways, &[Duration::from_millis(20), Duration::ZERO]);
         let expected = expected(&format!("cadu/{name}"));
         assert_eq!(Value::from(frames), expected["frames_total"], "{name} {accounts:?}");
         assert_eq!(Value::from(digest), expected["frames_sha256"], "{name}");
-        assert!(accounts.iter().all(|account| account.only_here > 200 && account.late == 0), "{accounts:?}");
+        assert!(
+            accounts.iter().all(|account| account.only_here > 200 && account.late == 0),
+            "{accounts:?}"
+        );
         assert!(accounts[0].skew >= Duration::from_millis(15), "{name} {accounts:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Real captures as a demodulator's symbols: differentially and convolutionally coded again, with noise, at any place and
-//! turn, they give the frames that independent decoders found in the bits.
+//! Real captures as a demodulator's symbols: differentially and convolutionally coded again, with
+//! noise, at any place and turn, they give the frames that independent decoders found in the bits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
@@ -21,7 +21,8 @@ const NPP: &str = "npp.20241206T173815.dat";
 struct Channel {
     /// Noise symbols before the downlink.
     before: usize,
-    /// The carrier is turned by 90 degrees: the symbols of a pair change places, one of them inverted.
+    /// The carrier is turned by 90 degrees: the symbols of a pair change places, one of them
+    /// inverted.
     turned: bool,
     /// All symbols are inverted.
     inverted: bool,
@@ -55,14 +56,17 @@ fn soft(code: InnerCode, bits: &[u8], channel: Channel) -> Vec<u8> {
     let mut sent: Vec<f64> = (0..channel.before).map(|_| 40.0 * normal()).collect();
     let (convolutional, _) = code.convolutional.unwrap();
     Encoder::new(convolutional).encode(&levels, |bit| sent.push(if bit { 40.0 } else { -40.0 }));
-    let mut sent: Vec<f64> = sent.into_iter().map(|symbol| symbol + channel.noise * normal()).collect();
+    let mut sent: Vec<f64> =
+        sent.into_iter().map(|symbol| symbol + channel.noise * normal()).collect();
     if channel.turned {
         for pair in sent.as_chunks_mut::<2>().0 {
             *pair = [-pair[1], pair[0]];
         }
     }
     let sign = if channel.inverted { -1.0 } else { 1.0 };
-    sent.into_iter().map(|symbol| ((sign * symbol).clamp(-127.0, 127.0) as i8).cast_unsigned()).collect()
+    sent.into_iter()
+        .map(|symbol| ((sign * symbol).clamp(-127.0, 127.0) as i8).cast_unsigned())
+        .collect()
 }
 
 /// The signs of soft symbols, packed.
@@ -73,7 +77,11 @@ fn hard(soft: &[u8]) -> Vec<u8> {
     soft.chunks(8).map(byte).collect()
 }
 
-fn capture(input: &[u8], options: CaptureOptions, piece: usize) -> (Identification, Vec<CapturedFrame>) {
+fn capture(
+    input: &[u8],
+    options: CaptureOptions,
+    piece: usize,
+) -> (Identification, Vec<CapturedFrame>) {
     let mut capture = Capture::new(MissionSet::built_in(), options);
     let (mut identified, mut frames) = (None, Vec::new());
     let mut take = |capture: &mut Capture| {
@@ -104,7 +112,10 @@ fn digest(frames: &[CapturedFrame]) -> String {
 fn expected() -> Value {
     let path = format!("{}/../../../testdata/expected.json", env!("CARGO_MANIFEST_DIR"));
     let all: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    all.get(format!("cadu/{NPP}")).or_else(|| all["files"].get(format!("cadu/{NPP}"))).unwrap().clone()
+    all.get(format!("cadu/{NPP}"))
+        .or_else(|| all["files"].get(format!("cadu/{NPP}")))
+        .unwrap()
+        .clone()
 }
 
 #[test]
@@ -122,7 +133,10 @@ fn soft_symbols_of_a_real_pass_give_the_frames_that_its_bits_give() {
     for channel in channels {
         let input = soft(mission.coding().inner, &bits, channel);
         let (identified, frames) = capture(&input, options.clone(), 64 << 10);
-        assert_eq!((identified.mission.name(), identified.format), ("suomi-npp", InputFormat::Soft));
+        assert_eq!(
+            (identified.mission.name(), identified.format),
+            ("suomi-npp", InputFormat::Soft)
+        );
         assert_eq!(Value::from(frames.len()), expected()["frames_total"]);
         assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
     }
@@ -131,20 +145,29 @@ fn soft_symbols_of_a_real_pass_give_the_frames_that_its_bits_give() {
 #[test]
 fn hard_symbols_are_found_out_without_being_named() {
     let (mission, bits) = (npp(), file(NPP));
-    let input =
-        hard(&soft(mission.coding().inner, &bits, Channel { before: 1_000, noise: 15.0, ..STRAIGHT }));
+    let input = hard(&soft(
+        mission.coding().inner,
+        &bits,
+        Channel { before: 1_000, noise: 15.0, ..STRAIGHT },
+    ));
     for named in [None, Some(mission)] {
         let options = CaptureOptions { mission: named, ..CaptureOptions::default() };
         let (identified, frames) = capture(&input, options, 5_000);
-        assert_eq!((identified.mission.name(), identified.format), ("suomi-npp", InputFormat::Symbols));
+        assert_eq!(
+            (identified.mission.name(), identified.format),
+            ("suomi-npp", InputFormat::Symbols)
+        );
         assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
     }
 }
 
 #[test]
 fn bits_stay_bits_for_a_mission_with_an_inner_code() {
-    let (identified, frames) =
-        capture(&file(NPP), CaptureOptions { mission: Some(npp()), ..CaptureOptions::default() }, 5_000);
+    let (identified, frames) = capture(
+        &file(NPP),
+        CaptureOptions { mission: Some(npp()), ..CaptureOptions::default() },
+        5_000,
+    );
     assert_eq!(identified.format, InputFormat::Bits);
     assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
 }
@@ -170,20 +193,33 @@ fn symbols_are_read_again_from_any_frame_on() {
         let (_, rest) = capture(&input[start.byte() as usize..], options, 64 << 10);
         assert_eq!(digest(&rest), digest(&all[from..]), "from frame {from}");
         for (again, first) in rest.iter().zip(&all[from..]) {
-            assert!(again.position.as_bits().abs_diff(first.position.as_bits()) <= 16, "places agree");
+            assert!(
+                again.position.as_bits().abs_diff(first.position.as_bits()) <= 16,
+                "places agree"
+            );
         }
     }
-    assert_eq!(CaptureOptions::read_from(InputFormat::Bits, BitPosition::from_bits(83)).as_bits(), 83);
+    assert_eq!(
+        CaptureOptions::read_from(InputFormat::Bits, BitPosition::from_bits(83)).as_bits(),
+        83
+    );
 }
 
-/// The inner decoder has to find its way into the second downlink; that costs three frames at most, and none of the first.
+/// The inner decoder has to find its way into the second downlink; that costs three frames at most,
+/// and none of the first.
 #[test]
 fn symbols_of_another_downlink_behind_the_first_are_followed() {
     let noisy = Channel { noise: 20.0, ..STRAIGHT };
-    // The same spacecraft's code at another rate; the bits are another one's, which comes with that code here.
-    let aqua = MissionSet::built_in().by_name("aqua").unwrap().text().replace("line_code = \"nrz-m\"\n", "");
+    // The same spacecraft's code at another rate; the bits are another one's, which comes with that
+    // code here.
+    let aqua = MissionSet::built_in()
+        .by_name("aqua")
+        .unwrap()
+        .text()
+        .replace("line_code = \"nrz-m\"\n", "");
     let aqua = aqua.replace("[coding]\n", "[coding]\nline_code = \"nrz-m\"\n");
-    let aqua = Mission::from_toml(&format!("{aqua}\n[coding.convolutional]\nrate = \"3/4\"\n")).unwrap();
+    let aqua =
+        Mission::from_toml(&format!("{aqua}\n[coding.convolutional]\nrate = \"3/4\"\n")).unwrap();
     let mut missions = MissionSet::built_in();
     missions.add(aqua.clone()).unwrap();
     let other = "aqua.20241206T175646.dat";
@@ -193,14 +229,19 @@ fn symbols_of_another_downlink_behind_the_first_are_followed() {
         input.extend(soft(aqua.coding().inner, &file(other)[..300 << 10], second));
         let alone = [&file(NPP)[..300 << 10], &file(other)[..300 << 10]]
             .map(|bits| capture(bits, CaptureOptions::default(), 64 << 10).1.len());
-        let options = CaptureOptions { format: Some(InputFormat::Soft), ..CaptureOptions::default() };
+        let options =
+            CaptureOptions { format: Some(InputFormat::Soft), ..CaptureOptions::default() };
         let mut capture = Capture::new(missions.clone(), options);
         let mut found: Vec<(String, usize)> = Vec::new();
         let mut take = |capture: &mut Capture| {
             while let Some(event) = capture.poll() {
                 match event {
-                    CaptureEvent::Identified(seen) => found.push((seen.mission.name().to_owned(), 0)),
-                    CaptureEvent::Frame(frame) if frame.is_good() => found.last_mut().unwrap().1 += 1,
+                    CaptureEvent::Identified(seen) => {
+                        found.push((seen.mission.name().to_owned(), 0))
+                    }
+                    CaptureEvent::Frame(frame) if frame.is_good() => {
+                        found.last_mut().unwrap().1 += 1
+                    }
                     _ => {}
                 }
             }

@@ -1,4 +1,5 @@
-//! Whatever goes in comes out; whatever is damaged is refused, and takes no more memory than it may.
+//! Whatever goes in comes out; whatever is damaged is refused, and takes no more memory than it
+//! may.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -18,7 +19,8 @@ const FORMAT: FrameFormat = FrameFormat {
     fecf: FrameCheck::None,
 };
 
-/// Frames of two channels whose zones hold packets and pointers that are right, or nearly; with bytes between them.
+/// Frames of two channels whose zones hold packets and pointers that are right, or nearly; with
+/// bytes between them.
 fn block() -> impl Strategy<Value = (Vec<u8>, Vec<Range<usize>>)> {
     let packets = proptest::collection::vec((0u8..3, 0usize..30, any::<bool>()), 0..40);
     let wrong = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);

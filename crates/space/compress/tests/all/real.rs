@@ -1,4 +1,5 @@
-//! Real downlinks, as a station packs them: block by block, nothing lost, and as much smaller as was promised.
+//! Real downlinks, as a station packs them: block by block, nothing lost, and as much smaller as
+//! was promised.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +25,8 @@ const CAPTURES: [(&str, u64); 3] = [
     ("aqua.20241206T175646.dat", 320),
 ];
 
-/// The records of a capture in blocks of at least `len` bytes, and the bytes of its frames as they were sent.
+/// The records of a capture in blocks of at least `len` bytes, and the bytes of its frames as they
+/// were sent.
 fn blocks(name: &str, len: usize) -> (Mission, Vec<Block>, usize) {
     let path = format!("{}/../../../testdata/cadu/{name}", env!("CARGO_MANIFEST_DIR"));
     let mut capture = Capture::new(MissionSet::built_in(), CaptureOptions::default());
@@ -61,18 +63,19 @@ fn blocks(name: &str, len: usize) -> (Mission, Vec<Block>, usize) {
 fn packed(name: &str, len: usize, effort: Effort) -> (usize, usize) {
     let (mission, blocks, raw) = blocks(name, len);
     let mut packer = Packer::new();
-    let sizes = blocks.iter().filter(|(records, _)| !records.is_empty()).map(|(records, frames)| {
-        // A block that does not get smaller goes as it is.
-        packer.pack(records, frames, mission.frame(), effort).map_or(records.len(), |packed| {
-            assert_eq!(&unpack(&packed, records.len()).unwrap(), records);
-            packed.len()
-        })
-    });
+    let sizes =
+        blocks.iter().filter(|(records, _)| !records.is_empty()).map(|(records, frames)| {
+            // A block that does not get smaller goes as it is.
+            packer.pack(records, frames, mission.frame(), effort).map_or(records.len(), |packed| {
+                assert_eq!(&unpack(&packed, records.len()).unwrap(), records);
+                packed.len()
+            })
+        });
     (sizes.sum(), raw)
 }
 
-/// Against the coded bytes that came from the spacecraft; published for these missions: 12 % by the check symbols, and 20 %
-/// by compression.
+/// Against the coded bytes that came from the spacecraft; published for these missions: 12 % by the
+/// check symbols, and 20 % by compression.
 #[test]
 fn real_downlinks_shrink_as_promised() {
     for (name, least) in CAPTURES {

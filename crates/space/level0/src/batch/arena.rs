@@ -1,8 +1,8 @@
-//! The bytes of packets in memory, one after another in the order they came, in chunks that are given back as soon as
-//! nothing in them is held any more.
+//! The bytes of packets in memory, one after another in the order they came, in chunks that are
+//! given back as soon as nothing in them is held any more.
 //!
-//! Packets are handed out nearly in the order in which they came, so that most chunks empty by themselves. Where a few
-//! packets keep many chunks, what is held moves together.
+//! Packets are handed out nearly in the order in which they came, so that most chunks empty by
+//! themselves. Where a few packets keep many chunks, what is held moves together.
 
 use crate::order::{Held, PacketQuality};
 use skyhaul_ccsds::id::{Apid, Vcid};
@@ -25,9 +25,9 @@ pub(super) struct Arena {
 
 #[derive(Debug, Default)]
 struct Chunk {
-    /// Records, each at a multiple of [`ALIGN`]: a head of [`HEAD`] bytes (reception, then from the lowest bit on length 17,
-    /// fill 17, quality 8, channel 6, application 16), then the packet. [`CHUNK`] bytes, or none where
-    /// the memory was given back.
+    /// Records, each at a multiple of [`ALIGN`]: a head of [`HEAD`] bytes (reception, then from the
+    /// lowest bit on length 17, fill 17, quality 8, channel 6, application 16), then the packet.
+    /// [`CHUNK`] bytes, or none where the memory was given back.
     bytes: Box<[u8]>,
     /// Bytes with records.
     used: usize,
@@ -39,7 +39,8 @@ struct Chunk {
 pub(super) const HEAD: usize = 16;
 
 impl Arena {
-    /// Takes a packet; `None` where places are used up, and what is held has to move to another arena.
+    /// Takes a packet; `None` where places are used up, and what is held has to move to another
+    /// arena.
     pub fn push(&mut self, held: &Held<'_>) -> Option<Place> {
         let len = HEAD + held.bytes.len();
         if self.chunks.back().is_none_or(|chunk| chunk.used + len > chunk.bytes.len()) {

@@ -1,6 +1,7 @@
 //! Sorting what is nearly in order: those that are out of it are taken out, sorted and put back.
 
-/// Puts `items` in order, of which the first `sorted` are. `aside` is for memory only; it is left empty.
+/// Puts `items` in order, of which the first `sorted` are. `aside` is for memory only; it is left
+/// empty.
 pub(super) fn sort<T: Ord + Copy>(items: &mut [T], sorted: usize, aside: &mut Vec<T>) {
     aside.clear();
     let tail = &mut items[sorted..];
@@ -23,9 +24,11 @@ pub(super) fn sort<T: Ord + Copy>(items: &mut [T], sorted: usize, aside: &mut Ve
     }
 }
 
-/// Leaves an ascending series at the front of `items`, puts the others `aside`, and returns how many stayed.
+/// Leaves an ascending series at the front of `items`, puts the others `aside`, and returns how
+/// many stayed.
 fn keep_ascending<T: Ord + Copy>(items: &mut [T], aside: &mut Vec<T>) -> usize {
-    // What stays and what is aside are together what was looked at: the others still lie where they were.
+    // What stays and what is aside are together what was looked at: the others still lie where they
+    // were.
     let (mut kept, mut at, mut in_a_row) = (0, 0, 0);
     while let Some(item) = items.get(at).copied() {
         if kept == 0 || items[kept - 1] <= item {
@@ -57,7 +60,8 @@ fn keep_ascending<T: Ord + Copy>(items: &mut [T], aside: &mut Vec<T>) -> usize {
     kept
 }
 
-/// Merges `others`, in order, into `items`, of which the first `kept` are in order and the rest is room for them.
+/// Merges `others`, in order, into `items`, of which the first `kept` are in order and the rest is
+/// room for them.
 fn merge_behind<T: Ord + Copy>(items: &mut [T], mut kept: usize, others: &[T]) {
     let mut to = items.len();
     for other in others.iter().rev() {

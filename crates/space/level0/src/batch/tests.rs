@@ -14,7 +14,8 @@ fn slot(time: i64) -> Slot {
     Slot { time: Utc::from_nanos(time), rank: 0 }
 }
 
-/// What comes out of a batch: packets by slot's time, count and bytes; duplicates; those that differ.
+/// What comes out of a batch: packets by slot's time, count and bytes; duplicates; those that
+/// differ.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Out {
     packets: Vec<(i64, u16, Vec<u8>)>,
@@ -71,8 +72,11 @@ fn the_better_copy_stays_whichever_came_first() {
             batch.push(slot(1), copy);
         }
         batch.push(slot(1), held(5, b"clean", 1));
-        let expected =
-            Out { packets: vec![(1, 5, b"clean".to_vec())], duplicates: 1, differ: vec![b"badly".to_vec()] };
+        let expected = Out {
+            packets: vec![(1, 5, b"clean".to_vec())],
+            duplicates: 1,
+            differ: vec![b"badly".to_vec()],
+        };
         assert_eq!(Out::all(batch), expected);
     }
 }
@@ -85,7 +89,10 @@ fn a_packet_costs_its_length_and_what_lies_beside_it_until_it_is_handed_out() {
     }
     assert_eq!(batch.cost(), 3 * (100 + OVERHEAD));
     let mut out = Out::default();
-    assert_eq!(batch.drain(Part::Before(slot(3)), &mut |settled| out.take(settled)), Ok(Some(slot(2))));
+    assert_eq!(
+        batch.drain(Part::Before(slot(3)), &mut |settled| out.take(settled)),
+        Ok(Some(slot(2)))
+    );
     assert_eq!((batch.cost(), batch.len()), (100 + OVERHEAD, 1));
     assert_eq!(batch.drain(Part::Before(slot(3)), &mut |settled| out.take(settled)), Ok(None));
     assert_eq!(batch.drain(Part::Half, &mut |settled| out.take(settled)), Ok(Some(slot(3))));

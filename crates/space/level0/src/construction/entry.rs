@@ -100,9 +100,9 @@ pub struct Span {
 
 /// A time as a construction record has it: eight octets, kept as they are.
 ///
-/// Since Suomi-NPP they are a CDS time (CCSDS 301.0-B-4 3.3): 16 bits days since 1958-01-01, 32 bits ms of the day,
-/// 16 bits us of the ms. Earlier missions have PB5 times for the ground and CUC for some instruments; all zero
-/// means that there is no time.
+/// Since Suomi-NPP they are a CDS time (CCSDS 301.0-B-4 3.3): 16 bits days since 1958-01-01, 32
+/// bits ms of the day, 16 bits us of the ms. Earlier missions have PB5 times for the ground and CUC
+/// for some instruments; all zero means that there is no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordTime(pub [u8; 8]);
 
@@ -126,7 +126,8 @@ impl FileEntry {
 }
 
 impl SpacecraftApid {
-    /// From the low 8 bits of a spacecraft id and the low 11 of an APID: what the record has room for.
+    /// From the low 8 bits of a spacecraft id and the low 11 of an APID: what the record has room
+    /// for.
     pub const fn new(scid: u16, apid: u16) -> Self {
         Self { scid: (scid & 0xFF) as u8, apid: apid & 0x7FF }
     }
@@ -173,7 +174,8 @@ impl RecordTime {
     /// No time.
     pub const NONE: Self = Self([0; 8]);
 
-    /// As a CDS time, cut to whole microseconds. A time outside 1958 to 2137 is held at the nearer end.
+    /// As a CDS time, cut to whole microseconds. A time outside 1958 to 2137 is held at the nearer
+    /// end.
     pub fn cds(utc: Utc) -> Self {
         let days = utc.day().saturating_add(DAYS_1958_TO_1970);
         let (day, micros) = match u16::try_from(days) {

@@ -1,10 +1,11 @@
-//! The construction record: the binary file number 00 of an EDOS product set, which says what the packet files
-//! hold and what is missing from them.
+//! The construction record: the binary file number 00 of an EDOS product set, which says what the
+//! packet files hold and what is missing from them.
 //!
-//! Layout: big-endian, no alignment; the fixed head, one entry for each APID, one entry for each file. The ICD
-//! (423-ICD-EDOS/EGS) is not public: the layout is what independent readers and writers agree on, and it holds for
-//! genuine records. [`ConstructionRecord::parse`] takes any bytes; a record that it returns has a length that
-//! agrees with its own counts. Spare octets are ignored when read and zero when written.
+//! Layout: big-endian, no alignment; the fixed head, one entry for each APID, one entry for each
+//! file. The ICD (423-ICD-EDOS/EGS) is not public: the layout is what independent readers and
+//! writers agree on, and it holds for genuine records. [`ConstructionRecord::parse`] takes any
+//! bytes; a record that it returns has a length that agrees with its own counts. Spare octets are
+//! ignored when read and zero when written.
 
 mod entry;
 mod parse;
@@ -14,8 +15,8 @@ mod write;
 mod tests;
 
 pub use entry::{
-    ApidEntry, ApidSpan, FileEntry, FillEntry, GapEntry, RecordTime, SpacecraftApid, SpacecraftVcid, Span,
-    Text,
+    ApidEntry, ApidSpan, FileEntry, FillEntry, GapEntry, RecordTime, SpacecraftApid,
+    SpacecraftVcid, Span, Text,
 };
 pub use parse::ParseError;
 pub use write::WriteError;
@@ -88,8 +89,8 @@ pub struct Totals {
 }
 
 impl ConstructionRecord {
-    /// The length that the record's counts call for, in bytes:
-    /// 136 + 16 N + sum over APIDs (92 + 4 v + 48 g + 16 f + 4 d) + sum over files (44 + 24 max(1, n)).
+    /// The length that the record's counts call for, in bytes: 136 + 16 N + sum over APIDs (92 + 4
+    /// v + 48 g + 16 f + 4 d) + sum over files (44 + 24 max(1, n)).
     pub fn encoded_len(&self) -> usize {
         let apids: usize = self.apids.iter().map(ApidEntry::encoded_len).sum();
         let files: usize = self.files.iter().map(FileEntry::encoded_len).sum();

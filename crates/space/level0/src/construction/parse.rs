@@ -2,8 +2,8 @@
 
 use super::entry::{APID_SPAN, DISCREPANCY, FILL, GAP, VCID};
 use super::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, ProductKind, RecordTime,
-    SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, ProductKind,
+    RecordTime, SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
 use skyhaul_units::ByteCount;
 
@@ -12,7 +12,8 @@ use skyhaul_units::ByteCount;
 pub enum ParseError {
     /// The counts in the record call for more bytes than there are.
     #[error(
-        "construction record ends early: at byte {at} it calls for {needed} more, {left} are left; fetch the file again"
+        "construction record ends early: at byte {at} it calls for {needed} more, {left} are left; \
+        fetch the file again"
     )]
     Truncated {
         /// Offset of the part that does not fit, in bytes.
@@ -24,7 +25,8 @@ pub enum ParseError {
     },
     /// The counts in the record call for fewer bytes than there are.
     #[error(
-        "construction record should be {expected} bytes long by its own counts and is {actual}; it is damaged or of another format"
+        "construction record should be {expected} bytes long by its own counts and is {actual}; it \
+        is damaged or of another format"
     )]
     Length {
         /// Length by the record's counts.
@@ -34,12 +36,14 @@ pub enum ParseError {
     },
     /// The record's type is none of 1, 2, 3.
     #[error(
-        "construction record type {0} is unknown (1 PDS, 2 EDS, 3 quick-look EDS); this is not a construction record"
+        "construction record type {0} is unknown (1 PDS, 2 EDS, 3 quick-look EDS); this is not a \
+        construction record"
     )]
     Kind(u8),
     /// A name holds something else than printable ASCII.
     #[error(
-        "the name at byte {at} of the construction record is not printable text; this is not a construction record"
+        "the name at byte {at} of the construction record is not printable text; this is not a \
+        construction record"
     )]
     Name {
         /// Offset of the name, in bytes.
@@ -48,7 +52,8 @@ pub enum ParseError {
 }
 
 impl ConstructionRecord {
-    /// Reads a whole record. Never panics, and takes memory in proportion to `bytes` whatever counts it holds.
+    /// Reads a whole record. Never panics, and takes memory in proportion to `bytes` whatever
+    /// counts it holds.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let mut reader = Reader { bytes, at: 0 };
         let software = SoftwareVersion { major: reader.u8()?, minor: reader.u8()? };

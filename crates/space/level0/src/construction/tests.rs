@@ -2,7 +2,8 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A genuine record: NOAA-20 APID 11, two hours of 2021-04-09, one APID, one virtual channel, four contacts.
+/// A genuine record: NOAA-20 APID 11, two hours of 2021-04-09, one APID, one virtual channel, four
+/// contacts.
 const GENUINE: &str = "P1590011AAAAAAAAAAAAAT21099051420500.PDS";
 
 fn shared(file: &str) -> Option<Vec<u8>> {
@@ -25,7 +26,8 @@ fn a_genuine_record_gives_the_figures_that_other_readers_found() {
     let expected = &expected[format!("l0/{GENUINE}")];
     let version = format!("{}.{}", record.software.major, record.software.minor);
     assert_eq!(expected["edos_version"], version);
-    let utc = |time: RecordTime| time.utc().unwrap().to_string().replace('T', " ").replace('Z', "+00:00");
+    let utc =
+        |time: RecordTime| time.utc().unwrap().to_string().replace('T', " ").replace('Z', "+00:00");
     let sessions: Vec<_> =
         record.sessions.iter().map(|session| vec![utc(session.first), utc(session.last)]).collect();
     assert_eq!(expected["scs_sessions"], serde_json::json!(sessions));
@@ -49,7 +51,10 @@ fn a_genuine_record_cut_anywhere_is_refused() {
         assert!(matches!(error, ParseError::Truncated { .. }), "{len}: {error}");
     }
     let longer = [&bytes[..], &[0]].concat();
-    assert_eq!(ConstructionRecord::parse(&longer), Err(ParseError::Length { expected: 432, actual: 433 }));
+    assert_eq!(
+        ConstructionRecord::parse(&longer),
+        Err(ParseError::Length { expected: 432, actual: 433 })
+    );
 }
 
 #[test]
@@ -120,7 +125,8 @@ fn fill() -> impl Strategy<Value = FillEntry> {
     })
 }
 fn apid() -> impl Strategy<Value = ApidEntry> {
-    let vcids = vec(any::<(u16, u8)>().prop_map(|(scid, vcid)| SpacecraftVcid::new(scid, vcid)), 0..3);
+    let vcids =
+        vec(any::<(u16, u8)>().prop_map(|(scid, vcid)| SpacecraftVcid::new(scid, vcid)), 0..3);
     let lists = (vcids, vec(gap(), 0..3), vec(fill(), 0..3), vec(any::<u32>(), 0..3));
     (stream(), lists, (size(), size(), size()), (span(), span()), any::<(u32, u32)>()).prop_map(
         |(stream, (vcids, gaps, fill, length_discrepancies), sizes, spans, counts)| ApidEntry {
@@ -140,13 +146,22 @@ fn apid() -> impl Strategy<Value = ApidEntry> {
     )
 }
 fn file() -> impl Strategy<Value = FileEntry> {
-    let apids =
-        vec((stream(), span()).prop_map(|(stream, packet_times)| ApidSpan { stream, packet_times }), 0..3);
-    ("[ -~]{40}", apids).prop_map(|(name, apids)| FileEntry { name: Text::new(&name).unwrap(), apids })
+    let apids = vec(
+        (stream(), span()).prop_map(|(stream, packet_times)| ApidSpan { stream, packet_times }),
+        0..3,
+    );
+    ("[ -~]{40}", apids)
+        .prop_map(|(name, apids)| FileEntry { name: Text::new(&name).unwrap(), apids })
 }
 fn totals() -> impl Strategy<Value = Totals> {
     (any::<(u32, u32, u32, u32)>(), size(), size(), span(), span()).prop_map(
-        |((length_discrepancies, corrected_packets, packets, gaps), fill, size, packet_times, reception)| {
+        |(
+            (length_discrepancies, corrected_packets, packets, gaps),
+            fill,
+            size,
+            packet_times,
+            reception,
+        )| {
             Totals {
                 fill,
                 length_discrepancies,
@@ -161,19 +176,25 @@ fn totals() -> impl Strategy<Value = Totals> {
     )
 }
 fn record() -> impl Strategy<Value = ConstructionRecord> {
-    let kind = prop_oneof![Just(ProductKind::Pds), Just(ProductKind::Eds), Just(ProductKind::QuickLookEds)];
+    let kind = prop_oneof![
+        Just(ProductKind::Pds),
+        Just(ProductKind::Eds),
+        Just(ProductKind::QuickLookEds)
+    ];
     let lists = (vec(span(), 0..4), vec(apid(), 0..4), vec(file(), 0..4));
     (any::<(u8, u8, bool)>(), kind, "[ -~]{36}", totals(), time(), lists).prop_map(
-        |((major, minor, test), kind, id, totals, completed, (sessions, apids, files))| ConstructionRecord {
-            software: SoftwareVersion { major, minor },
-            kind,
-            id: Text::new(&id).unwrap(),
-            test,
-            sessions,
-            totals,
-            completed,
-            apids,
-            files,
+        |((major, minor, test), kind, id, totals, completed, (sessions, apids, files))| {
+            ConstructionRecord {
+                software: SoftwareVersion { major, minor },
+                kind,
+                id: Text::new(&id).unwrap(),
+                test,
+                sessions,
+                totals,
+                completed,
+                apids,
+                files,
+            }
         },
     )
 }

@@ -5,7 +5,9 @@ use super::{ApidEntry, ConstructionRecord, FileEntry, ProductKind, SpacecraftApi
 
 /// Why a record cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a construction record has room for {most} {what} and was given {given}; split the product")]
+#[error(
+    "a construction record has room for {most} {what} and was given {given}; split the product"
+)]
 pub struct WriteError {
     what: &'static str,
     most: usize,

@@ -1,4 +1,5 @@
-//! The checksums that delivery records of science data processing systems name, taken as bytes go by.
+//! The checksums that delivery records of science data processing systems name, taken as bytes go
+//! by.
 
 use crc_fast::{CrcAlgorithm, Digest as Crc};
 use md5::{Digest, Md5};
@@ -56,7 +57,8 @@ impl Summing {
         match self {
             Self::Md5(hash) => Checksum::Md5(hash.finalize().into()),
             Self::Cksum(mut crc, length) => {
-                // POSIX: the length follows, least significant octet first, as few octets as it takes.
+                // POSIX: the length follows, least significant octet first, as few octets as it
+                // takes.
                 let octets = 8 - length.leading_zeros() as usize / 8;
                 crc.update(&length.to_le_bytes()[..octets]);
                 Checksum::Cksum(crc.finalize() as u32)
@@ -71,7 +73,9 @@ impl core::str::FromStr for ChecksumKind {
         match text {
             "md5" => Ok(Self::Md5),
             "cksum" => Ok(Self::Cksum),
-            other => Err(format!("`{other}` is no checksum of delivery records; write \"md5\" or \"cksum\"")),
+            other => Err(format!(
+                "`{other}` is no checksum of delivery records; write \"md5\" or \"cksum\""
+            )),
         }
     }
 }
@@ -101,7 +105,9 @@ mod tests {
         // `head -c 70000 /dev/zero | cksum`: a length of three octets.
         assert_eq!(of(ChecksumKind::Cksum, &[&[0; 70_000]]), Checksum::Cksum(ZEROS));
         // RFC 1321 A.5.
-        let Checksum::Md5(digest) = of(ChecksumKind::Md5, &[b"a", b"bc"]) else { panic!("not MD5") };
+        let Checksum::Md5(digest) = of(ChecksumKind::Md5, &[b"a", b"bc"]) else {
+            panic!("not MD5")
+        };
         assert_eq!(crate::packet_file::hex(&digest), "900150983cd24fb0d6963f7d28e17f72");
     }
 

@@ -1,8 +1,9 @@
-//! Delivery records and notices in the binary form of EDOS: a ground message header of 24 octets, then PVL text behind two
-//! labels, or a table of files.
+//! Delivery records and notices in the binary form of EDOS: a ground message header of 24 octets,
+//! then PVL text behind two labels, or a table of files.
 //!
-//! Not certain, for want of the ICD: the two labels of 20 characters are CCSDS 620.0-B labels of a PVL text here; a
-//! notice's count of files is read as four digits or as a binary number, whichever agrees with its length.
+//! Not certain, for want of the ICD: the two labels of 20 characters are CCSDS 620.0-B labels of a
+//! PVL text here; a notice's count of files is read as four digits or as a binary number, whichever
+//! agrees with its length.
 
 use super::pvl::{self, Statement};
 use super::sips::{text, time};
@@ -88,9 +89,11 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     if head[0] != NOTICE {
         return Err(refuse("its second part is not a notice's"));
     }
-    let word = |at: usize| -> [u8; 4] { head[at..at + 4].try_into().expect("the head has 16 octets") };
+    let word =
+        |at: usize| -> [u8; 4] { head[at..at + 4].try_into().expect("the head has 16 octets") };
     let listed = files.len() / FILE;
-    let digits = core::str::from_utf8(&head[12..16]).ok().and_then(|text| text.parse::<usize>().ok());
+    let digits =
+        core::str::from_utf8(&head[12..16]).ok().and_then(|text| text.parse::<usize>().ok());
     let agrees = digits == Some(listed) || u32::from_be_bytes(word(12)) as usize == listed;
     if !files.len().is_multiple_of(FILE) || !agrees {
         return Err(refuse("its length does not agree with its count of files"));
@@ -126,8 +129,8 @@ fn header(kind: u8, at: Utc, length: usize) -> [u8; HEADER] {
     header
 }
 
-/// PB5 code: a flag bit, 14 bits of days since 1995-10-10, 17 bits of seconds, 10 of ms, 10 of us, 4 zero. A day outside
-/// is held at the nearer end.
+/// PB5 code: a flag bit, 14 bits of days since 1995-10-10, 17 bits of seconds, 10 of ms, 10 of us,
+/// 4 zero. A day outside is held at the nearer end.
 fn pb5(at: Utc) -> [u8; 7] {
     let day = (at.day() - DAY_0).clamp(0, (1 << 14) - 1).cast_unsigned();
     let micros = at.in_day().as_micros();

@@ -1,8 +1,10 @@
-//! Handing products over to another system: the delivery record that announces files, and the notices in return.
+//! Handing products over to another system: the delivery record that announces files, and the
+//! notices in return.
 //!
-//! Two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL text as the science data processing
-//! systems do ([`sips`]; [`pvl`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57) are not public: the layouts are what independent
-//! readers and writers agree on. Parsers take any bytes.
+//! Two forms: binary records and notices as EDOS exchanges them ([`edos`]), and PVL text as the
+//! science data processing systems do ([`sips`]; [`pvl`]). The ICDs (423-ICD-EDOS/EGS, 423-41-57)
+//! are not public: the layouts are what independent readers and writers agree on. Parsers take any
+//! bytes.
 
 mod checksum;
 pub mod edos;
@@ -113,7 +115,8 @@ impl Notice {
             Answer::Accepted => None,
             Answer::Failed(reason) | Answer::Refused(reason) => Some(reason.clone()),
             Answer::Files(files) => {
-                let failed = files.iter().find_map(|file| Some((&file.name, file.failure.as_ref()?)));
+                let failed =
+                    files.iter().find_map(|file| Some((&file.name, file.failure.as_ref()?)));
                 failed.map(|(name, failure)| format!("{name}: {failure}"))
             }
         }

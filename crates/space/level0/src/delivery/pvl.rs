@@ -1,5 +1,5 @@
-//! Parameter value language (CCSDS 641.0-B), as far as delivery records and notices use it: `KEY = value;` statements,
-//! and objects of them.
+//! Parameter value language (CCSDS 641.0-B), as far as delivery records and notices use it: `KEY =
+//! value;` statements, and objects of them.
 
 /// One statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct PvlError {
     pub reason: &'static str,
 }
 
-/// Reads statements. Each ends with `;` or with its line; text in double quotes, or a value in apostrophes, may hold
-/// both. A form feed counts as a blank; `END` ends the text.
+/// Reads statements. Each ends with `;` or with its line; text in double quotes, or a value in
+/// apostrophes, may hold both. A form feed counts as a blank; `END` ends the text.
 ///
 /// # Errors
 /// [`PvlError`] names the line.
@@ -33,9 +33,12 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, PvlError> {
         if statement == "END" {
             break;
         }
-        let (key, value) = statement.split_once('=').ok_or_else(|| refuse("a statement has no `=`"))?;
+        let (key, value) =
+            statement.split_once('=').ok_or_else(|| refuse("a statement has no `=`"))?;
         let (key, value) = (key.trim(), unquoted(value.trim()));
-        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/".contains(&byte)) {
+        if key.is_empty()
+            || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/".contains(&byte))
+        {
             return Err(refuse("a name has characters other than letters, digits, `_` and `/`"));
         }
         match key {
@@ -46,7 +49,8 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, PvlError> {
                 open.push((value.to_owned(), Vec::new()));
             }
             "END_OBJECT" | "END_GROUP" => {
-                let (name, body) = open.pop().ok_or_else(|| refuse("an object ends that was not begun"))?;
+                let (name, body) =
+                    open.pop().ok_or_else(|| refuse("an object ends that was not begun"))?;
                 if name != value {
                     return Err(refuse("another object is open"));
                 }
@@ -60,7 +64,9 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, PvlError> {
         }
     }
     match open.pop() {
-        Some(_) => Err(PvlError { line: text.lines().count().max(1), reason: "an object is not ended" }),
+        Some(_) => {
+            Err(PvlError { line: text.lines().count().max(1), reason: "an object is not ended" })
+        }
         None => Ok(top),
     }
 }
@@ -106,14 +112,17 @@ fn split(text: &str) -> Result<Vec<(usize, &str)>, PvlError> {
     let mut found = Vec::new();
     // Where the statement begins; none before its first character.
     let (mut line, mut begun) = (1, None);
-    // Which quotation mark is open, and the last character that was no blank: an apostrophe opens a value, and is
-    // itself within one.
+    // Which quotation mark is open, and the last character that was no blank: an apostrophe opens a
+    // value, and is itself within one.
     let (mut open, mut before) = (None, b' ');
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             b';' | b'\n' if open.is_none() => {
-                found
-                    .extend(begun.take().map(|(line, start): (usize, usize)| (line, text[start..at].trim())));
+                found.extend(
+                    begun
+                        .take()
+                        .map(|(line, start): (usize, usize)| (line, text[start..at].trim())),
+                );
             }
             _ => {
                 open = match open {
@@ -147,7 +156,8 @@ fn unquoted(value: &str) -> &str {
     within('"').or_else(|| within('\'')).unwrap_or(value)
 }
 
-/// In quotes where it would be read as something else without. A quote cannot be written: it becomes an apostrophe.
+/// In quotes where it would be read as something else without. A quote cannot be written: it
+/// becomes an apostrophe.
 fn quoted(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:./".contains(&byte);
     if !value.is_empty() && value.bytes().all(plain) {

@@ -1,10 +1,11 @@
-//! Delivery records and notices as PVL text, as science data processing systems exchange them ("polling with delivery
-//! record", ESDS-RFC-030).
+//! Delivery records and notices as PVL text, as science data processing systems exchange them
+//! ("polling with delivery record", ESDS-RFC-030).
 //!
-//! A record keeps to what NASA's open consumer takes (Cumulus, `parse-pdr`): file types and checksums of its lists, a
-//! blank on each side of `=`, a statement a line. It removes every `"`, tears values at `=`, and takes bare digits for a
-//! number wherever they stand; text that does not begin with a letter or `/` therefore stands in apostrophes, and text
-//! that no form carries unharmed is refused here.
+//! A record keeps to what NASA's open consumer takes (Cumulus, `parse-pdr`): file types and
+//! checksums of its lists, a blank on each side of `=`, a statement a line. It removes every `"`,
+//! tears values at `=`, and takes bare digits for a number wherever they stand; text that does not
+//! begin with a letter or `/` therefore stands in apostrophes, and text that no form carries
+//! unharmed is refused here.
 
 use super::pvl::{self, Statement};
 use super::{Answer, Checksum, DeliveredFile, DeliveryRecord, FileAnswer, Notice, NoticeError};
@@ -13,7 +14,8 @@ use skyhaul_units::Utc;
 /// What a record says beside its product: terms of the consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// The host that the consumer fetches from, by the name under which it knows that; left out of the record where none.
+    /// The host that the consumer fetches from, by the name under which it knows that; left out of
+    /// the record where none.
     pub node_name: Option<String>,
     /// The version of the collection that the consumer puts the data into.
     pub data_version: String,
@@ -130,7 +132,8 @@ impl Lines {
         self.bare("FILE_TYPE", kind.as_str());
         self.bare("FILE_SIZE", &file.size.as_u64().to_string());
         match file.checksum {
-            // The consumer takes a check of 0 for one that is not there, and the record for half a checksum.
+            // The consumer takes a check of 0 for one that is not there, and the record for half a
+            // checksum.
             None | Some(Checksum::Cksum(0)) => {}
             Some(Checksum::Md5(digest)) => {
                 self.bare("FILE_CKSUM_TYPE", "MD5");
@@ -157,12 +160,15 @@ fn written(key: &'static str, value: &str) -> Result<String, RecordError> {
         other if other.is_control() => Some("it has a control character; choose a name without"),
         _ => None,
     };
-    let reason = if value.is_empty() { Some("it is empty") } else { value.chars().find_map(harmful) };
+    let reason =
+        if value.is_empty() { Some("it is empty") } else { value.chars().find_map(harmful) };
     if let Some(reason) = reason {
         return Err(RecordError { key, value: value.escape_debug().to_string(), reason });
     }
-    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:./".contains(&byte));
-    let begins_as_text = value.starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first));
+    let is_plain =
+        value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:./".contains(&byte));
+    let begins_as_text =
+        value.starts_with(|first: char| first.is_ascii_alphabetic() || "/_".contains(first));
     Ok(if is_plain && begins_as_text { value.to_owned() } else { format!("'{value}'") })
 }
 
@@ -189,16 +195,19 @@ impl<'de> serde::Deserialize<'de> for FileType {
 /// A notice that everything was taken, or that nothing was and why, as a consumer writes it.
 pub fn write_short(failure: Option<&str>, made: Utc) -> Vec<u8> {
     let disposition = failure.unwrap_or(SUCCESSFUL);
-    let all =
-        [text("MESSAGE_TYPE", "SHORTPAN"), text("DISPOSITION", disposition), text("TIME_STAMP", &time(made))];
+    let all = [
+        text("MESSAGE_TYPE", "SHORTPAN"),
+        text("DISPOSITION", disposition),
+        text("TIME_STAMP", &time(made)),
+    ];
     pvl::write(&all, "\n").into_bytes()
 }
 
 pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     let text = core::str::from_utf8(bytes).map_err(|_| NoticeError("it is no text".to_owned()))?;
     let all = pvl::parse(text).map_err(|error| NoticeError(error.to_string()))?;
-    let kind =
-        pvl::value(&all, "MESSAGE_TYPE").ok_or_else(|| NoticeError("it has no MESSAGE_TYPE".to_owned()))?;
+    let kind = pvl::value(&all, "MESSAGE_TYPE")
+        .ok_or_else(|| NoticeError("it has no MESSAGE_TYPE".to_owned()))?;
     let disposition = || {
         let missing = || NoticeError("it has no DISPOSITION".to_owned());
         pvl::value(&all, "DISPOSITION").map(str::to_owned).ok_or_else(missing)
@@ -212,8 +221,9 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
         "SHORTPDRD" => Answer::Refused(disposition()?),
         "LONGPDRD" => {
             let groups = list(&all, ("NO_FILE_GRPS", "DATA_TYPE"))?;
-            let failed =
-                groups.into_iter().find_map(|group| Some(format!("{}: {}", group.name, group.failure?)));
+            let failed = groups
+                .into_iter()
+                .find_map(|group| Some(format!("{}: {}", group.name, group.failure?)));
             failed.map_or(Answer::Accepted, Answer::Refused)
         }
         other => return Err(NoticeError(format!("`{}` is no kind of notice", shortened(other)))),

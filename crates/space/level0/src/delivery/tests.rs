@@ -1,4 +1,5 @@
-//! Records are read back as they were written; notices of every kind are understood, and anything else is refused.
+//! Records are read back as they were written; notices of every kind are understood, and anything
+//! else is refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,8 +7,10 @@ use skyhaul_units::Duration;
 
 fn record() -> DeliveryRecord {
     let at = Utc::from_day(20_063, Duration::from_secs(7_200));
-    let digest =
-        [0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12];
+    let digest = [
+        0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90, 0x12, 0x34, 0x56, 0x78, 0x90,
+        0x12,
+    ];
     let file = |name: &str, is_metadata, checksum| DeliveredFile {
         directory: "/data/incoming".to_owned(),
         name: name.to_owned(),
@@ -43,14 +46,18 @@ fn group(statements: &[pvl::Statement]) -> &[pvl::Statement] {
 }
 
 fn terms() -> sips::Terms {
-    sips::Terms { node_name: None, data_version: "001".to_owned(), file_type: "SCIENCE".parse().unwrap() }
+    sips::Terms {
+        node_name: None,
+        data_version: "001".to_owned(),
+        file_type: "SCIENCE".parse().unwrap(),
+    }
 }
 
 fn files(group: &[pvl::Statement]) -> Vec<[Option<&str>; 3]> {
     let files = group.iter().filter_map(|statement| match statement {
-        pvl::Statement::Object(_, body) => {
-            Some(["FILE_TYPE", "FILE_CKSUM_TYPE", "FILE_CKSUM_VALUE"].map(|key| pvl::value(body, key)))
-        }
+        pvl::Statement::Object(_, body) => Some(
+            ["FILE_TYPE", "FILE_CKSUM_TYPE", "FILE_CKSUM_VALUE"].map(|key| pvl::value(body, key)),
+        ),
         pvl::Statement::Value(..) => None,
     });
     files.collect()
@@ -69,7 +76,10 @@ fn a_sips_record_says_what_is_delivered() {
     let digest = "12345678901234567890123456789012";
     assert_eq!(
         files(group),
-        [[Some("SCIENCE"), Some("MD5"), Some(digest)], [Some("METADATA"), Some("CKSUM"), Some("4208254019")]]
+        [
+            [Some("SCIENCE"), Some("MD5"), Some(digest)],
+            [Some("METADATA"), Some("CKSUM"), Some("4208254019")]
+        ]
     );
     assert!(text.contains(&format!("    FILE_CKSUM_VALUE = '{digest}';\n")), "{text}");
     assert!(text.ends_with("END_OBJECT = FILE_GROUP;\nEND;\n"), "{text}");
@@ -146,7 +156,8 @@ fn notices_are_understood() {
             Some("INVALID FILE COUNT"),
         ),
         (
-            b"MESSAGE_TYPE=LONGPDRD;NO_FILE_GRPS=1;DATA_TYPE=x;DISPOSITION=\"INVALID DATA TYPE\";".to_vec(),
+            b"MESSAGE_TYPE=LONGPDRD;NO_FILE_GRPS=1;DATA_TYPE=x;DISPOSITION=\"INVALID DATA TYPE\";"
+                .to_vec(),
             None,
             Some("x: INVALID DATA TYPE"),
         ),
@@ -178,7 +189,10 @@ fn what_is_no_notice_is_refused_with_the_reason() {
         (b"A=1;\nOBJECT=x;\n", "not ended"),
         (b"END_OBJECT=x;", "not begun"),
         (b"A=\"x", "does not end"),
-        (b"MESSAGE_TYPE=LONGPAN;NO_OF_FILES=2;FILE_NAME=a;DISPOSITION=OK;", "NO_OF_FILES does not agree"),
+        (
+            b"MESSAGE_TYPE=LONGPAN;NO_OF_FILES=2;FILE_NAME=a;DISPOSITION=OK;",
+            "NO_OF_FILES does not agree",
+        ),
         (b"MESSAGE_TYPE=OTHER;", "no kind of notice"),
         (b"\xFF", "no text"),
         (b"\x0C", "inside its header"),
@@ -190,15 +204,16 @@ fn what_is_no_notice_is_refused_with_the_reason() {
 }
 
 fn any_statements() -> impl Strategy<Value = Vec<pvl::Statement>> {
-    let value =
-        ("[A-Z][A-Z_/]{0,8}", "[ -!#-~]{0,20}").prop_map(|(key, value)| pvl::Statement::Value(key, value));
+    let value = ("[A-Z][A-Z_/]{0,8}", "[ -!#-~]{0,20}")
+        .prop_map(|(key, value)| pvl::Statement::Value(key, value));
     let keyword = |one: &pvl::Statement| !matches!(one, pvl::Statement::Value(key, _) if key.contains("OBJECT") || key.contains("GROUP") || key == "END");
     let value = value.prop_filter("a word of the language", keyword);
     let object = |inner: BoxedStrategy<pvl::Statement>| {
         ("[A-Z]{1,8}", proptest::collection::vec(inner, 0..4))
             .prop_map(|(name, body)| pvl::Statement::Object(name, body))
     };
-    let statement = value.boxed().prop_recursive(3, 16, 4, move |inner| object(inner.boxed()).boxed());
+    let statement =
+        value.boxed().prop_recursive(3, 16, 4, move |inner| object(inner.boxed()).boxed());
     proptest::collection::vec(statement, 0..6)
 }
 

@@ -33,8 +33,8 @@ pub struct Seen {
     pub modulus: Modulus,
     /// Where it came in.
     pub place: Place,
-    /// Application and sequence count of the first packet that begins in it, where its count is so short that it takes that to know
-    /// how it goes on.
+    /// Application and sequence count of the first packet that begins in it, where its count is so
+    /// short that it takes that to know how it goes on.
     pub packet: Option<(Apid, u16)>,
 }
 
@@ -66,16 +66,19 @@ pub struct PacketGap {
     pub to: Utc,
 }
 
-/// What is known of a break in an application's sequence count, from the frames missing where it is.
+/// What is known of a break in an application's sequence count, from the frames missing where it
+/// is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketGapState {
-    /// All frames that were missing there have come: a further version of the product has what they bring.
+    /// All frames that were missing there have come: a further version of the product has what they
+    /// bring.
     Filled,
     /// The station was asked for the frames.
     Requested,
     /// Frames are missing that the station has not been asked for yet.
     Open,
-    /// The frames are not to be had; or none is missing, and the spacecraft did not send the packets.
+    /// The frames are not to be had; or none is missing, and the spacecraft did not send the
+    /// packets.
     Unrecoverable(PacketLoss),
 }
 
@@ -122,14 +125,16 @@ pub(super) struct Contact {
     pub said_last: bool,
 }
 
-/// Gaps kept of a contact, with 110 bytes each on disk; the oldest that are filled go first. Those of an hour at 15 Mbit/s with
-/// 0.1 % of frames lost; of more, as many as fit wait for the station at any time.
+/// Gaps kept of a contact, with 110 bytes each on disk; the oldest that are filled go first. Those
+/// of an hour at 15 Mbit/s with 0.1 % of frames lost; of more, as many as fit wait for the station
+/// at any time.
 pub(super) const GAPS_MAX: usize = 6_000;
 /// Breaks in packets kept of a contact, with 60 bytes each on disk.
 pub(super) const PACKET_GAPS_MAX: usize = 2_000;
 /// Channels followed in one contact.
 const CHANNELS_MAX: usize = 128;
-/// Beyond this part of its range, a frame count was set and not passed over; frames of hours are not asked for.
+/// Beyond this part of its range, a frame count was set and not passed over; frames of hours are
+/// not asked for.
 const IMPLAUSIBLE: u64 = 1 << 20;
 
 impl Contact {
@@ -149,15 +154,16 @@ impl Contact {
         }
     }
 
-    /// Takes a frame of a block that was followed before the centre ended: later ones are followed by what these show.
+    /// Takes a frame of a block that was followed before the centre ended: later ones are followed
+    /// by what these show.
     pub fn learn(&mut self, seen: &Seen) {
         if self.continuities.len() < CHANNELS_MAX || self.continuities.contains_key(&seen.channel) {
             self.continuities.entry(seen.channel).or_default().follow(&seen.sign());
         }
     }
 
-    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most. What it gave, and before that what
-    /// an earlier frame turns out to have given.
+    /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
+    /// What it gave, and before that what an earlier frame turns out to have given.
     pub fn follow(&mut self, seen: &Seen, room: usize) -> (Option<Followed>, Followed) {
         // Truncated frames are not counted, and tell nothing of those that are.
         if seen.modulus == Modulus::NONE {
@@ -190,7 +196,8 @@ impl Contact {
     /// Keeps a gap.
     fn gap(&mut self, channel: Channel, lost: &Lost, room: usize) -> Followed {
         if self.gaps.len() >= GAPS_MAX.min(room) {
-            let Some(oldest) = self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number)
+            let Some(oldest) =
+                self.gaps.iter().find(|(_, gap)| gap.is_filled()).map(|(number, _)| *number)
             else {
                 return Followed::Overflow;
             };

@@ -34,7 +34,8 @@ pub struct Gap {
     pub state: GapState,
     /// How often the station was asked.
     pub asked: u8,
-    /// What is still missing: places in the gap, first and last of each run, ascending. Empty where nothing is.
+    /// What is still missing: places in the gap, first and last of each run, ascending. Empty where
+    /// nothing is.
     holes: Vec<(u64, u64)>,
 }
 
@@ -69,7 +70,8 @@ pub enum GapState {
     Unrecoverable(Why),
 }
 
-/// Runs of missing frames of one gap: one that comes back in more pieces is asked for with what lies between them.
+/// Runs of missing frames of one gap: one that comes back in more pieces is asked for with what
+/// lies between them.
 const HOLES_MAX: usize = 64;
 
 impl Gap {
@@ -80,7 +82,17 @@ impl Gap {
         (before, after): (Place, Place),
     ) -> Self {
         let holes = if missed == 0 { Vec::new() } else { vec![(0, missed - 1)] };
-        Self { channel, first, modulus, missed, before, after, state: GapState::Open, asked: 0, holes }
+        Self {
+            channel,
+            first,
+            modulus,
+            missed,
+            before,
+            after,
+            state: GapState::Open,
+            asked: 0,
+            holes,
+        }
     }
 
     /// The same with what is still missing, as it was kept.
@@ -103,7 +115,8 @@ impl Gap {
         self.holes.is_empty()
     }
 
-    /// Whether a frame received then, by a station whose clock may be `tolerance` off, may be one of it.
+    /// Whether a frame received then, by a station whose clock may be `tolerance` off, may be one
+    /// of it.
     pub fn is_about(&self, received: Utc, tolerance: Duration) -> bool {
         self.before.received <= received + tolerance && received <= self.after.received + tolerance
     }
@@ -122,7 +135,8 @@ impl Gap {
     /// Takes a frame of its channel; whether it was one of those missing.
     pub fn take(&mut self, count: u64) -> bool {
         let Some(at) = self.place(count) else { return false };
-        let Some(hole) = self.holes.iter().position(|(first, last)| (*first..=*last).contains(&at)) else {
+        let Some(hole) = self.holes.iter().position(|(first, last)| (*first..=*last).contains(&at))
+        else {
             return false;
         };
         let (first, last) = self.holes[hole];
@@ -160,18 +174,22 @@ impl Gap {
         {
             let is_enough = counts && self.asked >= most;
             self.asked -= u8::from(!counts && self.asked > 0);
-            self.state = if is_enough { GapState::Unrecoverable(Why::NoAnswer) } else { GapState::Open };
+            self.state =
+                if is_enough { GapState::Unrecoverable(Why::NoAnswer) } else { GapState::Open };
         }
     }
 
-    /// What was found did not come, whatever the answer promised; `most` times are enough. Whether that changes anything.
+    /// What was found did not come, whatever the answer promised; `most` times are enough. Whether
+    /// that changes anything.
     pub(super) fn undelivered(&mut self, most: u8) -> bool {
         let GapState::Requested { answer: Some(_), .. } = self.state else { return false };
-        self.state = if self.asked >= most { GapState::Unrecoverable(Why::Refused) } else { GapState::Open };
+        self.state =
+            if self.asked >= most { GapState::Unrecoverable(Why::Refused) } else { GapState::Open };
         true
     }
 
-    /// The station may have by now what it had not: it is to be asked again, as often as for the first time. Whether it is.
+    /// The station may have by now what it had not: it is to be asked again, as often as for the
+    /// first time. Whether it is.
     pub(super) fn ask_again(&mut self) -> bool {
         let may_help = !matches!(
             self.state,
@@ -210,12 +228,17 @@ impl Gap {
     /// What is to be asked for.
     pub(super) fn asks(&self) -> impl Iterator<Item = Span> + '_ {
         let count = |place: u64| self.count_at(place);
-        // Frames of several inputs stand at places of theirs, which need not be in the order of the frames.
+        // Frames of several inputs stand at places of theirs, which need not be in the order of the
+        // frames.
         let (one, other) = (self.before, self.after);
-        let from =
-            Place { received: one.received.min(other.received), position: one.position.min(other.position) };
-        let to =
-            Place { received: one.received.max(other.received), position: one.position.max(other.position) };
+        let from = Place {
+            received: one.received.min(other.received),
+            position: one.position.min(other.position),
+        };
+        let to = Place {
+            received: one.received.max(other.received),
+            position: one.position.max(other.position),
+        };
         self.holes.iter().map(move |(first, last)| Span {
             channel: self.channel,
             first: count(*first),

@@ -1,15 +1,19 @@
-//! The gaps of all contacts that a centre knows: what is missing, what was asked of the station, what came back.
+//! The gaps of all contacts that a centre knows: what is missing, what was asked of the station,
+//! what came back.
 //!
-//! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks. Counts of a virtual channel that
-//! were passed over are a [`Gap`]; frames of another contact fill it, be it one that the station made to complete this one, or one
-//! of another station. [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers ([`talk`]).
+//! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks.
+//! Counts of a virtual channel that were passed over are a [`Gap`]; frames of another contact fill
+//! it, be it one that the station made to complete this one, or one of another station.
+//! [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers
+//! ([`talk`]).
 //!
-//! What it knows of a contact is kept by the caller as one small record ([`Ledger::record`], [`Ledger::restore`]); after a restart,
-//! blocks that the record knows of are passed over ([`Ledger::takes`]), so that each counts once.
+//! What it knows of a contact is kept by the caller as one small record ([`Ledger::record`],
+//! [`Ledger::restore`]); after a restart, blocks that the record knows of are passed over
+//! ([`Ledger::takes`]), so that each counts once.
 //!
-//! A frame count that repeats or goes back is a replay or a reset, and no gap; of short counts, bits, time and packets between decide
-//! which it is ([`skyhaul_ccsds::continuity`]). VC 63 and channels of idle frames are left out
-//! by the caller.
+//! A frame count that repeats or goes back is a replay or a reset, and no gap; of short counts,
+//! bits, time and packets between decide which it is ([`skyhaul_ccsds::continuity`]). VC 63 and
+//! channels of idle frames are left out by the caller.
 
 mod contact;
 mod gap;
@@ -70,8 +74,8 @@ pub struct AskedAgain {
     pub gaps: u64,
     /// Frames missing in them.
     pub frames: u64,
-    /// Gaps that stay as they are, because asking again cannot help: their station is not in the configuration, or more is missing
-    /// than can be asked for.
+    /// Gaps that stay as they are, because asking again cannot help: their station is not in the
+    /// configuration, or more is missing than can be asked for.
     pub left: u64,
 }
 
@@ -88,27 +92,30 @@ pub struct Totals {
     pub asks: u64,
 }
 
-/// Contacts kept: two weeks of fifty a day and their refills. Those go first that are closed and have nothing missing, the oldest
-/// first.
+/// Contacts kept: two weeks of fifty a day and their refills. Those go first that are closed and
+/// have nothing missing, the oldest first.
 pub const CONTACTS_MAX: usize = 1_024;
 /// Gaps kept of all contacts together: 40 MB. One that is found beyond is counted alone.
 const ALL_GAPS_MAX: usize = 200_000;
 /// Questions to a station without an answer: 2,048 spans under way.
 const OUTSTANDING_MAX: usize = 4;
-/// Between two questions about one contact: what is found to be missing meanwhile is asked for together.
+/// Between two questions about one contact: what is found to be missing meanwhile is asked for
+/// together.
 const GATHER: Duration = Duration::from_millis(50);
-/// A station reads a recording at several hundred Mbit/s: a question that has no answer after this is asked again.
+/// A station reads a recording at several hundred Mbit/s: a question that has no answer after this
+/// is asked again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// How often a station is asked that does not answer, and is connected.
 const ASKED_MAX: u8 = 5;
 /// How far the clocks of two stations may be apart, light time and all.
 const TOLERANCE: Duration = Duration::from_secs(1);
-/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked for are filled by the refill.
+/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked
+/// for are filled by the refill.
 const LOOKED_AT: usize = 256;
 
 impl Ledger {
-    /// An empty one. Questions are numbered from `first_ask`: above those of earlier runs, so that a late answer is known for
-    /// what it is.
+    /// An empty one. Questions are numbered from `first_ask`: above those of earlier runs, so that
+    /// a late answer is known for what it is.
     pub fn new(first_ask: u64) -> Self {
         Self { next_ask: first_ask, ..Self::default() }
     }
@@ -131,7 +138,8 @@ impl Ledger {
         self.contacts.get(id).is_some_and(|contact| contact.next_block <= block)
     }
 
-    /// Takes the good frames of a contact's block, in their order; of one that is not news, to know how the counts of later ones go on.
+    /// Takes the good frames of a contact's block, in their order; of one that is not news, to know
+    /// how the counts of later ones go on.
     pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[Seen]) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if contact.next_block > block {
@@ -155,7 +163,8 @@ impl Ledger {
         }
     }
 
-    /// The stations that there are: nothing can be asked of others. What is missing of one that is there again is open again.
+    /// The stations that there are: nothing can be asked of others. What is missing of one that is
+    /// there again is open again.
     pub fn stations(&mut self, known: &BTreeSet<String>) {
         for (id, contact) in &mut self.contacts {
             let is_known = known.contains(&id.station);
@@ -170,8 +179,8 @@ impl Ledger {
         }
     }
 
-    /// Opens again what was unrecoverable in the contacts and gaps that `which` says: a station asked again may have its recording
-    /// back, or other settings.
+    /// Opens again what was unrecoverable in the contacts and gaps that `which` says: a station
+    /// asked again may have its recording back, or other settings.
     pub fn ask_again(&mut self, which: impl Fn(&ContactId, &Opened, &Gap) -> bool) -> AskedAgain {
         let mut again = AskedAgain::default();
         for (id, contact) in &mut self.contacts {
@@ -214,7 +223,9 @@ impl Ledger {
     /// The next question to a station that is connected.
     pub fn ask(&mut self, station: &str, now: Instant) -> Option<Ask> {
         self.expire(station, now);
-        if self.asked.values().filter(|asked| asked.contact.station == station).count() >= OUTSTANDING_MAX {
+        if self.asked.values().filter(|asked| asked.contact.station == station).count()
+            >= OUTSTANDING_MAX
+        {
             return None;
         }
         let of_station = |id: &&ContactId| id.station == station;
@@ -278,14 +289,18 @@ impl Ledger {
     }
 
     /// The contacts that are known, with their gaps.
-    pub fn contacts(&self) -> impl Iterator<Item = (&ContactId, &Opened, impl Iterator<Item = &Gap>)> {
+    pub fn contacts(
+        &self,
+    ) -> impl Iterator<Item = (&ContactId, &Opened, impl Iterator<Item = &Gap>)> {
         self.contacts.iter().map(|(id, contact)| (id, &contact.opened, contact.gaps.values()))
     }
 
     /// The breaks in a contact's packets, with what is known of each.
     pub fn packets(&self, id: &ContactId) -> impl Iterator<Item = (&PacketGap, PacketGapState)> {
         let contact = self.contacts.get(id);
-        contact.into_iter().flat_map(|contact| contact.packets.iter().map(|gap| (gap, contact.state_of(gap))))
+        contact
+            .into_iter()
+            .flat_map(|contact| contact.packets.iter().map(|gap| (gap, contact.state_of(gap))))
     }
 
     /// Counters.
@@ -334,7 +349,9 @@ impl Ledger {
     fn frame(&mut self, (id, completes): (&ContactId, Option<FlowId>), seen: &Seen, room: usize) {
         self.fill(id, completes, seen);
         // A contact that completes another holds what is missing there, and has gaps by nature.
-        let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else { return };
+        let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else {
+            return;
+        };
         let (lost, now) = contact.follow(seen, room);
         // A restart that was none.
         self.totals.restarts = self.totals.restarts.saturating_sub(u64::from(lost.is_some()));
@@ -354,9 +371,12 @@ impl Ledger {
         }
     }
 
-    /// Looks whether a frame is missing in another contact: in the one that its own completes, or in one of another station.
+    /// Looks whether a frame is missing in another contact: in the one that its own completes, or
+    /// in one of another station.
     fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
-        let Some(open) = self.unfilled.get(&seen.channel).filter(|open| !open.is_empty()) else { return };
+        let Some(open) = self.unfilled.get(&seen.channel).filter(|open| !open.is_empty()) else {
+            return;
+        };
         let until = seen.place.received + TOLERANCE + Duration::from_micros(1);
         let until = (until, ContactId { station: String::new(), flow: FlowId(0) }, 0);
         let mut filled = None;
@@ -365,7 +385,8 @@ impl Ledger {
             if is_own && completes != Some(key.1.flow) {
                 continue;
             }
-            let Some(gap) = self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2))
+            let Some(gap) =
+                self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2))
             else {
                 continue;
             };
@@ -403,13 +424,18 @@ impl Ledger {
 
     /// Takes back what a station has not answered in time.
     fn expire(&mut self, station: &str, now: Instant) {
-        let is_late = |asked: &Asked| asked.contact.station == station && asked.at + ANSWER_WITHIN <= now;
+        let is_late =
+            |asked: &Asked| asked.contact.station == station && asked.at + ANSWER_WITHIN <= now;
         self.withdraw(is_late, true);
     }
 
     fn withdraw(&mut self, which: impl Fn(&Asked) -> bool, counts: bool) {
-        let numbers: Vec<u64> =
-            self.asked.iter().filter(|(_, asked)| which(asked)).map(|(number, _)| *number).collect();
+        let numbers: Vec<u64> = self
+            .asked
+            .iter()
+            .filter(|(_, asked)| which(asked))
+            .map(|(number, _)| *number)
+            .collect();
         for number in numbers {
             if let Some(asked) = self.asked.remove(&number) {
                 self.reopen(&asked, number, counts);
@@ -419,7 +445,8 @@ impl Ledger {
 
     fn reopen(&mut self, asked: &Asked, number: u64, counts: bool) {
         let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
-        // Who does not answer that nothing more will be asked is not told for ever: it ends what it has by itself.
+        // Who does not answer that nothing more will be asked is not told for ever: it ends what it
+        // has by itself.
         contact.said_last &= counts && asked.gaps.is_empty();
         for gap in &asked.gaps {
             if let Some(gap) = contact.gaps.get_mut(gap) {

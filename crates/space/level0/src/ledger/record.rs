@@ -12,7 +12,10 @@ use skyhaul_units::{FlowId, Seq, Utc};
 
 /// Why a record cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a record of gaps cannot be read ({0}); what is still in the contact store is looked through again")]
+#[error(
+    "a record of gaps cannot be read ({0}); what is still in the contact store is looked through \
+    again"
+)]
 pub struct RecordError(String);
 
 const VERSION: u8 = 1;
@@ -40,8 +43,8 @@ struct Kept {
 #[derive(Serialize, Deserialize)]
 struct KeptFrame(u16, u8, u64, u64, i64, u64);
 
-/// Number; the first frame missing as a frame; frames missed; the frames before and after as microseconds and bits; how often
-/// asked; why no more is to be had; holes.
+/// Number; the first frame missing as a frame; frames missed; the frames before and after as
+/// microseconds and bits; how often asked; why no more is to be had; holes.
 #[derive(Serialize, Deserialize)]
 struct KeptGap(u64, KeptFrame, u64, (i64, u64), (i64, u64), u8, Option<Why>, Vec<(u64, u64)>);
 
@@ -73,7 +76,8 @@ pub(super) fn write(id: &ContactId, contact: &Contact) -> Vec<u8> {
 
 /// A contact as it was kept.
 pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), RecordError> {
-    let kept: Kept = serde_json::from_slice(bytes).map_err(|error| RecordError(error.to_string()))?;
+    let kept: Kept =
+        serde_json::from_slice(bytes).map_err(|error| RecordError(error.to_string()))?;
     if kept.version != VERSION {
         return Err(RecordError(format!("version {}, this release reads {VERSION}", kept.version)));
     }
@@ -136,7 +140,14 @@ fn gap(number: u64, gap: &Gap) -> KeptGap {
 
 fn packets(gap: &PacketGap) -> KeptPackets {
     let vcids = gap.vcids.iter().map(|vcid| vcid.value()).collect();
-    KeptPackets(vcids, gap.apid.value(), gap.first, gap.missed, gap.from.as_micros(), gap.to.as_micros())
+    KeptPackets(
+        vcids,
+        gap.apid.value(),
+        gap.first,
+        gap.missed,
+        gap.from.as_micros(),
+        gap.to.as_micros(),
+    )
 }
 
 impl KeptFrame {
@@ -144,7 +155,13 @@ impl KeptFrame {
         let Self(scid, vcid, count, values, us, bits) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
         let modulus = Modulus::of_values(values)?;
-        (count < values).then(|| Seen { channel, count, modulus, place: place((us, bits)), packet: None })
+        (count < values).then(|| Seen {
+            channel,
+            count,
+            modulus,
+            place: place((us, bits)),
+            packet: None,
+        })
     }
 }
 

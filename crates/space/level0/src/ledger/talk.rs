@@ -6,9 +6,10 @@
 //! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
 //! ```
 //!
-//! A span is: spacecraft, virtual channel, frame count of the first one missing, how many; when the frames around them were
-//! received (microseconds since 1970), and where they stand in the station's input (bits). An outcome, one for each span in its
-//! order, is how many frames were found and sent, and why not more.
+//! A span is: spacecraft, virtual channel, frame count of the first one missing, how many; when the
+//! frames around them were received (microseconds since 1970), and where they stand in the
+//! station's input (bits). An outcome, one for each span in its order, is how many frames were
+//! found and sent, and why not more.
 
 use super::gap::Place;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,8 @@ pub struct Ask {
     pub channel: String,
     /// The name of its mission.
     pub mission: String,
-    /// Blocks of the contact came and were lost at the centre, or on the station's disk: the spool may have them.
+    /// Blocks of the contact came and were lost at the centre, or on the station's disk: the spool
+    /// may have them.
     pub is_damaged: bool,
     /// Nothing more of this contact will be asked for.
     pub is_last: bool,
@@ -78,7 +80,8 @@ pub enum Why {
     NoRecording,
     /// The recording has nothing of that time (any more).
     NotCovered,
-    /// The recording has the bits, and no frame could be made of them with the settings of `[refill]`.
+    /// The recording has the bits, and no frame could be made of them with the settings of
+    /// `[refill]`.
     NotDecodable,
     /// The station's configuration says not to look.
     Disabled,
@@ -86,7 +89,8 @@ pub enum Why {
     NoChannel,
     /// The station's disk refused.
     Refused,
-    /// The recording holds packets of a receiver (VITA 49), in which places of the stream are not found again.
+    /// The recording holds packets of a receiver (VITA 49), in which places of the stream are not
+    /// found again.
     Packets,
     /// The channel has several inputs: what all of them lost is not looked for in their recordings.
     SeveralInputs,
@@ -167,9 +171,10 @@ impl Talk {
                 last: ask.is_last,
                 spans: ask.spans.iter().take(SPANS_MAX).map(Span::wire).collect(),
             },
-            Self::Answer(Answer { number, outcomes }) => {
-                Wire::Answer { number: *number, outcomes: outcomes.iter().take(SPANS_MAX).copied().collect() }
-            }
+            Self::Answer(Answer { number, outcomes }) => Wire::Answer {
+                number: *number,
+                outcomes: outcomes.iter().take(SPANS_MAX).copied().collect(),
+            },
         };
         serde_json::to_vec(&wire).unwrap_or_default()
     }
@@ -210,7 +215,16 @@ impl Span {
         let us = |place: Place| place.received.as_micros();
         let bits = |place: Place| place.position.as_bits();
         let (from, to) = (self.from, self.to);
-        WireSpan(scid.value(), vcid.value(), self.first, self.count, us(from), us(to), bits(from), bits(to))
+        WireSpan(
+            scid.value(),
+            vcid.value(),
+            self.first,
+            self.count,
+            us(from),
+            us(to),
+            bits(from),
+            bits(to),
+        )
     }
 }
 
@@ -219,10 +233,15 @@ impl WireSpan {
     fn read(&self) -> Option<Span> {
         let Self(scid, vcid, first, count, from_us, to_us, from_bit, to_bit) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
-        let place =
-            |us, bits| Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) };
-        let is_sane =
-            count > 0 && count < 1 << 56 && first < 1 << 56 && from_us <= to_us && from_bit <= to_bit;
+        let place = |us, bits| Place {
+            received: Utc::from_micros(us),
+            position: BitPosition::from_bits(bits),
+        };
+        let is_sane = count > 0
+            && count < 1 << 56
+            && first < 1 << 56
+            && from_us <= to_us
+            && from_bit <= to_bit;
         is_sane.then(|| Span {
             channel,
             first,
@@ -250,11 +269,17 @@ mod tests {
 
     #[test]
     fn the_longest_question_fits_one_message() {
-        let Talk::Ask(mut ask) = Talk::decode(ASK.as_bytes()).unwrap() else { panic!("a question") };
-        let far =
-            Place { received: Utc::from_micros(i64::MAX / 1000), position: BitPosition::from_bits(u64::MAX) };
-        let widest = Span { first: (1 << 56) - 1, count: (1 << 56) - 1, from: far, to: far, ..ask.spans[0] };
-        (ask.number, ask.channel, ask.spans) = (u64::MAX, "x".repeat(NAME_MAX), vec![widest; SPANS_MAX]);
+        let Talk::Ask(mut ask) = Talk::decode(ASK.as_bytes()).unwrap() else {
+            panic!("a question")
+        };
+        let far = Place {
+            received: Utc::from_micros(i64::MAX / 1000),
+            position: BitPosition::from_bits(u64::MAX),
+        };
+        let widest =
+            Span { first: (1 << 56) - 1, count: (1 << 56) - 1, from: far, to: far, ..ask.spans[0] };
+        (ask.number, ask.channel, ask.spans) =
+            (u64::MAX, "x".repeat(NAME_MAX), vec![widest; SPANS_MAX]);
         let said = Talk::Ask(ask.clone()).encode();
         assert!(said.len() <= 64 << 10, "{}", said.len());
         assert_eq!(Talk::decode(&said), Ok(Talk::Ask(ask)));
@@ -267,9 +292,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for (from, to) in
-            [("157,16,", "157000,16,"), (",16,", ",64,"), ("4101,12", "4101,0"), ("80000,200000", "9,8")]
-        {
+        for (from, to) in [
+            ("157,16,", "157000,16,"),
+            (",16,", ",64,"),
+            ("4101,12", "4101,0"),
+            ("80000,200000", "9,8"),
+        ] {
             let text = ASK.replacen(from, to, 1);
             assert!(Talk::decode(text.as_bytes()).is_err(), "{text}");
         }

@@ -20,7 +20,8 @@ fn opened(completes: Option<u32>) -> Opened {
     }
 }
 
-/// Frame number `at` of the downlink: 1 ms and 1000 bits each, the count from just below where it wraps.
+/// Frame number `at` of the downlink: 1 ms and 1000 bits each, the count from just below where it
+/// wraps.
 fn seen(at: u64) -> Seen {
     let modulus = Modulus::AOS_FRAME;
     Seen {
@@ -70,7 +71,10 @@ fn what_is_missing_is_asked_for_exactly_and_filled_by_what_completes_the_contact
     assert_eq!((ask.spans[1].first, ask.spans[1].count), (seen(12).count, 1));
     assert_eq!(ledger.ask("polar", at(500)), None, "once");
     refill(&mut ledger, 2, &[3, 4, 5]);
-    ledger.answer("polar", &Answer { number: 100, outcomes: vec![(4, Why::Found), (0, Why::NotDecodable)] });
+    ledger.answer(
+        "polar",
+        &Answer { number: 100, outcomes: vec![(4, Why::Found), (0, Why::NotDecodable)] },
+    );
     let waits = GapState::Requested { ask: 100, wanted: 4, answer: Some((0, Why::Found)) };
     assert_eq!(gaps(&ledger), [(4, 1, waits), (1, 1, GapState::Unrecoverable(Why::NotDecodable))]);
     ledger.block(&id("polar", 2), Seq(1), &[seen(6)]);
@@ -98,7 +102,10 @@ fn what_was_not_to_be_had_is_asked_for_again_when_somebody_wants_it() {
         ask.spans.iter().map(|span| (span.first, span.count)).collect::<Vec<_>>(),
         [(seen(3).count, 2)]
     );
-    assert_eq!(ledger.contacts().next().unwrap().2.map(|gap| gap.asked).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!(
+        ledger.contacts().next().unwrap().2.map(|gap| gap.asked).collect::<Vec<_>>(),
+        [1, 1, 1]
+    );
     // What is under way or filled stays so; what no station can be asked for too.
     ledger.stations(&BTreeSet::new());
     ledger.disconnected("polar");
@@ -167,7 +174,8 @@ fn a_loss_of_most_of_a_short_count_is_asked_for_and_filled_and_a_reset_is_not() 
         assert_eq!((ask.spans[0].first, ask.spans[0].count), (300 % 256, missed));
         ledger.open(&completing, opened(Some(1)));
         let between = Place { position: BitPosition::from_bits(299_500), ..seen(300).place };
-        let back: Vec<Seen> = (300..300 + missed).map(|at| Seen { place: between, ..short(at) }).collect();
+        let back: Vec<Seen> =
+            (300..300 + missed).map(|at| Seen { place: between, ..short(at) }).collect();
         ledger.block(&completing, Seq(0), &back);
         assert_eq!(gaps(&ledger), [(missed, 0, GapState::Filled)]);
         assert_eq!(ledger.totals().restarts, 0);
@@ -267,16 +275,21 @@ fn packets_are_missing_as_long_as_frames_are_where_they_are() {
         from: Utc::from_micros(from),
         to: Utc::from_micros(to),
     };
-    ledger.close(&id("polar", 1), vec![gap(1_000, 5_000), gap(11_000, 14_000), gap(16_000, 17_000)]);
+    ledger
+        .close(&id("polar", 1), vec![gap(1_000, 5_000), gap(11_000, 14_000), gap(16_000, 17_000)]);
     let ask = ledger.ask("polar", at(0)).unwrap();
     refill(&mut ledger, 2, &[3]);
     ledger.answer(
         "polar",
         &Answer { number: ask.number, outcomes: vec![(1, Why::Found), (0, Why::NotCovered)] },
     );
-    let states: Vec<PacketGapState> = ledger.packets(&id("polar", 1)).map(|(_, state)| state).collect();
+    let states: Vec<PacketGapState> =
+        ledger.packets(&id("polar", 1)).map(|(_, state)| state).collect();
     let lost = PacketGapState::Unrecoverable;
-    assert_eq!(states, [PacketGapState::Filled, lost(PacketLoss::Frames), lost(PacketLoss::NotSent)]);
+    assert_eq!(
+        states,
+        [PacketGapState::Filled, lost(PacketLoss::Frames), lost(PacketLoss::NotSent)]
+    );
 }
 
 #[test]
@@ -329,9 +342,15 @@ fn gaps_of_all_contacts_together_are_bounded() {
     assert_eq!((kept, ledger.totals().overflow), (ALL_GAPS_MAX, 50 * 5_999 - ALL_GAPS_MAX as u64));
 }
 
-/// A centre and a station in virtual time: what is said and sent takes the one-way delay, and refilling has the rate.
-/// Returns when each gap was found and when it was filled, and how many messages went to the station.
-fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeMap<u64, (u64, u64)>, usize) {
+/// A centre and a station in virtual time: what is said and sent takes the one-way delay, and
+/// refilling has the rate. Returns when each gap was found and when it was filled, and how many
+/// messages went to the station.
+fn play(
+    lost: &BTreeSet<u64>,
+    frames: u64,
+    delay: u64,
+    frame_ms: u64,
+) -> (BTreeMap<u64, (u64, u64)>, usize) {
     const LOOK: u64 = 50;
     let (main, mut ledger) = (id("polar", 1), Ledger::new(0));
     ledger.open(&main, opened(None));
@@ -341,7 +360,8 @@ fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeM
     let (mut found, mut line_free, mut asks, mut refills) = (BTreeMap::new(), 0, 0, 0);
     for tick in 0..frames + 20 * delay + 60_000 {
         // Live frames are a millisecond each.
-        if let Some(frame) = tick.checked_sub(delay).filter(|frame| *frame < frames && !lost.contains(frame))
+        if let Some(frame) =
+            tick.checked_sub(delay).filter(|frame| *frame < frames && !lost.contains(frame))
         {
             ledger.block(&main, Seq(frame), &[seen(frame)]);
             let before = (0..frame).rev().take_while(|frame| lost.contains(frame));
@@ -372,7 +392,9 @@ fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeM
             }
         }
     }
-    assert!(ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.state == GapState::Filled));
+    assert!(
+        ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.state == GapState::Filled)
+    );
     assert!(ledger.contacts().flat_map(|(_, _, gaps)| gaps).all(|gap| gap.asked == 1));
     (found, asks)
 }
@@ -380,7 +402,8 @@ fn play(lost: &BTreeSet<u64>, frames: u64, delay: u64, frame_ms: u64) -> (BTreeM
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// One in a hundred is lost at random: each is back within two round trips and what its transfer takes, and is asked for once.
+    /// One in a hundred is lost at random: each is back within two round trips and what its
+    /// transfer takes, and is asked for once.
     #[test]
     fn what_is_lost_is_back_within_two_round_trips_and_its_transfer(
         seed in any::<u64>(), delay in 100u64..600, frame_ms in 1u64..4,
@@ -398,7 +421,8 @@ proptest! {
         let transfer = 2 * frame_ms * lost.len() as u64;
         for (frame, (found, filled)) in times {
             let round_trips = 2 * 2 * delay;
-            prop_assert!(found > 0 && filled <= found + round_trips + transfer, "{frame}: {found} to {filled}");
+            prop_assert!(found > 0 && filled <= found + round_trips + transfer, "{frame}: {found} \
+                                                                                to {filled}");
         }
         prop_assert!(asks <= lost.len());
     }
@@ -417,8 +441,8 @@ fn a_damaged_record_is_refused() {
 }
 
 proptest! {
-    /// Whatever is lost, comes back, and whenever the centre is killed: in the end exactly what never came is missing, and
-    /// what was asked for is what was missing.
+    /// Whatever is lost, comes back, and whenever the centre is killed: in the end exactly what
+    /// never came is missing, and what was asked for is what was missing.
     #[test]
     fn a_kill_at_any_place_changes_nothing(
         lost in proptest::collection::btree_set(1u64..200, 0..60),

@@ -1,5 +1,5 @@
-//! What a Raw Data Record file says of itself, its collections and granules: attributes, each with two dimensions,
-//! [n, 1] (CDFCB volume I, metadata).
+//! What a Raw Data Record file says of itself, its collections and granules: attributes, each with
+//! two dimensions, [n, 1] (CDFCB volume I, metadata).
 
 use super::build::PackedGranule;
 use super::granule::{GranuleId, GranuleSpan};

@@ -1,4 +1,5 @@
-//! The Common RDR: one granule's packets and where each lies, as one run of bytes. Big-endian throughout.
+//! The Common RDR: one granule's packets and where each lies, as one run of bytes. Big-endian
+//! throughout.
 //!
 //! | part | bytes | content |
 //! |---|---|---|
@@ -7,8 +8,10 @@
 //! | trackers | 24 each | time, sequence count, size, offset in the storage (-1: not received), fill |
 //! | storage | | the packets |
 //!
-//! A value of [`CommonRdr`] has every part within the bytes; what a tracker points at is looked up by
-//! [`CommonRdr::packet`], which is `None` where it points elsewhere. Source: CDFCB volume II, Common RDR.
+//! A value of [`CommonRdr`] has every part within the bytes; what a tracker points at is looked up
+//! by
+//! [`CommonRdr::packet`], which is `None` where it points elsewhere. Source: CDFCB volume II,
+//! Common RDR.
 
 use super::iet::Iet;
 use skyhaul_ccsds::packet::SpaceHeader;
@@ -91,7 +94,9 @@ pub enum BlobError {
         len: usize,
     },
     /// A part lies outside, or before the part that it should follow.
-    #[error("the {part} would lie at {offset}, which is outside the {len} bytes or inside another part")]
+    #[error(
+        "the {part} would lie at {offset}, which is outside the {len} bytes or inside another part"
+    )]
     Misplaced {
         /// Which part.
         part: &'static str,
@@ -120,7 +125,10 @@ impl<'a> CommonRdr<'a> {
         let places = Places::read(header);
         let misplaced = |part, offset| BlobError::Misplaced { part, offset, len: bytes.len() };
         let part = |part, from: u32, to: usize| {
-            bytes.get(from as usize..to).filter(|_| from as usize >= HEADER_LEN).ok_or(misplaced(part, from))
+            bytes
+                .get(from as usize..to)
+                .filter(|_| from as usize >= HEADER_LEN)
+                .ok_or(misplaced(part, from))
         };
         let count = places.apids as usize;
         let apids = part("application list", places.list, places.trackers as usize)?;
@@ -146,7 +154,8 @@ impl<'a> CommonRdr<'a> {
         for entry in &read.apids {
             let is_within = entry.reserved == 0 || !read.trackers_of(entry).is_empty();
             let left = free.checked_sub(entry.reserved as usize).filter(|_| is_within);
-            free = left.ok_or(BlobError::Trackers { apid: entry.apid, trackers: read.trackers.len() })?;
+            free = left
+                .ok_or(BlobError::Trackers { apid: entry.apid, trackers: read.trackers.len() })?;
         }
         Ok(read)
     }
@@ -157,9 +166,11 @@ impl<'a> CommonRdr<'a> {
         self.trackers.get(first..first.saturating_add(entry.reserved as usize)).unwrap_or_default()
     }
 
-    /// The packet that a tracker points at; `None` where none was received or it would lie outside the storage.
+    /// The packet that a tracker points at; `None` where none was received or it would lie outside
+    /// the storage.
     pub fn packet(&self, tracker: &Tracker) -> Option<&'a [u8]> {
-        let (offset, size) = (usize::try_from(tracker.offset).ok()?, usize::try_from(tracker.size).ok()?);
+        let (offset, size) =
+            (usize::try_from(tracker.offset).ok()?, usize::try_from(tracker.size).ok()?);
         self.storage.get(offset..offset.checked_add(size)?)
     }
 
@@ -177,7 +188,8 @@ impl<'a> CommonRdr<'a> {
         packets
     }
 
-    /// Trackers that point outside the storage or at something else than a packet of their application.
+    /// Trackers that point outside the storage or at something else than a packet of their
+    /// application.
     pub fn damaged(&self) -> u64 {
         let mut damaged = 0;
         for entry in &self.apids {
@@ -185,8 +197,9 @@ impl<'a> CommonRdr<'a> {
                 let header = self.packet(tracker).and_then(|bytes| {
                     SpaceHeader::parse(bytes).ok().filter(|header| header.total_len == bytes.len())
                 });
-                damaged +=
-                    u64::from(header.is_none_or(|header| u32::from(header.apid.value()) != entry.apid));
+                damaged += u64::from(
+                    header.is_none_or(|header| u32::from(header.apid.value()) != entry.apid),
+                );
             }
         }
         damaged

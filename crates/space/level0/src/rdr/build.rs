@@ -49,8 +49,9 @@ pub struct TypeAccount {
     pub apid: Apid,
     /// Packets received.
     pub received: u64,
-    /// Packets known to be missing: gaps in the sequence count, or what a whole granule has more, whichever is more.
-    /// Of kinds that are not always sent nothing is missing where nothing was received.
+    /// Packets known to be missing: gaps in the sequence count, or what a whole granule has more,
+    /// whichever is more. Of kinds that are not always sent nothing is missing where nothing was
+    /// received.
     pub missing: u64,
 }
 
@@ -67,7 +68,8 @@ pub enum GranuleError {
     #[error("a packet at {0} lies outside the granule")]
     Outside(skyhaul_units::Utc),
     /// The granule has no room for it: offsets have 31 bits, and memory is held for the whole.
-    #[error("a granule of more than {} MiB is not packed; see whether its packets' times are damaged", MOST_STORAGE >> 20)]
+    #[error("a granule of more than {} MiB is not packed; see whether its packets' times are \
+            damaged", MOST_STORAGE >> 20)]
     TooLarge,
 }
 
@@ -78,13 +80,14 @@ impl<'a> GranuleBuilder<'a> {
         Self { plan, collection, span, types, storage: Vec::new() }
     }
 
-    /// Takes a packet whose time, or that of its group, is `time`. Packets of an application are to come in the order
-    /// of their counts.
+    /// Takes a packet whose time, or that of its group, is `time`. Packets of an application are to
+    /// come in the order of their counts.
     ///
     /// # Errors
     /// [`GranuleError`]; the granule is then as it was.
     pub fn add(&mut self, time: Iet, packet: &[u8]) -> Result<(), GranuleError> {
-        let header = SpaceHeader::parse(packet).ok().filter(|header| header.total_len == packet.len());
+        let header =
+            SpaceHeader::parse(packet).ok().filter(|header| header.total_len == packet.len());
         let header = header.ok_or(GranuleError::NotAPacket)?;
         let place = self.collection.packets.iter().position(|kind| kind.apid == header.apid);
         let received = place.and_then(|place| self.types.get_mut(place));
@@ -112,13 +115,15 @@ impl<'a> GranuleBuilder<'a> {
         Ok(())
     }
 
-    /// Packs the granule. Trackers of an application begin with the packets received; those that a whole granule has
-    /// more follow with offset -1.
+    /// Packs the granule. Trackers of an application begin with the packets received; those that a
+    /// whole granule has more follow with offset -1.
     pub fn finish(mut self) -> PackedGranule {
         let kinds = || self.collection.packets.iter().zip(&self.types);
         let types: Vec<_> = kinds().map(|(kind, received)| received.account(kind)).collect();
         let reserved: Vec<usize> = kinds()
-            .map(|(kind, received)| received.trackers.len().max(kind.expected.unwrap_or(0) as usize))
+            .map(|(kind, received)| {
+                received.trackers.len().max(kind.expected.unwrap_or(0) as usize)
+            })
             .collect();
         let list = HEADER_LEN;
         let trackers = list + types.len() * APID_LEN;
@@ -145,7 +150,8 @@ impl<'a> GranuleBuilder<'a> {
             first += reserved;
         }
         for (received, reserved) in self.types.iter().zip(&reserved) {
-            let missing = core::iter::repeat_n(&Tracker::MISSING, reserved - received.trackers.len());
+            let missing =
+                core::iter::repeat_n(&Tracker::MISSING, reserved - received.trackers.len());
             received.trackers.iter().chain(missing).for_each(|tracker| tracker.write(&mut head));
         }
         debug_assert_eq!(head.len(), storage);
@@ -184,7 +190,11 @@ impl PackedGranule {
     pub fn percent_missing(&self) -> f32 {
         let sum = |of: fn(&TypeAccount) -> u64| self.types.iter().map(of).sum::<u64>();
         let (received, missing) = (sum(|kind| kind.received), sum(|kind| kind.missing));
-        if missing == 0 { 0.0 } else { (100.0 * missing as f64 / (received + missing) as f64) as f32 }
+        if missing == 0 {
+            0.0
+        } else {
+            (100.0 * missing as f64 / (received + missing) as f64) as f32
+        }
     }
 }
 

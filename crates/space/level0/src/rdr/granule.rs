@@ -13,13 +13,16 @@ pub struct GranuleSpan {
 }
 
 impl GranuleSpan {
-    /// The granule of `time`: granules of `length` follow each other from `base` on. `None` before that, and for
-    /// granules without length.
+    /// The granule of `time`: granules of `length` follow each other from `base` on. `None` before
+    /// that, and for granules without length.
     pub fn of(time: Iet, length: Duration, base: Iet) -> Option<Self> {
         let (length, base) = (length.as_micros(), base.as_micros());
         let whole = time.as_micros().checked_sub(base)?.checked_div(length)? * length;
         let start = base + whole;
-        Some(Self { start: Iet::from_micros(start), end: Iet::from_micros(start.checked_add(length)?) })
+        Some(Self {
+            start: Iet::from_micros(start),
+            end: Iet::from_micros(start.checked_add(length)?),
+        })
     }
     /// Whether the two have time in common.
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -33,7 +36,8 @@ impl GranuleSpan {
 pub struct GranuleId(String);
 
 impl GranuleId {
-    /// The granule of the spacecraft `short_name` (NPP, J01) that begins at `start`, counted from `base`.
+    /// The granule of the spacecraft `short_name` (NPP, J01) that begins at `start`, counted from
+    /// `base`.
     pub fn new(short_name: &str, start: Iet, base: Iet) -> Self {
         Self(format!("{short_name}{:012}", start.since(base).as_micros() / 100_000))
     }

@@ -16,8 +16,8 @@ impl Iet {
     pub const fn as_micros(self) -> u64 {
         self.0
     }
-    /// The time that UTC clocks show as `utc`; `None` before 1958. Before 1972, when UTC had no leap seconds, the two
-    /// scales are taken for equal.
+    /// The time that UTC clocks show as `utc`; `None` before 1958. Before 1972, when UTC had no
+    /// leap seconds, the two scales are taken for equal.
     pub fn from_utc(utc: Utc) -> Option<Self> {
         let micros = utc.as_micros() + TO_1970 + leap_seconds(utc.as_micros()) * MICROS;
         u64::try_from(micros).ok().map(Self)
@@ -25,7 +25,8 @@ impl Iet {
     /// What UTC clocks show then. A leap second is shown as the second after it.
     pub fn utc(self) -> Utc {
         let atomic = i64::try_from(self.0).unwrap_or(i64::MAX) - TO_1970;
-        let leap = LEAP_SECONDS.iter().rev().find(|(day, leap)| atomic - leap * MICROS >= day * DAY);
+        let leap =
+            LEAP_SECONDS.iter().rev().find(|(day, leap)| atomic - leap * MICROS >= day * DAY);
         Utc::from_micros(atomic - leap.map_or(0, |(_, leap)| leap * MICROS))
     }
     /// The time from `earlier` to here; zero where `earlier` is later.
@@ -51,7 +52,8 @@ const DAY: i64 = 86_400 * MICROS;
 /// From 1958-01-01 to 1970-01-01.
 const TO_1970: i64 = 4_383 * DAY;
 
-/// TAI less UTC in seconds, from the day since 1970 on: IERS Bulletin C, the last one of 2017-01-01.
+/// TAI less UTC in seconds, from the day since 1970 on: IERS Bulletin C, the last one of
+/// 2017-01-01.
 const LEAP_SECONDS: [(i64, i64); 28] = [
     (730, 10),
     (912, 11),
@@ -91,12 +93,19 @@ mod tests {
     #[test]
     fn known_answers() {
         // The base time of JPSS granules is 2011-10-23T00:00:00 UTC, when TAI was 34 s ahead.
-        assert_eq!(Iet::from_micros(1_698_019_234_000_000).utc().to_string(), "2011-10-23T00:00:00.000000Z");
+        assert_eq!(
+            Iet::from_micros(1_698_019_234_000_000).utc().to_string(),
+            "2011-10-23T00:00:00.000000Z"
+        );
         assert_eq!(Iet::from_utc(Utc::from_micros(0)), Some(Iet::from_micros(378_691_200_000_000)));
         let day = |day| Utc::from_day(day, Duration::ZERO);
         for (at, leap) in [(17_166, 36), (17_167, 37), (10_957, 32), (729, 0), (730, 10)] {
             let seconds = (4_383 + at) as u64 * 86_400 + leap;
-            assert_eq!(Iet::from_utc(day(at)), Some(Iet::from_micros(seconds * 1_000_000)), "day {at}");
+            assert_eq!(
+                Iet::from_utc(day(at)),
+                Some(Iet::from_micros(seconds * 1_000_000)),
+                "day {at}"
+            );
         }
     }
 
@@ -106,7 +115,9 @@ mod tests {
             let (_, month, of_month) = Utc::from_day(day, Duration::ZERO).date();
             assert!(matches!((month, of_month), (1 | 7, 1)), "day {day}");
         }
-        assert!(LEAP_SECONDS.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 + 1 == pair[1].1));
+        assert!(
+            LEAP_SECONDS.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 + 1 == pair[1].1)
+        );
     }
 
     #[test]

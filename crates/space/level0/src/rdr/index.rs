@@ -1,7 +1,7 @@
 //! Packets of any number of files, sorted into the granules that they make.
 //!
-//! The index holds where packets lie, not the packets. Its result does not depend on the order in which files and
-//! packets came: duplicates are found by time, application and count.
+//! The index holds where packets lie, not the packets. Its result does not depend on the order in
+//! which files and packets came: duplicates are found by time, application and count.
 
 use super::granule::GranuleSpan;
 use super::iet::Iet;
@@ -68,8 +68,8 @@ pub struct IndexAccount {
     pub differing: u64,
     /// Packets of applications that are not asked for, idle ones among them.
     pub other_applications: u64,
-    /// Packets without a time, because the one that began their group is missing, and of which there is no copy with
-    /// one.
+    /// Packets without a time, because the one that began their group is missing, and of which
+    /// there is no copy with one.
     pub untimed: u64,
     /// Packets with times before granules begin.
     pub before_base: u64,
@@ -86,7 +86,8 @@ pub enum IndexError {
     Packets,
     /// Too many granules.
     #[error(
-        "the packets lie in more than {} granules; see whether their times are damaged, or take fewer files at a time",
+        "the packets lie in more than {} granules; see whether their times are damaged, or take \
+        fewer files at a time",
         MOST_GRANULES
     )]
     Granules,
@@ -135,8 +136,8 @@ impl<'a> PacketIndex<'a> {
         }
     }
 
-    /// Takes the next packet of the file `source`, which begins there at `offset`. Within a file, the packet that
-    /// begins a group is to come before those that continue it.
+    /// Takes the next packet of the file `source`, which begins there at `offset`. Within a file,
+    /// the packet that begins a group is to come before those that continue it.
     ///
     /// # Errors
     /// [`IndexError::Packets`] where there is no room for more.
@@ -174,7 +175,11 @@ impl<'a> PacketIndex<'a> {
     }
 
     const fn bounded(&self) -> Result<(), IndexError> {
-        if self.packets.len() + self.untimed.len() > MOST_PACKETS { Err(IndexError::Packets) } else { Ok(()) }
+        if self.packets.len() + self.untimed.len() > MOST_PACKETS {
+            Err(IndexError::Packets)
+        } else {
+            Ok(())
+        }
     }
 
     /// When the packet was made, or its group began, and the count of the packet that began it.
@@ -232,8 +237,10 @@ impl<'a> PacketIndex<'a> {
                 return Err(IndexError::Granules);
             }
             let collection = &self.plan.collections[place];
-            let span =
-                self.plan.granule(collection, packet.time).expect("packets before the base are left out");
+            let span = self
+                .plan
+                .granule(collection, packet.time)
+                .expect("packets before the base are left out");
             granules.push(GranulePlan { collection: place, span, packets: at..at + 1 });
         }
         Ok(Sorted { packets: self.packets, granules, account: self.account })
@@ -258,7 +265,8 @@ impl PacketIndex<'_> {
 }
 
 impl Sorted {
-    /// The packets of a granule, in the order in which they are packed: by time, application and count.
+    /// The packets of a granule, in the order in which they are packed: by time, application and
+    /// count.
     pub fn packets(&self, granule: &GranulePlan) -> &[IndexedPacket] {
         &self.packets[granule.packets.clone()]
     }
@@ -268,9 +276,10 @@ impl Sorted {
         self.granules.iter().filter(move |granule| granule.collection == collection)
     }
 
-    /// The granules that go into the file of a collection: its own, and with `packed` those of the collections packed
-    /// with it that it overlaps, from its first granule's start to its last one's end. Of its own only those that have time
-    /// in common with `within`, where that is given.
+    /// The granules that go into the file of a collection: its own, and with `packed` those of the
+    /// collections packed with it that it overlaps, from its first granule's start to its last
+    /// one's end. Of its own only those that have time in common with `within`, where that is
+    /// given.
     pub fn file(
         &self,
         plan: &RdrPlan,
@@ -278,9 +287,12 @@ impl Sorted {
         packed: bool,
         within: Option<GranuleSpan>,
     ) -> Vec<&GranulePlan> {
-        let is_within = |granule: &&GranulePlan| within.is_none_or(|span| granule.span.overlaps(&span));
+        let is_within =
+            |granule: &&GranulePlan| within.is_none_or(|span| granule.span.overlaps(&span));
         let mut file: Vec<_> = self.granules(collection).filter(is_within).collect();
-        let (Some(first), Some(last), true) = (file.first(), file.last(), packed) else { return file };
+        let (Some(first), Some(last), true) = (file.first(), file.last(), packed) else {
+            return file;
+        };
         let span = GranuleSpan { start: first.span.start, end: last.span.end };
         let names = &plan.collections[collection].packed_with;
         for (place, other) in plan.collections.iter().enumerate() {
@@ -294,9 +306,9 @@ impl Sorted {
 
 /// FNV-1a, 64 bits.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    })
 }
 
 /// Eight million packets: six contacts of the sensor with the most, in 340 MB of memory.

@@ -1,11 +1,13 @@
 //! JPSS Raw Data Records (RDR): packets sorted into granules, each packed as a Common RDR.
 //!
-//! [`RdrTable`] says which packets make which collection (the files of `missions/rdr`). [`PacketIndex`] sorts the
-//! packets of any number of packet files by their granules, [`GranuleBuilder`] packs one granule, [`CommonRdr`]
-//! unpacks it, and [`FileFacts`] says what a file is called and which attributes stand where. The file itself is
-//! HDF5, which this crate does not write: it holds no library and opens no file.
+//! [`RdrTable`] says which packets make which collection (the files of `missions/rdr`).
+//! [`PacketIndex`] sorts the packets of any number of packet files by their granules,
+//! [`GranuleBuilder`] packs one granule, [`CommonRdr`] unpacks it, and [`FileFacts`] says what a
+//! file is called and which attributes stand where. The file itself is HDF5, which this crate does
+//! not write: it holds no library and opens no file.
 //!
-//! Source: JPSS Common Data Format Control Book, volumes I (file names, attributes, granules) and II (Common RDR).
+//! Source: JPSS Common Data Format Control Book, volumes I (file names, attributes, granules) and
+//! II (Common RDR).
 //!
 //! ```
 //! use skyhaul_level0::rdr::{Iet, RdrTable};

@@ -6,8 +6,8 @@ use super::iet::Iet;
 use super::plan::Satellite;
 use skyhaul_units::Utc;
 
-/// The name of the file with these products, from the start of the first granule to the end of the last:
-/// `RNSCA-RVIRS_npp_d20241206_t1735000_e1738440_b00000_c20241206174000000000_skyu_ops.h5`.
+/// The name of the file with these products, from the start of the first granule to the end of the
+/// last: `RNSCA-RVIRS_npp_d20241206_t1735000_e1738440_b00000_c20241206174000000000_skyu_ops.h5`.
 pub fn file_name(
     product_ids: &[&str],
     satellite: &Satellite,

@@ -78,13 +78,16 @@ impl RdrPlan {
     }
     /// Collections that have a file of their own: those that are packed with no other.
     pub fn sensors(&self) -> impl Iterator<Item = &Collection> {
-        let packed =
-            |name: &str| self.collections.iter().any(|other| other.packed_with.iter().any(|n| n == name));
+        let packed = |name: &str| {
+            self.collections.iter().any(|other| other.packed_with.iter().any(|n| n == name))
+        };
         self.collections.iter().filter(move |collection| !packed(&collection.name))
     }
     /// Place of the collection with packets of `apid`.
     pub fn of_apid(&self, apid: Apid) -> Option<usize> {
-        self.collections.iter().position(|collection| collection.packets.iter().any(|kind| kind.apid == apid))
+        self.collections
+            .iter()
+            .position(|collection| collection.packets.iter().any(|kind| kind.apid == apid))
     }
     /// The granule of a collection that `time` lies in; `None` before the base time.
     pub fn granule(&self, collection: &Collection, time: Iet) -> Option<GranuleSpan> {

@@ -33,8 +33,8 @@ impl RdrTable {
     /// Reads a table from TOML.
     ///
     /// # Errors
-    /// [`TableError`] names the line and what is wrong there: a key that does not exist, a value out of range, or
-    /// fields that contradict each other.
+    /// [`TableError`] names the line and what is wrong there: a key that does not exist, a value
+    /// out of range, or fields that contradict each other.
     pub fn from_toml(text: &str) -> Result<Self, TableError> {
         let form: Form = toml::from_str(text).map_err(|error| TableError {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
@@ -45,13 +45,15 @@ impl RdrTable {
             let reason = format!("there are more than {LONGEST_LIST} satellites or collections");
             return Err(TableError { line: 1, reason });
         }
-        let ids: Vec<&str> = form.satellite.iter().map(|satellite| satellite.id.get_ref().as_str()).collect();
+        let ids: Vec<&str> =
+            form.satellite.iter().map(|satellite| satellite.id.get_ref().as_str()).collect();
         form.collection.iter().try_for_each(|collection| reader.satellites(collection, &ids))?;
         let mut plans: Vec<RdrPlan> = Vec::new();
         for satellite in &form.satellite {
             let plan = reader.plan(satellite, &form.collection)?;
             if plans.iter().any(|known| known.satellite.mission == plan.satellite.mission) {
-                let reason = format!("mission `{}` is listed twice; keep one", plan.satellite.mission);
+                let reason =
+                    format!("mission `{}` is listed twice; keep one", plan.satellite.mission);
                 return Err(reader.refuse(&satellite.id, &reason));
             }
             plans.push(plan);
@@ -156,7 +158,8 @@ impl Reader<'_> {
         let text = word.get_ref();
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_/ .".contains(c);
         if text.is_empty() || text.len() > most || !text.chars().all(fits) {
-            let reason = format!("`{text}` does not fit: use 1 to {most} letters, digits and `-_/ .`");
+            let reason =
+                format!("`{text}` does not fit: use 1 to {most} letters, digits and `-_/ .`");
             return Err(self.refuse(word, &reason));
         }
         Ok(text.clone())
@@ -166,14 +169,17 @@ impl Reader<'_> {
     fn name(&self, name: &Spanned<String>, most: usize) -> Result<String, TableError> {
         let text = name.get_ref();
         if !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-            return Err(self.refuse(name, &format!("`{text}` is not a name: use letters, digits and `-`")));
+            return Err(
+                self.refuse(name, &format!("`{text}` is not a name: use letters, digits and `-`"))
+            );
         }
         self.word(name, most)
     }
 
     /// Refuses satellites that are not listed.
     fn satellites(&self, form: &CollectionForm, ids: &[&str]) -> Result<(), TableError> {
-        let named = form.packets.iter().flat_map(|packet| &packet.satellites).chain(&form.satellites);
+        let named =
+            form.packets.iter().flat_map(|packet| &packet.satellites).chain(&form.satellites);
         let unknown = |satellite: &&Spanned<String>| !ids.contains(&satellite.get_ref().as_str());
         if let Some(unknown) = named.into_iter().find(unknown) {
             let reason = format!("no satellite has the id `{}`", unknown.get_ref());
@@ -185,7 +191,11 @@ impl Reader<'_> {
         }
     }
 
-    fn plan(&self, form: &SatelliteForm, collections: &[CollectionForm]) -> Result<RdrPlan, TableError> {
+    fn plan(
+        &self,
+        form: &SatelliteForm,
+        collections: &[CollectionForm],
+    ) -> Result<RdrPlan, TableError> {
         let id = form.id.get_ref();
         let satellite = Satellite {
             mission: form.mission.clone(),
@@ -196,7 +206,8 @@ impl Reader<'_> {
             base: Iet::from_micros(form.base_time_us),
         };
         let mut plan = RdrPlan { satellite, collections: Vec::new() };
-        let applied: Vec<_> = collections.iter().filter(|form| applies(&form.satellites, id)).collect();
+        let applied: Vec<_> =
+            collections.iter().filter(|form| applies(&form.satellites, id)).collect();
         for form in &applied {
             let collection = self.collection(form, id)?;
             let twice = |known: &Collection| {
@@ -208,8 +219,11 @@ impl Reader<'_> {
                 let reason = "another collection has this name, short name or product id; keep one";
                 return Err(self.refuse(&form.name, reason));
             }
-            if let Some(kind) = collection.packets.iter().find(|kind| plan.of_apid(kind.apid).is_some()) {
-                let reason = format!("application {} is in two collections; keep it in one", kind.apid);
+            if let Some(kind) =
+                collection.packets.iter().find(|kind| plan.of_apid(kind.apid).is_some())
+            {
+                let reason =
+                    format!("application {} is in two collections; keep it in one", kind.apid);
                 return Err(self.refuse(&form.name, &reason));
             }
             plan.collections.push(collection);
@@ -240,7 +254,8 @@ impl Reader<'_> {
         for form in form.packets.iter().filter(|form| applies(&form.satellites, satellite)) {
             let kind = self.packet_type(form)?;
             if packets.iter().any(|known| known.apid == kind.apid || known.name == kind.name) {
-                let reason = format!("application {} or its name is listed twice; keep one", kind.apid);
+                let reason =
+                    format!("application {} or its name is listed twice; keep one", kind.apid);
                 return Err(self.refuse(&form.apid, &reason));
             }
             packets.push(kind);
@@ -266,9 +281,10 @@ impl Reader<'_> {
         if let Some(expected) = &form.expected
             && !(1..=MOST_EXPECTED).contains(expected.get_ref())
         {
-            return Err(
-                self.refuse(expected, &format!("a granule has 1 to {MOST_EXPECTED} packets of a kind"))
-            );
+            return Err(self.refuse(
+                expected,
+                &format!("a granule has 1 to {MOST_EXPECTED} packets of a kind"),
+            ));
         }
         Ok(PacketType {
             apid,

@@ -47,8 +47,14 @@ fn facts() -> FileFacts {
 }
 
 /// Packs a granule of an indexed set of packets that lie one after the other in `file`.
-fn pack(plan: &RdrPlan, sorted: &Sorted, granule: &GranulePlan, files: &[Vec<Vec<u8>>]) -> PackedGranule {
-    let mut builder = GranuleBuilder::new(plan, &plan.collections[granule.collection], granule.span);
+fn pack(
+    plan: &RdrPlan,
+    sorted: &Sorted,
+    granule: &GranulePlan,
+    files: &[Vec<Vec<u8>>],
+) -> PackedGranule {
+    let mut builder =
+        GranuleBuilder::new(plan, &plan.collections[granule.collection], granule.span);
     for packet in sorted.packets(granule) {
         builder.add(packet.time, &files[packet.source as usize][packet.offset as usize]).unwrap();
     }
@@ -65,8 +71,15 @@ fn sort(plan: &RdrPlan, wanted: &[&str], files: &[Vec<Vec<u8>>]) -> Sorted {
         }
     }
     let sorted = index.finish().unwrap();
-    let IndexAccount { read, placed, duplicates, differing, other_applications, untimed, before_base } =
-        sorted.account;
+    let IndexAccount {
+        read,
+        placed,
+        duplicates,
+        differing,
+        other_applications,
+        untimed,
+        before_base,
+    } = sorted.account;
     assert_eq!(read, placed + duplicates + differing + other_applications + untimed + before_base);
     sorted
 }
@@ -78,7 +91,10 @@ fn known_answers_for_granules() {
     let granule = plan.granule(viirs, Iet::from_micros(2_112_504_636_060_127)).unwrap();
     assert_eq!(granule.start, Iet::from_micros(2_112_504_609_700_000));
     assert_eq!(granule.end.since(granule.start), Duration::from_micros(85_350_000));
-    assert_eq!(plan.granule_id(Iet::from_micros(2_112_504_394_000_000)).as_str(), "NPP004144851600");
+    assert_eq!(
+        plan.granule_id(Iet::from_micros(2_112_504_394_000_000)).as_str(),
+        "NPP004144851600"
+    );
     assert_eq!(plan.granule(viirs, Iet::from_micros(1_698_019_233_999_999)), None);
 }
 
@@ -87,7 +103,8 @@ fn the_table_of_the_repository_has_what_the_control_book_says() {
     let table = RdrTable::built_in();
     let lengths = |mission: &str| {
         let plan = table.plan(mission).unwrap();
-        let length = |collection: &Collection| (collection.name.clone(), collection.granule.as_micros());
+        let length =
+            |collection: &Collection| (collection.name.clone(), collection.granule.as_micros());
         plan.collections.iter().map(length).collect::<std::collections::BTreeMap<_, _>>()
     };
     let npp = lengths("suomi-npp");
@@ -202,10 +219,16 @@ fn what_is_missing_is_counted_by_gaps_and_by_what_a_whole_granule_has() {
     let span = plan.granule(viirs, Iet::from_utc(noon()).unwrap()).unwrap();
     let builder = || GranuleBuilder::new(&plan, viirs, span);
     let missing = |granule: &PackedGranule, name: &str| {
-        granule.types.iter().find(|kind| kind.name == name).map(|kind| (kind.received, kind.missing)).unwrap()
+        granule
+            .types
+            .iter()
+            .find(|kind| kind.name == name)
+            .map(|kind| (kind.received, kind.missing))
+            .unwrap()
     };
     let mut some = builder();
-    // 799 packets are 47 scans of a moderate band, which is whole; one of the calibration is missing in the middle.
+    // 799 packets are 47 scans of a moderate band, which is whole; one of the calibration is
+    // missing in the middle.
     for count in 0..799 {
         some.add(span.start, &packet(804, 16_000 + count, Grouping::Standalone, None, 7)).unwrap();
     }
@@ -233,7 +256,10 @@ fn packets_that_are_not_the_granules_are_refused() {
     assert_eq!(builder.add(time, &good[..19]), Err(GranuleError::NotAPacket));
     assert_eq!(builder.add(span.end, &good), Err(GranuleError::Outside(span.end.utc())));
     let other = packet(800, 0, Grouping::Standalone, None, 20);
-    assert_eq!(builder.add(time, &other), Err(GranuleError::OtherApplication(Apid::new(800).unwrap())));
+    assert_eq!(
+        builder.add(time, &other),
+        Err(GranuleError::OtherApplication(Apid::new(800).unwrap()))
+    );
     assert_eq!(builder.add(time, &good), Ok(()));
     assert_eq!(builder.finish().types[2].received, 1);
 }
@@ -259,7 +285,8 @@ fn packets_go_into_the_granule_that_their_group_began_in() {
     ];
     let sorted = sort(&plan, &["viirs"], std::slice::from_ref(&file));
     let place = plan.of_apid(Apid::new(800).unwrap()).unwrap();
-    let granules: Vec<_> = sorted.granules(place).map(|granule| sorted.packets(granule).len()).collect();
+    let granules: Vec<_> =
+        sorted.granules(place).map(|granule| sorted.packets(granule).len()).collect();
     assert_eq!(granules, [3, 1]);
     let IndexAccount { untimed, other_applications, before_base, .. } = sorted.account;
     assert_eq!((untimed, other_applications, before_base), (4, 1, 1));
@@ -276,15 +303,21 @@ fn groups_of_one_time_stay_together() {
     let place = plan.of_apid(Apid::new(561).unwrap()).unwrap();
     let granule = pack(&plan, &sorted, sorted.granules(place).next().unwrap(), &files);
     let read = CommonRdr::parse(&granule.blob).unwrap();
-    assert_eq!(read.packets().iter().map(|packet| packet.tracker.count).collect::<Vec<_>>(), [5, 6, 7, 8]);
+    assert_eq!(
+        read.packets().iter().map(|packet| packet.tracker.count).collect::<Vec<_>>(),
+        [5, 6, 7, 8]
+    );
     assert_eq!(granule.types[0].missing, 0);
 }
 
 #[test]
 fn a_file_holds_the_diary_that_its_granules_overlap() {
     let plan = plan();
-    let start =
-        plan.granule(plan.collection("atms").unwrap(), Iet::from_utc(noon()).unwrap()).unwrap().start.utc();
+    let start = plan
+        .granule(plan.collection("atms").unwrap(), Iet::from_utc(noon()).unwrap())
+        .unwrap()
+        .start
+        .utc();
     let atms = vec![packet(528, 0, Grouping::Standalone, Some(start + Duration::from_secs(1)), 20)];
     let second = |second: u64| start + Duration::from_secs(second) - Duration::from_secs(60);
     let diary = |count| packet(11, count, Grouping::Standalone, Some(second(count.into())), 20);
@@ -295,7 +328,10 @@ fn a_file_holds_the_diary_that_its_granules_overlap() {
     assert_eq!(own.len(), 1);
     let diary: Vec<_> = file.iter().filter(|granule| granule.collection != place).collect();
     assert!(diary.len() >= 2 && diary.iter().all(|granule| granule.span.overlaps(&own[0].span)));
-    assert!(diary[0].span.start <= own[0].span.start && diary.last().unwrap().span.end >= own[0].span.end);
+    assert!(
+        diary[0].span.start <= own[0].span.start
+            && diary.last().unwrap().span.end >= own[0].span.end
+    );
     assert_eq!(sorted.file(&plan, place, false, None).len(), 1);
 }
 
@@ -322,12 +358,16 @@ fn attributes_say_what_a_granule_is() {
     let span = plan.granule(diary, Iet::from_utc(noon()).unwrap()).unwrap();
     let granule = GranuleBuilder::new(&plan, diary, span).finish();
     let attributes = facts().granule(diary, &granule);
-    let value =
-        |name: &str| attributes.iter().find(|attribute| attribute.name == name).unwrap().value.clone();
+    let value = |name: &str| {
+        attributes.iter().find(|attribute| attribute.name == name).unwrap().value.clone()
+    };
     let text = |text: &str| Value::Text(vec![text.to_owned()]);
     assert_eq!(value("N_Granule_ID"), text(granule.id.as_str()));
     assert_eq!(value("Beginning_Date"), text("20241206"));
-    assert_eq!(value("N_Reference_ID"), text(&format!("SPACECRAFT-DIARY-RDR:{}:A1", granule.id.as_str())));
+    assert_eq!(
+        value("N_Reference_ID"),
+        text(&format!("SPACECRAFT-DIARY-RDR:{}:A1", granule.id.as_str()))
+    );
     assert_eq!(value("N_Packet_Type_Count"), Value::U64(vec![0, 0, 0]));
     assert_eq!(value("N_Beginning_Time_IET"), Value::U64(vec![span.start.as_micros()]));
     let Value::Text(time) = value("Beginning_Time") else { panic!("a text") };
@@ -349,7 +389,9 @@ fn damaged_blobs_are_refused_or_say_what_is_damaged() {
         changed[at..at + 4].copy_from_slice(&value.to_be_bytes());
         changed
     };
-    for (at, value) in [(36, 99), (40, 0), (44, 71), (48, 73), (48, u32::MAX), (52, u32::MAX), (52, 21)] {
+    for (at, value) in
+        [(36, 99), (40, 0), (44, 71), (48, 73), (48, u32::MAX), (52, u32::MAX), (52, 21)]
+    {
         let error = CommonRdr::parse(&with(at, value)).unwrap_err();
         assert!(matches!(error, BlobError::Misplaced { .. }), "{at}: {error}");
     }
@@ -427,8 +469,8 @@ proptest! {
     ) {
         let plan = plan();
         let whole = contact(scans, &[20, 30]);
-        // The first part ends anywhere; the second begins before that with a scan or, where the overlap has its group
-        // whole, inside one.
+        // The first part ends anywhere; the second begins before that with a scan or, where the
+        // overlap has its group whole, inside one.
         let cut = (cut * 5 + overlap % 5).min(whole.len());
         let from = if overlap < 10 { cut / 5 * 5 } else { cut.saturating_sub(overlap) };
         let mut parts = [whole[..cut].to_vec(), whole[from..].to_vec()];

@@ -1,5 +1,6 @@
-//! Products of several contacts: of windows of time, and further versions. What comes out does not depend on the order
-//! in which contacts arrive, nor on how frames were divided among them; each version says what changed.
+//! Products of several contacts: of windows of time, and further versions. What comes out does not
+//! depend on the order in which contacts arrive, nor on how frames were divided among them; each
+//! version says what changed.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so")]
 
 use crate::support::{DAY, Make, Memory, mission, packet_file, tiny};
@@ -45,10 +46,21 @@ fn window() -> Window {
 
 fn edition(previous: BTreeMap<String, Previous>) -> Edition {
     let created = at(10 * HOUR) + Duration::from_secs(previous.len() as u64);
-    Edition { window: Some(window()), span: None, only: Some(vec!["imager".to_owned()]), created, previous }
+    Edition {
+        window: Some(window()),
+        span: None,
+        only: Some(vec!["imager".to_owned()]),
+        created,
+        previous,
+    }
 }
 
-fn assemble(edition: Edition, limits: Limits, rules: Rules, contacts: &[Heard]) -> (Vec<Product>, Memory) {
+fn assemble(
+    edition: Edition,
+    limits: Limits,
+    rules: Rules,
+    contacts: &[Heard],
+) -> (Vec<Product>, Memory) {
     let (mission, mut files) = (mission(), Memory::default());
     let scid = mission.scids()[0];
     let mut assembly = Assembly::new(&mission, scid, edition, limits, &mut files).with_rules(rules);
@@ -89,7 +101,10 @@ fn series() -> Vec<Make> {
         fill: second as u8,
         ..Make::default()
     };
-    (0..8_400).step_by(10).map(|second| Make { count: (second / 10) as u16, ..make(second) }).collect()
+    (0..8_400)
+        .step_by(10)
+        .map(|second| Make { count: (second / 10) as u16, ..make(second) })
+        .collect()
 }
 
 fn inside(made: &[Make]) -> Vec<u8> {
@@ -100,7 +115,8 @@ fn inside(made: &[Make]) -> Vec<u8> {
 #[test]
 fn a_window_takes_what_lies_in_it_of_every_contact() {
     let made = series();
-    let contacts = [heard("svalbard", 3 * HOUR, &made[..500]), heard("mcmurdo", 5 * HOUR, &made[400..])];
+    let contacts =
+        [heard("svalbard", 3 * HOUR, &made[..500]), heard("mcmurdo", 5 * HOUR, &made[400..])];
     let (product, files) = of_window(&contacts);
     assert_eq!(packet_file(&product, &files), inside(&made));
     let (sidecar, name) = (&product.sidecar, product.name.to_string());
@@ -111,7 +127,8 @@ fn a_window_takes_what_lies_in_it_of_every_contact() {
     assert_eq!((counted.received, counted.delivered, counted.duplicates), (940, 720, 100));
     assert_eq!((counted.outside_window, counted.gaps), (120, 0));
     let record = ConstructionRecord::parse(&files.published[&name]).unwrap();
-    let sessions: Vec<_> = record.sessions.iter().map(|session| session.first.utc().unwrap()).collect();
+    let sessions: Vec<_> =
+        record.sessions.iter().map(|session| session.first.utc().unwrap()).collect();
     assert_eq!(sessions, [at(3 * HOUR), at(5 * HOUR)]);
     assert_eq!(product.cells.len(), 12, "two hours of ten minutes");
 }
@@ -119,8 +136,10 @@ fn a_window_takes_what_lies_in_it_of_every_contact() {
 #[test]
 fn of_two_copies_the_better_one_is_kept_whichever_contact_comes_first() {
     let made = &series()[100..104];
-    let poor: Vec<_> = made.iter().map(|make| Make { corrected: make.count % 2 == 0, ..*make }).collect();
-    let fair: Vec<_> = made.iter().map(|make| Make { corrected: make.count % 2 == 1, ..*make }).collect();
+    let poor: Vec<_> =
+        made.iter().map(|make| Make { corrected: make.count % 2 == 0, ..*make }).collect();
+    let fair: Vec<_> =
+        made.iter().map(|make| Make { corrected: make.count % 2 == 1, ..*make }).collect();
     let mut contacts = [heard("svalbard", 3 * HOUR, &poor), heard("mcmurdo", 3 * HOUR, &fair)];
     for _ in 0..2 {
         let (product, files) = of_window(&contacts);
@@ -160,7 +179,8 @@ fn a_new_version_says_what_was_added_improved_and_closed() {
     let late = Heard { standing: Standing::New, ..heard("mcmurdo", 6 * HOUR, &later) };
     for contacts in [[known.clone(), late.clone()], [late.clone(), known.clone()]] {
         for limits in [Limits::default(), tiny()] {
-            let (products, files) = assemble(edition(previous(&one)), limits, Rules::default(), &contacts);
+            let (products, files) =
+                assemble(edition(previous(&one)), limits, Rules::default(), &contacts);
             let [two] = &products[..] else { panic!("{}", products.len()) };
             assert_eq!(packet_file(two, &files), inside(made));
             let replaced = two.sidecar.product.replaces.clone().unwrap();
@@ -180,7 +200,8 @@ fn a_version_without_a_change_is_not_made() {
     let known = heard("svalbard", 3 * HOUR, made);
     let (one, _) = of_window(std::slice::from_ref(&known));
     let again = Heard { standing: Standing::New, ..heard("mcmurdo", 2 * HOUR, &made[..20]) };
-    let (products, files) = assemble(edition(previous(&one)), tiny(), Rules::default(), &[known, again]);
+    let (products, files) =
+        assemble(edition(previous(&one)), tiny(), Rules::default(), &[known, again]);
     assert!(!products[0].is_published() && files.published.is_empty());
     assert_eq!((products[0].name, products[0].sidecar.accounting.duplicates), (one.name, 20));
 }
@@ -193,7 +214,10 @@ fn what_has_no_place_in_time_is_counted_and_left_with_the_contact() {
     let (product, files) = of_window(&[heard("svalbard", 3 * HOUR, &made)]);
     let sidecar = &product.sidecar;
     assert_eq!((sidecar.accounting.received, sidecar.accounting.set_aside), (11, 1));
-    assert_eq!((sidecar.set_aside.reasons[&Reason::ClockJump], sidecar.set_aside.file.as_ref()), (1, None));
+    assert_eq!(
+        (sidecar.set_aside.reasons[&Reason::ClockJump], sidecar.set_aside.file.as_ref()),
+        (1, None)
+    );
     assert_eq!(files.published.len(), 3);
 }
 
@@ -207,12 +231,21 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
         heard("svalbard", 3 * HOUR, &first),
         Heard { standing: Standing::New, ..heard("svalbard", 4 * HOUR, &made[20..]) },
     ];
-    let edition =
-        Edition { window: None, span: None, only: None, created: at(9 * HOUR), previous: BTreeMap::new() };
+    let edition = Edition {
+        window: None,
+        span: None,
+        only: None,
+        created: at(9 * HOUR),
+        previous: BTreeMap::new(),
+    };
     let (products, files) = assemble(edition, Limits::default(), Rules::default(), &contacts);
-    let names: Vec<_> = products.iter().map(|product| product.sidecar.product.name.as_str()).collect();
+    let names: Vec<_> =
+        products.iter().map(|product| product.sidecar.product.name.as_str()).collect();
     assert_eq!(names, ["imager", "untimed"]);
-    assert_eq!(packet_file(&products[0], &files), made.iter().flat_map(Make::bytes).collect::<Vec<_>>());
+    assert_eq!(
+        packet_file(&products[0], &files),
+        made.iter().flat_map(Make::bytes).collect::<Vec<_>>()
+    );
     let name = products[0].name.to_string();
     assert!(name.starts_with("P1570826VIIRSSCIENCEAS") && name.ends_with("900.PDS"), "{name}");
 }
@@ -221,10 +254,13 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
 fn a_product_is_a_plain_packet_file_or_an_account_where_that_is_asked_for() {
     let made = &series()[100..110];
     for (form, kinds) in [(Form::Packets, vec!["dat", "json"]), (Form::Account, vec!["json"])] {
-        let rules = Rules { forms: BTreeMap::from([("imager".to_owned(), form)]), ..Rules::default() };
+        let rules =
+            Rules { forms: BTreeMap::from([("imager".to_owned(), form)]), ..Rules::default() };
         let contacts = [heard("svalbard", 3 * HOUR, made)];
-        let (products, files) = assemble(edition(BTreeMap::new()), Limits::default(), rules, &contacts);
-        let found: Vec<_> = files.published.keys().map(|name| name.rsplit('.').next().unwrap()).collect();
+        let (products, files) =
+            assemble(edition(BTreeMap::new()), Limits::default(), rules, &contacts);
+        let found: Vec<_> =
+            files.published.keys().map(|name| name.rsplit('.').next().unwrap()).collect();
         let mut expected = kinds;
         expected.sort_unstable();
         let mut sorted = found.clone();
@@ -244,15 +280,17 @@ fn test_data_are_marked_in_the_construction_record() {
     let rules = Rules { is_test: true, ..Rules::default() };
     let contacts = [heard("svalbard", 3 * HOUR, &series()[100..110])];
     let (products, files) = assemble(edition(BTreeMap::new()), Limits::default(), rules, &contacts);
-    let record = ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
+    let record =
+        ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
     assert!(record.test);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Packets with times out of order and counts that repeat, each heard by one or more of three stations, sometimes
-    /// twice, some copies corrected; contacts of the stations split anywhere, in any order of arrival.
+    /// Packets with times out of order and counts that repeat, each heard by one or more of three
+    /// stations, sometimes twice, some copies corrected; contacts of the stations split anywhere,
+    /// in any order of arrival.
     #[test]
     fn what_comes_out_does_not_depend_on_arrival_copies_or_splits(
         made in vec((0u16..40, 0u32..20, 1u8..8, any::<u8>()), 1..120),

@@ -1,5 +1,10 @@
-//! Delivery records as the consumer of NASA's Cumulus reads them: its own PVL reader, and its rules.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+//! Delivery records as the consumer of NASA's Cumulus reads them: its own PVL reader, and its
+//! rules.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::support::cumulus;
 use rand::seq::IndexedRandom;
@@ -15,12 +20,18 @@ const HOSTS: &str = "dist.example.org,192.0.2.7,2026";
 /// Names as folders, files and systems have them, and such as a reader takes for something else.
 fn name(random: &mut ChaCha8Rng) -> String {
     let made: [fn(&mut ChaCha8Rng) -> String; 8] = [
-        |random| format!("P{:07}VIIRSSCIENCEAT24341{:09}.PDS", random.random_range(0..9_999_999), 7),
+        |random| {
+            format!("P{:07}VIIRSSCIENCEAT24341{:09}.PDS", random.random_range(0..9_999_999), 7)
+        },
         |random| random.random_range(0..u64::MAX).to_string(),
         |random| format!("-{}.{}", random.random_range(0..99), random.random_range(0..99)),
         |random| format!("2026-11-{:02}", random.random_range(1..30)),
         |random| {
-            format!("2026-11-{:02}T{:02}:00:00Z", random.random_range(1..30), random.random_range(0..24))
+            format!(
+                "2026-11-{:02}T{:02}:00:00Z",
+                random.random_range(1..30),
+                random.random_range(0..24)
+            )
         },
         |random| format!("00{}", random.random_range(0..99)),
         |_| "END".to_owned(),
@@ -41,8 +52,9 @@ fn checksum(random: &mut ChaCha8Rng) -> Option<Checksum> {
         2 | 3 => Some(Checksum::Cksum(random.random())),
         // All digits, which stand for a number unless they are marked as text.
         4 | 5 => {
-            let digit =
-                |random: &mut ChaCha8Rng| random.random_range(0..10) << 4 | random.random_range(0..10);
+            let digit = |random: &mut ChaCha8Rng| {
+                random.random_range(0..10) << 4 | random.random_range(0..10)
+            };
             Some(Checksum::Md5(std::array::from_fn(|_| digit(random))))
         }
         _ => Some(Checksum::Md5(random.random())),
@@ -135,7 +147,8 @@ fn what_breaks_a_rule_of_the_consumer_is_refused_by_its_reader() {
     let record = |lines: &str| {
         format!(
             "ORIGINATING_SYSTEM = a;\nCONSUMER_SYSTEM = b;\nTOTAL_FILE_COUNT = 1;\n\
-             EXPIRATION_TIME = 2026-11-30T08:07:13Z;\nOBJECT = FILE_GROUP;\nDATA_TYPE = c;\nDATA_VERSION = 001;\n\
+             EXPIRATION_TIME = 2026-11-30T08:07:13Z;\nOBJECT = FILE_GROUP;\nDATA_TYPE = \
+             c;\nDATA_VERSION = 001;\n\
              OBJECT = FILE_SPEC;\n{lines}END_OBJECT = FILE_SPEC;\nEND_OBJECT = FILE_GROUP;\nEND;\n"
         )
     };
@@ -150,13 +163,17 @@ fn what_breaks_a_rule_of_the_consumer_is_refused_by_its_reader() {
         ),
         (
             format!(
-                "{science}FILE_CKSUM_TYPE = MD5;\nFILE_CKSUM_VALUE = \"12345678901234567890123456789012\";\n"
+                "{science}FILE_CKSUM_TYPE = MD5;\nFILE_CKSUM_VALUE = \
+                \"12345678901234567890123456789012\";\n"
             ),
             Some("an MD5 is text"),
         ),
         (science.replace("= f;", "= 20261123;"), Some("FILE_ID is text")),
         (science.replace("= f;", "= 2026-11-23;"), Some("FILE_ID is text")),
-        (science.replace("= f;", "= a=b.dat;"), Some("Failed to parse value ('a = b.dat') of FILE_ID")),
+        (
+            science.replace("= f;", "= a=b.dat;"),
+            Some("Failed to parse value ('a = b.dat') of FILE_ID"),
+        ),
     ];
     let mut texts: Vec<_> = cases.iter().map(|(lines, _)| record(lines)).collect();
     texts.push(record(&science).replace("DATA_VERSION", "NODE_NAME = centre-1;\nDATA_VERSION"));
@@ -164,7 +181,12 @@ fn what_breaks_a_rule_of_the_consumer_is_refused_by_its_reader() {
         .into_iter()
         .map(|read| read["refused"].as_str().map(str::to_owned))
         .collect();
-    let wanted =
-        cases.iter().map(|(_, refused)| *refused).chain([Some("Provider for host centre-1 not found")]);
-    assert_eq!(refused.iter().map(Option::as_deref).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    let wanted = cases
+        .iter()
+        .map(|(_, refused)| *refused)
+        .chain([Some("Provider for host centre-1 not found")]);
+    assert_eq!(
+        refused.iter().map(Option::as_deref).collect::<Vec<_>>(),
+        wanted.collect::<Vec<_>>()
+    );
 }

@@ -1,4 +1,5 @@
-//! Expedited data sets: published while the contact goes on, in slices, the same whenever it is processed again.
+//! Expedited data sets: published while the contact goes on, in slices, the same whenever it is
+//! processed again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
 
 use crate::support::{Make, Memory, close, contact, mission, packet_file};
@@ -21,7 +22,8 @@ fn subset(product: Option<&str>) -> Expedite {
     }
 }
 
-/// A packet of the imager and one of the sounder each second, for a minute; neighbours come the wrong way round.
+/// A packet of the imager and one of the sounder each second, for a minute; neighbours come the
+/// wrong way round.
 fn packets() -> Vec<ExtractedPacket> {
     let make = |second: u16| {
         let at = second ^ 1;
@@ -30,15 +32,18 @@ fn packets() -> Vec<ExtractedPacket> {
     };
     let received = |(second, make): (u16, Make)| {
         let packet = make.packet();
-        ExtractedPacket { received: packet.received + Duration::from_secs(u64::from(second)), ..packet }
+        ExtractedPacket {
+            received: packet.received + Duration::from_secs(u64::from(second)),
+            ..packet
+        }
     };
     (0..60).flat_map(|second| make(second).map(|made| (second, made))).map(received).collect()
 }
 
 fn process(subsets: Vec<Expedite>) -> (Vec<Product>, Vec<Product>, Memory) {
     let mut files = Memory::default();
-    let mut processor =
-        ContactProcessor::new(&mission(), contact(), Limits::default(), &mut files).with_expedited(subsets);
+    let mut processor = ContactProcessor::new(&mission(), contact(), Limits::default(), &mut files)
+        .with_expedited(subsets);
     let mut early = Vec::new();
     for packet in packets() {
         processor.packet(packet).unwrap();
@@ -53,8 +58,10 @@ fn process(subsets: Vec<Expedite>) -> (Vec<Product>, Vec<Product>, Memory) {
 fn slices_are_published_while_the_contact_goes_on() {
     let (early, last, files) = process(vec![subset(Some("imager"))]);
     assert_eq!(early.len(), 5, "the last is over with the contact");
-    let (expedited, whole): (Vec<_>, Vec<_>) =
-        early.iter().chain(&last).partition(|product| product.sidecar.product.kind == ProductKind::Eds);
+    let (expedited, whole): (Vec<_>, Vec<_>) = early
+        .iter()
+        .chain(&last)
+        .partition(|product| product.sidecar.product.kind == ProductKind::Eds);
     assert_eq!((expedited.len(), whole.len()), (6, 2));
     let together: Vec<u8> =
         expedited.iter().flat_map(|product| packet_file(product, &files).to_vec()).collect();
@@ -92,10 +99,14 @@ fn a_subset_is_of_applications_and_for_quick_look() {
 
 #[test]
 fn a_contact_that_is_processed_again_gives_the_same_slices() {
-    let once =
-        process(vec![subset(Some("imager")), Expedite { uniqueness: Digit::NINE, ..subset(Some("imager")) }]);
-    let again =
-        process(vec![subset(Some("imager")), Expedite { uniqueness: Digit::NINE, ..subset(Some("imager")) }]);
+    let once = process(vec![
+        subset(Some("imager")),
+        Expedite { uniqueness: Digit::NINE, ..subset(Some("imager")) },
+    ]);
+    let again = process(vec![
+        subset(Some("imager")),
+        Expedite { uniqueness: Digit::NINE, ..subset(Some("imager")) },
+    ]);
     assert_eq!(once.2.published, again.2.published);
 }
 

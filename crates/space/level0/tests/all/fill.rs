@@ -28,7 +28,8 @@ fn pad() -> Rules {
 
 fn process(limits: Limits, rules: Rules, packets: &[ExtractedPacket]) -> (Product, Memory) {
     let mut files = Memory::default();
-    let mut processor = ContactProcessor::new(&mission(), contact(), limits, &mut files).with_rules(rules);
+    let mut processor =
+        ContactProcessor::new(&mission(), contact(), limits, &mut files).with_rules(rules);
     packets.iter().for_each(|packet| processor.packet(packet.clone()).unwrap());
     let product = processor.finish(close()).unwrap().remove(0);
     assert!(product.sidecar.accounting.balanced, "{:?}", product.sidecar.accounting);
@@ -42,7 +43,8 @@ fn record(product: &Product, files: &Memory) -> ConstructionRecord {
 #[test]
 fn a_cut_packet_is_left_out_unless_its_product_pads() {
     let packets = [made(0).packet(), cut(1, 12), made(2).packet()];
-    let only_others = Rules { fills: BTreeMap::from([("imager".to_owned(), FillPolicy::Drop)]), ..pad() };
+    let only_others =
+        Rules { fills: BTreeMap::from([("imager".to_owned(), FillPolicy::Drop)]), ..pad() };
     for rules in [Rules::default(), only_others] {
         let (product, files) = process(Limits::default(), rules, &packets);
         let accounting = product.sidecar.accounting;
@@ -74,7 +76,10 @@ fn a_filled_packet_is_counted_and_listed_where_it_lies() {
         let record = record(&product, &files);
         assert_eq!(record.totals.fill, ByteCount::new(12));
         let entry = FillEntry { sequence_count: 3, offset: ByteCount::new(120), first_fill: 28 };
-        assert_eq!((&record.apids[0].fill, record.apids[0].fill_octets), (&vec![entry], ByteCount::new(12)));
+        assert_eq!(
+            (&record.apids[0].fill, record.apids[0].fill_octets),
+            (&vec![entry], ByteCount::new(12))
+        );
     }
 }
 
@@ -86,7 +91,10 @@ fn the_copy_with_more_of_the_packet_stays_and_the_other_is_a_duplicate() {
         copies.rotate_left(first);
         let (product, files) = process(Limits::default(), pad(), &copies);
         assert_eq!(packet_file(&product, &files), &cut(1, 4).bytes[..]);
-        assert_eq!((product.sidecar.accounting.duplicates, product.sidecar.accounting.set_aside), (2, 0));
+        assert_eq!(
+            (product.sidecar.accounting.duplicates, product.sidecar.accounting.set_aside),
+            (2, 0)
+        );
         copies.push(made(1).packet());
         let (product, files) = process(Limits::default(), pad(), &copies);
         assert_eq!(packet_file(&product, &files), made(1).bytes());
@@ -103,7 +111,8 @@ fn the_copy_with_more_of_the_packet_stays_and_the_other_is_a_duplicate() {
 
 #[test]
 fn a_packet_cut_before_its_time_is_left_out() {
-    let (product, _) = process(Limits::default(), pad(), &[made(0).packet(), cut(1, 30), made(2).packet()]);
+    let (product, _) =
+        process(Limits::default(), pad(), &[made(0).packet(), cut(1, 30), made(2).packet()]);
     let accounting = product.sidecar.accounting;
     assert_eq!((accounting.received, accounting.delivered, accounting.filled_packets), (2, 2, 0));
 }
@@ -111,7 +120,8 @@ fn a_packet_cut_before_its_time_is_left_out() {
 #[test]
 fn a_contradicted_length_is_counted_and_listed_under_either_policy() {
     for rules in [Rules::default(), pad()] {
-        let packets = [made(0).packet(), ExtractedPacket { length_differs: true, ..made(1).packet() }];
+        let packets =
+            [made(0).packet(), ExtractedPacket { length_differs: true, ..made(1).packet() }];
         let (product, files) = process(Limits::default(), rules, &packets);
         assert_eq!(product.sidecar.accounting.length_discrepancies, 1);
         assert_eq!(product.sidecar.apids[0].length_discrepancy_list, [1]);

@@ -3,7 +3,8 @@
 
 use crate::support::shared;
 use crate::support::{
-    self, Make, Memory, close, contact, mission, packet_file, process, process_contact, process_mission, tiny,
+    self, Make, Memory, close, contact, mission, packet_file, process, process_contact,
+    process_mission, tiny,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +14,9 @@ use skyhaul_ccsds::packet::{Grouping, Packets};
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy};
+use skyhaul_level0::{
+    ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy,
+};
 use skyhaul_units::{ByteCount, Duration, Utc};
 
 /// A packet group: the first packet has the time, the others follow.
@@ -52,7 +55,10 @@ fn packets_are_in_the_order_of_time_then_the_missions_order_of_applications_then
     let (products, files) = process(Limits::default(), &packets(&shuffled));
     assert_eq!(packet_file(&products[0], &files), bytes(&in_order));
     let sidecar = &products[0].sidecar;
-    assert_eq!((sidecar.product.name.as_str(), sidecar.product.sorted_by), ("imager", SortedBy::PacketTime));
+    assert_eq!(
+        (sidecar.product.name.as_str(), sidecar.product.sorted_by),
+        ("imager", SortedBy::PacketTime)
+    );
     assert_eq!((sidecar.accounting.delivered, sidecar.accounting.gaps), (11, 0));
     assert_eq!(files.created.get("merged"), None, "nothing was late");
 }
@@ -73,13 +79,18 @@ fn a_group_that_wraps_the_count_stays_in_sequence() {
 #[test]
 fn gaps_are_in_the_account_and_in_the_construction_record() {
     let single = |count, millis| Make { count, millis: Some(millis), ..Make::default() };
-    let made = [single(5, 0), single(6, 1_000), single(16, 2_000), single(18, 3_000)].map(|make| vec![make]);
+    let made = [single(5, 0), single(6, 1_000), single(16, 2_000), single(18, 3_000)]
+        .map(|make| vec![make]);
     let (products, files) = process(Limits::default(), &packets(&made));
     let sidecar = &products[0].sidecar;
     assert_eq!((sidecar.accounting.missing, sidecar.accounting.gaps), (10, 2));
-    let record = ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
+    let record =
+        ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
     assert_eq!(record.id.as_str(), products[0].name.stem());
-    assert_eq!((record.totals.packets, record.totals.gaps, record.totals.size.as_u64()), (4, 2, 160));
+    assert_eq!(
+        (record.totals.packets, record.totals.gaps, record.totals.size.as_u64()),
+        (4, 2, 160)
+    );
     let [apid] = &record.apids[..] else { panic!("{:?}", record.apids) };
     assert_eq!((apid.stream.scid(), apid.stream.apid(), apid.vcids[0].vcid()), (157, 800, 16));
     let gaps: Vec<_> =
@@ -96,11 +107,20 @@ fn gaps_are_in_the_account_and_in_the_construction_record() {
     assert_eq!(sidecar.product.construction_record, Some(products[0].name.to_string()));
 }
 
-/// Packets of three applications that share one counter, each with a time of its own kind: three at once, one behind,
-/// and over the wrap of the count.
+/// Packets of three applications that share one counter, each with a time of its own kind: three at
+/// once, one behind, and over the wrap of the count.
 fn shared_count() -> Vec<Make> {
-    let made =
-        [(811, 0), (812, 0), (810, 0), (811, 40), (812, 60), (810, 80), (811, 90), (812, 90), (810, 90)];
+    let made = [
+        (811, 0),
+        (812, 0),
+        (810, 0),
+        (811, 40),
+        (812, 60),
+        (810, 80),
+        (811, 90),
+        (812, 90),
+        (810, 90),
+    ];
     let make = |(at, (apid, millis)): (usize, &(u16, u32))| Make {
         apid: *apid,
         count: (16_379 + at as u16) & 0x3FFF,
@@ -138,12 +158,21 @@ fn applications_that_share_a_counter_have_no_gaps_between_their_packets() {
 fn each_packet_missing_from_a_shared_counter_shows_as_a_gap() {
     let made = shared_count();
     for missing in 1..made.len() - 1 {
-        let packets: Vec<_> =
-            made.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, make)| make.packet()).collect();
+        let packets: Vec<_> = made
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at != missing)
+            .map(|(_, make)| make.packet())
+            .collect();
         let (products, files) = process_shared(Limits::default(), &packets);
         let sidecar = &products[0].sidecar;
-        assert_eq!((sidecar.accounting.gaps, sidecar.accounting.missing), (1, 1), "without {missing}");
-        let record = ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
+        assert_eq!(
+            (sidecar.accounting.gaps, sidecar.accounting.missing),
+            (1, 1),
+            "without {missing}"
+        );
+        let record =
+            ConstructionRecord::parse(&files.published[&products[0].name.to_string()]).unwrap();
         assert_eq!(record.totals.gaps, 1);
         let with_gap: Vec<_> = record.apids.iter().filter(|apid| !apid.gaps.is_empty()).collect();
         let [apid] = &with_gap[..] else { panic!("{:?}", record.apids) };
@@ -163,7 +192,8 @@ fn each_packet_missing_from_a_shared_counter_shows_as_a_gap() {
 fn a_clock_jump_of_years_is_set_aside_with_the_rest_of_its_group() {
     for years in [-20, 20] {
         let good = group(Make { count: 0, ..Make::default() }, 3);
-        let jumped = group(Make { count: 3, day: support::DAY + years * 365, ..Make::default() }, 3);
+        let jumped =
+            group(Make { count: 3, day: support::DAY + years * 365, ..Make::default() }, 3);
         let after = group(Make { count: 6, millis: Some(1_000), ..Make::default() }, 3);
         let made = [good.clone(), jumped.clone(), after.clone()];
         let (products, files) = process(Limits::default(), &packets(&made));
@@ -185,12 +215,16 @@ fn an_archived_pass_is_believed_unless_reception_is_the_reference() {
     assert_eq!(products[0].sidecar.accounting.delivered, 3);
     let clock = ClockCheck { reference: ClockReference::Reception, ..ClockCheck::default() };
     let (products, _) = process(Limits { clock, ..Limits::default() }, &packets(&made));
-    assert_eq!((products[0].sidecar.accounting.delivered, products[0].sidecar.accounting.set_aside), (0, 3));
+    assert_eq!(
+        (products[0].sidecar.accounting.delivered, products[0].sidecar.accounting.set_aside),
+        (0, 3)
+    );
 }
 
 #[test]
 fn the_contacts_time_is_found_however_many_packets_without_time_come_first() {
-    let without = Make { grouping: Grouping::Continuation, millis: None, len: 60_000, ..Make::default() };
+    let without =
+        Make { grouping: Grouping::Continuation, millis: None, len: 60_000, ..Make::default() };
     let mut made = vec![without.packet(); 100];
     made.push(Make { apid: 12, len: 60_000, ..Make::default() }.packet());
     made.push(Make { count: 1, ..Make::default() }.packet());
@@ -204,7 +238,8 @@ fn the_contacts_time_is_found_however_many_packets_without_time_come_first() {
 fn a_second_spacecraft_in_the_stream_is_kept_apart() {
     let mut foreign = Make { fill: 3, ..Make::default() }.packet();
     foreign.channel.scid = skyhaul_ccsds::id::Scid::new(99).unwrap();
-    let (products, files) = process(Limits::default(), &[foreign.clone(), Make::default().packet()]);
+    let (products, files) =
+        process(Limits::default(), &[foreign.clone(), Make::default().packet()]);
     assert_eq!(packet_file(&products[0], &files), Make::default().bytes());
     let aside = &products[1].sidecar.set_aside;
     assert_eq!(aside.reasons[&Reason::OtherSpacecraft], 1);
@@ -214,7 +249,8 @@ fn a_second_spacecraft_in_the_stream_is_kept_apart() {
 #[test]
 fn packets_that_cannot_be_timed_are_set_aside_by_reason() {
     let tail = Make { count: 1, grouping: Grouping::Continuation, millis: None, ..Make::default() };
-    let untimed_first = Make { count: 2, grouping: Grouping::First, millis: None, ..Make::default() };
+    let untimed_first =
+        Make { count: 2, grouping: Grouping::First, millis: None, ..Make::default() };
     let its_tail = Make { count: 3, grouping: Grouping::Last, millis: None, ..Make::default() };
     let good = Make { count: 4, ..Make::default() };
     let mut made: Vec<_> = [tail, untimed_first, its_tail, good].iter().map(Make::packet).collect();
@@ -227,11 +263,15 @@ fn packets_that_cannot_be_timed_are_set_aside_by_reason() {
     let [imager, other] = &products[..] else { panic!("{} products", products.len()) };
     let reasons: Vec<_> =
         imager.sidecar.set_aside.reasons.iter().map(|(key, count)| (*key, *count)).collect();
-    assert_eq!(reasons, [(Reason::ImpossibleTime, 1), (Reason::NoTime, 2), (Reason::GroupSetAside, 1)]);
+    assert_eq!(
+        reasons,
+        [(Reason::ImpossibleTime, 1), (Reason::NoTime, 2), (Reason::GroupSetAside, 1)]
+    );
     assert_eq!(imager.sidecar.accounting.delivered, 1);
     assert_eq!(other.sidecar.set_aside.reasons[&Reason::NotASpacePacket], 1);
     assert_eq!(other.sidecar.frames.idle_packets, 1);
-    let kinds: Vec<_> = other.files.iter().map(|file| file.name.rsplit('.').next().unwrap()).collect();
+    let kinds: Vec<_> =
+        other.files.iter().map(|file| file.name.rsplit('.').next().unwrap()).collect();
     assert_eq!(kinds, ["aside", "json"], "no record of a product without packets");
 }
 
@@ -276,7 +316,10 @@ fn of_two_copies_the_better_stays_and_the_other_is_kept_aside() {
             assert!(packet_file(&products[0], &files).starts_with(&good.bytes()));
             let sidecar = &products[0].sidecar;
             assert_eq!((sidecar.accounting.delivered, sidecar.accounting.set_aside), (50, 1));
-            assert_eq!(files.published[&sidecar.set_aside.file.as_ref().unwrap().name], worse.bytes());
+            assert_eq!(
+                files.published[&sidecar.set_aside.file.as_ref().unwrap().name],
+                worse.bytes()
+            );
             assert_eq!(sidecar.set_aside.packets[0].reason, Reason::Differs);
         }
     }
@@ -294,15 +337,18 @@ fn a_window_of_time_is_half_open() {
         window: Some(skyhaul_level0::Window { from: at(10), to: at(20) }),
         ..contact()
     };
-    let (products, files) = process_contact(info, Limits::default(), &made.map(|make| make.packet()));
+    let (products, files) =
+        process_contact(info, Limits::default(), &made.map(|make| make.packet()));
     assert_eq!(packet_file(&products[0], &files), [made[2].bytes(), made[3].bytes()].concat());
     assert_eq!(products[0].sidecar.accounting.outside_window, 3);
 }
 
 #[test]
 fn what_does_not_fit_the_file_of_packets_set_aside_is_rejected_and_counted() {
-    let made = [(); 3].map(|()| Make { grouping: Grouping::Last, millis: None, ..Make::default() }.packet());
-    let (products, _) = process(Limits { set_aside: ByteCount::new(100), ..Limits::default() }, &made);
+    let made = [(); 3]
+        .map(|()| Make { grouping: Grouping::Last, millis: None, ..Make::default() }.packet());
+    let (products, _) =
+        process(Limits { set_aside: ByteCount::new(100), ..Limits::default() }, &made);
     let accounting = products[0].sidecar.accounting;
     assert_eq!((accounting.received, accounting.set_aside, accounting.rejected), (3, 2, 1));
 }
@@ -315,9 +361,12 @@ fn a_contact_without_packets_has_no_products() {
 
 #[test]
 fn storage_that_fails_is_named() {
-    for name in ["group0.packets", "group0.index", "group0.aside", "group0.record", "group0.account"] {
+    for name in
+        ["group0.packets", "group0.index", "group0.aside", "group0.record", "group0.account"]
+    {
         let mut files = Memory { refuses: Some(name), ..Memory::default() };
-        let mut processor = ContactProcessor::new(&mission(), contact(), Limits::default(), &mut files);
+        let mut processor =
+            ContactProcessor::new(&mission(), contact(), Limits::default(), &mut files);
         let aside = Make { grouping: Grouping::Last, millis: None, ..Make::default() };
         let made = [aside, Make::default()].map(|make| processor.packet(make.packet()));
         assert!(made.iter().all(Result::is_ok), "packets wait for the contact's time");
@@ -333,16 +382,18 @@ fn storage_that_fails_is_named() {
 
 #[test]
 fn products_of_one_second_are_told_apart_until_the_digits_are_used_up() {
-    let text =
-        support::MISSION.replace("name = \"sounder\"", "name = \"sounder\"\nlabel = \"0826VIIRSSCIENCEAS\"");
+    let text = support::MISSION
+        .replace("name = \"sounder\"", "name = \"sounder\"\nlabel = \"0826VIIRSSCIENCEAS\"");
     let mission = Mission::from_toml(&text).unwrap();
     let run = |digit| {
-        let mut processor = ContactProcessor::new(&mission, contact(), Limits::default(), Memory::default());
+        let mut processor =
+            ContactProcessor::new(&mission, contact(), Limits::default(), Memory::default());
         processor.packet(Make::default().packet()).unwrap();
         processor.packet(Make { apid: 500, vcid: 6, ..Make::default() }.packet()).unwrap();
         processor.finish(Close { uniqueness: Digit::new(digit).unwrap(), ..close() })
     };
-    let digits: Vec<_> = run(8).unwrap().iter().map(|product| product.name.uniqueness().as_u8()).collect();
+    let digits: Vec<_> =
+        run(8).unwrap().iter().map(|product| product.name.uniqueness().as_u8()).collect();
     assert_eq!(digits, [8, 9]);
     assert!(matches!(run(9), Err(Error::NamesUsedUp { .. })));
 }
@@ -351,18 +402,24 @@ fn products_of_one_second_are_told_apart_until_the_digits_are_used_up() {
 fn one_time_stamp_for_a_whole_pass_still_delivers_every_packet() {
     // A stuck clock: more than the longest run, and counts that wrap.
     let made: Vec<_> = (0..20_000u32)
-        .map(|at| Make { count: (at & 0x3FFF) as u16, fill: (at >> 14) as u8, len: 1_000, ..Make::default() })
+        .map(|at| Make {
+            count: (at & 0x3FFF) as u16,
+            fill: (at >> 14) as u8,
+            len: 1_000,
+            ..Make::default()
+        })
         .collect();
     let made: Vec<_> = made.iter().map(Make::packet).collect();
-    let limits = Limits { window: ByteCount::kib(64), late: ByteCount::kib(256), ..Limits::default() };
+    let limits =
+        Limits { window: ByteCount::kib(64), late: ByteCount::kib(256), ..Limits::default() };
     let (products, _) = process(limits, &made);
     let accounting = products[0].sidecar.accounting;
     assert_eq!(accounting.delivered + accounting.set_aside, 20_000);
 }
 
 fn groups() -> impl Strategy<Value = Vec<Vec<Make>>> {
-    let one =
-        (0u16..3, 0u16..1_000, 0u32..200, 1u16..5, 16usize..60).prop_map(|(apid, count, millis, n, len)| {
+    let one = (0u16..3, 0u16..1_000, 0u32..200, 1u16..5, 16usize..60).prop_map(
+        |(apid, count, millis, n, len)| {
             // What a packet is follows from its place, so that two of one place are copies.
             let len = len.min(16) + usize::from(count % 40);
             let single = n == 1;
@@ -374,7 +431,8 @@ fn groups() -> impl Strategy<Value = Vec<Vec<Make>>> {
                 ..Make::default()
             };
             if single { vec![Make { fill: first.count as u8, ..first }] } else { group(first, n) }
-        });
+        },
+    );
     vec(one, 1..60)
 }
 
@@ -433,9 +491,15 @@ proptest! {
 
 #[test]
 fn many_late_packets_go_through_many_run_files() {
-    // Backwards in time: each packet is late, so that run files are merged with each other on the way.
+    // Backwards in time: each packet is late, so that run files are merged with each other on the
+    // way.
     let made: Vec<_> = (0..2_000u16)
-        .map(|at| Make { count: at, millis: Some(u32::from(at) * 1_000), fill: at as u8, ..Make::default() })
+        .map(|at| Make {
+            count: at,
+            millis: Some(u32::from(at) * 1_000),
+            fill: at as u8,
+            ..Make::default()
+        })
         .collect();
     let backwards: Vec<_> = made.iter().rev().map(Make::packet).collect();
     let (products, files) = process(tiny(), &backwards);
@@ -443,7 +507,11 @@ fn many_late_packets_go_through_many_run_files() {
     assert_eq!(packet_file(&products[0], &files), expected);
     assert!(products[0].sidecar.accounting.late > 1_900);
     assert!(files.created["run"] > 100, "{:?}", files.created);
-    assert!(files.most_run_files <= 33, "32, and the one that they become: {}", files.most_run_files);
+    assert!(
+        files.most_run_files <= 33,
+        "32, and the one that they become: {}",
+        files.most_run_files
+    );
     let (again, _) = process(tiny(), &backwards);
     assert_eq!(again, products, "same packets and creation time, same product");
 }
@@ -455,7 +523,9 @@ fn overlapping_packet_files_of_a_real_instrument_merge_to_their_union() {
     let expected = &expected["l0/viirs_merge1.dat+viirs_merge2.dat"];
     let read = |file: &str| -> Vec<_> {
         let bytes = shared::read(file).unwrap();
-        Packets::new(&bytes).map(|(_, packet)| support::received(16, packet.to_vec(), false)).collect()
+        Packets::new(&bytes)
+            .map(|(_, packet)| support::received(16, packet.to_vec(), false))
+            .collect()
     };
     let (first, second) = (read("l0/viirs_merge1.dat"), read("l0/viirs_merge2.dat"));
     let union = [first.clone(), second.clone()].concat();

@@ -1,5 +1,9 @@
 //! Products of real captures, read by independent programs: ccsdspy and libera_utils.
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 use crate::support::captures::{CAPTURES, frames, mission};
 use crate::support::{python, shared};
@@ -10,7 +14,9 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::{Reason, Verdict};
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::{ApidReport, Product};
-use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, FillPolicy, Limits, Rules, SortedBy};
+use skyhaul_level0::{
+    Close, ContactInfo, ContactProcessor, Files, FillPolicy, Limits, Rules, SortedBy,
+};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -43,8 +49,15 @@ fn start() -> Utc {
     Utc::from_day(20_063, Duration::from_secs(63_495))
 }
 
-/// Products of a recording, cut packets dropped or filled up. With `damage`, every tenth frame is set aside and every seventh counts as corrected.
-fn products(recording: &[u8], name: &str, folder: &Path, damage: bool, fill: FillPolicy) -> Vec<Product> {
+/// Products of a recording, cut packets dropped or filled up. With `damage`, every tenth frame is
+/// set aside and every seventh counts as corrected.
+fn products(
+    recording: &[u8],
+    name: &str,
+    folder: &Path,
+    damage: bool,
+    fill: FillPolicy,
+) -> Vec<Product> {
     let mut frames = frames(recording, start());
     if damage {
         for (at, frame) in frames.iter_mut().enumerate() {
@@ -56,8 +69,9 @@ fn products(recording: &[u8], name: &str, folder: &Path, damage: bool, fill: Fil
     }
     let mission = mission(name);
     let files = Folder(folder.to_owned());
-    let mut processor = ContactProcessor::new(&mission, contact(&mission), Limits::default(), files)
-        .with_rules(Rules { fill, ..Rules::default() });
+    let mut processor =
+        ContactProcessor::new(&mission, contact(&mission), Limits::default(), files)
+            .with_rules(Rules { fill, ..Rules::default() });
     frames.iter().for_each(|frame| processor.frame(frame).unwrap());
     processor.finish(close()).unwrap()
 }
@@ -102,13 +116,17 @@ fn every_packet_that_independent_decoders_found_is_in_a_product_or_set_aside() {
         let products = products(&recording, name, folder.path(), false, FillPolicy::Drop);
         let channels = expected[format!("cadu/{file}")]["vcids"].as_object().unwrap();
         let mut packets: BTreeMap<String, u64> = BTreeMap::new();
-        for (apid, count) in channels.values().filter_map(|channel| channel["apids"].as_object()).flatten() {
+        for (apid, count) in
+            channels.values().filter_map(|channel| channel["apids"].as_object()).flatten()
+        {
             *packets.entry(apid.clone()).or_default() += count.as_u64().unwrap();
         }
         let idle = packets.remove("2047").unwrap_or_default();
         assert_eq!(counts(&products), packets, "{file}");
-        let reasons: Vec<_> =
-            products.iter().flat_map(|product| product.sidecar.set_aside.reasons.keys().copied()).collect();
+        let reasons: Vec<_> = products
+            .iter()
+            .flat_map(|product| product.sidecar.set_aside.reasons.keys().copied())
+            .collect();
         let cut_at_the_start =
             if name == "suomi-npp" { vec![skyhaul_level0::Reason::NoTime] } else { vec![] };
         assert_eq!(reasons, cut_at_the_start, "{file}");
@@ -117,8 +135,10 @@ fn every_packet_that_independent_decoders_found_is_in_a_product_or_set_aside() {
         for channel in &report.channels {
             assert_eq!(channels[&channel.vcid.to_string()]["frames"], channel.frames, "{file}");
         }
-        let left: Vec<_> =
-            std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        let left: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().file_name())
+            .collect();
         let published: usize = products.iter().map(|product| product.files.len()).sum();
         assert_eq!(left.len(), published, "{left:?}");
     }
@@ -135,7 +155,11 @@ fn every_packet_of_the_real_captures_has_its_time() {
             for stamp in [product.first, product.last].into_iter().flatten() {
                 let time = stamp.time.unwrap();
                 let apart = time.since(start()).max(start().since(time));
-                assert!(apart < Duration::from_secs(3 * 3_600), "{file}: {} at {time}", product.name);
+                assert!(
+                    apart < Duration::from_secs(3 * 3_600),
+                    "{file}: {} at {time}",
+                    product.name
+                );
             }
         }
     }
@@ -155,14 +179,19 @@ fn the_scatterometers_shared_counter_shows_a_packet_that_was_removed() {
     for removed in 0..packets.len() {
         let folder = tempfile::tempdir().unwrap();
         let files = Folder(folder.path().to_owned());
-        let mut processor = ContactProcessor::new(&mission, contact(&mission), Limits::default(), files);
+        let mut processor =
+            ContactProcessor::new(&mission, contact(&mission), Limits::default(), files);
         for (_, packet) in packets.iter().enumerate().filter(|(at, _)| *at != removed) {
             processor.packet(packet.clone()).unwrap();
         }
         let products = processor.finish(close()).unwrap();
         let accounting = products[0].sidecar.accounting;
         let inside = u64::from((1..packets.len() - 1).contains(&removed));
-        assert_eq!((accounting.gaps, accounting.missing), (inside, inside), "without packet {removed}");
+        assert_eq!(
+            (accounting.gaps, accounting.missing),
+            (inside, inside),
+            "without packet {removed}"
+        );
     }
 }
 
@@ -184,7 +213,12 @@ fn a_longer_pass_made_of_real_packets_has_no_gaps() {
         for product in products(&longer, name, folder.path(), false, FillPolicy::Drop) {
             let sidecar = &product.sidecar;
             let resets: u64 = sidecar.apids.iter().map(|apid| apid.resets).sum();
-            assert_eq!((sidecar.accounting.gaps, resets), (0, 0), "{file}: {}", sidecar.product.name);
+            assert_eq!(
+                (sidecar.accounting.gaps, resets),
+                (0, 0),
+                "{file}: {}",
+                sidecar.product.name
+            );
         }
     }
 }
@@ -194,11 +228,18 @@ fn independent_readers_find_what_the_account_says() {
     let Some(python) = python::python() else { return };
     for (file, name) in CAPTURES {
         let Some(recording) = shared::read(&format!("cadu/{file}")) else { return };
-        for (damage, fill) in [(false, FillPolicy::Pad), (true, FillPolicy::Drop), (true, FillPolicy::Pad)] {
+        for (damage, fill) in
+            [(false, FillPolicy::Pad), (true, FillPolicy::Drop), (true, FillPolicy::Pad)]
+        {
             let folder = tempfile::tempdir().unwrap();
             let products = products(&recording, name, folder.path(), damage, fill);
-            let octets: u64 = products.iter().map(|product| product.sidecar.accounting.fill_octets).sum();
-            assert_eq!(damage && fill == FillPolicy::Pad, octets > 0, "{file}: {octets} octets of fill");
+            let octets: u64 =
+                products.iter().map(|product| product.sidecar.accounting.fill_octets).sum();
+            assert_eq!(
+                damage && fill == FillPolicy::Pad,
+                octets > 0,
+                "{file}: {octets} octets of fill"
+            );
             let gaps: u64 = products.iter().map(|product| product.sidecar.accounting.gaps).sum();
             assert_eq!(damage, gaps > 0, "{file}: {gaps} gaps");
             let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers/read.py");
@@ -214,7 +255,8 @@ fn independent_readers_find_what_the_account_says() {
     }
 }
 
-/// What `read.py` says of a product, from the product's own account; `None` where it has no packets.
+/// What `read.py` says of a product, from the product's own account; `None` where it has no
+/// packets.
 fn figures(product: &Product) -> Option<Value> {
     let sidecar = &product.sidecar;
     let packets = sidecar.product.packet_file.as_ref()?;

@@ -1,7 +1,7 @@
 //! Whether others fill the queue.
 //!
-//! A queue that is ours empties when we give way. One that stays long for seconds although we do is filled by others who
-//! don't, and beside them giving way means giving up.
+//! A queue that is ours empties when we give way. One that stays long for seconds although we do is
+//! filled by others who don't, and beside them giving way means giving up.
 
 use super::flights::Flight;
 use skyhaul_units::{Duration, Instant, Rate};
@@ -37,7 +37,13 @@ impl Company {
     }
 
     /// Whether a queue longer than `long` has stood for so long that it is someone else's.
-    pub(super) fn is_found(&mut self, now: Instant, flight: &Flight, long: Duration, rtt: Duration) -> bool {
+    pub(super) fn is_found(
+        &mut self,
+        now: Instant,
+        flight: &Flight,
+        long: Duration,
+        rtt: Duration,
+    ) -> bool {
         if flight.queueing() <= long {
             self.short_at = now;
         }

@@ -1,5 +1,5 @@
-//! Beside traffic that fills the queue until it overflows, giving way to the queue means giving up. Then the window
-//! follows the same law as theirs: CUBIC (RFC 9438), which most of such traffic is.
+//! Beside traffic that fills the queue until it overflows, giving way to the queue means giving up.
+//! Then the window follows the same law as theirs: CUBIC (RFC 9438), which most of such traffic is.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
@@ -70,8 +70,8 @@ impl Compete {
         now >= self.trial && (now < self.trial + rtt * TRIAL_ROUNDS || self.empty.is_some())
     }
 
-    /// A packet sent at `sent` is lost. A share of `usual` is lost anyway, and a few by chance; much more in a round trip is an
-    /// overflow.
+    /// A packet sent at `sent` is lost. A share of `usual` is lost anyway, and a few by chance;
+    /// much more in a round trip is an overflow.
     pub(super) fn lost(&mut self, now: Instant, sent: Instant, usual: Probability) {
         if sent < self.reduced {
             return;
@@ -99,7 +99,8 @@ impl Compete {
         let past = i128::from(since.as_micros()) - i128::from(self.recovery.as_micros());
         let past = past.clamp(-LONGEST_MICROS, LONGEST_MICROS);
         let packets_micro = past * past * past * 4 / 10 / 1_000_000_000_000;
-        let bytes = i128::from(self.highest.as_u64()) + packets_micro * i128::from(PACKET) / 1_000_000;
+        let bytes =
+            i128::from(self.highest.as_u64()) + packets_micro * i128::from(PACKET) / 1_000_000;
         ByteCount::new(u64::try_from(bytes.max(0)).unwrap_or(u64::MAX))
     }
 }
@@ -107,7 +108,8 @@ impl Compete {
 /// K = cbrt((W_max - W) / C).
 fn recovery(missing: ByteCount) -> Duration {
     // Cube of microseconds: packets / 0.4 × 1e18.
-    let cube = u128::from(missing.as_u64()) * 10 * 1_000_000_000_000_000_000 / (4 * u128::from(PACKET));
+    let cube =
+        u128::from(missing.as_u64()) * 10 * 1_000_000_000_000_000_000 / (4 * u128::from(PACKET));
     let (mut low, mut high) = (0u128, 1u128 << 32);
     while low < high {
         let middle = (low + high).div_ceil(2);
@@ -119,8 +121,9 @@ fn recovery(missing: ByteCount) -> Duration {
 /// The segment of the law: others' packets are of this size too.
 const PACKET: u64 = 1_500;
 
-/// Packets leave in bursts of a tick, 8 at 50 Mbit/s, and one may be what meets the end of a queue that the others fill. One in 32
-/// of a window, six at most, are no overflow: with none allowed, half of our share is left over 40 ms.
+/// Packets leave in bursts of a tick, 8 at 50 Mbit/s, and one may be what meets the end of a queue
+/// that the others fill. One in 32 of a window, six at most, are no overflow: with none allowed,
+/// half of our share is left over 40 ms.
 const FEW_OF: u64 = 32;
 const FEW_MOST: u64 = 6;
 
@@ -161,7 +164,10 @@ mod tests {
             compete.cubic(compete.recovery + Duration::from_secs(1)),
             ByteCount::new(1_000 * PACKET + 600)
         );
-        assert_eq!(compete.cubic(compete.recovery + Duration::from_secs(10)), ByteCount::new(1_400 * PACKET));
+        assert_eq!(
+            compete.cubic(compete.recovery + Duration::from_secs(10)),
+            ByteCount::new(1_400 * PACKET)
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Whether heavy loss is the line's own.
 //!
-//! A loss that stays when a little less is sent passes for the line's. Where others overload it as well it stays too, and
-//! all of them would go on. So a loss beyond what this controller is made for is doubted: what arrives is all that is sent,
-//! again and again, until less is lost, or until half as much was sent and about as much of it was lost. Then it is the
-//! line's, for a while.
+//! A loss that stays when a little less is sent passes for the line's. Where others overload it as
+//! well it stays too, and all of them would go on. So a loss beyond what this controller is made
+//! for is doubted: what arrives is all that is sent, again and again, until less is lost, or until
+//! half as much was sent and about as much of it was lost. Then it is the line's, for a while.
 
 use super::flights::Flight;
 use super::loss::Round;
@@ -66,7 +66,9 @@ impl Doubt {
                 self.trial = None;
                 Opinion::Ended
             }
-            Some(trial) if round.rate() > trial.rate.scaled(1, 2) => self.step(now, &round, trial.rate),
+            Some(trial) if round.rate() > trial.rate.scaled(1, 2) => {
+                self.step(now, &round, trial.rate)
+            }
             Some(trial) if round.loss().as_ppb() >= trial.loss_ppb / 5 * 4 => {
                 let held = self.proven.map_or(PROVEN, |(_, held)| (held * 2).min(PROVEN_MOST));
                 self.trial = None;
@@ -109,11 +111,12 @@ impl Doubt {
 /// Among so many packets bursts of loss do not look like twice as much.
 const TELLING: u64 = 512;
 
-/// Before less is sent for a loss that may be heavy by chance, it is looked at twice as long: at 14 % loss in bursts of 8,
-/// one part of a round trip of 700 packets lost 38 %.
+/// Before less is sent for a loss that may be heavy by chance, it is looked at twice as long: at 14
+/// % loss in bursts of 8, one part of a round trip of 700 packets lost 38 %.
 const SURE: u64 = 2 * TELLING;
 
-/// Proven loss is doubted again after 20 s, then less and less often: two halvings of the rate cost a few round trips.
+/// Proven loss is doubted again after 20 s, then less and less often: two halvings of the rate cost
+/// a few round trips.
 const PROVEN: Duration = Duration::from_secs(20);
 const PROVEN_MOST: Duration = Duration::from_secs(160);
 
@@ -122,7 +125,8 @@ mod tests {
     use super::*;
     use skyhaul_units::ByteCount;
 
-    /// Sends at a rate that follows the opinions, through a line that drops so many of a thousand at it, flights of 20 ms.
+    /// Sends at a rate that follows the opinions, through a line that drops so many of a thousand
+    /// at it, flights of 20 ms.
     fn follow(mut rate: Rate, flights: u64, lost: impl Fn(Rate) -> u64) -> (Rate, Doubt, usize) {
         let mut doubt = Doubt::default();
         let mut proven = 0;

@@ -1,8 +1,8 @@
 //! Sending too much where no queue tells of it: a queue too shallow to show, or a policer.
 //!
-//! Loss beyond the baseline, and beyond chance, is a suspicion. Less is sent for a round trip, and judged by what that
-//! changes: if less is lost then, the rate before was too much, and stays a ceiling for a while; if not, the line has
-//! begun to lose more, and the baseline is learned anew.
+//! Loss beyond the baseline, and beyond chance, is a suspicion. Less is sent for a round trip, and
+//! judged by what that changes: if less is lost then, the rate before was too much, and stays a
+//! ceiling for a while; if not, the line has begun to lose more, and the baseline is learned anew.
 
 use super::flights::{Flight, LAG};
 use super::loss::{Baseline, Round};
@@ -65,7 +65,12 @@ pub(super) enum Finding {
 
 impl Excess {
     /// A flight was seen; `startup` while the rate is being found.
-    pub(super) fn count(&mut self, view: View, flight: &Flight, startup: Option<&mut Startup>) -> Finding {
+    pub(super) fn count(
+        &mut self,
+        view: View,
+        flight: &Flight,
+        startup: Option<&mut Startup>,
+    ) -> Finding {
         self.deepest = self.deepest.max(flight.queueing());
         let suspected = self.suspicion.map(|suspicion| suspicion.since);
         if self.settled.max(suspected).is_some_and(|since| flight.start < since) {
@@ -176,13 +181,16 @@ impl Excess {
     }
 
     fn judge(&mut self, view: View, round: &Round) -> Finding {
-        let is_deep = self.deepest > view.target * 2 && round.queue_max < self.deepest.scaled(6, 10);
+        let is_deep =
+            self.deepest > view.target * 2 && round.queue_max < self.deepest.scaled(6, 10);
         if round.queue_max > view.target * 2 && !is_deep {
             // A queue says more than its overflow does.
             self.clean = view.now;
             return Finding::Nothing;
         }
-        if !is_deep && let Some(carried) = self.baseline.carried(round.rate(), round.packets, round.missing) {
+        if !is_deep
+            && let Some(carried) = self.baseline.carried(round.rate(), round.packets, round.missing)
+        {
             return self.suspect(view, round, carried, None);
         }
         let ceiling = self.ceiling.map(|ceiling| ceiling.rate);
@@ -194,10 +202,17 @@ impl Excess {
         Finding::Nothing
     }
 
-    fn suspect(&mut self, view: View, round: &Round, carried: Rate, startup: Option<Startup>) -> Finding {
+    fn suspect(
+        &mut self,
+        view: View,
+        round: &Round,
+        carried: Rate,
+        startup: Option<Startup>,
+    ) -> Finding {
         self.cap(view.now, carried);
         let loss_ppb = round.loss().as_ppb();
-        self.suspicion = Some(Suspicion { since: view.now, loss_ppb, capacity: view.capacity, startup });
+        self.suspicion =
+            Some(Suspicion { since: view.now, loss_ppb, capacity: view.capacity, startup });
         if round.queue_max < view.target * 2 && round.queue_max >= SHALLOWEST {
             self.shallow = Some(round.queue_max / 2);
         }
@@ -222,15 +237,16 @@ impl Excess {
     }
 }
 
-/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 32 s: near it some packets
-/// are dropped with each trial.
+/// A ceiling is kept for 2 s, and twice as long each time that it is found again, up to 32 s: near
+/// it some packets are dropped with each trial.
 const HOLD: Duration = Duration::from_secs(2);
 const HOLD_MOST: Duration = Duration::from_secs(32);
 
 /// In start-up nothing is known of the line's loss, and fewer packets say too little of it.
 const FEWEST_IN_STARTUP: u64 = 100;
 
-/// Above this percentage of what was too much, that is history: a policer's full bucket lets more through for a while.
+/// Above this percentage of what was too much, that is history: a policer's full bucket lets more
+/// through for a while.
 const FAR_ABOVE: u64 = 125;
 
 /// Shorter queues are the pacer's ticks.

@@ -1,7 +1,7 @@
 //! Stretches of what was sent, about an eighth of a round trip each, and what became of them.
 //!
-//! A flight is seen when something sent after it was acknowledged: then its queueing delay is known, and what is missing
-//! of it is lost, reordering aside.
+//! A flight is seen when something sent after it was acknowledged: then its queueing delay is
+//! known, and what is missing of it is lost, reordering aside.
 
 use super::MOST_SENT;
 use super::loss::least_carried;
@@ -66,7 +66,8 @@ impl Flight {
         Rate::over(self.sent, self.span())
     }
 
-    /// Whether it was sent about as fast as allowed; else the application had nothing more, or the window was closed.
+    /// Whether it was sent about as fast as allowed; else the application had nothing more, or the
+    /// window was closed.
     pub(super) fn is_full(&self) -> bool {
         self.rate() >= self.pace.scaled(7, 8)
     }
@@ -131,10 +132,9 @@ pub(super) struct Flights {
 impl Flights {
     /// A packet leaves at `pace`; a flight lasts `span` and a few packets at least.
     pub(super) fn sent(&mut self, now: Instant, bytes: ByteCount, pace: Rate, span: Duration) {
-        let is_over = self
-            .flights
-            .back()
-            .is_none_or(|flight| now.since(flight.start) >= span && flight.packets >= FEWEST_PACKETS);
+        let is_over = self.flights.back().is_none_or(|flight| {
+            now.since(flight.start) >= span && flight.packets >= FEWEST_PACKETS
+        });
         if is_over {
             self.begin(now, pace);
         }
@@ -146,13 +146,14 @@ impl Flights {
         self.sent += bytes;
     }
 
-    /// A packet leaves while nothing is under way: the silence before was our own, and an answer is due at `at`.
+    /// A packet leaves while nothing is under way: the silence before was our own, and an answer is
+    /// due at `at`.
     pub(super) fn expect(&mut self, at: Instant) {
         self.expected = at;
     }
 
-    /// An acknowledgement comes. After more than `silence` without one, what is under way tells of that, not of the
-    /// line's rate.
+    /// An acknowledgement comes. After more than `silence` without one, what is under way tells of
+    /// that, not of the line's rate.
     pub(super) fn heard(&mut self, now: Instant, silence: Duration) {
         if now.since(self.heard.max(self.expected)) > silence {
             self.flights.iter_mut().skip(self.seen).for_each(|flight| flight.is_void = true);
@@ -201,8 +202,8 @@ impl Flights {
         }
     }
 
-    /// The next flight of which everything was overtaken by an acknowledgement of something sent after it. The queue that
-    /// it met is the smallest delay of the last `flights`.
+    /// The next flight of which everything was overtaken by an acknowledgement of something sent
+    /// after it. The queue that it met is the smallest delay of the last `flights`.
     pub(super) fn next_seen(&mut self, flights: usize) -> Option<Flight> {
         let end = self.flights.get(self.seen)?.end;
         if end.is_none_or(|end| self.newest < end) {
@@ -270,7 +271,8 @@ const KEPT: usize = 16;
 /// 256 flights: 32 round trips. Beyond, the line is out, and the oldest is forgotten.
 const MOST: usize = 256;
 
-/// A flight holds at least this many packets, so that a slow line's flights hold an acknowledgement.
+/// A flight holds at least this many packets, so that a slow line's flights hold an
+/// acknowledgement.
 const FEWEST_PACKETS: u64 = 4;
 
 #[cfg(test)]
@@ -308,7 +310,8 @@ mod tests {
     #[test]
     fn a_batch_that_covers_several_flights_is_counted_in_each() {
         let mut flights = sending(100);
-        // Acknowledgements were lost, or the far end was busy: this one tells of four flights, newest packets first.
+        // Acknowledgements were lost, or the far end was busy: this one tells of four flights,
+        // newest packets first.
         (0..76).rev().for_each(|n| flights.arrived(at(n), 1));
         flights.queued(at(75), SPAN);
         let seen: Vec<u64> =

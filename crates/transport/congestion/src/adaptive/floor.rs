@@ -1,7 +1,8 @@
 //! The round trip of the empty line, and how much round trips scatter by themselves.
 //!
-//! A batch that a full count of packets completed is acknowledged at once; one that a timer completed holds a wait of
-//! up to that timer. Each kind has its own floor, so that the wait is never taken for a queue.
+//! A batch that a full count of packets completed is acknowledged at once; one that a timer
+//! completed holds a wait of up to that timer. Each kind has its own floor, so that the wait is
+//! never taken for a queue.
 
 use skyhaul_units::Duration;
 
@@ -40,8 +41,8 @@ impl Floor {
         [self.prompt, self.timed].into_iter().flatten().min()
     }
 
-    /// Mean step from one round trip to the next of its kind. A queue changes slowly; what changes at once is the line's
-    /// own jitter, or bursts.
+    /// Mean step from one round trip to the next of its kind. A queue changes slowly; what changes
+    /// at once is the line's own jitter, or bursts.
     pub(super) const fn jitter(&self) -> Duration {
         self.jitter
     }
@@ -83,6 +84,9 @@ mod tests {
         for n in 0..400 {
             floor.sample(RTT + Duration::from_millis(20 * (n % 2)), true);
         }
-        assert!(floor.jitter() > Duration::from_millis(19) && floor.jitter() <= Duration::from_millis(20));
+        assert!(
+            floor.jitter() > Duration::from_millis(19)
+                && floor.jitter() <= Duration::from_millis(20)
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Which loss is the line's own, and which is caused by sending too much.
 //!
-//! The loss that goes on whatever we send is the line's: its share is counted over stretches in which nothing suggests
-//! an excess. Loss that is significantly more than that, by its count and its burst length, is a suspicion.
+//! The loss that goes on whatever we send is the line's: its share is counted over stretches in
+//! which nothing suggests an excess. Loss that is significantly more than that, by its count and
+//! its burst length, is a suspicion.
 
 use super::flights::Flight;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
@@ -35,9 +36,13 @@ impl Round {
         self.flights >= flights && self.packets >= FEWEST_PACKETS
     }
 
-    /// The rate at which it arrived, had it taken no longer than its sending; no less than [`LEAST_CARRIED`] of it.
+    /// The rate at which it arrived, had it taken no longer than its sending; no less than
+    /// [`LEAST_CARRIED`] of it.
     pub(super) fn arrived(&self) -> Rate {
-        least_carried(self.rate(), self.rate().scaled(self.packets - self.missing, self.packets.max(1)))
+        least_carried(
+            self.rate(),
+            self.rate().scaled(self.packets - self.missing, self.packets.max(1)),
+        )
     }
 
     /// The rate it was sent at.
@@ -50,7 +55,8 @@ impl Round {
         self.exceeds_heavy(4)
     }
 
-    /// The same, by so much more than bursts explain that a part of a round trip is enough to say so.
+    /// The same, by so much more than bursts explain that a part of a round trip is enough to say
+    /// so.
     pub(super) const fn is_surely_heavy(&self) -> bool {
         self.exceeds_heavy(5)
     }
@@ -112,8 +118,8 @@ impl Baseline {
         Probability::of(self.lost, self.packets)
     }
 
-    /// Of what was sent at `rate`, with `missing` of `packets` missing, the part that the line carried, where the
-    /// excess of loss is too much for chance.
+    /// Of what was sent at `rate`, with `missing` of `packets` missing, the part that the line
+    /// carried, where the excess of loss is too much for chance.
     pub(super) fn carried(&self, rate: Rate, packets: u64, missing: u64) -> Option<Rate> {
         if !self.is_excess(packets, missing) {
             return None;
@@ -125,12 +131,14 @@ impl Baseline {
 
     fn is_excess(&self, packets: u64, missing: u64) -> bool {
         let usual = self.lost * packets / self.packets.max(1);
-        // Losses in runs of mean length b, geometrically distributed, scatter as if each counted 2b - 1. What the
-        // baseline itself is uncertain by comes on top.
+        // Losses in runs of mean length b, geometrically distributed, scatter as if each counted
+        // 2b - 1. What the baseline itself is uncertain by comes on top.
         let runs = self.runs.max(1);
         let clumping = (2 * self.clumped.max(runs) - runs).div_ceil(runs).min(MOST_CLUMPING);
-        let clumping = if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
-        // Where few packets were counted none may be missing by chance: one more burst could as well be.
+        let clumping =
+            if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
+        // Where few packets were counted none may be missing by chance: one more burst could as
+        // well be.
         let likely = ((self.lost + UNKNOWN_CLUMPING) * packets / self.packets.max(packets)).max(1);
         let uncertainty = likely * packets / self.packets.max(packets);
         let variance = (likely + uncertainty) * clumping;
@@ -144,8 +152,9 @@ pub(super) fn least_carried(rate: Rate, arrived: Rate) -> Rate {
     arrived.max(rate.scaled(1, LEAST_CARRIED))
 }
 
-/// Where less than one in 16 arrives, a link or a host stood still for a moment, which is no rate: at that of a few packets in a
-/// moment the flow would not come back within minutes. Where so much is too much, it is found again and again, each time by as much.
+/// Where less than one in 16 arrives, a link or a host stood still for a moment, which is no rate:
+/// at that of a few packets in a moment the flow would not come back within minutes. Where so much
+/// is too much, it is found again and again, each time by as much.
 const LEAST_CARRIED: u64 = 16;
 
 /// Fewer packets say nothing about loss.
@@ -184,7 +193,8 @@ mod tests {
         let mut flight = Flight::beginning(Instant::ZERO, ByteCount::ZERO, Rate::from_mbps(10));
         flight.end = Some(Instant::ZERO + Duration::from_secs(1));
         flight.sent = Rate::from_mbps(10) * Duration::from_secs(1);
-        (flight.packets, flight.arrived, flight.lost, flight.runs) = (packets, packets - lost, lost, runs);
+        (flight.packets, flight.arrived, flight.lost, flight.runs) =
+            (packets, packets - lost, lost, runs);
         flight
     }
 

@@ -1,7 +1,7 @@
 //! The round trip of the empty line, and how it is learned anew when the route changes.
 //!
-//! A shorter route shows at once. A longer one looks like a queue, but for this: a queue moves when much less is sent,
-//! or when others send, and a longer route doesn't.
+//! A shorter route shows at once. A longer one looks like a queue, but for this: a queue moves when
+//! much less is sent, or when others send, and a longer route doesn't.
 
 use super::flights::Flight;
 use super::floor::Floor;
@@ -36,7 +36,8 @@ impl Route {
         self.floor.sample(rtt, prompt)
     }
 
-    /// The round trip of the empty line; what is assumed before one was seen otherwise (RFC 9002 6.2.2).
+    /// The round trip of the empty line; what is assumed before one was seen otherwise (RFC 9002
+    /// 6.2.2).
     pub(super) fn base(&self) -> Duration {
         self.floor.base().unwrap_or(FIRST_RTT)
     }
@@ -62,9 +63,14 @@ impl Route {
         self.watch = None;
     }
 
-    /// A flight met a long queue. Where that is none, because the route is longer, the floor is raised, and what the
-    /// line carried before is returned.
-    pub(super) fn is_long(&mut self, now: Instant, flight: &Flight, target: Duration) -> Option<Rate> {
+    /// A flight met a long queue. Where that is none, because the route is longer, the floor is
+    /// raised, and what the line carried before is returned.
+    pub(super) fn is_long(
+        &mut self,
+        now: Instant,
+        flight: &Flight,
+        target: Duration,
+    ) -> Option<Rate> {
         let queue = flight.queueing();
         let fresh = Watch { since: now, queue, fastest: flight.rate(), relief: Duration::ZERO };
         let noise = self.noise();
@@ -79,7 +85,8 @@ impl Route {
         if share < MUCH_LESS {
             watch.relief += flight.span().scaled(PPM - share, PPM);
         }
-        let is_certain = watch.relief >= (watch.queue / 4).max(target) && now.since(watch.since) > WATCHED;
+        let is_certain =
+            watch.relief >= (watch.queue / 4).max(target) && now.since(watch.since) > WATCHED;
         is_certain.then(|| {
             self.floor.raise(queue);
             self.changes += 1;
@@ -119,7 +126,8 @@ mod tests {
         flight
     }
 
-    /// When the route is found to be longer, in flights of 20 ms, where `rate` and `queue` are those of the nth one.
+    /// When the route is found to be longer, in flights of 20 ms, where `rate` and `queue` are
+    /// those of the nth one.
     fn found_after(rate: impl Fn(u64) -> u64, queue: impl Fn(u64) -> u64) -> Option<u64> {
         let mut route = Route::default();
         route.sample(RTT, true);

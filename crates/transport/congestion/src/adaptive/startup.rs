@@ -17,7 +17,8 @@ pub(super) struct Startup {
     queued: Option<Queued>,
     round: Round,
     is_warned: bool,
-    /// Parts of a round trip in a row in which no more arrived than before, of much more that was sent.
+    /// Parts of a round trip in a row in which no more arrived than before, of much more that was
+    /// sent.
     flat: u32,
     /// The last flight seen was at a rate that may make a queue.
     is_used: bool,
@@ -27,10 +28,21 @@ impl Startup {
     pub(super) fn new(memory: Option<Memory>) -> Self {
         let round = Round::default();
         let (amount, queued) = (INITIAL, None);
-        Self { amount, memory, arrived: 0, lost: 0, queued, round, is_warned: false, flat: 0, is_used: false }
+        Self {
+            amount,
+            memory,
+            arrived: 0,
+            lost: 0,
+            queued,
+            round,
+            is_warned: false,
+            flat: 0,
+            is_used: false,
+        }
     }
 
-    /// The pace on a line of this empty round trip; before one is known, the first packets go out within 50 ms.
+    /// The pace on a line of this empty round trip; before one is known, the first packets go out
+    /// within 50 ms.
     pub(super) fn pace(&self, base: Option<Duration>) -> Rate {
         let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
         Rate::over(self.allowed(span), span)
@@ -46,13 +58,14 @@ impl Startup {
 
     /// What is remembered is of another route when the round trip is another.
     pub(super) fn check_memory(&mut self, rtt: Duration) {
-        let is_alike =
-            |memory: &Memory| rtt >= memory.rtt.scaled(2, 3) && rtt <= memory.rtt.scaled(3, 2) + TIMER;
+        let is_alike = |memory: &Memory| {
+            rtt >= memory.rtt.scaled(2, 3) && rtt <= memory.rtt.scaled(3, 2) + TIMER
+        };
         self.memory = self.memory.filter(is_alike);
     }
 
-    /// What arrived makes room for more: three times as much for what arrived, and for what was lost beside it. At an
-    /// even pace that is a factor of 2.35 in a round trip (x e^x = 2).
+    /// What arrived makes room for more: three times as much for what arrived, and for what was
+    /// lost beside it. At an even pace that is a factor of 2.35 in a round trip (x e^x = 2).
     pub(super) fn grow(&mut self, ack: &Ack, base: Option<Duration>) {
         self.arrived += u64::from(ack.packets);
         let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
@@ -63,8 +76,8 @@ impl Startup {
         if self.is_warned {
             return;
         }
-        let grown =
-            u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived()) / u128::from(PPM);
+        let grown = u128::from(ack.bytes.as_u64()) * u128::from(GROWTH * self.sent_for_arrived())
+            / u128::from(PPM);
         let grown = ByteCount::new(u64::try_from(grown).unwrap_or(u64::MAX));
         let fastest = if self.round.packets >= FEWEST_KNOWN {
             self.round.arrived().scaled(MOST_AHEAD * self.sent_for_arrived(), PPM).min(FASTEST)
@@ -76,7 +89,8 @@ impl Startup {
         self.amount = (allowed + grown).min(most.max(allowed));
     }
 
-    /// A flight was seen. Where it was slower than allowed nothing more was tried: what is allowed stays near what is used.
+    /// A flight was seen. Where it was slower than allowed nothing more was tried: what is allowed
+    /// stays near what is used.
     pub(super) fn seen(&mut self, flight: &Flight, base: Duration) {
         self.is_used = flight.rate() >= flight.pace.scaled(1, UNUSED * 2);
         if flight.is_full() {
@@ -92,8 +106,8 @@ impl Startup {
         self.lost += 1;
     }
 
-    /// The part of a round trip before this one, where more arrives than in that one: the line was not full then. `None` when
-    /// what arrives grows no more, although what is sent does.
+    /// The part of a round trip before this one, where more arrives than in that one: the line was
+    /// not full then. `None` when what arrives grows no more, although what is sent does.
     pub(super) fn grown(&mut self, round: Round) -> Option<Round> {
         let before = core::mem::replace(&mut self.round, round);
         let has_grown = round.arrived() >= before.arrived().scaled(LEVEL, 100);
@@ -102,17 +116,20 @@ impl Startup {
         has_grown.then_some(before)
     }
 
-    /// What arrives, where for long no more did, whatever was sent: the line is full, and drops what it does not carry.
+    /// What arrives, where for long no more did, whatever was sent: the line is full, and drops
+    /// what it does not carry.
     pub(super) fn is_flat(&self) -> Option<Rate> {
         (self.flat >= FLAT).then(|| self.round.arrived())
     }
 
-    /// Too much is lost, and no more arrives than before: true for the first time in a row, which may be a burst.
+    /// Too much is lost, and no more arrives than before: true for the first time in a row, which
+    /// may be a burst.
     pub(super) fn is_first_warning(&mut self) -> bool {
         !core::mem::replace(&mut self.is_warned, true)
     }
 
-    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `longest` for `least`.
+    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `longest`
+    /// for `least`.
     pub(super) fn full(
         &mut self,
         now: Instant,
@@ -120,7 +137,8 @@ impl Startup {
         queue: Duration,
         (longest, least): (Duration, Duration),
     ) -> Option<Rate> {
-        // Where next to nothing is sent, an answer comes when the far end's timer is over: no queue of ours.
+        // Where next to nothing is sent, an answer comes when the far end's timer is over: no queue
+        // of ours.
         if queue <= longest || !self.is_used {
             self.queued = None;
             return None;
@@ -164,11 +182,12 @@ struct Queued {
 /// 32 packets of 1,500 bytes: three times RFC 6928's window, but paced.
 const INITIAL: ByteCount = ByteCount::new(48_000);
 
-/// 64 packets: 4.8 Mbit/s at 160 ms; where the line carries 1 Mbit/s, three quarters of a second of it.
+/// 64 packets: 4.8 Mbit/s at 160 ms; where the line carries 1 Mbit/s, three quarters of a second of
+/// it.
 const LONG_INITIAL: ByteCount = ByteCount::new(96_000);
 
-/// While the line isn't full, what is sent is three times what arrived in the last quarter of a round trip that is known;
-/// more than four times is ahead of all knowledge.
+/// While the line isn't full, what is sent is three times what arrived in the last quarter of a
+/// round trip that is known; more than four times is ahead of all knowledge.
 const MOST_AHEAD: u64 = 4;
 const FEWEST_KNOWN: u64 = 200;
 
@@ -196,8 +215,8 @@ const LEVEL: u64 = 107;
 /// At higher loss than two thirds the growth is slower.
 const MOST_SENT: u64 = 3 * PPM;
 
-/// Of the remembered rate, this percentage is tried first: on a line that has become ten times slower this is a queue
-/// of three round trips.
+/// Of the remembered rate, this percentage is tried first: on a line that has become ten times
+/// slower this is a queue of three round trips.
 const TRIAL: u64 = 40;
 
 /// 32 packets in 50 ms: 7.7 Mbit/s.
@@ -216,7 +235,12 @@ mod tests {
     const RTT: Duration = Duration::from_millis(160);
 
     fn ack(packets: u32) -> Ack {
-        Ack { bytes: ByteCount::new(u64::from(packets) * 1_500), packets, rtt: Some(RTT), ..Ack::default() }
+        Ack {
+            bytes: ByteCount::new(u64::from(packets) * 1_500),
+            packets,
+            rtt: Some(RTT),
+            ..Ack::default()
+        }
     }
 
     #[test]
@@ -233,7 +257,8 @@ mod tests {
     #[test]
     fn a_long_line_is_begun_as_fast_as_a_short_one_up_to_a_bound() {
         let startup = Startup::new(None);
-        for (millis, kbps) in [(1, 384_000), (50, 7_680), (100, 7_680), (160, 4_800), (640, 1_200)] {
+        for (millis, kbps) in [(1, 384_000), (50, 7_680), (100, 7_680), (160, 4_800), (640, 1_200)]
+        {
             let pace = startup.pace(Some(Duration::from_millis(millis)));
             assert_eq!(pace, Rate::from_bps(kbps * 1_000), "{millis} ms");
         }

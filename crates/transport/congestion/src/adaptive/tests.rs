@@ -1,4 +1,5 @@
-//! The controller on a bottleneck in fluid form, packet by packet; how it does on whole lines is tested in the lab.
+//! The controller on a bottleneck in fluid form, packet by packet; how it does on whole lines is
+//! tested in the lab.
 
 use super::*;
 use crate::Sender;
@@ -48,7 +49,8 @@ impl Line {
         }
     }
 
-    /// Runs for `span` in steps of half a millisecond, with an application that has at most `offered`.
+    /// Runs for `span` in steps of half a millisecond, with an application that has at most
+    /// `offered`.
     fn run_offering(&mut self, span: Duration, offered: Rate) -> Rate {
         let (end, carried) = (self.now + span, self.carried);
         let mut credit = ByteCount::ZERO;
@@ -93,7 +95,8 @@ impl Line {
     }
 
     fn acknowledge(&mut self) {
-        while let Some((_, number, marked)) = self.arrivals.pop_front_if(|(at, ..)| *at <= self.now) {
+        while let Some((_, number, marked)) = self.arrivals.pop_front_if(|(at, ..)| *at <= self.now)
+        {
             self.batch.push((number, marked));
             self.carried += 1;
             if self.batch.len() == 10 || self.number < 10 {
@@ -139,7 +142,11 @@ fn loss_that_sending_less_would_not_change_changes_nothing() {
         line.run(seconds(3));
         let limit = RATE.scaled(every - 1, every);
         let carried = line.run(seconds(5));
-        assert!(carried >= limit.scaled(97, 100), "one in {every}: {carried} {:?}", line.sender.status());
+        assert!(
+            carried >= limit.scaled(97, 100),
+            "one in {every}: {carried} {:?}",
+            line.sender.status()
+        );
     }
 }
 
@@ -173,11 +180,18 @@ fn a_session_that_stands_idle_at_first_finds_nothing() {
     let mut now = Instant::ZERO;
     for n in 0..200 {
         adaptive.on_sent(now, PACKET, PACKET);
-        // A packet for itself is answered when the far end's timer is over, those of a handshake at once.
+        // A packet for itself is answered when the far end's timer is over, those of a handshake at
+        // once.
         let rtt = RTT + Duration::from_millis(if n < 2 { 0 } else { 25 });
         adaptive.on_arrived(now, 1);
-        let ack =
-            Ack { bytes: PACKET, packets: 1, sent: now, rtt: Some(rtt), smoothed: rtt, ..Ack::default() };
+        let ack = Ack {
+            bytes: PACKET,
+            packets: 1,
+            sent: now,
+            rtt: Some(rtt),
+            smoothed: rtt,
+            ..Ack::default()
+        };
         adaptive.on_ack(now + rtt, &ack);
         now += RTT * 2;
     }
@@ -198,7 +212,11 @@ fn what_was_found_is_kept_while_an_application_uses_little_of_it() {
         line.run(RTT);
         let used = line.run(RTT * 3);
         let carried = RATE.scaled(every.unwrap_or(100) - 1, every.unwrap_or(100));
-        assert!(used >= carried.scaled(85, 100), "{every:?} {late} ms: {used} {:?}", line.sender.status());
+        assert!(
+            used >= carried.scaled(85, 100),
+            "{every:?} {late} ms: {used} {:?}",
+            line.sender.status()
+        );
     }
 }
 
@@ -216,7 +234,11 @@ fn what_is_remembered_is_what_the_line_carries() {
     assert_eq!(line.sender.memory(), None);
     line.run(seconds(5));
     let memory = line.sender.memory().unwrap();
-    assert!(memory.rate >= RATE.scaled(95, 100) && memory.rate <= RATE.scaled(105, 100), "{}", memory.rate);
+    assert!(
+        memory.rate >= RATE.scaled(95, 100) && memory.rate <= RATE.scaled(105, 100),
+        "{}",
+        memory.rate
+    );
     assert!(memory.rtt >= RTT && memory.rtt <= RTT + Duration::from_millis(2), "{}", memory.rtt);
 }
 

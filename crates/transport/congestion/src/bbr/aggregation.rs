@@ -1,5 +1,5 @@
-//! How much more than the rate accounts for is acknowledged at once: links and receivers gather acknowledgements, and the
-//! window must bear it.
+//! How much more than the rate accounts for is acknowledged at once: links and receivers gather
+//! acknowledgements, and the window must bear it.
 
 use super::Rounds;
 use crate::Ack;

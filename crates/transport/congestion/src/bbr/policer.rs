@@ -1,5 +1,5 @@
-//! A token-bucket policer on the path shows itself by heavy loss at an even rate. Two such intervals in a row that agree
-//! make that rate the rate for a while.
+//! A token-bucket policer on the path shows itself by heavy loss at an even rate. Two such
+//! intervals in a row that agree make that rate the rate for a while.
 
 use super::Rounds;
 use crate::Ack;
@@ -30,9 +30,15 @@ impl Policer {
         self.total_lost += bytes;
     }
 
-    /// Takes in an acknowledgement; `lost` since the one before. True when the rate was in use long enough: the path is to
-    /// be probed again.
-    pub(crate) fn update(&mut self, now: Instant, ack: &Ack, lost: ByteCount, rounds: Rounds) -> bool {
+    /// Takes in an acknowledgement; `lost` since the one before. True when the rate was in use long
+    /// enough: the path is to be probed again.
+    pub(crate) fn update(
+        &mut self,
+        now: Instant,
+        ack: &Ack,
+        lost: ByteCount,
+        rounds: Rounds,
+    ) -> bool {
         self.rounds += u64::from(rounds.began);
         if self.in_use {
             let is_over = self.rounds >= HOLD_ROUNDS;
@@ -61,7 +67,8 @@ impl Policer {
         let delivered = ack.sample.total - self.began_delivered;
         let span = now.since(self.began);
         // 50 lost for 256 delivered: about 20 %.
-        if delivered == ByteCount::ZERO || lost.times(256) < delivered.times(50) || span < SHORTEST {
+        if delivered == ByteCount::ZERO || lost.times(256) < delivered.times(50) || span < SHORTEST
+        {
             return;
         }
         let rate = Rate::over(delivered, span);
@@ -109,7 +116,13 @@ mod tests {
     use super::*;
 
     /// Plays rounds of 100 ms with so many bytes delivered and lost, and gives the policer's rate.
-    fn play(policer: &mut Policer, from: u64, rounds: u64, delivered: u64, lost: u64) -> Option<Rate> {
+    fn play(
+        policer: &mut Policer,
+        from: u64,
+        rounds: u64,
+        delivered: u64,
+        lost: u64,
+    ) -> Option<Rate> {
         for round in from..from + rounds {
             let mut ack = Ack::default();
             ack.sample.total = ByteCount::new((round + 1) * delivered);
@@ -127,7 +140,11 @@ mod tests {
         assert_eq!(play(&mut policer, 0, 5, 100_000, 30_000), None);
         assert_eq!(play(&mut policer, 5, 4, 100_000, 30_000), Some(Rate::from_mbps(8)));
         assert_eq!(play(&mut policer, 9, 47, 100_000, 30_000), Some(Rate::from_mbps(8)));
-        assert_eq!(play(&mut policer, 56, 1, 100_000, 30_000), None, "probed again after 48 rounds");
+        assert_eq!(
+            play(&mut policer, 56, 1, 100_000, 30_000),
+            None,
+            "probed again after 48 rounds"
+        );
     }
 
     #[test]

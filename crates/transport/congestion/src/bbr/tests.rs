@@ -16,7 +16,13 @@ struct Path {
 impl Path {
     fn new() -> Self {
         let bbr = Bbr::new(BbrConfig::default());
-        Self { bbr, now: Instant::ZERO, delivered: ByteCount::ZERO, rtt: RTT, in_flight: ByteCount::ZERO }
+        Self {
+            bbr,
+            now: Instant::ZERO,
+            delivered: ByteCount::ZERO,
+            rtt: RTT,
+            in_flight: ByteCount::ZERO,
+        }
     }
 
     /// One segment arrives, `rate` being what the sample says.

@@ -1,4 +1,5 @@
-//! What loss has shown of the path: short-term and long-term bounds (draft-ietf-ccwg-bbr 5.5.10, 5.3.3.6).
+//! What loss has shown of the path: short-term and long-term bounds (draft-ietf-ccwg-bbr 5.5.10,
+//! 5.3.3.6).
 
 use crate::segments::Multiple;
 use crate::{Ack, Loss};
@@ -118,7 +119,8 @@ impl Bounds {
 
     /// More than 2 % were lost, in six places at least: the start is over.
     pub(super) fn is_heavy(&self, ack: &Ack) -> bool {
-        self.losses.ranges >= START_RANGES && is_too_high(ack.sample.lost, ack.sample.in_flight_when_sent)
+        self.losses.ranges >= START_RANGES
+            && is_too_high(ack.sample.lost, ack.sample.in_flight_when_sent)
     }
 
     /// After a round trip with loss: what arrived in it, but not less than 0.7 of the bound before.
@@ -126,7 +128,8 @@ impl Bounds {
         if !self.losses.in_round {
             return;
         }
-        let (before, under_way) = (self.short_rate.unwrap_or(rate), self.short_inflight.unwrap_or(window));
+        let (before, under_way) =
+            (self.short_rate.unwrap_or(rate), self.short_inflight.unwrap_or(window));
         self.short_rate = Some(self.latest.rate.max(before.scaled(7, 10)));
         self.short_inflight = Some(self.latest.inflight.max(under_way.scaled(7, 10)));
         self.reductions += 1;
@@ -269,7 +272,8 @@ mod tests {
             ..Loss::default()
         };
         assert!(is_too_high(loss.lost_since_sent, loss.in_flight_when_sent));
-        // 148,500 before, 2,500 of it lost: 2,970 would be 2 %, (2,970 - 2,500) / 0.98 more were allowed.
+        // 148,500 before, 2,500 of it lost: 2,970 would be 2 %, (2,970 - 2,500) / 0.98 more were
+        // allowed.
         assert_eq!(inflight_at_loss(&loss), ByteCount::new(148_500 + 479));
     }
 }

@@ -17,7 +17,13 @@ struct Path {
 impl Path {
     fn new() -> Self {
         let bbr = Bbr3::new(Bbr3Config::default());
-        Self { bbr, now: Instant::ZERO, delivered: ByteCount::ZERO, rtt: RTT, lost: ByteCount::ZERO }
+        Self {
+            bbr,
+            now: Instant::ZERO,
+            delivered: ByteCount::ZERO,
+            rtt: RTT,
+            lost: ByteCount::ZERO,
+        }
     }
 
     /// Past the start.

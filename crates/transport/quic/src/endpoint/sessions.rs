@@ -2,7 +2,9 @@
 
 use super::QuicEndpoint;
 use crate::Fingerprint;
-use skyhaul_sessions::{ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit};
+use skyhaul_sessions::{
+    ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit,
+};
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::net::SocketAddr;

@@ -44,7 +44,8 @@ fn where_large_packets_vanish_in_mid_session_smaller_ones_bring_everything() {
         assert!(took < Duration::from_secs(3), "{largest} bytes: {took}");
         assert!(sent < VOLUME * 2, "{largest} bytes: {sent} sent for {VOLUME}");
         assert!(world.nodes[CALLER].stalled.is_empty(), "the path itself mends it");
-        // Of the full size, the one half-way and the smallest, the search ends at the largest that the line carries.
+        // Of the full size, the one half-way and the smallest, the search ends at the largest that
+        // the line carries.
         world.run(3, |_| false);
         assert!(world.nodes[CALLER].resized.contains(&FIRST));
         let now = status(&mut world, FIRST).payload + (1_472 - full);
@@ -93,7 +94,10 @@ fn an_only_path_from_which_nothing_is_heard_is_silent_within_a_second_and_little
     let (cut, before) = (world.now, world.sent[CALLER]);
     assert!(world.run(10, |world| world.nodes[CALLER].stalled.contains(&FIRST)));
     let noticed = world.now.since(cut);
-    assert!((Duration::from_millis(900)..Duration::from_millis(1_200)).contains(&noticed), "{noticed}");
+    assert!(
+        (Duration::from_millis(900)..Duration::from_millis(1_200)).contains(&noticed),
+        "{noticed}"
+    );
     assert_eq!(status(&mut world, FIRST).state, PathState::Silent);
     let first_second = world.sent[CALLER] - before;
     world.run(25, |_| false);
@@ -115,5 +119,8 @@ fn another_path_that_comes_up_takes_over_from_a_silent_one() {
     assert_eq!(world.join(1), SECOND);
     let took = arrives(&mut world, BLOCKS, 5);
     assert!(took < Duration::from_secs(2), "{took}");
-    assert!(world.run(2, |world| world.nodes[CALLER].custody == BLOCKS as u64), "receipts come on it too");
+    assert!(
+        world.run(2, |world| world.nodes[CALLER].custody == BLOCKS as u64),
+        "receipts come on it too"
+    );
 }

@@ -25,7 +25,8 @@ fn refusal(world: &World, node: usize) -> (&Refusal, Option<skyhaul_quic::Finger
 fn a_path_comes_up_at_both_ends_with_the_peers_key() {
     let world = World::connected(&Options::default());
     for node in [CLIENT, SERVER] {
-        let [(at, EndpointEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..] else {
+        let [(at, EndpointEvent::Ready { peer, incoming, .. })] = &world.seen[node].events[..]
+        else {
             panic!("{:?}", world.seen[node].events)
         };
         assert_eq!(*peer, identity(u8::try_from(1 - node).unwrap()).fingerprint());
@@ -52,7 +53,8 @@ fn the_far_ends_acknowledgement_batching_is_on_whatever_was_lost() {
     for seed in 0..40 {
         let mut world = World::connected(&Options { seed, ..Options::lossy(15, 160) });
         world.keep_events = false;
-        world.apps[CLIENT] = pair::App::Numbers { next: 0, count: 4_000, until: Instant::FAR_FUTURE };
+        world.apps[CLIENT] =
+            pair::App::Numbers { next: 0, count: 4_000, until: Instant::FAR_FUTURE };
         world.run(Duration::from_secs(3));
         let acknowledgements = world.path(SERVER).counters().sent.0;
         assert!(acknowledgements < 4_000 / 6, "seed {seed}: {acknowledgements} datagrams back");
@@ -197,7 +199,9 @@ fn a_caller_that_proves_its_address_is_let_in_under_load() {
 fn slow_caller(world: &mut World, from: SocketAddr) {
     let mut client = pair::endpoint(&Options { setup_copies: 1, ..Options::default() }, CLIENT);
     let (now, mut out) = (world.now, Vec::new());
-    client.connect(now, address(SERVER), identity(1).fingerprint()).expect("an address that can be called");
+    client
+        .connect(now, address(SERVER), identity(1).fingerprint())
+        .expect("an address that can be called");
     for _ in 0..2 {
         if client.poll_transmit(now, &mut out).is_none() {
             return;
@@ -207,7 +211,8 @@ fn slow_caller(world: &mut World, from: SocketAddr) {
             // A Retry (RFC 9000 17.2.5).
             if answer.to == from && out[0] & 0xf0 == 0xf0 {
                 let payload = out[..].into();
-                let received = Received { remote: address(SERVER), local_ip: None, ecn: None, payload };
+                let received =
+                    Received { remote: address(SERVER), local_ip: None, ecn: None, payload };
                 client.handle_datagram(now, received);
             }
         }
@@ -303,7 +308,8 @@ fn what_cannot_work_is_refused_with_what_to_do() {
     let options = Options::default();
     let mut client = pair::endpoint(&options, CLIENT);
     let key = identity(1).fingerprint();
-    let error = client.connect(Instant::ZERO, ([192, 0, 2, 1], 0).into(), key).unwrap_err().to_string();
+    let error =
+        client.connect(Instant::ZERO, ([192, 0, 2, 1], 0).into(), key).unwrap_err().to_string();
     assert!(error.contains("192.0.2.1:0") && error.contains("port"), "{error}");
     for payload in [0, 1_199, 65_528] {
         let mut config = pair::config(&options, CLIENT);

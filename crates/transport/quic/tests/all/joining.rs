@@ -35,7 +35,11 @@ fn arrives(world: &mut World, blocks: usize, seconds: u64) {
 }
 
 /// What the called end answers the bare endpoint with when it joins so.
-fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, ConnectionId) -> [u8; 32]) -> String {
+fn answer(
+    world: &mut World,
+    path: u8,
+    proof: impl FnOnce(&mut World, ConnectionId) -> [u8; 32],
+) -> String {
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
     let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { id: ready, .. }) if ready == id);
@@ -68,7 +72,8 @@ fn answer(world: &mut World, path: u8, proof: impl FnOnce(&mut World, Connection
 fn proof(world: &mut World, first: ConnectionId, second: ConnectionId, path: u8) -> [u8; 32] {
     let mut keying = |id| {
         let connection = world.bare.path(id).unwrap();
-        Keying::derive(|out, label| connection.export_keying_material(out, label, b"").is_ok()).unwrap()
+        Keying::derive(|out, label| connection.export_keying_material(out, label, b"").is_ok())
+            .unwrap()
     };
     let (first, second) = (keying(first), keying(second));
     second.prove(&first, path, true)
@@ -92,7 +97,8 @@ fn a_second_and_a_third_connection_join_and_carry_blocks() {
     arrives(&mut world, 200, 20);
     let id = world.nodes[CALLER].session.unwrap();
     let session = world.nodes[CALLER].manager.session(id).unwrap();
-    let used: Vec<_> = session.paths().filter(|(_, path)| path.stats.bytes_sent > 200_000).collect();
+    let used: Vec<_> =
+        session.paths().filter(|(_, path)| path.stats.bytes_sent > 200_000).collect();
     assert_eq!(used.len(), 3, "{:?}", session.paths().collect::<Vec<_>>());
 }
 
@@ -139,8 +145,15 @@ fn a_path_called_for_a_session_that_ends_meanwhile_is_refused_with_a_reason() {
     world.join(1);
     let (id, now) = (world.nodes[CALLED].session.unwrap(), world.now);
     world.nodes[CALLED].manager.close(now, id, "maintenance");
-    assert!(world.run(30, |world| !world.nodes[CALLER].refused.is_empty()), "nothing was said of the path");
-    assert!(world.nodes[CALLER].refused[0].contains("session"), "{:?}", world.nodes[CALLER].refused);
+    assert!(
+        world.run(30, |world| !world.nodes[CALLER].refused.is_empty()),
+        "nothing was said of the path"
+    );
+    assert!(
+        world.nodes[CALLER].refused[0].contains("session"),
+        "{:?}",
+        world.nodes[CALLER].refused
+    );
     assert_eq!(world.nodes[CALLER].disconnected.len(), 1);
 }
 
@@ -187,11 +200,14 @@ fn a_connection_that_joins_and_says_something_else_first_is_closed() {
     let mut world = World::connected(1);
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    assert!(world.run(2, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { .. }))));
+    assert!(
+        world.run(2, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { .. })))
+    );
     let now = world.now;
     let refuse = Control::Refuse { cause: RefusalCause::Told, reason: "no".to_owned() }.encode();
     world.bare.path(id).unwrap().send_control(now, &refuse);
-    let closed = world.run(5, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Closed { .. })));
+    let closed =
+        world.run(5, |world| matches!(world.bare.poll_event(), Some(EndpointEvent::Closed { .. })));
     assert!(closed);
     assert_eq!(world.nodes[CALLED].connected, 1);
     assert!(!world.nodes[CALLED].up.contains(&SECOND));

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 #[test]
 fn each_token_has_one_fate_and_acked_ones_have_arrived() {
     for (seed, percent, max_segments) in [(1, 0, 1), (2, 1, 32), (3, 10, 1), (4, 14, 44)] {
-        let mut world = World::connected(&Options { seed, max_segments, ..Options::lossy(percent, 160) });
+        let mut world =
+            World::connected(&Options { seed, max_segments, ..Options::lossy(percent, 160) });
         world.apps[CLIENT] = App::Numbers { next: 0, count: 20_000, until: Instant::FAR_FUTURE };
         world.run(Duration::from_secs(10));
         let arrived: BTreeSet<u64> = world.numbers(SERVER).into_iter().collect();
@@ -18,10 +19,16 @@ fn each_token_has_one_fate_and_acked_ones_have_arrived() {
         let mut wrongly_lost = 0;
         for (token, fate) in fates {
             assert!(fate == (1, 0) || fate == (0, 1), "token {token}: {fate:?}");
-            assert!(fate.1 == 1 || arrived.contains(&token), "token {token} acknowledged, not there");
+            assert!(
+                fate.1 == 1 || arrived.contains(&token),
+                "token {token} acknowledged, not there"
+            );
             wrongly_lost += u32::from(fate.1 == 1 && arrived.contains(&token));
         }
-        assert!(wrongly_lost <= 20, "{percent} %: {wrongly_lost} of 20,000 arrived but counted as lost");
+        assert!(
+            wrongly_lost <= 20,
+            "{percent} %: {wrongly_lost} of 20,000 arrived but counted as lost"
+        );
     }
 }
 
@@ -81,7 +88,8 @@ fn the_control_stream_keeps_order_and_everything_both_ways() {
     }
 }
 
-/// Share of the line's rate × (1 − loss) that arrived after start-up, in IP bytes, and the median queue.
+/// Share of the line's rate × (1 − loss) that arrived after start-up, in IP bytes, and the median
+/// queue.
 fn throughput(options: &Options, span: Duration) -> (f64, Duration) {
     let mut world = World::connected(options);
     world.keep_events = false;
@@ -92,9 +100,11 @@ fn throughput(options: &Options, span: Duration) -> (f64, Duration) {
     world.run(span);
     let (_, mut delays) = world.take_line(CLIENT);
     delays.sort_unstable();
-    // A symbol of 1,438 bytes travels in an IP packet of 1,490: frame and packet headers, tag, UDP, IP.
+    // A symbol of 1,438 bytes travels in an IP packet of 1,490: frame and packet headers, tag, UDP,
+    // IP.
     let arrived = ByteCount::new((world.seen[SERVER].datagrams - before) * 1_490);
-    let limit = options.link.rate.scaled(u64::from(options.link.loss.complement().as_ppb()), 1_000_000_000);
+    let limit =
+        options.link.rate.scaled(u64::from(options.link.loss.complement().as_ppb()), 1_000_000_000);
     let share = Rate::over(arrived, span).as_bps() as f64 / limit.as_bps() as f64;
     let counters = world.path(SERVER).counters();
     assert_eq!(counters.overflowed, 0);
@@ -112,11 +122,15 @@ fn datagrams_fill_the_declared_line_at_any_loss_without_queue() {
         let (share, queue) = throughput(&options, Duration::from_secs(20));
         println!("{mbps} Mbit/s {round_trip} ms {percent} %: {share:.4}, queue {queue}");
         assert!(share >= 0.98, "{mbps} Mbit/s {round_trip} ms {percent} %: {share:.4}");
-        assert!(queue <= Duration::from_millis(5), "{mbps} Mbit/s {round_trip} ms {percent} %: {queue}");
+        assert!(
+            queue <= Duration::from_millis(5),
+            "{mbps} Mbit/s {round_trip} ms {percent} %: {queue}"
+        );
     }
 }
 
-/// Seen with an end that only answered: what it acknowledged with counted as sent, until nothing was left for its reports.
+/// Seen with an end that only answered: what it acknowledged with counted as sent, until nothing
+/// was left for its reports.
 #[test]
 fn an_end_that_only_answers_has_room_to_say_what_arrived() {
     let answering = Some(Rate::from_bps(50_000));
@@ -153,7 +167,8 @@ fn control_bytes_sent_just_before_closing_arrive() {
     let now = world.now;
     world.path(SERVER).close(now, "done");
     world.run(Duration::from_secs(2));
-    let events: Vec<_> = world.seen[CLIENT].path_events.iter().map(|(_, event)| event.clone()).collect();
+    let events: Vec<_> =
+        world.seen[CLIENT].path_events.iter().map(|(_, event)| event.clone()).collect();
     let end = PathEvent::Down(DownReason::ClosedByPeer("done".to_owned()));
     assert_eq!(events[1..], [PathEvent::Control(b"receipt"[..].into()), end]);
 }
@@ -210,7 +225,8 @@ fn a_translator_of_addresses_may_forget_its_table() {
 #[test]
 fn batches_change_nothing_on_the_line() {
     let plain = throughput(&Options::lossy(1, 160), Duration::from_secs(5));
-    let batched = throughput(&Options { max_segments: 32, ..Options::lossy(1, 160) }, Duration::from_secs(5));
+    let batched =
+        throughput(&Options { max_segments: 32, ..Options::lossy(1, 160) }, Duration::from_secs(5));
     assert!((plain.0 - batched.0).abs() < 0.005, "{plain:?} {batched:?}");
 }
 
@@ -252,7 +268,8 @@ fn a_path_silent_for_the_idle_time_ends_with_all_tokens_resolved() {
     let from = Instant::ZERO + Duration::from_secs(2);
     let options = Options { outages: vec![(from, Instant::FAR_FUTURE)], ..Options::default() };
     let mut world = World::connected(&options);
-    world.apps[CLIENT] = App::Numbers { next: 0, count: u64::MAX, until: from + Duration::from_secs(5) };
+    world.apps[CLIENT] =
+        App::Numbers { next: 0, count: u64::MAX, until: from + Duration::from_secs(5) };
     world.run(Duration::from_secs(120));
     let App::Numbers { next, .. } = world.apps[CLIENT] else { panic!() };
     let fates = world.fates(CLIENT);
@@ -267,7 +284,8 @@ fn a_path_silent_for_the_idle_time_ends_with_all_tokens_resolved() {
 
 #[test]
 fn datagrams_not_polled_in_time_are_counted() {
-    let mut world = World::connected(&Options { receive_buffer: ByteCount::kib(64), ..Options::default() });
+    let mut world =
+        World::connected(&Options { receive_buffer: ByteCount::kib(64), ..Options::default() });
     let server = world.seen[SERVER].ready.take().unwrap();
     world.apps[CLIENT] = App::Numbers { next: 0, count: 1_000, until: Instant::FAR_FUTURE };
     world.run(Duration::from_secs(3));
@@ -285,5 +303,10 @@ fn an_idle_path_stays_up_and_is_quiet() {
     world.run(Duration::from_secs(600));
     let sent = world.path(CLIENT).counters().sent.0 - before;
     assert!((60..=600).contains(&sent), "{sent} datagrams in ten minutes");
-    assert!(world.seen[CLIENT].path_events.iter().all(|(_, event)| !matches!(event, PathEvent::Down(_))));
+    assert!(
+        world.seen[CLIENT]
+            .path_events
+            .iter()
+            .all(|(_, event)| !matches!(event, PathEvent::Down(_)))
+    );
 }

@@ -1,9 +1,12 @@
-//! Links of programs within one session: each as a session of its own would be, but for the line, which they share.
+//! Links of programs within one session: each as a session of its own would be, but for the line,
+//! which they share.
 //!
-//! A link has a slot, and its flows lie in that slot. A slot is used again when its link has ended at the end that began it; each
-//! message names which link of its slot it is of, so that what came late for one is never taken for the next. A link begins with the
-//! first block that one end sends. Reliable blocks have a window: what the far end's program has not taken is at most [`WINDOW`],
-//! and one that is slow holds back itself alone. Expendable ones have none: who does not take them loses them.
+//! A link has a slot, and its flows lie in that slot. A slot is used again when its link has ended
+//! at the end that began it; each message names which link of its slot it is of, so that what came
+//! late for one is never taken for the next. A link begins with the first block that one end sends.
+//! Reliable blocks have a window: what the far end's program has not taken is at most [`WINDOW`],
+//! and one that is slow holds back itself alone. Expendable ones have none: who does not take them
+//! loses them.
 //!
 //! ```text
 //!   at the end that begins:  free ── begin ──► open ── end ──► free
@@ -63,7 +66,8 @@ pub enum PeerError {
     Unknown,
 }
 
-/// All links of one service in one session. It holds a state for each slot, and at most one message for each.
+/// All links of one service in one session. It holds a state for each slot, and at most one message
+/// for each.
 #[derive(Debug)]
 pub struct Links {
     end: End,
@@ -88,8 +92,8 @@ struct Slot {
     told: u64,
 }
 
-/// Reliable blocks that one end has sent and the other's program has not taken, at most: 93 Mbit/s at 660 ms, four times over, so that
-/// repairs of repairs do not stop the line.
+/// Reliable blocks that one end has sent and the other's program has not taken, at most: 93 Mbit/s
+/// at 660 ms, four times over, so that repairs of repairs do not stop the line.
 pub const WINDOW: ByteCount = ByteCount::mib(32);
 /// Links at a time that each end began.
 pub const LINKS_MAX: usize = 32;
@@ -106,7 +110,8 @@ impl Links {
         Self { end, first, slots: BTreeMap::new(), untold: BTreeSet::new(), ends: BTreeMap::new() }
     }
 
-    /// Begins a link; `None` where [`LINKS_MAX`] are open. The far end hears of it with its first block.
+    /// Begins a link; `None` where [`LINKS_MAX`] are open. The far end hears of it with its first
+    /// block.
     pub fn begin(&mut self) -> Option<Place> {
         let parity = u32::from(self.end == End::Called);
         let mut slots = (0..LINKS_MAX as u32).map(|place| 2 * place + parity);
@@ -128,7 +133,8 @@ impl Links {
         self.slot(place).is_some() && needs <= self.credit(place)
     }
 
-    /// The session's block for one of a program; `None` where its link has ended, its flow is none of a link's, or it is empty.
+    /// The session's block for one of a program; `None` where its link has ended, its flow is none
+    /// of a link's, or it is empty.
     pub fn data(&mut self, place: Place, block: Block) -> Option<Block> {
         if block.bytes.is_empty() {
             return None;
@@ -167,7 +173,8 @@ impl Links {
     /// The next message of links as such; one that the session does not take is put back.
     pub fn poll_block(&mut self) -> Option<Block> {
         while let Some(number) = self.untold.pop_first() {
-            let slot = self.slots.get_mut(&number).filter(|slot| slot.is_open && slot.taken > slot.told);
+            let slot =
+                self.slots.get_mut(&number).filter(|slot| slot.is_open && slot.taken > slot.told);
             if let Some(slot) = slot {
                 slot.told = slot.taken;
                 let (place, told) = (Place { slot: number, link: slot.link }, slot.told);
@@ -178,7 +185,8 @@ impl Links {
         Some(self.control(Place { slot, link }, Said::End))
     }
 
-    /// Takes in a block of the session, on one of the service's own flows. What came for a link that is over is for nobody.
+    /// Takes in a block of the session, on one of the service's own flows. What came for a link
+    /// that is over is for nobody.
     ///
     /// # Errors
     /// The far end keeps to no rule: close the session.
@@ -196,7 +204,8 @@ impl Links {
             if !is_theirs {
                 return Err(PeerError::Unknown);
             }
-            let before = self.slots.insert(place.slot, Slot::open(link)).filter(|slot| slot.is_open);
+            let before =
+                self.slots.insert(place.slot, Slot::open(link)).filter(|slot| slot.is_open);
             // Its end has been overtaken.
             events.extend(before.map(|slot| Event::Ended(Place { link: slot.link, ..place })));
             events.push(Event::Begun(place));

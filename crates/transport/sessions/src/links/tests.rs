@@ -57,7 +57,8 @@ fn a_program_that_takes_nothing_holds_its_own_link_back_and_no_other() {
     let mut sent = 0;
     while near.may_send(slow, &block(1 << 20)) {
         let block = near.data(slow, block(1 << 20)).unwrap();
-        sent += heard(&mut far, block).iter().filter(|event| matches!(event, Event::Data(..))).count();
+        sent +=
+            heard(&mut far, block).iter().filter(|event| matches!(event, Event::Data(..))).count();
     }
     assert!((28..32).contains(&sent), "{sent} MiB of a window of {WINDOW}");
     assert!(near.may_send(quick, &block(1 << 20)));
@@ -109,11 +110,14 @@ fn what_comes_late_for_a_link_that_is_over_is_for_nobody_and_never_for_the_next(
 fn expendable_blocks_need_no_window() {
     let (mut near, mut far) = ends();
     let place = near.begin().unwrap();
-    let passing = |len| Block::expendable(FIRST, skyhaul_units::Duration::from_secs(1), vec![1; len].into());
+    let passing =
+        |len| Block::expendable(FIRST, skyhaul_units::Duration::from_secs(1), vec![1; len].into());
     for _ in 0..100 {
         assert!(near.may_send(place, &passing(1 << 20)));
         let sent = near.data(place, passing(1 << 20)).unwrap();
-        assert!(matches!(heard(&mut far, sent).last(), Some(Event::Passing(at, FIRST, _)) if *at == place));
+        assert!(
+            matches!(heard(&mut far, sent).last(), Some(Event::Passing(at, FIRST, _)) if *at == place)
+        );
     }
 }
 

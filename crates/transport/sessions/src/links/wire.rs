@@ -74,7 +74,9 @@ impl Message {
         let said = match (kind, body.len()) {
             (0, 1..) => Said::Data(body),
             (1, 1..) => Said::Passing(body),
-            (2, _) => Said::Taken(u64::from_be_bytes(body.as_ref().try_into().map_err(|_| Malformed)?)),
+            (2, _) => {
+                Said::Taken(u64::from_be_bytes(body.as_ref().try_into().map_err(|_| Malformed)?))
+            }
             (3, 0) => Said::End,
             _ => return Err(Malformed),
         };
@@ -106,7 +108,11 @@ mod tests {
             b"\0\0\0\x01\x02\0\0\0",
             b"\0\0\0\x01\x04",
         ] {
-            assert_eq!(Message::decode(&Bytes::copy_from_slice(block)), Err(Malformed), "{block:?}");
+            assert_eq!(
+                Message::decode(&Bytes::copy_from_slice(block)),
+                Err(Malformed),
+                "{block:?}"
+            );
         }
     }
 }

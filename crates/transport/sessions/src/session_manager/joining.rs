@@ -6,8 +6,9 @@
 //!   the path is added ◄────── Join { path, proof } ── the path is added
 //! ```
 //!
-//! A proof is made with keying material of the new connection over a secret of the session's first connection, the
-//! direction and the path's number ([`Keying::prove`]): only the two ends of both connections can make it.
+//! A proof is made with keying material of the new connection over a secret of the session's first
+//! connection, the direction and the path's number ([`Keying::prove`]): only the two ends of both
+//! connections can make it.
 
 use super::{Key, Role, SessionId, SessionManager, SessionManagerEvent, connection};
 use crate::Endpoint;
@@ -33,8 +34,8 @@ enum Side {
     Called { peer: Fingerprint },
 }
 
-/// A far end that has not said what it wants to join for this long is closed: a message that is lost twice on a round
-/// trip of 10 s takes 100 s.
+/// A far end that has not said what it wants to join for this long is closed: a message that is
+/// lost twice on a round trip of 10 s takes 100 s.
 const JOIN_WITHIN: Duration = Duration::from_secs(120);
 
 impl Joining {
@@ -68,7 +69,12 @@ impl Joining {
 
 impl<C: Endpoint> SessionManager<C> {
     /// A connection for one more path is up.
-    pub(super) fn begin_join(&mut self, now: Instant, key: Key, (mut joining, keying): (Joining, Keying)) {
+    pub(super) fn begin_join(
+        &mut self,
+        now: Instant,
+        key: Key,
+        (mut joining, keying): (Joining, Keying),
+    ) {
         if let Side::Calling { session, path, .. } = joining.side {
             let Some(held) = self.sessions.get(&session) else {
                 if let Some(connection) = connection(&mut self.endpoints, key) {
@@ -86,7 +92,8 @@ impl<C: Endpoint> SessionManager<C> {
 
     /// Brings connections that join forward.
     pub(super) fn advance_joins(&mut self, now: Instant) {
-        let joining = |role: &Role| matches!(role, Role::Joining(joining) if joining.began.is_some());
+        let joining =
+            |role: &Role| matches!(role, Role::Joining(joining) if joining.began.is_some());
         let keys: Vec<Key> =
             self.roles.iter().filter(|(_, role)| joining(role)).map(|(key, _)| *key).collect();
         for key in keys {
@@ -116,14 +123,23 @@ impl<C: Endpoint> SessionManager<C> {
         let taken = connection.send_control(now, &joining.unsent);
         joining.unsent.drain(..taken);
         match joining.reader.next_message() {
-            Ok(Some(Control::Join { path, proof })) => self.joined(now, key, joining, (PathId(path), proof)),
-            Ok(None) if joining.began.as_ref().is_none_or(|(began, _)| now.since(*began) < JOIN_WITHIN) => {
+            Ok(Some(Control::Join { path, proof })) => {
+                self.joined(now, key, joining, (PathId(path), proof))
+            }
+            Ok(None)
+                if joining
+                    .began
+                    .as_ref()
+                    .is_none_or(|(began, _)| now.since(*began) < JOIN_WITHIN) =>
+            {
                 Some(joining)
             }
             Ok(_) | Err(_) => {
-                connection.close(now, "a connection that joins a session must name the session first");
-                self.events
-                    .extend(joining.refused("the far end refused to add it to the session".to_owned()));
+                connection
+                    .close(now, "a connection that joins a session must name the session first");
+                self.events.extend(
+                    joining.refused("the far end refused to add it to the session".to_owned()),
+                );
                 None
             }
         }
@@ -143,7 +159,9 @@ impl<C: Endpoint> SessionManager<C> {
         };
         let may = |id: SessionId, held: &super::Held| match joining.side {
             Side::Calling { session, path: ours, .. } => id == session && path == ours,
-            Side::Called { peer } => held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0,
+            Side::Called { peer } => {
+                held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0
+            }
         };
         let (_, keying) = joining.began.as_ref()?;
         let found = self.sessions.iter_mut().find(|(id, held)| {

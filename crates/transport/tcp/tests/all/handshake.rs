@@ -91,7 +91,8 @@ fn nobody_there_is_said_after_the_time_for_the_set_up() {
 fn calls_being_set_up_are_bounded_and_free_their_places() {
     let options = Options::default();
     let mut server = endpoint(&options, SERVER);
-    let mut calls: Vec<_> = (0..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
+    let mut calls: Vec<_> =
+        (0..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
     assert_eq!(server.accept(Instant::ZERO).err(), Some(Refusal::Busy));
     calls.pop();
     calls.push(server.accept(Instant::ZERO).ok().unwrap());
@@ -105,7 +106,8 @@ fn a_path_that_is_up_frees_its_place() {
     let options = Options::default();
     let mut server = endpoint(&options, SERVER);
     let mut world = World::new(&options);
-    let _others: Vec<_> = (1..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
+    let _others: Vec<_> =
+        (1..CALLS_MAX).map(|_| server.accept(Instant::ZERO).ok().unwrap()).collect();
     world.paths[SERVER] = server.accept(Instant::ZERO).ok().unwrap();
     assert!(server.accept(Instant::ZERO).is_err());
     world.run(Duration::from_secs(1));
@@ -122,7 +124,10 @@ fn closing_tells_the_far_end_why() {
         world.paths[end].close(now, "maintenance at noon");
         world.run(Duration::from_secs(5));
         assert_eq!(*world.down(end), DownReason::ClosedHere);
-        assert_eq!(*world.down(1 - end), DownReason::ClosedByPeer("maintenance at noon".to_owned()));
+        assert_eq!(
+            *world.down(1 - end),
+            DownReason::ClosedByPeer("maintenance at noon".to_owned())
+        );
         assert!(world.paths.iter().all(|path| path.is_finished() && path.next_timeout().is_none()));
     }
 }
@@ -153,7 +158,11 @@ fn an_idle_path_lives_on_signs_of_life_and_a_dead_one_is_given_up() {
     for end in [CLIENT, SERVER] {
         let (at, reason) = world.seen[end].down.clone().unwrap();
         assert_eq!(reason, DownReason::TimedOut);
-        assert!(at.since(cut) <= Duration::from_secs(60) + Duration::from_millis(80), "{}", at.since(cut));
+        assert!(
+            at.since(cut) <= Duration::from_secs(60) + Duration::from_millis(80),
+            "{}",
+            at.since(cut)
+        );
     }
 }
 
@@ -188,13 +197,17 @@ fn both_ends_derive_the_same_keying_material() {
     let world = World::connected(&Options::default());
     let export = |end: usize, context: &[u8]| {
         let mut material = [0u8; 32];
-        world.paths[end].export_keying_material(&mut material, b"skyhaul session", context).unwrap();
+        world.paths[end]
+            .export_keying_material(&mut material, b"skyhaul session", context)
+            .unwrap();
         material
     };
     assert_eq!(export(CLIENT, b"a"), export(SERVER, b"a"));
     assert_ne!(export(CLIENT, b"a"), export(CLIENT, b"b"));
     let early = World::new(&Options::default());
-    assert!(early.paths[CLIENT].export_keying_material(&mut [0; 32], b"skyhaul session", b"a").is_err());
+    assert!(
+        early.paths[CLIENT].export_keying_material(&mut [0; 32], b"skyhaul session", b"a").is_err()
+    );
 }
 
 #[test]
@@ -209,12 +222,14 @@ fn calls_from_one_address_take_their_part_of_the_places_and_no_more() {
     let options = Options::default();
     let mut server = TlsConnections::new(endpoint(&options, SERVER));
     let from = |host: u8, port: usize| ([198, 51, 100, host], 1_000 + port as u16).into();
-    let taken = (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
+    let taken =
+        (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
     assert_eq!((taken, server.refused_busy()), (ADDRESS_MAX, 100 - ADDRESS_MAX as u64));
     assert!(server.accept(Instant::ZERO, from(2, 0)).is_some(), "another has a place");
     server.handle_timeout(Instant::ZERO + SETUP_MAX);
     while server.poll_event().is_some() {}
-    let again = (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
+    let again =
+        (0..100).filter(|port| server.accept(Instant::ZERO, from(1, *port)).is_some()).count();
     assert_eq!(again, ADDRESS_MAX, "they are free again after {SETUP_MAX}");
 }
 

@@ -1,4 +1,5 @@
-//! A far end with the right key that does not keep to the rules, and strangers that do not even speak TLS.
+//! A far end with the right key that does not keep to the rules, and strangers that do not even
+//! speak TLS.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use crate::pair::{CLIENT, Options, SERVER, endpoint, identity};
@@ -78,10 +79,11 @@ impl Caller {
 
     /// The end, and what was said about it to the far end.
     fn end(&mut self) -> (DownReason, Option<String>) {
-        let down = std::iter::from_fn(|| self.path.poll(Instant::ZERO)).find_map(|event| match event {
-            PathEvent::Down(reason) => Some(reason),
-            _ => None,
-        });
+        let down =
+            std::iter::from_fn(|| self.path.poll(Instant::ZERO)).find_map(|event| match event {
+                PathEvent::Down(reason) => Some(reason),
+                _ => None,
+            });
         let said = self.heard().into_iter().find_map(|frame| match frame {
             Frame::Close { reason, .. } => Some(reason),
             _ => None,
@@ -93,7 +95,8 @@ impl Caller {
 #[test]
 fn frames_against_the_rules_end_the_path_and_both_ends_know_why() {
     let count = |count| Frame::Acknowledgement { count, delay: Duration::ZERO };
-    for (frame, what) in [(count(1), "acknowledges 1"), (Frame::Greeting { joins: false }, "second greeting")]
+    for (frame, what) in
+        [(count(1), "acknowledges 1"), (Frame::Greeting { joins: false }, "second greeting")]
     {
         let mut caller = Caller::up();
         caller.say(&[frame]);
@@ -152,10 +155,14 @@ fn answers_do_not_pile_up_for_a_far_end_that_does_not_read() {
     }
     assert!(unwritten <= 300 * 1024, "{unwritten} bytes");
     let due = caller.path.next_timeout().unwrap();
-    assert!(due > Instant::ZERO + Duration::from_secs(60), "no spinning on what cannot be sent: {due}");
+    assert!(
+        due > Instant::ZERO + Duration::from_secs(60),
+        "no spinning on what cannot be sent: {due}"
+    );
 }
 
-/// Found by damaged bytes: the handshake was complete and the greeting there when a record behind them was broken.
+/// Found by damaged bytes: the handshake was complete and the greeting there when a record behind
+/// them was broken.
 #[test]
 fn a_broken_record_right_behind_the_handshake_ends_the_path() {
     let options = Options::default();
@@ -176,7 +183,10 @@ fn a_broken_record_right_behind_the_handshake_ends_the_path() {
             assert!(matches!(reason, DownReason::Failed(_)), "{reason:?}");
         }
     }
-    assert!(called.is_written_out() || !called.poll_transmit(Instant::ZERO).is_empty(), "it is over");
+    assert!(
+        called.is_written_out() || !called.poll_transmit(Instant::ZERO).is_empty(),
+        "it is over"
+    );
     assert_eq!(called.room(Instant::ZERO), 0);
 }
 

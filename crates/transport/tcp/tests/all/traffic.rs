@@ -87,7 +87,8 @@ fn the_line_is_used_to_the_full_and_measured() {
         (1_000, 2, 4 << 20),
     ] {
         let (rate, rtt) = (Rate::from_mbps(mbps), Duration::from_millis(millis));
-        let options = Options { rate, one_way: rtt / 2, buffer, piece: 15_000, ..Options::default() };
+        let options =
+            Options { rate, one_way: rtt / 2, buffer, piece: 15_000, ..Options::default() };
         let mut world = World::connected(&options);
         world.apps[CLIENT] = numbers(u64::MAX, 1_438);
         let warm = (rtt * 20).max(Duration::from_secs(2));
@@ -103,11 +104,17 @@ fn the_line_is_used_to_the_full_and_measured() {
         println!("{rate} {rtt}: {goodput}, {estimate:?}, at most {slowest}");
         assert!(goodput >= rate.scaled(98, 100), "{rate} {rtt}: {goodput}");
         assert!(estimate.rate >= rate.scaled(95, 100) && estimate.rate <= rate.scaled(110, 100));
-        assert!(estimate.min_rtt >= rtt && estimate.min_rtt <= rtt.scaled(3, 2) + Duration::from_millis(200));
+        assert!(
+            estimate.min_rtt >= rtt
+                && estimate.min_rtt <= rtt.scaled(3, 2) + Duration::from_millis(200)
+        );
         assert_eq!(estimate.loss, Probability::ZERO);
-        // However deep the buffers below: a round trip of queue, what acknowledgements wait for, and 64 KiB on either side.
-        let bound =
-            rtt / 2 + rtt.scaled(3, 2) + Duration::from_millis(50) + rate.time_for(ByteCount::kib(160));
+        // However deep the buffers below: a round trip of queue, what acknowledgements wait for,
+        // and 64 KiB on either side.
+        let bound = rtt / 2
+            + rtt.scaled(3, 2)
+            + Duration::from_millis(50)
+            + rate.time_for(ByteCount::kib(160));
         assert!(slowest <= bound, "{rate} {rtt}: {slowest} above {bound}");
     }
 }
@@ -135,8 +142,9 @@ fn a_lossy_line_that_tcp_repairs_costs_time_and_nothing_else() {
     let options = Options { stall_one_in: 500, piece: 15_000, ..Options::default() };
     let mut world = World::connected(&options);
     world.apps[CLIENT] = numbers(60_000, 1_438);
-    let done = world
-        .run_until(world.now + Duration::from_secs(60), |world| world.seen[CLIENT].acked.len() == 60_000);
+    let done = world.run_until(world.now + Duration::from_secs(60), |world| {
+        world.seen[CLIENT].acked.len() == 60_000
+    });
     let took = world.now.since(Instant::ZERO);
     assert!(done && world.seen[SERVER].datagrams == 60_000 && world.seen[CLIENT].lost.is_empty());
     assert!(took < Duration::from_secs(15), "{took}: 7.5 s of line time");
@@ -179,7 +187,8 @@ fn each_token_has_one_fate_and_none_is_lost_before_the_end() {
     assert!(fates.iter().copied().eq(0..next), "each once, acknowledged ones before");
     assert!(!seen.lost.is_empty() && seen.acked.len() as u64 <= world.seen[SERVER].datagrams);
     assert!(
-        matches!(seen.events.last(), Some((_, PathEvent::Down(_))) | None) || seen.events.len() == 10_000
+        matches!(seen.events.last(), Some((_, PathEvent::Down(_))) | None)
+            || seen.events.len() == 10_000
     );
     let now = world.now;
     assert_eq!(world.paths[CLIENT].room(now), 0);
@@ -213,10 +222,16 @@ fn a_damaged_byte_anywhere_ends_the_path_and_nothing_wrong_is_given_out() {
         for side in [CLIENT, SERVER] {
             let all: Vec<u64> = (0..world.seen[side].datagrams).collect();
             assert_eq!(received(&world, side), all, "seed {seed}");
-            assert!(world.seen[side].down.is_some() && world.paths[side].is_finished(), "seed {seed}");
+            assert!(
+                world.seen[side].down.is_some() && world.paths[side].is_finished(),
+                "seed {seed}"
+            );
         }
         let hit = world.down(1 - end);
-        assert!(matches!(hit, DownReason::Failed(_) | DownReason::TimedOut), "seed {seed}: {hit:?}");
+        assert!(
+            matches!(hit, DownReason::Failed(_) | DownReason::TimedOut),
+            "seed {seed}: {hit:?}"
+        );
     }
 }
 

@@ -1,16 +1,19 @@
-//! `docs/reference/wire-vectors.json`: the frames on the wire page are those that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the frames on the wire page are those that this program
+//! writes and reads.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use skyhaul_tcp::wire::{Frame, FrameReader};
 
 fn vectors(table: &str) -> Vec<serde_json::Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/wire-vectors.json");
-    let page: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let page: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     page[table].as_array().unwrap().clone()
 }
 
 fn bytes(vector: &serde_json::Value) -> Vec<u8> {
-    let digits: Vec<u8> = vector["hex"].as_str().unwrap().bytes().filter(|byte| *byte != b' ').collect();
+    let digits: Vec<u8> =
+        vector["hex"].as_str().unwrap().bytes().filter(|byte| *byte != b' ').collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
 }

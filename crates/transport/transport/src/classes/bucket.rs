@@ -1,9 +1,9 @@
 //! A token bucket that is kept as a point in time, so that asking it is one comparison.
 //!
-//! A level that grows at a known rate is told by the instant at which it passes zero: before it the bucket is in
-//! debt, after it there is credit, up to a bound. Spending moves the instant on by the time that the bytes take at
-//! the rate; the rest of that division is kept, so no rate is ever rounded. (The virtual scheduling form of the
-//! generic cell rate algorithm, ITU-T I.371.)
+//! A level that grows at a known rate is told by the instant at which it passes zero: before it the
+//! bucket is in debt, after it there is credit, up to a bound. Spending moves the instant on by the
+//! time that the bytes take at the rate; the rest of that division is kept, so no rate is ever
+//! rounded. (The virtual scheduling form of the generic cell rate algorithm, ITU-T I.371.)
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -23,7 +23,8 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// An empty bucket, without debt at the clock's start, filled at `rate` up to `burst`; `None` at standstill.
+    /// An empty bucket, without debt at the clock's start, filled at `rate` up to `burst`; `None`
+    /// at standstill.
     pub(super) fn new(rate: Rate, burst: Option<ByteCount>) -> Option<Self> {
         let depth = burst.map_or(DEPTH, |burst| rate.time_for(burst));
         let empty = Self { rate, depth, patience: depth, zero_at: Instant::ZERO, rest: 0 };
@@ -60,7 +61,8 @@ impl Bucket {
     pub(super) fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.keep(now, self.patience);
         let rate = self.rate.as_bps();
-        let small = bytes.as_u64().checked_mul(SCALE).and_then(|spent| spent.checked_add(self.rest));
+        let small =
+            bytes.as_u64().checked_mul(SCALE).and_then(|spent| spent.checked_add(self.rest));
         let nanos = if let Some(spent) = small {
             self.rest = spent % rate;
             spent / rate
@@ -72,7 +74,8 @@ impl Bucket {
         self.zero_at += Duration::from_nanos(nanos);
     }
 
-    /// Fills at `rate` (above zero) from `now` on. Debt and credit stay what they are in bytes, but for the bound.
+    /// Fills at `rate` (above zero) from `now` on. Debt and credit stay what they are in bytes, but
+    /// for the bound.
     pub(super) fn set_rate(&mut self, now: Instant, rate: Rate) {
         if rate == self.rate || rate == Rate::ZERO {
             return;
@@ -105,7 +108,8 @@ const SCALE: u64 = 8_000_000_000;
 /// Credit gathered where no burst is configured: a busy machine serves a sender this late.
 pub(super) const DEPTH: Duration = Duration::from_millis(20);
 
-/// Who waits for a bucket is served once a tick, not once a datagram: wake-ups cost more than datagrams.
+/// Who waits for a bucket is served once a tick, not once a datagram: wake-ups cost more than
+/// datagrams.
 const TICK: Duration = Duration::from_millis(2);
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ pub struct ClassConfig {
     /// The class it is a part of. Left out: it stands at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// What it gets whenever it has data, before anyone borrows. Left out: the sum of its children's, none for a leaf.
+    /// What it gets whenever it has data, before anyone borrows. Left out: the sum of its
+    /// children's, none for a leaf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guarantee: Option<Rate>,
     /// What it never exceeds. Left out: its parent's.
@@ -63,8 +64,8 @@ pub struct ClassConfig {
     /// Left out: its parent's, 3 at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Share among leaves of one priority: each sends this much in its turn. Default 3000 bytes for every class, which
-    /// is equal shares.
+    /// Share among leaves of one priority: each sends this much in its turn. Default 3000 bytes for
+    /// every class, which is equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum: Option<ByteCount>,
     /// How much may leave at once after a pause, against the guarantee and against the ceiling.
@@ -75,7 +76,10 @@ pub struct ClassConfig {
 
 /// What is wrong with a class tree, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means; the fields are its words")]
+#[allow(
+    missing_docs,
+    reason = "each message says what its variant means; the fields are its words"
+)]
 pub enum ClassError {
     #[error("a class has no name: give it one")]
     Nameless,
@@ -85,21 +89,29 @@ pub enum ClassError {
     NoParent { class: String, parent: String },
     #[error("class `{0}` is its own ancestor: let one class of the circle stand at the top")]
     Circle(String),
-    #[error("class `{0}`: a ceiling of zero lets nothing through: give it a rate, or leave the class out")]
+    #[error(
+        "class `{0}`: a ceiling of zero lets nothing through: give it a rate, or leave the class \
+        out"
+    )]
     Closed(String),
     #[error("class `{0}`: a quantum of zero gives it no turn: give it at least a datagram's size")]
     NoTurn(String),
     #[error("class `{class}`: priority {priority} is not one of 0 (first) to {LAST_PRIORITY}")]
     Priority { class: String, priority: u8 },
     #[error(
-        "class `{class}`: its guarantee of {guarantee} is above its ceiling of {ceiling}: lower the guarantee"
+        "class `{class}`: its guarantee of {guarantee} is above its ceiling of {ceiling}: lower \
+        the guarantee"
     )]
     AboveCeiling { class: String, guarantee: Rate, ceiling: Rate },
     #[error(
-        "class `{class}`: its ceiling of {ceiling} is above the {outer} around it: lower it, or leave it out"
+        "class `{class}`: its ceiling of {ceiling} is above the {outer} around it: lower it, or \
+        leave it out"
     )]
     CeilingAboveOuter { class: String, ceiling: Rate, outer: Rate },
-    #[error("{class}: its children are promised {promised} in all, but it has {own}: lower their guarantees")]
+    #[error(
+        "{class}: its children are promised {promised} in all, but it has {own}: lower their \
+        guarantees"
+    )]
     Oversubscribed { class: String, promised: Rate, own: Rate },
     #[error("the default class `{0}` is not a leaf of the tree: name one that has no children")]
     DefaultNotALeaf(String),
@@ -112,8 +124,8 @@ pub enum ClassError {
 /// Most leaves of a tree: their number is one byte.
 pub const MAX_LEAVES: usize = 256;
 
-/// Most classes of a tree: as many inner ones as a tree of [`MAX_LEAVES`] with some depth wants, and few enough to be
-/// looked through for each datagram.
+/// Most classes of a tree: as many inner ones as a tree of [`MAX_LEAVES`] with some depth wants,
+/// and few enough to be looked through for each datagram.
 pub const MAX_CLASSES: usize = 1024;
 
 /// The last of the priorities; as many as the Linux kernel's htb has.
@@ -149,7 +161,8 @@ pub(super) struct Leaf {
 /// A tree that was found right.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
-    /// The inner nodes, parents before children, the root first; then one for each leaf, in the leaves' order.
+    /// The inner nodes, parents before children, the root first; then one for each leaf, in the
+    /// leaves' order.
     pub(super) nodes: Vec<Node>,
     pub(super) leaves: Vec<Leaf>,
     /// Place of the default leaf among the leaves.
@@ -169,7 +182,8 @@ struct Resolved {
 impl Plan {
     pub(super) fn new(config: &ClassesConfig) -> Result<Self, ClassError> {
         let alone = [ClassConfig { name: "default".to_owned(), ..ClassConfig::default() }];
-        let classes: &[ClassConfig] = if config.classes.is_empty() { &alone } else { &config.classes };
+        let classes: &[ClassConfig] =
+            if config.classes.is_empty() { &alone } else { &config.classes };
         let family = Family::new(classes)?;
         let resolved = resolve(config.rate, classes, &family)?;
         let (leaves, inner): (Vec<usize>, Vec<usize>) =
@@ -183,14 +197,16 @@ impl Plan {
         let all = credit(classes, &family, &resolved);
         let mut place = vec![0; classes.len()];
         let root = config.rate.and_then(|rate| Bucket::new(rate, None));
-        let mut nodes = vec![Node { parent: 0, depth: 0, guarantee: None, ceiling: root, wanted: false }];
+        let mut nodes =
+            vec![Node { parent: 0, depth: 0, guarantee: None, ceiling: root, wanted: false }];
         for class in inner.iter().chain(&leaves).copied() {
             place[class] = nodes.len();
             let (config, resolved) = (&classes[class], &resolved[class]);
             nodes.push(Node {
                 parent: family.parents[class].map_or(0, |parent| place[parent]),
                 depth: resolved.depth,
-                guarantee: Bucket::new(resolved.guarantee, config.burst).map(|bucket| bucket.keeping(all)),
+                guarantee: Bucket::new(resolved.guarantee, config.burst)
+                    .map(|bucket| bucket.keeping(all)),
                 ceiling: config.ceiling.and_then(|ceiling| Bucket::new(ceiling, config.burst)),
                 wanted: false,
             });
@@ -212,13 +228,14 @@ impl Plan {
     }
 }
 
-/// The most that can be sent by right before somebody who waits has a turn: everybody's burst and turn. One who waits
-/// keeps that much credit, or its guarantee would not hold among many.
+/// The most that can be sent by right before somebody who waits has a turn: everybody's burst and
+/// turn. One who waits keeps that much credit, or its guarantee would not hold among many.
 fn credit(classes: &[ClassConfig], family: &Family, resolved: &[Resolved]) -> ByteCount {
     let leaves = (0..classes.len()).filter(|class| family.children[*class] == 0);
     let of = |class: usize| {
         let config = &classes[class];
-        config.burst.unwrap_or(resolved[class].guarantee * DEPTH) + config.quantum.unwrap_or(DEFAULT_QUANTUM)
+        config.burst.unwrap_or(resolved[class].guarantee * DEPTH)
+            + config.quantum.unwrap_or(DEFAULT_QUANTUM)
     };
     leaves.map(of).sum()
 }
@@ -251,9 +268,8 @@ impl Family {
         for class in classes {
             let parent = match &class.parent {
                 None => None,
-                Some(parent) => Some(*names.get(parent.as_str()).ok_or_else(|| ClassError::NoParent {
-                    class: class.name.clone(),
-                    parent: parent.clone(),
+                Some(parent) => Some(*names.get(parent.as_str()).ok_or_else(|| {
+                    ClassError::NoParent { class: class.name.clone(), parent: parent.clone() }
                 })?),
             };
             if let Some(parent) = parent {
@@ -267,7 +283,10 @@ impl Family {
 }
 
 /// The classes by their depth. One that the root doesn't reach is in a circle.
-fn parents_first(classes: &[ClassConfig], parents: &[Option<usize>]) -> Result<Vec<usize>, ClassError> {
+fn parents_first(
+    classes: &[ClassConfig],
+    parents: &[Option<usize>],
+) -> Result<Vec<usize>, ClassError> {
     let mut depths = Vec::with_capacity(classes.len());
     for (index, class) in classes.iter().enumerate() {
         let way = std::iter::successors(Some(index), |class| parents[*class]);
@@ -289,7 +308,8 @@ fn resolve(
     if rate == Some(Rate::ZERO) {
         return Err(ClassError::Closed("(all together)".to_owned()));
     }
-    let nothing = Resolved { guarantee: Rate::ZERO, ceiling: rate, priority: DEFAULT_PRIORITY, depth: 0 };
+    let nothing =
+        Resolved { guarantee: Rate::ZERO, ceiling: rate, priority: DEFAULT_PRIORITY, depth: 0 };
     let mut resolved = vec![nothing; classes.len()];
     // What is promised to the children of each, and of the root at the end.
     let mut promised = vec![Rate::ZERO; classes.len() + 1];
@@ -368,7 +388,8 @@ mod tests {
     #[test]
     fn a_tree_is_read_in_any_order_and_written_back() {
         let plan = read(FULL).unwrap();
-        let leaves: Vec<_> = plan.leaves.iter().map(|leaf| (leaf.name.as_str(), leaf.priority)).collect();
+        let leaves: Vec<_> =
+            plan.leaves.iter().map(|leaf| (leaf.name.as_str(), leaf.priority)).collect();
         assert_eq!(leaves, [("bulk", 5), ("telemetry", 0), ("level0", 5)]);
         let depths: Vec<_> = plan.nodes.iter().map(|node| (node.parent, node.depth)).collect();
         assert_eq!(depths, [(0, 0), (0, 1), (1, 2), (0, 1), (1, 2)]);
@@ -393,17 +414,26 @@ mod tests {
             (r#"class = [{ name = "" }]"#, "give it one"),
             (r#"class = [{ name = "a" }, { name = "a" }]"#, "class `a` is there twice"),
             (r#"class = [{ name = "a", parent = "b" }]"#, "class `a`: there is no class `b`"),
-            (r#"class = [{ name = "a", parent = "b" }, { name = "b", parent = "a" }]"#, "own ancestor"),
+            (
+                r#"class = [{ name = "a", parent = "b" }, { name = "b", parent = "a" }]"#,
+                "own ancestor",
+            ),
             (r#"class = [{ name = "a", parent = "a" }]"#, "class `a` is its own ancestor"),
             (r#"class = [{ name = "a", ceiling = "0 bit/s" }]"#, "class `a`: a ceiling of zero"),
             (r#"rate = "0 bit/s""#, "a ceiling of zero"),
             (r#"class = [{ name = "a", quantum = "0 B" }]"#, "class `a`: a quantum of zero"),
-            (r#"class = [{ name = "a", priority = 8 }]"#, "priority 8 is not one of 0 (first) to 7"),
+            (
+                r#"class = [{ name = "a", priority = 8 }]"#,
+                "priority 8 is not one of 0 (first) to 7",
+            ),
             (
                 r#"class = [{ name = "a", ceiling = "1 Mbit/s", guarantee = "2 Mbit/s" }]"#,
                 "lower the guarantee",
             ),
-            ("rate = \"1 Mbit/s\"\nclass = [{ name = \"a\", ceiling = \"2 Mbit/s\" }]", "above the 1 Mbit/s"),
+            (
+                "rate = \"1 Mbit/s\"\nclass = [{ name = \"a\", ceiling = \"2 Mbit/s\" }]",
+                "above the 1 Mbit/s",
+            ),
             (
                 "rate = \"1 Mbit/s\"\nclass = [{ name = \"a\", guarantee = \"2 Mbit/s\" }]",
                 "promised 2 Mbit/s",
@@ -425,9 +455,12 @@ mod tests {
 
     #[test]
     fn the_number_of_classes_is_bounded() {
-        let class = |number: usize| ClassConfig { name: number.to_string(), ..ClassConfig::default() };
-        let tree =
-            |count| ClassesConfig { classes: (0..count).map(class).collect(), ..ClassesConfig::default() };
+        let class =
+            |number: usize| ClassConfig { name: number.to_string(), ..ClassConfig::default() };
+        let tree = |count| ClassesConfig {
+            classes: (0..count).map(class).collect(),
+            ..ClassesConfig::default()
+        };
         assert!(Plan::new(&tree(256)).is_ok());
         assert_eq!(Plan::new(&tree(257)).unwrap_err(), ClassError::TooManyLeaves(257));
         assert_eq!(Plan::new(&tree(1025)).unwrap_err(), ClassError::TooManyClasses(1025));

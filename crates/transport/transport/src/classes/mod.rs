@@ -1,19 +1,22 @@
 //! Whose turn it is: a hierarchical token bucket over the sum of all paths of a session.
 //!
-//! The semantics are those of the Linux kernel's htb. A class below its guarantee sends by its own right; one that is
-//! above it borrows from the nearest ancestor below its own; one at a ceiling, its own or an ancestor's, is held back.
-//! Among the leaves that have data, who sends by own right comes first, then who borrows from near before who borrows
-//! from far; within that the lower priority number; within that turns of one quantum each (deficit round robin).
+//! The semantics are those of the Linux kernel's htb. A class below its guarantee sends by its own
+//! right; one that is above it borrows from the nearest ancestor below its own; one at a ceiling,
+//! its own or an ancestor's, is held back. Among the leaves that have data, who sends by own right
+//! comes first, then who borrows from near before who borrows from far; within that the lower
+//! priority number; within that turns of one quantum each (deficit round robin).
 //!
-//! Two differences from htb. A guarantee is served within the ceilings of all ancestors, so that no ceiling is ever
-//! exceeded; the configuration makes sure that the guarantees fit. And a turn that a large datagram overdrew is paid
-//! back, so that shares follow the quanta whatever the datagrams' sizes.
+//! Two differences from htb. A guarantee is served within the ceilings of all ancestors, so that no
+//! ceiling is ever exceeded; the configuration makes sure that the guarantees fit. And a turn that
+//! a large datagram overdrew is paid back, so that shares follow the quanta whatever the datagrams'
+//! sizes.
 //!
-//! Everything unlimited borrows from the root, which lends without end unless a rate is set: the paths hold back what
-//! they can't carry. Guarantees that the paths can't carry together are served in the order of priority.
+//! Everything unlimited borrows from the root, which lends without end unless a rate is set: the
+//! paths hold back what they can't carry. Guarantees that the paths can't carry together are served
+//! in the order of priority.
 //!
-//! A tree costs one comparison and one division for each bucket on the way from leaf to root, and a look at each leaf;
-//! one class without limits costs nothing.
+//! A tree costs one comparison and one division for each bucket on the way from leaf to root, and a
+//! look at each leaf; one class without limits costs nothing.
 
 mod bucket;
 mod config;
@@ -26,8 +29,8 @@ use bucket::Bucket;
 use config::{Leaf, Node, Plan};
 use skyhaul_units::{ByteCount, Instant, Rate};
 
-/// A leaf of a class tree: its place among the leaves in the order of the configuration. Only the tree that gave it
-/// out, or one of the same configuration, knows what it means.
+/// A leaf of a class tree: its place among the leaves in the order of the configuration. Only the
+/// tree that gave it out, or one of the same configuration, knows what it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClassId(pub u8);
 
@@ -65,7 +68,8 @@ pub struct ClassTree {
 /// A leaf's state in deficit round robin.
 #[derive(Debug, Clone)]
 struct Turns {
-    /// Bytes left of its turn, for each lender by depth: what is sent by own right isn't held against borrowing.
+    /// Bytes left of its turn, for each lender by depth: what is sent by own right isn't held
+    /// against borrowing.
     left: Vec<i64>,
     counters: ClassCounters,
 }
@@ -101,14 +105,18 @@ impl ClassTree {
     pub fn new(config: &ClassesConfig) -> Result<Self, ClassError> {
         let plan = Plan::new(config)?;
         let inner = plan.nodes.len() - plan.leaves.len();
-        let turns = plan.nodes[inner..]
-            .iter()
-            .map(|node| Turns { left: vec![0; node.depth + 1], counters: ClassCounters::default() });
+        let turns = plan.nodes[inner..].iter().map(|node| Turns {
+            left: vec![0; node.depth + 1],
+            counters: ClassCounters::default(),
+        });
         Ok(Self {
             turns: turns.collect(),
             default: id(plan.default),
             rate_is_configured: config.rate.is_some(),
-            limited: plan.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some()),
+            limited: plan
+                .nodes
+                .iter()
+                .any(|node| node.guarantee.is_some() || node.ceiling.is_some()),
             last: 0,
             standing: vec![None; inner],
             below_wanted: vec![false; inner],
@@ -138,10 +146,12 @@ impl ClassTree {
         self.turns.get(usize::from(leaf.0)).map_or(ClassCounters::default(), |turns| turns.counters)
     }
 
-    /// Makes `rate` the root's ceiling from `now` on, unless the configuration names one; zero lifts it.
+    /// Makes `rate` the root's ceiling from `now` on, unless the configuration names one; zero
+    /// lifts it.
     ///
-    /// For a caller whose paths don't hold back what they can't carry. With paths that pace themselves, a ceiling at
-    /// their estimated rate would keep that estimate from ever growing: leave it out.
+    /// For a caller whose paths don't hold back what they can't carry. With paths that pace
+    /// themselves, a ceiling at their estimated rate would keep that estimate from ever growing:
+    /// leave it out.
     pub fn set_line_rate(&mut self, now: Instant, rate: Rate) {
         if self.rate_is_configured {
             return;
@@ -150,11 +160,13 @@ impl ClassTree {
             Some(bucket) if rate > Rate::ZERO => bucket.set_rate(now, rate),
             ceiling => *ceiling = Bucket::new(rate, None),
         }
-        self.limited = self.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some());
+        self.limited =
+            self.nodes.iter().any(|node| node.guarantee.is_some() || node.ceiling.is_some());
     }
 
-    /// The leaf to send from at `now`, among those for which `has` is true; `None` when all of them are held back.
-    /// It may send one datagram of any size, and [`charge`](Self::charge) it, before the next is picked.
+    /// The leaf to send from at `now`, among those for which `has` is true; `None` when all of them
+    /// are held back. It may send one datagram of any size, and [`charge`](Self::charge) it, before
+    /// the next is picked.
     pub fn pick(&mut self, now: Instant, mut has: impl FnMut(ClassId) -> bool) -> Option<ClassId> {
         if self.leaves.len() == 1 && !self.limited {
             return has(ClassId(0)).then_some(ClassId(0));
@@ -187,15 +199,17 @@ impl ClassTree {
         self.whose_turn(first.borrows == 0, lender_depth)
     }
 
-    /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without having been picked
-    /// (what must be sent is sent) is charged too, and is paid for by waiting.
+    /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without
+    /// having been picked (what must be sent is sent) is charged too, and is paid for by waiting.
     pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) {
         let index = usize::from(leaf.0);
         let Some(turns) = self.turns.get_mut(index) else { return };
         turns.counters.sent += bytes;
         let place = self.standing.len() + index;
         let lender = way_up(&self.nodes, place)
-            .find(|place| self.nodes[*place].guarantee.as_ref().is_some_and(|bucket| bucket.is_open(now)))
+            .find(|place| {
+                self.nodes[*place].guarantee.as_ref().is_some_and(|bucket| bucket.is_open(now))
+            })
             .unwrap_or(0);
         if lender != place {
             turns.counters.borrowed += bytes;
@@ -224,9 +238,14 @@ impl ClassTree {
         }
     }
 
-    /// When the first of the held-back leaves for which `has` is true should be served; `None` when the tree holds
-    /// none of them back. That is up to 2 ms after it may send: one that waits is woken once a tick, and loses nothing.
-    pub fn next_timeout(&self, now: Instant, mut has: impl FnMut(ClassId) -> bool) -> Option<Instant> {
+    /// When the first of the held-back leaves for which `has` is true should be served; `None` when
+    /// the tree holds none of them back. That is up to 2 ms after it may send: one that waits is
+    /// woken once a tick, and loses nothing.
+    pub fn next_timeout(
+        &self,
+        now: Instant,
+        mut has: impl FnMut(ClassId) -> bool,
+    ) -> Option<Instant> {
         if !self.limited {
             return None;
         }
@@ -240,12 +259,14 @@ impl ClassTree {
         served.min()
     }
 
-    /// Asks each leaf whether it has data. Credit that was gathered while nobody wanted it is cut to a burst.
+    /// Asks each leaf whether it has data. Credit that was gathered while nobody wanted it is cut
+    /// to a burst.
     fn note_wishes(&mut self, now: Instant, has: &mut impl FnMut(ClassId) -> bool) {
         let inner = self.standing.len();
         self.below_wanted.fill(false);
         for place in (0..self.nodes.len()).rev() {
-            let wanted = if place >= inner { has(id(place - inner)) } else { self.below_wanted[place] };
+            let wanted =
+                if place >= inner { has(id(place - inner)) } else { self.below_wanted[place] };
             let node = &mut self.nodes[place];
             self.below_wanted[node.parent] |= wanted;
             if wanted
@@ -262,12 +283,14 @@ impl ClassTree {
     fn survey(&mut self, now: Instant) {
         for place in 0..self.standing.len() {
             let node = &self.nodes[place];
-            let outer = if place == 0 { Some(Lender { depth: 0 }) } else { self.standing[node.parent] };
+            let outer =
+                if place == 0 { Some(Lender { depth: 0 }) } else { self.standing[node.parent] };
             self.standing[place] = stands(node, outer, now);
         }
     }
 
-    /// The next in turn of the group, which sends by its own right or borrows from a lender at `lender_depth`.
+    /// The next in turn of the group, which sends by its own right or borrows from a lender at
+    /// `lender_depth`.
     fn whose_turn(&mut self, own_right: bool, lender_depth: usize) -> Option<ClassId> {
         let inner = self.standing.len();
         let account = |nodes: &[Node], index: usize| {
@@ -275,12 +298,14 @@ impl ClassTree {
         };
         let left = |tree: &Self, index: usize| tree.turns[index].left[account(&tree.nodes, index)];
         // From the last one on: those before it had their turn in this round.
-        let (before, from) = self.group.split_at(self.group.partition_point(|index| *index < self.last));
+        let (before, from) =
+            self.group.split_at(self.group.partition_point(|index| *index < self.last));
         if let Some(index) = from.iter().chain(before).find(|index| left(self, **index) > 0) {
             self.last = *index;
             return Some(id(*index));
         }
-        // All had their turn. As many new rounds begin as it takes until one of them has something left.
+        // All had their turn. As many new rounds begin as it takes until one of them has something
+        // left.
         let missing = |index: &usize| -left(self, *index) / quantum(&self.leaves[*index]) + 1;
         let rounds = self.group.iter().map(missing).min()?;
         let mut next = None;

@@ -1,9 +1,11 @@
-//! Transmissions on one path whose fate is open, in the order they were sent, and the round-trip time they measure.
+//! Transmissions on one path whose fate is open, in the order they were sent, and the round-trip
+//! time they measure.
 //!
-//! A transmission counts as lost when one sent later by more than a reordering window has arrived (the time-based
-//! detection of RFC 8985), when the path says so, when the far end says on another path that it lacks what should have
-//! come, or when no news came for longer than a round trip allows. The window is small where the path keeps order, and
-//! grows when what was called lost arrives after all.
+//! A transmission counts as lost when one sent later by more than a reordering window has arrived
+//! (the time-based detection of RFC 8985), when the path says so, when the far end says on another
+//! path that it lacks what should have come, or when no news came for longer than a round trip
+//! allows. The window is small where the path keeps order, and grows when what was called lost
+//! arrives after all.
 
 mod silence;
 
@@ -67,21 +69,24 @@ pub struct Inflight {
     entries: VecDeque<Option<Entry>>,
     /// Tokens below this have been judged.
     judged_below: u64,
-    /// Tokens from the first to the second were given up with the path; whether they were lost shows when it is back.
+    /// Tokens from the first to the second were given up with the path; whether they were lost
+    /// shows when it is back.
     doubted: (u64, u64),
     /// When the newest transmission known to have arrived was sent.
     newest_arrived: Option<Instant>,
     /// When something was last heard to have arrived.
     last_news: Option<Instant>,
-    /// The oldest open transmission after all that arrived: it and those after it owe an answer. What is sent again
-    /// meanwhile does not begin a silence anew.
+    /// The oldest open transmission after all that arrived: it and those after it owe an answer.
+    /// What is sent again meanwhile does not begin a silence anew.
     owed_from: u64,
     /// Tokens below this were given out as unanswered.
     told_below: u64,
     quiet: Quiet,
-    /// How often patience ended since something was last heard to have arrived, and when it did last.
+    /// How often patience ended since something was last heard to have arrived, and when it did
+    /// last.
     backoff: (u32, Instant),
-    /// Eighths of a round trip by which order may be off, and by how much more than half a round trip the way there may be.
+    /// Eighths of a round trip by which order may be off, and by how much more than half a round
+    /// trip the way there may be.
     window_eighths: u64,
     detour_eighths: u64,
     sids: BTreeMap<u32, Token>,
@@ -115,7 +120,8 @@ impl<'a> Lacks<'a> {
 
     /// Whether something of it is lacking.
     fn slice(&self, slice: &Slice) -> bool {
-        let mut missing = self.0.get(&(slice.flow, slice.seq)).into_iter().flat_map(|flow| &flow.missing);
+        let mut missing =
+            self.0.get(&(slice.flow, slice.seq)).into_iter().flat_map(|flow| &flow.missing);
         missing.any(|(start, end)| *start < slice.end && end.is_none_or(|end| end > slice.start))
     }
 }
@@ -129,7 +135,8 @@ pub struct Arrival {
     pub was_judged: bool,
 }
 
-/// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as lost.
+/// Transmissions remembered at most: 375 MB of full-size symbols. Beyond, the oldest counts as
+/// lost.
 pub const ENTRIES_MAX: usize = 1 << 18;
 /// What a transmission remembered costs, in bytes: its entry, its coding number's and its fate.
 pub const ENTRY: u64 = 128;
@@ -223,7 +230,9 @@ impl Inflight {
             let verdict = match entry {
                 None => None,
                 Some(entry) if entry.judged.is_some() => None,
-                Some(entry) if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) => {
+                Some(entry)
+                    if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) =>
+                {
                     Some(Verdict::Overtaken)
                 }
                 Some(entry) if entry.at + patience <= now => Some(Verdict::Overdue),
@@ -242,11 +251,18 @@ impl Inflight {
         }
     }
 
-    /// Calls lost what the far end `lacks`, where it was made by `made`: what would have arrived before then. What is
-    /// coded is left to its repair. With how many the far end lacks in a row, of the blocks that it waits for, up to the last
-    /// that should have come: none where something sent later is known to have arrived.
-    pub fn miss(&mut self, lacks: &Lacks<'_>, made: Instant, flight: Duration) -> (Vec<Slice>, usize) {
-        let late = flight + self.window() + self.rtt.smoothed * self.detour_eighths / 8 + MISSED_MARGIN;
+    /// Calls lost what the far end `lacks`, where it was made by `made`: what would have arrived
+    /// before then. What is coded is left to its repair. With how many the far end lacks in a row,
+    /// of the blocks that it waits for, up to the last that should have come: none where something
+    /// sent later is known to have arrived.
+    pub fn miss(
+        &mut self,
+        lacks: &Lacks<'_>,
+        made: Instant,
+        flight: Duration,
+    ) -> (Vec<Slice>, usize) {
+        let late =
+            flight + self.window() + self.rtt.smoothed * self.detour_eighths / 8 + MISSED_MARGIN;
         let newest = self.newest_arrived.unwrap_or(Instant::ZERO);
         let (mut missed, mut in_a_row) = (Vec::new(), 0);
         for place in self.judged_index()..self.entries.len() {
@@ -291,12 +307,14 @@ impl Inflight {
         Some(fate)
     }
 
-    /// The path is back: what was given up with it, and sent well before what has arrived now, was lost.
+    /// The path is back: what was given up with it, and sent well before what has arrived now, was
+    /// lost.
     fn settle_doubts(&mut self, arrived: Instant) {
         let window = self.window();
         while self.doubted.0 < self.doubted.1 {
             let token = self.doubted.0.max(self.first);
-            let entry = usize::try_from(token - self.first).ok().and_then(|at| self.entries.get(at));
+            let entry =
+                usize::try_from(token - self.first).ok().and_then(|at| self.entries.get(at));
             match entry {
                 Some(Some(entry)) if entry.at + window >= arrived => return,
                 Some(Some(_)) => self.know(Token(token), true),
@@ -322,7 +340,8 @@ impl Inflight {
         self.first + self.entries.len() as u64
     }
 
-    /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298 5.5).
+    /// How long no news is normal, doubled each time that it ended with no news since (RFC 6298
+    /// 5.5).
     fn patience(&self) -> Duration {
         self.rtt.patience(self.said) * (1 << self.backoff.0)
     }
@@ -381,7 +400,8 @@ struct RoundTrip {
 
 /// Patience before the first measurement: longer than a geostationary round trip with its queue.
 const PATIENCE_FIRST: Duration = Duration::from_millis(1_500);
-/// The far end may hold an acknowledgement back for 25 ms (RFC 9000 18.2), and a tick of 4 ms at each end.
+/// The far end may hold an acknowledgement back for 25 ms (RFC 9000 18.2), and a tick of 4 ms at
+/// each end.
 const ACK_DELAY: Duration = Duration::from_millis(35);
 
 impl RoundTrip {
@@ -396,7 +416,8 @@ impl RoundTrip {
         self.smoothed = self.smoothed.scaled(7, 8) + rtt / 8;
     }
 
-    /// How long no news is normal: for what nothing sent later can tell of, the last symbols before a pause.
+    /// How long no news is normal: for what nothing sent later can tell of, the last symbols before
+    /// a pause.
     fn patience(&self, said: Duration) -> Duration {
         if self.smoothed == Duration::ZERO {
             return PATIENCE_FIRST.max(said.scaled(3, 2) + ACK_DELAY);

@@ -4,9 +4,9 @@ use super::{Inflight, Sent, Slice};
 use skyhaul_units::{Duration, Instant};
 
 impl Inflight {
-    /// When the path counts as silent, should nothing be heard until then. One transmission alone may have been lost; for
-    /// several, that is after `patience`. Where `many` owe an answer, so many that chance has not taken them all, it is soon
-    /// after their `rtt`.
+    /// When the path counts as silent, should nothing be heard until then. One transmission alone
+    /// may have been lost; for several, that is after `patience`. Where `many` owe an answer, so
+    /// many that chance has not taken them all, it is soon after their `rtt`.
     pub fn silent_at(&self, rtt: Duration, patience: Duration, many: u64) -> Option<Instant> {
         let news = |at: Instant| self.last_news.map_or(at, |news| news.max(at));
         let margin = (self.quiet.longest() * 2).max(QUIET_MIN);
@@ -20,8 +20,9 @@ impl Inflight {
         Some(quick.map_or(patient, |quick| quick.min(patient)))
     }
 
-    /// When a path that has no other beside it counts as silent, should it not answer until then: several owe an answer, the
-    /// path's own signs of life have had none since `answered` either, and that for as long as `patience`.
+    /// When a path that has no other beside it counts as silent, should it not answer until then:
+    /// several owe an answer, the path's own signs of life have had none since `answered` either,
+    /// and that for as long as `patience`.
     pub fn mute_at(&self, answered: Instant, rtt: Duration, patience: Duration) -> Option<Instant> {
         let first = self.asked(0)?;
         if self.end() < self.owed_from + 2 {
@@ -32,16 +33,19 @@ impl Inflight {
         Some((first.max(heard) + patience).max(second + rtt))
     }
 
-    /// From when on silence is in doubt: `many` owe an answer, and those which may be held back for a while are due too.
+    /// From when on silence is in doubt: `many` owe an answer, and those which may be held back for
+    /// a while are due too.
     pub fn doubted_at(&self, rtt: Duration, many: u64) -> Option<Instant> {
         self.asked(many).map(|at| at + rtt + QUIET_MIN / 3)
     }
 
-    /// Slices that owe an answer and were not called lost, nor given here before. What is coded is left to its repair.
+    /// Slices that owe an answer and were not called lost, nor given here before. What is coded is
+    /// left to its repair.
     pub fn unanswered(&mut self) -> Vec<Slice> {
         let from = self.owed_from.max(self.told_below).max(self.first);
         self.told_below = self.end();
-        let place = usize::try_from(from - self.first).unwrap_or(usize::MAX).min(self.entries.len());
+        let place =
+            usize::try_from(from - self.first).unwrap_or(usize::MAX).min(self.entries.len());
         let open = self.entries.range(place..).flatten().filter(|entry| entry.judged.is_none());
         open.filter(|entry| entry.sid.is_none())
             .filter_map(|entry| match entry.sent {
@@ -51,7 +55,8 @@ impl Inflight {
             .collect()
     }
 
-    /// When the transmission was made that is the `nth` of those which owe an answer, or the next one that does.
+    /// When the transmission was made that is the `nth` of those which owe an answer, or the next
+    /// one that does.
     fn asked(&self, nth: u64) -> Option<Instant> {
         let place = usize::try_from((self.owed_from + nth).checked_sub(self.first)?).ok()?;
         let mut later = self.entries.range(place.min(self.entries.len())..).flatten();
@@ -73,14 +78,15 @@ pub(super) struct Quiet {
     before: Duration,
 }
 
-/// So many transmissions in a row are not lost by chance, where losses come in bursts of so many thousandths of a datagram on
-/// average: 12 bursts' length, or one burst in 160,000; 16 where each is lost by itself.
+/// So many transmissions in a row are not lost by chance, where losses come in bursts of so many
+/// thousandths of a datagram on average: 12 bursts' length, or one burst in 160,000; 16 where each
+/// is lost by itself.
 pub fn many(mean_burst_milli: u32) -> u64 {
     (u64::from(mean_burst_milli) * 12 / 1_000).max(16)
 }
 
-/// Shorter silences than this come from ticks and busy machines: three times what an acknowledgement may wait (RFC 9000
-/// 18.2).
+/// Shorter silences than this come from ticks and busy machines: three times what an
+/// acknowledgement may wait (RFC 9000 18.2).
 const QUIET_MIN: Duration = Duration::from_millis(75);
 /// How long a silence is remembered, at least.
 const QUIET_KEPT: Duration = Duration::from_secs(10);

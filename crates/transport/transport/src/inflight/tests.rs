@@ -76,7 +76,8 @@ fn patience_ends_after_a_round_trip_and_doubles_until_something_arrives() {
     assert!((160..320).contains(&waits[0]), "{waits:?}");
     assert!((1..6).all(|step| waits[step].abs_diff(waits[step - 1] * 2) <= 1), "{waits:?}");
     assert_eq!(waits[7], waits[5], "but not for ever: {waits:?}");
-    let silent = inflight.silent_at(Duration::from_millis(160), Duration::from_millis(320), 16).unwrap();
+    let silent =
+        inflight.silent_at(Duration::from_millis(160), Duration::from_millis(320), 16).unwrap();
     assert!(silent <= at(1_480), "repetitions do not begin the silence anew: {silent}");
     let token = add(&mut inflight, sent, 9);
     inflight.settle_arrived(token, at(sent + 160));
@@ -135,12 +136,22 @@ fn what_the_far_end_lacks_is_lost_once_it_should_have_come() {
         slices.iter().map(|slice| slice.start).collect::<Vec<_>>()
     };
     let all = [missing(0, None)];
-    assert_eq!(miss(&mut inflight, &all, 1_099), [], "80 ms of flight, a window and a margin of 10 ms each");
-    let elsewhere =
-        [FlowReport { next: 1, ..missing(0, None) }, FlowReport { flow: FlowId(1), ..missing(0, None) }];
+    assert_eq!(
+        miss(&mut inflight, &all, 1_099),
+        [],
+        "80 ms of flight, a window and a margin of 10 ms each"
+    );
+    let elsewhere = [
+        FlowReport { next: 1, ..missing(0, None) },
+        FlowReport { flow: FlowId(1), ..missing(0, None) },
+    ];
     assert_eq!(miss(&mut inflight, &elsewhere, 1_400), [], "other blocks are lacking");
     assert_eq!(miss(&mut inflight, &[missing(1, Some(2))], 1_125), [1]);
-    assert_eq!(miss(&mut inflight, &all, 1_125), [0], "each is told once, and the last is under way yet");
+    assert_eq!(
+        miss(&mut inflight, &all, 1_125),
+        [0],
+        "each is told once, and the last is under way yet"
+    );
     assert!(lost(&mut inflight, 1_125).is_empty());
     // All of them come after all: the way there is longer than half a round trip.
     for token in tokens {
@@ -160,7 +171,10 @@ fn what_owes_an_answer_is_given_once_and_what_is_coded_or_called_lost_is_not() {
     inflight.add(at(1_050), Sent::Notice, None);
     inflight.settle_arrived(tokens[0], at(1_160));
     let missing = [FlowReport { missing: vec![(1, Some(2))], ..FlowReport::default() }];
-    assert_eq!(inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).0.len(), 1);
+    assert_eq!(
+        inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).0.len(),
+        1
+    );
     let starts = |slices: Vec<Slice>| slices.iter().map(|slice| slice.start).collect::<Vec<_>>();
     assert_eq!(starts(inflight.unanswered()), [2]);
     add(&mut inflight, 1_210, 4);
@@ -179,10 +193,22 @@ fn what_is_lacking_in_a_row_ends_with_the_last_that_should_have_come_and_with_ne
         let flows = [FlowReport { missing, ..FlowReport::default() }];
         inflight.miss(&Lacks::of(&flows), at(made), Duration::from_millis(80)).1
     };
-    assert_eq!(in_a_row(vec![(0, Some(2))], 1_120, None), 0, "two are lacking, and two behind them are not");
-    assert_eq!(in_a_row(vec![(0, Some(1)), (2, None)], 1_120, None), 2, "one before them is not lacking");
+    assert_eq!(
+        in_a_row(vec![(0, Some(2))], 1_120, None),
+        0,
+        "two are lacking, and two behind them are not"
+    );
+    assert_eq!(
+        in_a_row(vec![(0, Some(1)), (2, None)], 1_120, None),
+        2,
+        "one before them is not lacking"
+    );
     assert_eq!(in_a_row(vec![(0, None)], 1_120, None), 4, "what was called lost counts on");
-    assert_eq!(in_a_row(vec![(0, Some(3))], 1_170, Some(tokens[3])), 0, "the path brought one sent later");
+    assert_eq!(
+        in_a_row(vec![(0, Some(3))], 1_170, Some(tokens[3])),
+        0,
+        "the path brought one sent later"
+    );
 }
 
 #[test]
@@ -192,7 +218,9 @@ fn the_longer_the_bursts_of_loss_the_more_must_be_unanswered_for_a_quick_silence
         add(&mut inflight, 1_000 + number, number as u32);
     }
     let silent_at = |bursts| {
-        inflight.silent_at(Duration::from_millis(160), Duration::from_millis(320), many(bursts)).unwrap()
+        inflight
+            .silent_at(Duration::from_millis(160), Duration::from_millis(320), many(bursts))
+            .unwrap()
     };
     assert_eq!([many(1_000), many(1_500), many(8_000)], [16, 18, 96]);
     assert_eq!(silent_at(1_000), at(1_016 + 160 + 75));

@@ -21,12 +21,14 @@ pub struct Assumptions {
     pub residual: Probability,
     /// The largest block for which that is to hold.
     pub block: ByteCount,
-    /// From the sending of a symbol until its repair has been sent, at most. Left out: as long as is worth it.
+    /// From the sending of a symbol until its repair has been sent, at most. Left out: as long as
+    /// is worth it.
     pub budget: Option<Duration>,
 }
 
 impl Assumptions {
-    /// One in a hundred lost, in no bursts; one block of 64 KiB in a million to stay lost; IP packets of 1500 bytes.
+    /// One in a hundred lost, in no bursts; one block of 64 KiB in a million to stay lost; IP
+    /// packets of 1500 bytes.
     pub const fn over(rate: Rate) -> Self {
         Self {
             rate,
@@ -68,7 +70,8 @@ impl Assumptions {
 
     /// Groups that a block of the largest size may touch, with so many lanes and sources in each.
     fn groups(&self, lanes: u8, sources: usize) -> usize {
-        let symbols = self.block.as_usize().div_ceil(self.content().saturating_sub(HEAD).max(1)).max(1);
+        let symbols =
+            self.block.as_usize().div_ceil(self.content().saturating_sub(HEAD).max(1)).max(1);
         let lanes = usize::from(lanes).min(symbols);
         let in_lane = symbols.div_ceil(lanes);
         lanes * (1 + (in_lane - 1).div_ceil(sources.max(1)))
@@ -86,7 +89,8 @@ pub struct Design {
     sources: u8,
     /// Repairs of each, by its sources.
     full: Box<[u8; SYMBOLS_MAX]>,
-    /// Repairs of a group of one source, by the number of groups, where there are fewer sources than lanes.
+    /// Repairs of a group of one source, by the number of groups, where there are fewer sources
+    /// than lanes.
     short: [u8; LANES_MAX as usize + 1],
     /// Chance that a block of the largest size stays lost, at most.
     residual: f64,
@@ -96,7 +100,9 @@ pub struct Design {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DesignError {
     /// The rate is nothing, or the datagrams are too small to carry anything.
-    #[error("a rate of {rate} with datagrams of {payload} bytes carries nothing; give more of either")]
+    #[error(
+        "a rate of {rate} with datagrams of {payload} bytes carries nothing; give more of either"
+    )]
     Nothing {
         /// The line's rate.
         rate: Rate,
@@ -105,7 +111,8 @@ pub enum DesignError {
     },
     /// Repair would come in the same burst as what it is for.
     #[error(
-        "{budget} is shorter than the assumed bursts, which take {burst}; give more time for repair, or a higher rate"
+        "{budget} is shorter than the assumed bursts, which take {burst}; give more time for \
+        repair, or a higher rate"
     )]
     Burst {
         /// The time allowed.
@@ -115,7 +122,8 @@ pub enum DesignError {
     },
     /// No code of up to 255 symbols within the time reaches it.
     #[error(
-        "no repair within {budget} keeps a loss of {loss} below a residual of {residual}; give more time for repair, smaller blocks, or a higher residual"
+        "no repair within {budget} keeps a loss of {loss} below a residual of {residual}; give \
+        more time for repair, smaller blocks, or a higher residual"
     )]
     Unreachable {
         /// The time allowed.
@@ -142,7 +150,10 @@ impl Design {
     /// There is none.
     pub fn new(assumptions: &Assumptions) -> Result<Self, DesignError> {
         let assumed = *assumptions;
-        if assumed.rate == Rate::ZERO || assumed.content() < CONTENT_MIN || assumed.payload > PAYLOAD_MAX {
+        if assumed.rate == Rate::ZERO
+            || assumed.content() < CONTENT_MIN
+            || assumed.payload > PAYLOAD_MAX
+        {
             return Err(DesignError::Nothing { rate: assumed.rate, payload: assumed.payload });
         }
         let budget = assumed.budget();
@@ -150,10 +161,11 @@ impl Design {
         if budget < burst {
             return Err(DesignError::Burst { budget, burst });
         }
-        let unreachable = DesignError::Unreachable { budget, loss: assumed.loss, residual: assumed.residual };
+        let unreachable =
+            DesignError::Unreachable { budget, loss: assumed.loss, residual: assumed.residual };
         let most = if assumed.burst > 1 { LANES_MAX } else { 1 };
-        let lanes =
-            core::iter::successors(Some(1u8), |lanes| Some(lanes * 2)).take_while(|lanes| *lanes <= most);
+        let lanes = core::iter::successors(Some(1u8), |lanes| Some(lanes * 2))
+            .take_while(|lanes| *lanes <= most);
         let shapes = lanes.filter_map(|lanes| Shape::cheapest(&assumed, lanes, budget));
         let shape = shapes.min_by_key(Shape::cost).ok_or(unreachable)?;
         Ok(Self::of(assumed, budget, shape))
@@ -173,7 +185,8 @@ impl Design {
         let mut short = [0; LANES_MAX as usize + 1];
         for lanes in 1..=shape.lanes {
             let found = enough(assumptions.chain(lanes), 1, target, 0);
-            short[usize::from(lanes)] = found.map_or((SYMBOLS_MAX - 2) as u8, |(repairs, _)| repairs);
+            short[usize::from(lanes)] =
+                found.map_or((SYMBOLS_MAX - 2) as u8, |(repairs, _)| repairs);
         }
         let repairs = usize::from(shape.repairs);
         let failure = chain.failure(shape.sources + repairs, repairs);
@@ -187,7 +200,8 @@ impl Design {
         &self.assumptions
     }
 
-    /// Groups that symbols are dealt to round robin, 1 to 16: how far apart those of one group stand.
+    /// Groups that symbols are dealt to round robin, 1 to 16: how far apart those of one group
+    /// stand.
     pub const fn lanes(&self) -> u8 {
         self.lanes
     }
@@ -202,8 +216,8 @@ impl Design {
         self.full[usize::from(self.sources)]
     }
 
-    /// Chance that a block of the largest size stays lost under the assumed loss, at most: the sum over the groups that
-    /// it may touch.
+    /// Chance that a block of the largest size stays lost under the assumed loss, at most: the sum
+    /// over the groups that it may touch.
     pub const fn residual(&self) -> f64 {
         self.residual
     }
@@ -265,7 +279,8 @@ impl Shape {
         let chain = assumed.chain(lanes);
         // The groups that a block touches fall with their size: few tables serve.
         for sources in 1..SOURCES_MAX {
-            let (groups, target) = (assumed.groups(lanes, sources), Self::target(assumed, lanes, sources));
+            let (groups, target) =
+                (assumed.groups(lanes, sources), Self::target(assumed, lanes, sources));
             let (_, table) = match &mut table {
                 Some(known) if known.0 == groups => known,
                 other => other.insert((groups, RepairTable::for_target(chain, ppb(target)))),
@@ -304,7 +319,8 @@ impl Shape {
     }
 }
 
-/// The fewest repairs, from `least` on, with which a group fails at most with the chance `target`, and that chance.
+/// The fewest repairs, from `least` on, with which a group fails at most with the chance `target`,
+/// and that chance.
 fn enough(chain: Chain, sources: usize, target: f64, least: u8) -> Option<(u8, f64)> {
     let counts = usize::from(least)..=SYMBOLS_MAX - 1 - sources;
     counts
@@ -318,15 +334,18 @@ fn ppb(target: f64) -> Probability {
 
 /// Groups side by side at most: what the receiving end's window was made for.
 const LANES_MAX: u8 = crate::repair::STRIDE_MAX;
-/// Datagrams over which repair is spread where losses come in bursts: half of the receiving end's window.
+/// Datagrams over which repair is spread where losses come in bursts: half of the receiving end's
+/// window.
 const WINDOW: usize = 4_096;
 /// Beyond so long, waiting is worth no repair saved.
 const WORTH: Duration = Duration::from_secs(5);
 /// A budget of one burst alone would leave nothing to repair from.
 const BURSTS: usize = 8;
-/// Bytes of sources that are open at once: the receiving end keeps 16 MiB, half of it for the set of groups before.
+/// Bytes of sources that are open at once: the receiving end keeps 16 MiB, half of it for the set
+/// of groups before.
 const KEPT: usize = 6 << 20;
-/// Repairs of one set of groups: the receiving end keeps 2,048, those of groups that failed included.
+/// Repairs of one set of groups: the receiving end keeps 2,048, those of groups that failed
+/// included.
 const REPAIRS: usize = 1_024;
 /// The smallest content worth its headers.
 const CONTENT_MIN: usize = 64;

@@ -1,4 +1,5 @@
-//! One flow at the receiving end: blocks put together, given out in order, and passed over where they are missing.
+//! One flow at the receiving end: blocks put together, given out in order, and passed over where
+//! they are missing.
 
 use crate::block::{BlockId, BlockTiming, Received, cost};
 use crate::ranges::RangeSet;
@@ -12,9 +13,11 @@ pub struct Flow {
     /// The first place neither given out nor passed over.
     pub next: u64,
     pub blocks: BTreeMap<u64, Partial>,
-    /// Places beyond `next` that were given out or need not be waited for: disjoint, ascending, half-open.
+    /// Places beyond `next` that were given out or need not be waited for: disjoint, ascending,
+    /// half-open.
     passed: BTreeMap<u64, u64>,
-    /// What the sender said is done, and when it is taken to be missing: the newest counts, the oldest is due first.
+    /// What the sender said is done, and when it is taken to be missing: the newest counts, the
+    /// oldest is due first.
     pub told: VecDeque<(Instant, u64)>,
 }
 
@@ -50,7 +53,9 @@ impl Flow {
     /// A place beyond `next` is done with.
     pub fn pass(&mut self, seq: u64) {
         let mut run = (seq, seq + 1);
-        if let Some((start, end)) = self.passed.range(..=seq).next_back().map(|(start, end)| (*start, *end)) {
+        if let Some((start, end)) =
+            self.passed.range(..=seq).next_back().map(|(start, end)| (*start, *end))
+        {
             if end > seq {
                 return;
             }
@@ -74,16 +79,21 @@ impl Flow {
         self.passed.first_key_value().map(|(_, end)| *end)
     }
 
-    /// The next step on the way to `end`: whole blocks are given out, also beyond it; what lacks before it is a gap.
+    /// The next step on the way to `end`: whole blocks are given out, also beyond it; what lacks
+    /// before it is a gap.
     pub fn step(&mut self, end: u64) -> Option<Step> {
-        while let Some((start, stop)) = self.passed.first_key_value().map(|(start, stop)| (*start, *stop))
+        while let Some((start, stop)) =
+            self.passed.first_key_value().map(|(start, stop)| (*start, *stop))
             && start <= self.next
         {
             self.passed.remove(&start);
             self.next = self.next.max(stop);
         }
-        let whole =
-            self.blocks.range(self.next..).find(|(_, block)| block.complete.is_some()).map(|(seq, _)| *seq);
+        let whole = self
+            .blocks
+            .range(self.next..)
+            .find(|(_, block)| block.complete.is_some())
+            .map(|(seq, _)| *seq);
         if whole == Some(self.next) {
             let block = self.blocks.remove(&self.next)?;
             self.next += 1;

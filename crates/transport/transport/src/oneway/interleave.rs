@@ -1,5 +1,5 @@
-//! Deals symbols round robin to groups, and makes their repair in the same turn, so that the symbols of a group, repair
-//! included, stand exactly as far apart as the design assumes.
+//! Deals symbols round robin to groups, and makes their repair in the same turn, so that the
+//! symbols of a group, repair included, stand exactly as far apart as the design assumes.
 
 use super::design::Design;
 use crate::block::BlockId;
@@ -43,13 +43,16 @@ struct Closed {
 #[derive(Debug, Clone, Copy)]
 pub struct Account {
     pub groups: u64,
-    /// Blocks lost under the assumed loss: for each group the chance that it fails × the blocks that have symbols in it.
+    /// Blocks lost under the assumed loss: for each group the chance that it fails × the blocks
+    /// that have symbols in it.
     pub expected_lost: f64,
 }
 
-/// Kept free between the last repair's sending and a deadline: ticks of both ends, jitter, decoding.
+/// Kept free between the last repair's sending and a deadline: ticks of both ends, jitter,
+/// decoding.
 const MARGIN: Duration = Duration::from_millis(8);
-/// Chances kept: more kinds of sets than the ends of bursts of traffic make. Beyond, all are computed anew.
+/// Chances kept: more kinds of sets than the ends of bursts of traffic make. Beyond, all are
+/// computed anew.
 const FAILURES_MAX: usize = 4_096;
 
 impl Interleaver {
@@ -57,7 +60,8 @@ impl Interleaver {
         Self { next: 0, open: None, closed: None, failures: BTreeMap::new() }
     }
 
-    /// The number for the next source. `due`: by when its repair must have left. Not while [`Self::is_repairing`].
+    /// The number for the next source. `due`: by when its repair must have left. Not while
+    /// [`Self::is_repairing`].
     pub fn add(
         &mut self,
         now: Instant,
@@ -91,8 +95,10 @@ impl Interleaver {
     pub fn close_at(&self, design: &Design) -> Option<Instant> {
         let open = self.open.as_ref()?;
         let (lanes, sources) = open.shape(design);
-        let lead = MARGIN + design.repair_time(lanes as u8, design.repairs_of(lanes as u8, sources));
-        let full = open.sources.len() >= usize::from(design.sources()) * usize::from(design.lanes());
+        let lead =
+            MARGIN + design.repair_time(lanes as u8, design.repairs_of(lanes as u8, sources));
+        let full =
+            open.sources.len() >= usize::from(design.sources()) * usize::from(design.lanes());
         let hold = if full { open.opened } else { open.opened + design.hold() };
         Some(open.due.map_or(hold, |due| hold.min(due - lead)))
     }
@@ -105,12 +111,14 @@ impl Interleaver {
         let mut expected_lost = 0.0;
         for lane in 0..lanes {
             let sources = set.lane(lane, lanes).count() as u8;
-            let blocks: BTreeSet<BlockId> = set.lane(lane, lanes).filter_map(|(_, block)| *block).collect();
+            let blocks: BTreeSet<BlockId> =
+                set.lane(lane, lanes).filter_map(|(_, block)| *block).collect();
             if self.failures.len() > FAILURES_MAX {
                 self.failures.clear();
             }
             let key = (lanes as u8, sources, repairs);
-            let failure = *self.failures.entry(key).or_insert_with(|| design.failure(key.0, key.1, key.2));
+            let failure =
+                *self.failures.entry(key).or_insert_with(|| design.failure(key.0, key.1, key.2));
             expected_lost += failure * blocks.len() as f64;
         }
         self.closed = (repairs > 0).then_some(Closed { set, lanes, repairs, turn: 0 });
@@ -146,7 +154,8 @@ impl Closed {
         // The lane whose turn it is after the last source: its symbols stay one whole turn apart.
         let lane = (self.set.sources.len() + self.turn) % self.lanes;
         let index = (self.turn / self.lanes) as u8;
-        let contents: Vec<&[u8]> = self.set.lane(lane, self.lanes).map(|(content, _)| &content[..]).collect();
+        let contents: Vec<&[u8]> =
+            self.set.lane(lane, self.lanes).map(|(content, _)| &content[..]).collect();
         let lengths: Vec<[u8; 2]> =
             contents.iter().map(|content| (content.len() as u16).to_be_bytes()).collect();
         let lengths: Vec<&[u8]> = lengths.iter().map(|length| &length[..]).collect();

@@ -1,13 +1,16 @@
 //! Blocks over a path that has no return: a data diode, a broadcast downlink. Coding only.
 //!
-//! Nothing is ever heard of what was sent, so everything is decided beforehand: the [`Assumptions`] name the line's rate,
-//! the loss to expect and the share of blocks that may stay lost, and the [`Design`] computes from them how many repair
-//! symbols each group of symbols gets, exactly. Every block is coded and sent once; that it was [`Sent`](crate::Outcome::Sent)
-//! says nothing about its arrival. Blocks, classes, priorities and deadlines are those of a session.
+//! Nothing is ever heard of what was sent, so everything is decided beforehand: the [`Assumptions`]
+//! name the line's rate, the loss to expect and the share of blocks that may stay lost, and the
+//! [`Design`] computes from them how many repair symbols each group of symbols gets, exactly. Every
+//! block is coded and sent once; that it was [`Sent`](crate::Outcome::Sent) says nothing about its
+//! arrival. Blocks, classes, priorities and deadlines are those of a session.
 //!
-//! - [`Sender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second says how far each flow is, so
-//!   that a receiver that starts late, or lost much, knows what it will not get.
-//! - [`Receiver`]: plain datagrams in; blocks out, in their flow's order, and [`Gap`]s where something is missing.
+//! - [`Sender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second says
+//!   how far each flow is, so that a receiver that starts late, or lost much, knows what it will
+//!   not get.
+//! - [`Receiver`]: plain datagrams in; blocks out, in their flow's order, and [`Gap`]s where
+//!   something is missing.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -37,8 +40,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it leaves out: sealing against forgery and replay, pacing and sessions that begin anew, which the crate `oneway`
-//! adds; and moving the application's rate to the line's, since nothing can be measured here.
+//! What it leaves out: sealing against forgery and replay, pacing and sessions that begin anew,
+//! which the crate `oneway` adds; and moving the application's rate to the line's, since nothing
+//! can be measured here.
 
 mod design;
 mod flow;

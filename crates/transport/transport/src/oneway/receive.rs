@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// What a receiver is told once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Blocks begun and not yet taken by the application, at most. When it is full the block begun longest ago is given
-    /// up: nobody can be asked to wait. Two seconds of 250 Mbit/s.
+    /// Blocks begun and not yet taken by the application, at most. When it is full the block begun
+    /// longest ago is given up: nobody can be asked to wait. Two seconds of 250 Mbit/s.
     pub window: ByteCount,
-    /// How much longer than expected a datagram may be under way: what the sender says is done counts as missing
-    /// after that.
+    /// How much longer than expected a datagram may be under way: what the sender says is done
+    /// counts as missing after that.
     pub reordering: Duration,
 }
 
@@ -34,7 +34,8 @@ pub enum Event {
     Gap(Gap),
     /// The sender said how far it is: the first time, and when it ended.
     Announced(Announcement),
-    /// Nothing was heard of the sender for much longer than it ever pauses: what was open is given up.
+    /// Nothing was heard of the sender for much longer than it ever pauses: what was open is given
+    /// up.
     Silent,
 }
 
@@ -117,7 +118,8 @@ pub struct Receiver {
 
 /// Flows with a state: an honest sender tells as many apart.
 const FLOWS_MAX: usize = 1 << 16;
-/// Runs of places done with beyond the first open one, of one flow. Beyond, what lacks before the first run is given up.
+/// Runs of places done with beyond the first open one, of one flow. Beyond, what lacks before the
+/// first run is given up.
 const RUNS_MAX: usize = 4_096;
 /// Announcements waiting for their time, of one flow.
 const TOLD_MAX: usize = 8;
@@ -218,7 +220,8 @@ impl Receiver {
         }
         if self.heard.is_some_and(|heard| heard + self.silence() <= now) {
             self.heard = None;
-            let ends: Vec<(FlowId, u64)> = self.flows.iter().map(|(id, flow)| (*id, flow.end())).collect();
+            let ends: Vec<(FlowId, u64)> =
+                self.flows.iter().map(|(id, flow)| (*id, flow.end())).collect();
             for place in ends {
                 self.pass_to(now, place, Cause::Lost);
             }
@@ -269,7 +272,8 @@ impl Receiver {
             Ok(Content::Piece(piece)) => self.piece(at, &piece),
             Ok(Content::GivenUp(names)) => {
                 for (id, seq) in names {
-                    if self.flow(id).is_some_and(|flow| !flow.is_past(seq.0)) && seq < Seq::FINISHED {
+                    if self.flow(id).is_some_and(|flow| !flow.is_past(seq.0)) && seq < Seq::FINISHED
+                    {
                         self.drop_place(at.now, (id, seq.0), Cause::GivenUp);
                     }
                 }
@@ -330,7 +334,8 @@ impl Receiver {
             self.give_out(now, (id, seq), block);
         }
         self.pass_to(now, (id, 0), Cause::Lost);
-        let crowded = self.flows.get(&id).filter(|flow| flow.runs() > RUNS_MAX).and_then(Flow::first_run);
+        let crowded =
+            self.flows.get(&id).filter(|flow| flow.runs() > RUNS_MAX).and_then(Flow::first_run);
         if let Some(end) = crowded {
             self.pass_to(now, (id, end), Cause::Crowded);
         }
@@ -398,7 +403,8 @@ impl Receiver {
         };
         *counter = counter.saturating_add(gap.count);
         if let Some(Event::Gap(last)) = self.events.back_mut()
-            && (last.flow, last.first.0 + last.count, last.cause) == (gap.flow, gap.first.0, gap.cause)
+            && (last.flow, last.first.0 + last.count, last.cause)
+                == (gap.flow, gap.first.0, gap.cause)
         {
             last.count += gap.count;
         } else if self.events.len() < EVENTS_MAX {
@@ -406,11 +412,16 @@ impl Receiver {
         }
     }
 
-    /// Makes room for `grown` bytes of a block, by giving up those begun longest ago; whether there is.
+    /// Makes room for `grown` bytes of a block, by giving up those begun longest ago; whether there
+    /// is.
     fn make_room(&mut self, now: Instant, grown: u64, wanted: (FlowId, u64)) -> bool {
         let window = self.config.window.as_u64();
         while self.held + grown > window {
-            let oldest = self.open.first().map(|(_, id, seq)| (*id, *seq)).filter(|oldest| *oldest != wanted);
+            let oldest = self
+                .open
+                .first()
+                .map(|(_, id, seq)| (*id, *seq))
+                .filter(|oldest| *oldest != wanted);
             // Whole blocks that wait for one of which nothing came.
             let waiting = || {
                 let flows = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty());
@@ -418,7 +429,11 @@ impl Receiver {
             };
             let own = || {
                 let flow = self.flows.get(&wanted.0)?;
-                flow.blocks.keys().next().filter(|first| **first < wanted.1).map(|first| (wanted.0, *first))
+                flow.blocks
+                    .keys()
+                    .next()
+                    .filter(|first| **first < wanted.1)
+                    .map(|first| (wanted.0, *first))
             };
             let Some((id, seq)) = oldest.or_else(own).or_else(waiting) else { return false };
             let before = self.held + self.in_flight();

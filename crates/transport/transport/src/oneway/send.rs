@@ -66,8 +66,8 @@ pub struct SenderCounters {
     pub announcement_bytes: u64,
     /// Groups closed.
     pub groups: u64,
-    /// Blocks lost under the assumed loss, summed over the groups as they were sent: a bound, since a block whose
-    /// groups fail together counts for each.
+    /// Blocks lost under the assumed loss, summed over the groups as they were sent: a bound, since
+    /// a block whose groups fail together counts for each.
     pub expected_lost: f64,
 }
 
@@ -197,7 +197,8 @@ impl Sender {
         self.config.send_buffer.saturating_sub(ByteCount::new(self.outbox.held))
     }
 
-    /// What became of a block: [`Outcome::Sent`] when all its repair is out, which is no word of its arrival.
+    /// What became of a block: [`Outcome::Sent`] when all its repair is out, which is no word of
+    /// its arrival.
     pub fn poll_settled(&mut self) -> Option<(BlockId, Outcome)> {
         self.settled.pop_front()
     }
@@ -212,7 +213,8 @@ impl Sender {
         self.finish.is_some_and(|finish| finish.told >= ENDS)
     }
 
-    /// The next plain datagram, at most [`super::Assumptions::payload`] bytes. Call it only when the line has room.
+    /// The next plain datagram, at most [`super::Assumptions::payload`] bytes. Call it only when
+    /// the line has room.
     pub fn poll(&mut self, now: Instant) -> Option<Bytes> {
         if self.is_finished() {
             return None;
@@ -222,7 +224,9 @@ impl Sender {
         if self.announcement_due().is_some_and(|due| due <= now) {
             return Some(self.announce(now));
         }
-        if self.coder.close_at(&self.design).is_some_and(|at| at <= now) && !self.coder.is_repairing() {
+        if self.coder.close_at(&self.design).is_some_and(|at| at <= now)
+            && !self.coder.is_repairing()
+        {
             self.close();
         }
         if let Some(repair) = self.repair() {
@@ -275,7 +279,8 @@ impl Sender {
             also_late: false,
             perishable_only: false,
         };
-        let symbol = self.outbox.next_symbol(&offer, &mut self.config.classes, self.policy.as_ref())?;
+        let symbol =
+            self.outbox.next_symbol(&offer, &mut self.config.classes, self.policy.as_ref())?;
         Some(self.piece(now, &symbol))
     }
 
@@ -297,7 +302,12 @@ impl Sender {
         self.protect(now, header.encode(&symbol.bytes), (Some(name), due))
     }
 
-    fn protect(&mut self, now: Instant, content: Bytes, of: (Option<BlockId>, Option<Instant>)) -> Bytes {
+    fn protect(
+        &mut self,
+        now: Instant,
+        content: Bytes,
+        of: (Option<BlockId>, Option<Instant>),
+    ) -> Bytes {
         let sid = self.coder.add(now, (&content, of.0), of.1);
         let datagram = Message::Source { sid, content }.encode();
         self.counters.sources += 1;
@@ -364,8 +374,8 @@ impl Sender {
         let ended = self.is_drained();
         let known = &self.told.flows;
         // A place takes at most 16 bytes: as many as fit.
-        let fit =
-            (self.design.content().saturating_sub(self.config.name.len() + 32) / 16).clamp(1, FLOWS_TOLD);
+        let fit = (self.design.content().saturating_sub(self.config.name.len() + 32) / 16)
+            .clamp(1, FLOWS_TOLD);
         let turn = self.told.turn;
         let order = known.range(turn..).chain(known.range(..turn));
         let flows: Vec<_> = order.take(fit).map(|(flow, done)| (*flow, Seq(*done))).collect();
@@ -379,7 +389,8 @@ impl Sender {
         }
         let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
         let (name, budget) = (self.config.name.clone(), self.design.budget());
-        let datagram = Message::Announcement(Announcement { name, utc, budget, ended, flows }).encode();
+        let datagram =
+            Message::Announcement(Announcement { name, utc, budget, ended, flows }).encode();
         self.counters.announcements += 1;
         self.counters.announcement_bytes += datagram.len() as u64;
         datagram

@@ -1,7 +1,8 @@
 //! A sender and a receiver with nothing between them but loss.
 
 use super::{
-    Assumptions, Cause, Design, DesignError, Event, Gap, Receiver, ReceiverConfig, Sender, SenderConfig,
+    Assumptions, Cause, Design, DesignError, Event, Gap, Receiver, ReceiverConfig, Sender,
+    SenderConfig,
 };
 use crate::block::{Block, BlockId, Mode, Outcome, Received};
 use bytes::Bytes;
@@ -25,7 +26,8 @@ fn block(flow: u32, number: usize, len: usize) -> Block {
     Block::reliable(FlowId(flow), bytes.into())
 }
 
-/// Both ends; each datagram takes as long as its bytes on the line, and `loses` says by its number which are lost.
+/// Both ends; each datagram takes as long as its bytes on the line, and `loses` says by its number
+/// which are lost.
 struct Line<L> {
     sender: Sender,
     receiver: Receiver,
@@ -64,9 +66,14 @@ impl<L: FnMut(u64, &[u8]) -> bool> Line<L> {
                     self.receiver.datagram(self.now, datagram);
                 }
             } else {
-                let due =
-                    self.sender.next_timeout(self.now).into_iter().chain(self.receiver.next_timeout()).min();
-                self.now = due.map_or(end, |due| due.max(self.now + Duration::from_nanos(1)).min(end));
+                let due = self
+                    .sender
+                    .next_timeout(self.now)
+                    .into_iter()
+                    .chain(self.receiver.next_timeout())
+                    .min();
+                self.now =
+                    due.map_or(end, |due| due.max(self.now + Duration::from_nanos(1)).min(end));
                 self.receiver.expire(self.now);
             }
             self.take();
@@ -89,7 +96,8 @@ impl<L: FnMut(u64, &[u8]) -> bool> Line<L> {
         self.run_until(self.now + Duration::from_secs(20));
         assert!(self.sender.is_finished());
         let counters = self.receiver.counters();
-        let settled = counters.blocks_delivered + counters.blocks_repaired + counters.blocks_dropped;
+        let settled =
+            counters.blocks_delivered + counters.blocks_repaired + counters.blocks_dropped;
         assert_eq!(counters.blocks_seen, settled + self.receiver.in_flight());
     }
 
@@ -149,7 +157,10 @@ fn what_is_lost_beyond_repair_is_a_gap_and_the_rest_goes_on() {
     line.finish();
     let lost: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + lost, 200);
-    assert!((80..130).contains(&lost) && line.gaps.iter().all(|gap| gap.cause == Cause::Lost), "{lost}");
+    assert!(
+        (80..130).contains(&lost) && line.gaps.iter().all(|gap| gap.cause == Cause::Lost),
+        "{lost}"
+    );
     let places: Vec<u64> = line.received.iter().map(|block| block.id.seq.0).collect();
     assert!(places.is_sorted() && places.last() == Some(&199));
     assert!(places.iter().all(|place| {
@@ -165,13 +176,17 @@ fn a_receiver_that_starts_late_joins_in_the_middle() {
     }
     line.finish();
     let first = line.received[0].id.seq;
-    assert_eq!(line.gaps, [Gap { flow: FlowId(7), first: Seq(0), count: first.0, cause: Cause::Lost }]);
+    assert_eq!(
+        line.gaps,
+        [Gap { flow: FlowId(7), first: Seq(0), count: first.0, cause: Cause::Lost }]
+    );
     assert_eq!(line.received.len() as u64 + first.0, 300);
 }
 
 #[test]
 fn a_sender_that_falls_silent_leaves_no_block_waiting() {
-    let mut line = Line::new(&assumed(1, 1), |number, _| (50..60).contains(&number) || number > 150);
+    let mut line =
+        Line::new(&assumed(1, 1), |number, _| (50..60).contains(&number) || number > 150);
     for number in 0..100 {
         line.sender.send(line.now, block(0, number, 5_000)).unwrap();
     }
@@ -200,9 +215,13 @@ fn blocks_given_up_are_told_and_not_waited_for() {
     let missing: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + missing, 12);
     assert!((5..=9).contains(&missing) && !line.gaps.iter().any(|gap| gap.cause == Cause::Lost));
-    assert_eq!(line.gaps[0], Gap { flow: FlowId(0), first: Seq(10), count: 1, cause: Cause::GivenUp });
+    assert_eq!(
+        line.gaps[0],
+        Gap { flow: FlowId(0), first: Seq(10), count: 1, cause: Cause::GivenUp }
+    );
     assert_eq!(line.received.last().map(|block| block.id.seq), Some(Seq(11)));
-    let expired = line.outcomes().iter().filter(|(_, outcome)| *outcome == Outcome::Expired).count() as u64;
+    let expired =
+        line.outcomes().iter().filter(|(_, outcome)| *outcome == Outcome::Expired).count() as u64;
     assert_eq!(expired + 1, missing);
 }
 
@@ -211,8 +230,11 @@ fn repair_of_a_block_with_a_deadline_is_out_in_time() {
     let assumptions = Assumptions { budget: Some(Duration::from_secs(2)), ..assumed(5, 8) };
     // The block itself is lost, all its repair arrives.
     let mut line = Line::new(&assumptions, |_, datagram| datagram.first() == Some(&1));
-    let urgent =
-        Block { deadline: Some(Duration::from_millis(150)), mode: Mode::Expendable, ..block(0, 1, 3_000) };
+    let urgent = Block {
+        deadline: Some(Duration::from_millis(150)),
+        mode: Mode::Expendable,
+        ..block(0, 1, 3_000)
+    };
     line.sender.send(line.now, urgent.clone()).unwrap();
     line.run_until(millis(400));
     assert_eq!(line.received.len(), 1);
@@ -243,7 +265,11 @@ fn the_window_holds_whatever_comes() {
         line.sender.send(line.now, block(number as u32 % 5, number, 20_000)).unwrap();
     }
     line.finish();
-    assert!(line.most_memory <= (256 << 10) + crate::repair::DECODER_MAX + (4 << 20), "{}", line.most_memory);
+    assert!(
+        line.most_memory <= (256 << 10) + crate::repair::DECODER_MAX + (4 << 20),
+        "{}",
+        line.most_memory
+    );
     assert!(line.gaps.iter().any(|gap| gap.cause == Cause::Crowded));
     let lost: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + lost, 200);
@@ -296,13 +322,18 @@ fn the_expected_loss_is_summed_over_the_groups_as_sent() {
     let counters = *line.sender.counters();
     assert_eq!(counters.blocks_sent, 400);
     assert!(counters.residual() > 1e-12 && counters.residual() <= 1e-6, "{}", counters.residual());
-    assert!((counters.overhead() - line.sender.design().overhead()).abs() < 0.03, "{}", counters.overhead());
+    assert!(
+        (counters.overhead() - line.sender.design().overhead()).abs() < 0.03,
+        "{}",
+        counters.overhead()
+    );
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// In each set of groups as many datagrams are lost as each group has repairs, wherever they stand.
+    /// In each set of groups as many datagrams are lost as each group has repairs, wherever they
+    /// stand.
     #[test]
     fn any_loss_within_the_codes_reach_is_repaired(
         sizes in prop::collection::vec(1usize..30_000, 1..60),
@@ -310,7 +341,8 @@ proptest! {
         burst in prop::sample::select(vec![1u32, 8]),
     ) {
         let design = Design::new(&assumed(5, burst)).unwrap();
-        // The k-th symbol of a lane is lost while the lane has repairs left: pseudo-random, counted by lane and set.
+        // The k-th symbol of a lane is lost while the lane has repairs left: pseudo-random, counted
+        // by lane and set.
         let mut lost = std::collections::BTreeMap::new();
         let (lanes, full) = (u64::from(design.lanes()), u64::from(design.sources()) * u64::from(design.lanes()));
         let least = design.repairs_of(design.lanes(), 1);
@@ -336,7 +368,8 @@ proptest! {
         }
     }
 
-    /// Whatever is lost, doubled or late: what is given out is what was sent, in order, and every block is accounted for.
+    /// Whatever is lost, doubled or late: what is given out is what was sent, in order, and every
+    /// block is accounted for.
     #[test]
     fn whatever_the_line_does_blocks_are_whole_and_in_order(
         sizes in prop::collection::vec(1usize..20_000, 1..40),

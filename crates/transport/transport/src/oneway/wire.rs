@@ -1,6 +1,8 @@
-//! The plain datagrams of a path without return, before they are sealed. `docs/reference/wire.md` shows every field.
+//! The plain datagrams of a path without return, before they are sealed. `docs/reference/wire.md`
+//! shows every field.
 //!
-//! Each piece of a block names its flow and its place in full: a receiver may begin with any datagram.
+//! Each piece of a block names its flow and its place in full: a receiver may begin with any
+//! datagram.
 
 use crate::block::MAX_BLOCK;
 use crate::repair::{RepairSymbol, Sid};
@@ -35,7 +37,8 @@ pub struct Announcement {
     pub budget: Duration,
     /// Whether everything has been sent.
     pub ended: bool,
-    /// Flows, and the place below which every block was sent with all its repair, or was given up: at most
+    /// Flows, and the place below which every block was sent with all its repair, or was given up:
+    /// at most
     /// [`FLOWS_TOLD`].
     pub flows: Vec<(FlowId, Seq)>,
 }
@@ -76,7 +79,8 @@ pub(super) enum Content {
 /// Flows in one announcement.
 pub const FLOWS_TOLD: usize = 64;
 
-/// What source and repair headers take of a datagram: the repair's type, group and index, and the coded length.
+/// What source and repair headers take of a datagram: the repair's type, group and index, and the
+/// coded length.
 pub(super) const PROTECTION: usize = 7 + 2;
 /// A piece's header without head: type, flow, place below 2^14, offset.
 pub(super) const HEADER: usize = 1 + 1 + 2 + 3;
@@ -148,12 +152,14 @@ impl Announcement {
         let utc = Utc::from_micros(reader.uint(8, "time")?.cast_signed());
         let budget = Duration::from_millis(reader.uint(4, "budget")?);
         let len = reader.uint(1, "name length")? as usize;
-        let name = core::str::from_utf8(reader.take(len, "name")?).map_err(|_| WireError::Invalid("name"))?;
+        let name = core::str::from_utf8(reader.take(len, "name")?)
+            .map_err(|_| WireError::Invalid("name"))?;
         let count = reader.uint(1, "flow count")? as usize;
         if count > FLOWS_TOLD {
             return Err(WireError::Invalid("flow count"));
         }
-        let flows = (0..count).map(|_| Ok((FlowId(reader.varint32("flow")?), Seq(reader.varint("place")?))));
+        let flows = (0..count)
+            .map(|_| Ok((FlowId(reader.varint32("flow")?), Seq(reader.varint("place")?))));
         Ok(Self {
             name: skyhaul_units::printable(name, NAME_MAX),
             utc,
@@ -189,14 +195,16 @@ impl Content {
         let mut reader = Reader(bytes);
         let kind = reader.uint(1, "type")? as u8;
         match kind {
-            kind if kind & !(FIN | HEAD | LIFE) == PIECE => piece(kind, bytes, &mut reader).map(Self::Piece),
+            kind if kind & !(FIN | HEAD | LIFE) == PIECE => {
+                piece(kind, bytes, &mut reader).map(Self::Piece)
+            }
             GIVEN_UP => {
                 let count = reader.uint(1, "count")? as usize;
                 if count > GIVEN_UP_MAX {
                     return Err(WireError::Invalid("count"));
                 }
-                let names =
-                    (0..count).map(|_| Ok((FlowId(reader.varint32("flow")?), Seq(reader.varint("place")?))));
+                let names = (0..count)
+                    .map(|_| Ok((FlowId(reader.varint32("flow")?), Seq(reader.varint("place")?))));
                 names.collect::<Result<_, WireError>>().map(Self::GivenUp)
             }
             other => Err(WireError::UnknownType(other)),
@@ -220,7 +228,12 @@ impl PieceHeader {
         let mut out = Vec::with_capacity(32 + slice.len());
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let life = self.head.and_then(|head| head.life);
-        out.push(PIECE | flag(self.fin, FIN) | flag(self.head.is_some(), HEAD) | flag(life.is_some(), LIFE));
+        out.push(
+            PIECE
+                | flag(self.fin, FIN)
+                | flag(self.head.is_some(), HEAD)
+                | flag(life.is_some(), LIFE),
+        );
         put_varint(&mut out, u64::from(self.flow.0));
         put_varint(&mut out, self.seq.0);
         match self.head {
@@ -244,8 +257,9 @@ fn piece(kind: u8, bytes: &Bytes, reader: &mut Reader<'_>) -> Result<Piece, Wire
         offset = reader.uint(3, "offset")? as u32;
     } else {
         let sent = Utc::from_micros(reader.uint(8, "sent")?.cast_signed());
-        let life =
-            (kind & LIFE != 0).then(|| reader.uint(4, "life").map(Duration::from_millis)).transpose()?;
+        let life = (kind & LIFE != 0)
+            .then(|| reader.uint(4, "life").map(Duration::from_millis))
+            .transpose()?;
         head = Some(Head { sent, life });
     }
     let slice = bytes.slice_ref(reader.0);
@@ -253,7 +267,10 @@ fn piece(kind: u8, bytes: &Bytes, reader: &mut Reader<'_>) -> Result<Piece, Wire
     if slice.is_empty() || end > MAX_BLOCK || seq >= Seq::FINISHED {
         return Err(WireError::Invalid("slice"));
     }
-    Ok(Piece { header: PieceHeader { flow, seq, offset, fin: kind & FIN != 0, head }, bytes: slice })
+    Ok(Piece {
+        header: PieceHeader { flow, seq, offset, fin: kind & FIN != 0, head },
+        bytes: slice,
+    })
 }
 
 #[cfg(test)]
@@ -302,7 +319,9 @@ mod tests {
     #[test]
     fn names_are_cut_at_a_character() {
         let told = Announcement { name: "ä".repeat(200), ..Announcement::default() };
-        let Ok(Message::Announcement(read)) = Message::decode(&Message::Announcement(told).encode()) else {
+        let Ok(Message::Announcement(read)) =
+            Message::decode(&Message::Announcement(told).encode())
+        else {
             panic!("an announcement is read");
         };
         assert_eq!(read.name, "ä".repeat(127));

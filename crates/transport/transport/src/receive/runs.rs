@@ -1,7 +1,9 @@
-//! Places of a flow that are settled beyond its first open one, and which of them the far end has still to be told.
+//! Places of a flow that are settled beyond its first open one, and which of them the far end has
+//! still to be told.
 //!
-//! A report has room for a part of the runs only. Those that changed go first, each in a few reports; what room is left goes
-//! round through all of them, so that what a lost report said is said again.
+//! A report has room for a part of the runs only. Those that changed go first, each in a few
+//! reports; what room is left goes round through all of them, so that what a lost report said is
+//! said again.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +55,8 @@ impl Runs {
 
     /// Forgets the places below `next`.
     pub fn pass(&mut self, next: u64) {
-        while let Some((start, end)) = self.runs.first_key_value().map(|(start, end)| (*start, *end))
+        while let Some((start, end)) =
+            self.runs.first_key_value().map(|(start, end)| (*start, *end))
             && start < next
         {
             self.runs.remove(&start);
@@ -71,7 +74,12 @@ impl Runs {
         let fresh = self.fresh.keys().take(most).filter_map(|start| self.runs.get_key_value(start));
         let mut list: Vec<(u64, u64)> = fresh.map(|(start, end)| (*start, *end)).collect();
         let told = |(start, _): &(&u64, &u64)| !self.fresh.contains_key(start);
-        let round = self.runs.range(self.turn..).chain(self.runs.range(..self.turn)).take(ROUND).filter(told);
+        let round = self
+            .runs
+            .range(self.turn..)
+            .chain(self.runs.range(..self.turn))
+            .take(ROUND)
+            .filter(told);
         let room = most.min(ROUND).saturating_sub(list.len());
         list.extend(round.take(room).map(|(start, end)| (*start, *end)));
         list.sort_unstable();
@@ -86,7 +94,8 @@ impl Runs {
                 _ => drop(self.fresh.remove(start)),
             }
         }
-        let last = self.runs.range(self.turn..).chain(self.runs.range(..self.turn)).take(ROUND).last();
+        let last =
+            self.runs.range(self.turn..).chain(self.runs.range(..self.turn)).take(ROUND).last();
         self.turn = last.map_or(0, |(start, _)| start + 1);
     }
 

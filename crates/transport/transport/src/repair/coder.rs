@@ -1,4 +1,5 @@
-//! The sending end: numbers protected datagrams, keeps them while their group is open, and makes repair symbols.
+//! The sending end: numbers protected datagrams, keeps them while their group is open, and makes
+//! repair symbols.
 
 use super::group::Group;
 use super::{LENGTH, Plan, REPAIR_HEADER, RepairSymbol, Sid, UNDER_SYMBOL};
@@ -8,8 +9,8 @@ use std::collections::VecDeque;
 
 /// The sending end of one path.
 ///
-/// What it keeps at most: 8,160 datagrams of closed groups and the 4,080 of an open one, by reference count; their bytes
-/// count only where nobody else holds them.
+/// What it keeps at most: 8,160 datagrams of closed groups and the 4,080 of an open one, by
+/// reference count; their bytes count only where nobody else holds them.
 #[derive(Debug)]
 pub struct Coder {
     next: u64,
@@ -67,9 +68,9 @@ impl Coder {
         &self.plan
     }
 
-    /// The number for the next protected datagram, `content` being the datagram without that number; remembers it for
-    /// its group. `due` is by when its repair must have left: deadline less one-way delay. Without it the
-    /// repair waits until there is nothing else to send.
+    /// The number for the next protected datagram, `content` being the datagram without that
+    /// number; remembers it for its group. `due` is by when its repair must have left: deadline
+    /// less one-way delay. Without it the repair waits until there is nothing else to send.
     ///
     /// # Panics
     /// A content of more than 65,535 bytes is no datagram.
@@ -79,7 +80,8 @@ impl Coder {
         self.next += 1;
         self.counters.sources += 1;
         self.counters.source_bytes += content.len() as u64;
-        let earned = ((content.len() + UNDER_SYMBOL) as u64).saturating_mul(u64::from(self.plan.spare));
+        let earned =
+            ((content.len() + UNDER_SYMBOL) as u64).saturating_mul(u64::from(self.plan.spare));
         self.credit = self.credit.saturating_add(earned);
         let open = self.open.get_or_insert_with(|| Group::new(number, now, self.plan.clone()));
         open.add(content.clone(), due);
@@ -89,7 +91,8 @@ impl Coder {
         Sid::of(number)
     }
 
-    /// The next repair symbol that should be sent at `now`. Call it when the path has room, before new sources.
+    /// The next repair symbol that should be sent at `now`. Call it when the path has room, before
+    /// new sources.
     pub fn poll(&mut self, now: Instant) -> Option<RepairSymbol> {
         if self.next_timeout().is_some_and(|at| at <= now) {
             self.close();
@@ -110,13 +113,15 @@ impl Coder {
         None
     }
 
-    /// A repair symbol for sources without deadline. Call it when there is nothing else to send: it closes their group.
+    /// A repair symbol for sources without deadline. Call it when there is nothing else to send: it
+    /// closes their group.
     pub fn poll_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
         self.close_tail();
         self.poll_closed_tail(now)
     }
 
-    /// Closes the open group if it has no deadline: what is protected from here on is not repaired with it.
+    /// Closes the open group if it has no deadline: what is protected from here on is not repaired
+    /// with it.
     pub fn close_tail(&mut self) {
         if self.open.as_ref().is_some_and(Group::is_untimed) {
             self.close();
@@ -172,7 +177,8 @@ impl Coder {
     pub fn settled(&mut self, sid: Sid) {
         let Some(newest) = self.next.checked_sub(1) else { return };
         let full = sid.full(newest);
-        let groups = self.open.iter_mut().chain(self.timed.iter_mut()).chain(self.untimed.iter_mut());
+        let groups =
+            self.open.iter_mut().chain(self.timed.iter_mut()).chain(self.untimed.iter_mut());
         for group in groups {
             if group.settle(full) {
                 return;
@@ -212,11 +218,12 @@ impl Default for Coder {
     }
 }
 
-/// Datagrams kept in closed groups: two times 16 groups of 255. Beyond, the oldest group is given up.
+/// Datagrams kept in closed groups: two times 16 groups of 255. Beyond, the oldest group is given
+/// up.
 pub const RETAINED_MAX: usize = 2 * 16 * 255;
 
-/// Repair symbols that may be sent ahead of what the plan's share earns: 16 groups with 64 each. It keeps a plan that
-/// does not fit its traffic from taking more than the room it was told of.
+/// Repair symbols that may be sent ahead of what the plan's share earns: 16 groups with 64 each. It
+/// keeps a plan that does not fit its traffic from taking more than the room it was told of.
 const CREDIT_SYMBOLS: u64 = 1_024;
 
 /// The plan states its share in parts of this.

@@ -1,4 +1,5 @@
-//! The receiving end: keeps what arrived lately, and recovers what is missing once enough repair symbols are there.
+//! The receiving end: keeps what arrived lately, and recovers what is missing once enough repair
+//! symbols are there.
 
 use super::history::{HISTORY_MAX, History};
 use super::{LENGTH, RepairSymbol, STRIDE_MAX, Sid};
@@ -8,8 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The receiving end of one path.
 ///
-/// What it keeps at most: 8,192 datagrams and no more than 16 MiB of them, 2,048 repair symbols in 256 groups, and 8,192
-/// recovered datagrams until [`Self::poll`] takes them, most of which are the same bytes as in the first.
+/// What it keeps at most: 8,192 datagrams and no more than 16 MiB of them, 2,048 repair symbols in
+/// 256 groups, and 8,192 recovered datagrams until [`Self::poll`] takes them, most of which are the
+/// same bytes as in the first.
 #[derive(Debug, Default)]
 pub struct Decoder {
     history: Option<History>,
@@ -73,7 +75,8 @@ enum State {
 /// Groups followed: four times the groups of one window. Beyond, the oldest is forgotten.
 pub const GROUPS_MAX: usize = 256;
 
-/// Repair symbols that wait for more, over all groups: 16 groups of 128. Beyond, the oldest group is forgotten.
+/// Repair symbols that wait for more, over all groups: 16 groups of 128. Beyond, the oldest group
+/// is forgotten.
 pub const REPAIRS_MAX: usize = 2_048;
 
 impl Decoder {
@@ -127,7 +130,9 @@ impl Decoder {
         });
         if group.len != len {
             self.counters.rejected += 1;
-        } else if group.state != State::Open || group.repairs.insert(symbol.index, symbol.bytes).is_some() {
+        } else if group.state != State::Open
+            || group.repairs.insert(symbol.index, symbol.bytes).is_some()
+        {
             self.counters.wasted += 1;
         } else {
             self.held += 1;
@@ -193,7 +198,8 @@ impl Decoder {
 
     /// Recovers what a group lacks, if its repairs are enough; the numbers recovered.
     fn attempt(&mut self, place: Place) -> Vec<u64> {
-        let (Some(group), Some(history)) = (self.groups.get_mut(&place), self.history.as_mut()) else {
+        let (Some(group), Some(history)) = (self.groups.get_mut(&place), self.history.as_mut())
+        else {
             return Vec::new();
         };
         if group.state != State::Open || group.repairs.len() < group.missing {
@@ -257,10 +263,12 @@ impl Place {
     }
 }
 
-/// The missing sources of a group with at least as many repairs; `None` where its symbols contradict each other.
+/// The missing sources of a group with at least as many repairs; `None` where its symbols
+/// contradict each other.
 fn solve(place: Place, group: &Group, history: &History) -> Option<Vec<(u64, Bytes)>> {
     let arrived: Vec<Option<&Bytes>> = place.numbers().map(|number| history.get(number)).collect();
-    let is_missing = |(index, content): (usize, &Option<&Bytes>)| content.is_none().then_some(index as u8);
+    let is_missing =
+        |(index, content): (usize, &Option<&Bytes>)| content.is_none().then_some(index as u8);
     let missing: Vec<u8> = arrived.iter().enumerate().filter_map(is_missing).collect();
     let (indices, repairs): (Vec<u8>, Vec<&[u8]>) =
         group.repairs.iter().take(missing.len()).map(|(index, bytes)| (*index, &bytes[..])).unzip();
@@ -270,22 +278,30 @@ fn solve(place: Place, group: &Group, history: &History) -> Option<Vec<(u64, Byt
     let recovery = Recovery::new(arrived.len(), &missing, &indices).ok()?;
     let (heads, bodies): (Vec<&[u8]>, Vec<&[u8]>) =
         repairs.iter().map(|repair| repair.split_at(LENGTH)).unzip();
-    let lengths: Vec<Option<[u8; LENGTH]>> =
-        arrived.iter().map(|content| content.map(|content| (content.len() as u16).to_be_bytes())).collect();
-    let lengths: Vec<&[u8]> =
-        lengths.iter().map(|length| length.as_ref().map_or(&[][..], |length| &length[..])).collect();
+    let lengths: Vec<Option<[u8; LENGTH]>> = arrived
+        .iter()
+        .map(|content| content.map(|content| (content.len() as u16).to_be_bytes()))
+        .collect();
+    let lengths: Vec<&[u8]> = lengths
+        .iter()
+        .map(|length| length.as_ref().map_or(&[][..], |length| &length[..]))
+        .collect();
     let contents: Vec<&[u8]> =
         arrived.iter().map(|content| content.map_or(&[][..], |content| &content[..])).collect();
     let lengths = recovery.solve(&lengths, &heads);
     let contents = recovery.solve(&contents, &bodies);
-    let sources = missing.iter().zip(lengths.iter().zip(contents)).map(|(index, (length, mut content))| {
-        let length = usize::from(u16::from_be_bytes([*length.first()?, *length.get(1)?]));
-        // What stands behind the length is padding; anything else there, or too little, was not coded so.
-        let padding = content.get(length..)?;
-        let padded = padding.iter().all(|byte| *byte == 0);
-        content.truncate(length);
-        padded.then(|| (place.first + u64::from(*index) * u64::from(place.stride), Bytes::from(content)))
-    });
+    let sources =
+        missing.iter().zip(lengths.iter().zip(contents)).map(|(index, (length, mut content))| {
+            let length = usize::from(u16::from_be_bytes([*length.first()?, *length.get(1)?]));
+            // What stands behind the length is padding; anything else there, or too little, was not
+            // coded so.
+            let padding = content.get(length..)?;
+            let padded = padding.iter().all(|byte| *byte == 0);
+            content.truncate(length);
+            padded.then(|| {
+                (place.first + u64::from(*index) * u64::from(place.stride), Bytes::from(content))
+            })
+        });
     sources.collect()
 }
 
@@ -298,5 +314,6 @@ const LEN_MAX: usize = u16::MAX as usize;
 /// Recovered datagrams that wait for [`Decoder::poll`]: one window. Beyond, the oldest is dropped.
 const RECOVERED_MAX: usize = HISTORY_MAX as usize;
 
-/// Full numbers start one round up, so that what was sent before the first that arrived has a number too.
+/// Full numbers start one round up, so that what was sent before the first that arrived has a
+/// number too.
 const FIRST_ROUND: u64 = 1 << 24;

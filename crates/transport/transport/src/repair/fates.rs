@@ -1,5 +1,5 @@
-//! Brings the fates of datagrams into the order of sending, as [`super::LossMeter`] needs them: what was lost is known
-//! later than what arrived.
+//! Brings the fates of datagrams into the order of sending, as [`super::LossMeter`] needs them:
+//! what was lost is known later than what arrived.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,8 @@ pub struct FateOrder {
     fates: VecDeque<Option<bool>>,
 }
 
-/// Datagrams that wait for their fate at most: 0.6 s of 5 Gbit/s. Beyond, the oldest goes by without one.
+/// Datagrams that wait for their fate at most: 0.6 s of 5 Gbit/s. Beyond, the oldest goes by
+/// without one.
 pub const OPEN_MAX: usize = 1 << 18;
 
 impl FateOrder {

@@ -58,8 +58,9 @@ impl Group {
         self.due.is_none()
     }
 
-    /// When it must be closed though it isn't full. Of the time of sources that went out late it stays open for half: groups of
-    /// one or two get no repair, and so what follows a pause was sent without.
+    /// When it must be closed though it isn't full. Of the time of sources that went out late it
+    /// stays open for half: groups of one or two get no repair, and so what follows a pause was
+    /// sent without.
     pub fn close_at(&self) -> Option<Instant> {
         self.due.map(|(earliest, _)| {
             let lead = self.plan.lead.min(earliest.since(self.opened) / 2);
@@ -117,8 +118,13 @@ impl Group {
     }
 
     fn repair(&self, lane: usize, index: u8) -> RepairSymbol {
-        let contents: Vec<&[u8]> =
-            self.sources.iter().skip(lane).step_by(self.stride()).map(|source| &source.content[..]).collect();
+        let contents: Vec<&[u8]> = self
+            .sources
+            .iter()
+            .skip(lane)
+            .step_by(self.stride())
+            .map(|source| &source.content[..])
+            .collect();
         let lengths: Vec<[u8; LENGTH]> =
             contents.iter().map(|content| (content.len() as u16).to_be_bytes()).collect();
         let lengths: Vec<&[u8]> = lengths.iter().map(|length| &length[..]).collect();

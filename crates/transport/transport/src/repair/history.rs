@@ -11,7 +11,8 @@ pub struct History {
     bytes: usize,
 }
 
-/// Numbers kept: two times 16 groups of 255, so that the repairs of one set of groups may follow the next set.
+/// Numbers kept: two times 16 groups of 255, so that the repairs of one set of groups may follow
+/// the next set.
 pub const HISTORY_MAX: u64 = 2 * 16 * 256;
 
 /// Bytes kept: [`HISTORY_MAX`] datagrams of 2 KiB. Larger datagrams shorten the window.
@@ -56,13 +57,16 @@ impl History {
         }
     }
 
-    /// Keeps `content` under `number`; false where it is there already or the number has left the window.
+    /// Keeps `content` under `number`; false where it is there already or the number has left the
+    /// window.
     pub fn insert(&mut self, number: u64, content: Bytes) -> bool {
         if number < self.base || self.get(number).is_some() {
             return false;
         }
         self.reach(number);
-        let Some(slot) = self.index(number).and_then(|index| self.slots.get_mut(index)) else { return false };
+        let Some(slot) = self.index(number).and_then(|index| self.slots.get_mut(index)) else {
+            return false;
+        };
         self.bytes += content.len();
         *slot = Some(content);
         while self.bytes > HISTORY_BYTES_MAX {

@@ -1,8 +1,9 @@
 //! How many datagrams of a group are lost, exactly, and how many repairs keep that harmless.
 //!
-//! Losses follow a chain of two states (E. N. Gilbert, "Capacity of a burst-noise channel", 1960): what was lost makes
-//! the next loss likelier. Independent loss is the case in which it does not. Probabilities are computed by addition and
-//! multiplication alone, so every machine gets the same repairs.
+//! Losses follow a chain of two states (E. N. Gilbert, "Capacity of a burst-noise channel", 1960):
+//! what was lost makes the next loss likelier. Independent loss is the case in which it does not.
+//! Probabilities are computed by addition and multiplication alone, so every machine gets the same
+//! repairs.
 
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::Probability;
@@ -25,7 +26,8 @@ pub struct RepairTable {
 }
 
 impl Chain {
-    /// `loss` of all are lost, `after_loss` of those right behind a lost one; the group has every `stride`-th.
+    /// `loss` of all are lost, `after_loss` of those right behind a lost one; the group has every
+    /// `stride`-th.
     pub fn new(loss: Probability, after_loss: Probability, stride: u8) -> Self {
         let p = loss.as_f64();
         // In the long run the chain forgets by this factor with each datagram.
@@ -45,8 +47,8 @@ impl Chain {
 }
 
 impl RepairTable {
-    /// For each group size the fewest repairs that leave it unrepaired with at most the probability `target`; as many
-    /// as the code has where none are enough.
+    /// For each group size the fewest repairs that leave it unrepaired with at most the probability
+    /// `target`; as many as the code has where none are enough.
     pub fn for_target(chain: Chain, target: Probability) -> Self {
         let mut table = [0u8; SYMBOLS_MAX];
         let mut counts = Counts::new(chain);
@@ -67,7 +69,8 @@ impl RepairTable {
         Self { repairs: Arc::new(table), largest }
     }
 
-    /// One repair for groups so large that it costs no more than `1 ÷ least`, none for smaller ones.
+    /// One repair for groups so large that it costs no more than `1 ÷ least`, none for smaller
+    /// ones.
     pub fn single(least: usize) -> Self {
         let mut table = [0; SYMBOLS_MAX];
         table.iter_mut().skip(least).for_each(|repairs| *repairs = 1);
@@ -103,7 +106,8 @@ impl Default for RepairTable {
     }
 }
 
-/// The distribution of losses among the symbols so far, apart for the last one having arrived or not.
+/// The distribution of losses among the symbols so far, apart for the last one having arrived or
+/// not.
 struct Counts {
     chain: Chain,
     symbols: usize,
@@ -113,8 +117,12 @@ struct Counts {
 
 impl Counts {
     fn new(chain: Chain) -> Self {
-        let mut counts =
-            Self { chain, symbols: 0, arrived: [0.0; SYMBOLS_MAX + 1], lost: [0.0; SYMBOLS_MAX + 1] };
+        let mut counts = Self {
+            chain,
+            symbols: 0,
+            arrived: [0.0; SYMBOLS_MAX + 1],
+            lost: [0.0; SYMBOLS_MAX + 1],
+        };
         // What was before the group's first symbol: the long run.
         counts.arrived[0] = 1.0 - chain.loss;
         counts.lost[0] = chain.loss;
@@ -126,10 +134,11 @@ impl Counts {
         self.symbols = (self.symbols + 1).min(SYMBOLS_MAX);
         let Chain { after_loss, after_arrival, .. } = self.chain;
         for count in (0..=self.symbols).rev() {
-            let arrives = self.arrived[count] * (1.0 - after_arrival) + self.lost[count] * (1.0 - after_loss);
+            let arrives =
+                self.arrived[count] * (1.0 - after_arrival) + self.lost[count] * (1.0 - after_loss);
             let one_less = count.checked_sub(1);
-            let lost =
-                one_less.map_or(0.0, |one| self.arrived[one] * after_arrival + self.lost[one] * after_loss);
+            let lost = one_less
+                .map_or(0.0, |one| self.arrived[one] * after_arrival + self.lost[one] * after_loss);
             self.arrived[count] = arrives;
             self.lost[count] = lost;
         }
@@ -181,7 +190,10 @@ mod tests {
         {
             let table = RepairTable::for_target(independent(loss), Probability::from_ppb(1_000));
             let repairs = table.of(sources);
-            assert!((for_millionth..=for_millionth + 1).contains(&repairs), "{loss}, {sources}: {repairs}");
+            assert!(
+                (for_millionth..=for_millionth + 1).contains(&repairs),
+                "{loss}, {sources}: {repairs}"
+            );
         }
     }
 
@@ -203,7 +215,8 @@ mod tests {
     fn what_no_number_of_repairs_reaches_gets_all_there_are() {
         let table = RepairTable::for_target(independent(percent(90)), Probability::from_ppb(1));
         assert_eq!((table.of(100), table.of(255), table.of(256)), (156, 1, 0));
-        let certain = RepairTable::for_target(independent(Probability::ONE), Probability::from_ppb(1));
+        let certain =
+            RepairTable::for_target(independent(Probability::ONE), Probability::from_ppb(1));
         assert_eq!(certain.of(1), 255);
     }
 
@@ -212,13 +225,16 @@ mod tests {
         let chain = |stride| Chain::new(percent(5), Probability::from_ppb(875_000_000), stride);
         let failures = [1, 4, 16].map(|stride| chain(stride).failure(256, 36));
         assert!(failures[0] > 1e-2 && failures[1] > failures[2] * 100.0, "{failures:?}");
-        assert!(failures[2] < 1e-6 && failures[2] > independent(percent(5)).failure(256, 36), "{failures:?}");
+        assert!(
+            failures[2] < 1e-6 && failures[2] > independent(percent(5)).failure(256, 36),
+            "{failures:?}"
+        );
     }
 
     #[test]
     fn a_cap_holds_for_every_size() {
-        let table =
-            RepairTable::for_target(independent(percent(5)), Probability::from_ppb(1_000)).capped(1, 10);
+        let table = RepairTable::for_target(independent(percent(5)), Probability::from_ppb(1_000))
+            .capped(1, 10);
         assert_eq!((table.of(1), table.of(10), table.of(200)), (0, 1, 20));
         assert_eq!((RepairTable::single(200).of(199), RepairTable::single(200).of(200)), (0, 1));
     }

@@ -1,8 +1,9 @@
-//! How much a path loses and in what bursts, from the fate of each datagram in the order of sending.
+//! How much a path loses and in what bursts, from the fate of each datagram in the order of
+//! sending.
 //!
-//! Two windows forget exponentially: a long one that is precise, a short one that notices changes. A run of arrivals
-//! that the long window makes all but impossible ends its rule at once: that is how a path that has become clean is
-//! known as clean.
+//! Two windows forget exponentially: a long one that is precise, a short one that notices changes.
+//! A run of arrivals that the long window makes all but impossible ends its rule at once: that is
+//! how a path that has become clean is known as clean.
 
 use skyhaul_units::{Duration, Instant, Probability};
 
@@ -11,9 +12,11 @@ use skyhaul_units::{Duration, Instant, Probability};
 pub struct LossEstimate {
     /// Share of datagrams lost.
     pub loss: Probability,
-    /// The same with the uncertainty of the measurement, one standard deviation up: what repair is sized for.
+    /// The same with the uncertainty of the measurement, one standard deviation up: what repair is
+    /// sized for.
     pub upper: Probability,
-    /// Share of datagrams lost among those right behind a lost one; as `upper` where losses look independent.
+    /// Share of datagrams lost among those right behind a lost one; as `upper` where losses look
+    /// independent.
     pub after_loss: Probability,
     /// Whether nothing was lost for so long that the path counts as clean.
     pub is_clean: bool,
@@ -91,12 +94,18 @@ impl LossMeter {
         }
         let measured = Probability::of(again, lost);
         // Two standard deviations of a share of `upper` among `lost` losses, in parts per billion.
-        let variance = u64::from(upper.as_ppb()) * u64::from(upper.complement().as_ppb()) / (lost / ONE);
+        let variance =
+            u64::from(upper.as_ppb()) * u64::from(upper.complement().as_ppb()) / (lost / ONE);
         let chance = 2 * variance.isqrt();
-        if u64::from(measured.as_ppb()) > u64::from(upper.as_ppb()) + chance { measured } else { upper }
+        if u64::from(measured.as_ppb()) > u64::from(upper.as_ppb()) + chance {
+            measured
+        } else {
+            upper
+        }
     }
 
-    /// A run without loss that had a chance of e^-[`SURPRISE`] is news of another path: what was known is forgotten.
+    /// A run without loss that had a chance of e^-[`SURPRISE`] is news of another path: what was
+    /// known is forgotten.
     fn notice_a_clean_run(&mut self) {
         let before = self.long.sent.saturating_sub(self.run * ONE);
         let expected = u128::from(self.run) * u128::from(self.long.bursts());
@@ -119,7 +128,8 @@ impl LossMeter {
             }
             self.long.fade(LONG_TICKS, LONG_LEAST);
             self.short.fade(SHORT_TICKS, SHORT_LEAST);
-            // A fall of the loss that chance does not explain: the long window starts again from the short one.
+            // A fall of the loss that chance does not explain: the long window starts again from
+            // the short one.
             let fallen = Probability::of(
                 far_above(self.short.bursts()) * self.short.mean_burst() / ONE,
                 self.short.sent,
@@ -178,7 +188,8 @@ impl Window {
     }
 }
 
-/// One standard deviation above a count that fades: that of a plain count twice as large (Wilson's bound, 1927).
+/// One standard deviation above a count that fades: that of a plain count twice as large (Wilson's
+/// bound, 1927).
 fn above(count: u64) -> u64 {
     let twice = 2 * count;
     (twice + ONE / 2 + (twice * ONE + ONE * ONE / 4).isqrt()) / 2
@@ -201,7 +212,8 @@ const ONE: u64 = 1 << 10;
 
 /// How often the windows forget.
 const TICK: Duration = Duration::from_millis(100);
-/// The long window remembers 16 s: at 5 % of 3,600 datagrams a second the loss rate is known to 1.4 %.
+/// The long window remembers 16 s: at 5 % of 3,600 datagrams a second the loss rate is known to 1.4
+/// %.
 const LONG_TICKS: u64 = 160;
 /// The short one remembers 1 s.
 const SHORT_TICKS: u64 = 10;
@@ -209,14 +221,15 @@ const SHORT_TICKS: u64 = 10;
 const LONG_LEAST: u64 = 2_000;
 const SHORT_LEAST: u64 = 400;
 
-/// A new path is taken for a bad one until it shows what it does: within the first round trip too much repair harms
-/// less than too little, and 400 arrivals without a loss end it.
+/// A new path is taken for a bad one until it shows what it does: within the first round trip too
+/// much repair harms less than too little, and 400 arrivals without a loss end it.
 const PRIOR_LOSS_PPB: u32 = 50_000_000;
 const PRIOR_DATAGRAMS: u64 = 200;
 
 /// A run of arrivals is a change when this many bursts were to be expected in it: a chance of 2e-9.
 const SURPRISE: u64 = 20;
-/// A path is clean with less than a tenth of a burst remembered, and 1,000 arrivals since the last loss.
+/// A path is clean with less than a tenth of a burst remembered, and 1,000 arrivals since the last
+/// loss.
 const CLEAN_BURSTS: u64 = ONE / 10;
 const CLEAN_RUN: u64 = 1_000;
 

@@ -1,13 +1,15 @@
 //! Repair by coding: lost symbol datagrams come back without a round trip.
 //!
-//! A datagram that is protected carries a [`Sid`], a number that the sender counts up for each path. Protected datagrams
-//! form groups; a [`RepairSymbol`] names its group and carries one coded symbol of it. What is coded of each source is
-//! `u16 length ‖ datagram without its sid`, zero-padded to the longest of the group, so that what is recovered is a
-//! whole datagram, as if it had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
+//! A datagram that is protected carries a [`Sid`], a number that the sender counts up for each
+//! path. Protected datagrams form groups; a [`RepairSymbol`] names its group and carries one coded
+//! symbol of it. What is coded of each source is `u16 length ‖ datagram without its sid`,
+//! zero-padded to the longest of the group, so that what is recovered is a whole datagram, as if it
+//! had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
 //!
-//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram; [`FateOrder`] brings the fates
-//!   into the order of sending.
-//! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline, round trip and room.
+//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram;
+//!   [`FateOrder`] brings the fates into the order of sending.
+//! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline,
+//!   round trip and room.
 //! - [`Coder`] and [`Decoder`]: the two ends of one path. They know nothing of blocks or sessions.
 //! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
 //!
@@ -41,8 +43,8 @@
 //! # Ok::<(), skyhaul_units::ParseError>(())
 //! ```
 //!
-//! Losses in bursts are spread by dealing datagrams round robin to several groups: a group's sources then stand
-//! `stride` numbers apart.
+//! Losses in bursts are spread by dealing datagrams round robin to several groups: a group's
+//! sources then stand `stride` numbers apart.
 
 mod coder;
 mod decoder;
@@ -68,7 +70,8 @@ pub use plan::{Goal, Plan, Planner, Situation};
 
 use bytes::Bytes;
 
-/// The coding number of a protected datagram: 24 bits, counted up for each path, and from the last to zero again.
+/// The coding number of a protected datagram: 24 bits, counted up for each path, and from the last
+/// to zero again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Sid(u32);
 
@@ -113,7 +116,8 @@ pub struct RepairSymbol {
     pub bytes: Bytes,
 }
 
-/// Groups that datagrams are dealt to round robin, at most: spreads bursts of a few dozen datagrams.
+/// Groups that datagrams are dealt to round robin, at most: spreads bursts of a few dozen
+/// datagrams.
 pub const STRIDE_MAX: u8 = 16;
 
 /// Headers of IP, UDP and QUIC below a symbol datagram.

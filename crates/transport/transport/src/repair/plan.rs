@@ -12,7 +12,8 @@ use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 pub struct Goal {
     /// Share of groups, and of symbols repaired by repetition, that may stay unrepaired.
     pub target: Probability,
-    /// Kept free between the last repair's arrival and the deadline: ticks of both ends, jitter, decoding.
+    /// Kept free between the last repair's arrival and the deadline: ticks of both ends, jitter,
+    /// decoding.
     pub margin: Duration,
     /// The smallest symbol datagram that is worth its headers.
     pub payload_min: usize,
@@ -25,11 +26,14 @@ pub struct Situation {
     pub loss: LossEstimate,
     /// The round trip; none on a one-way path.
     pub rtt: Option<Duration>,
-    /// Time left at the sending of a typical block's last symbol: deadline less now less one-way delay.
+    /// Time left at the sending of a typical block's last symbol: deadline less now less one-way
+    /// delay.
     pub slack: Duration,
-    /// The rate of what may be protected, in symbol datagrams of the largest size, headers below them not counted.
+    /// The rate of what may be protected, in symbol datagrams of the largest size, headers below
+    /// them not counted.
     pub flow: Rate,
-    /// What the path carries beyond that, counted the same way; bulk gives way and is not subtracted.
+    /// What the path carries beyond that, counted the same way; bulk gives way and is not
+    /// subtracted.
     pub spare: Rate,
     /// The largest datagram.
     pub payload: usize,
@@ -42,20 +46,22 @@ pub struct Plan {
     pub coded_below: Duration,
     /// Sources in a group at most.
     pub sources: u8,
-    /// Sources that a group is expected to have when its time is over; `residual` and `overhead` are those of such a
-    /// group.
+    /// Sources that a group is expected to have when its time is over; `residual` and `overhead`
+    /// are those of such a group.
     pub expected: u8,
     /// Groups that datagrams are dealt to round robin.
     pub stride: u8,
     /// The longest time a group stays open.
     pub span: Duration,
-    /// How long before its earliest deadline a group is closed: the time its repairs take, and the margin.
+    /// How long before its earliest deadline a group is closed: the time its repairs take, and the
+    /// margin.
     pub lead: Duration,
     /// The size of datagram to cut blocks into.
     pub payload: usize,
     /// Repairs by number of sources.
     pub repairs: RepairTable,
-    /// Bytes of repair that there is room for, in parts of [`Self::SPARE_UNIT`] of the bytes protected.
+    /// Bytes of repair that there is room for, in parts of [`Self::SPARE_UNIT`] of the bytes
+    /// protected.
     pub spare: u32,
     /// Share of groups that stays unrepaired.
     pub residual: Probability,
@@ -114,7 +120,8 @@ impl Planner {
         let spare = shape.room(situation);
         let repairs = shape.repairs.capped(spare, Plan::SPARE_UNIT);
         let count = usize::from(repairs.of(shape.sources));
-        let failure = Chain::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
+        let failure =
+            Chain::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
         let lead = margin + shape.repair_time(situation, count);
         Plan {
             coded_below: round.map_or(Duration::MAX, |round| round * 2 + self.goal.margin),
@@ -133,9 +140,15 @@ impl Planner {
         }
     }
 
-    /// The cheapest way to form groups within the time: of those for which there is room, and whose whole cost, headers
-    /// included, is near the least, the one with the least repair. Where there is room for none, what is most nearly so.
-    fn shape(&mut self, situation: &Situation, loss: Probability, after_loss: Probability) -> Shape {
+    /// The cheapest way to form groups within the time: of those for which there is room, and whose
+    /// whole cost, headers included, is near the least, the one with the least repair. Where there
+    /// is room for none, what is most nearly so.
+    fn shape(
+        &mut self,
+        situation: &Situation,
+        loss: Probability,
+        after_loss: Probability,
+    ) -> Shape {
         if situation.loss.is_clean {
             let repairs = RepairTable::single(CLEAN_SOURCES);
             return Shape {
@@ -164,10 +177,14 @@ impl Planner {
         let least = shapes.iter().map(Shape::line_cost).min().unwrap_or(0);
         shapes.retain(|shape| shape.line_cost() <= least.saturating_add(least / NEAR));
         // Of equal ones the first: the largest datagrams, the smallest stride.
-        shapes.into_iter().min_by_key(Shape::repair_cost).expect("the shape of the least cost is near it")
+        shapes
+            .into_iter()
+            .min_by_key(Shape::repair_cost)
+            .expect("the shape of the least cost is near it")
     }
 
-    /// What is kept free: of little time half at most, since repair that may be late is better than none.
+    /// What is kept free: of little time half at most, since repair that may be late is better than
+    /// none.
     fn margin(&self, situation: &Situation) -> Duration {
         self.goal.margin.min(situation.slack.scaled(1, 2))
     }
@@ -191,17 +208,19 @@ impl Plan {
     /// What [`Plan::spare`] counts in: bytes of repair for so many bytes protected.
     pub const SPARE_UNIT: u32 = 1_024;
 
-    /// Whether a block is to be coded that has so much time left (deadline less now less one-way delay). What has no
-    /// deadline is not, but for the tail of a transfer.
+    /// Whether a block is to be coded that has so much time left (deadline less now less one-way
+    /// delay). What has no deadline is not, but for the tail of a transfer.
     pub fn codes(&self, slack: Option<Duration>) -> bool {
         slack.is_some_and(|slack| slack < self.coded_below)
     }
 
-    /// Copies to send now of a symbol that was sent `sent` times and is missing, with so much time left.
+    /// Copies to send now of a symbol that was sent `sent` times and is missing, with so much time
+    /// left.
     pub fn copies(&self, sent: u8, slack: Option<Duration>) -> u8 {
         let rounds = match (slack, self.round) {
             (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
-            // Without a deadline there is always another round; without a return path there is none.
+            // Without a deadline there is always another round; without a return path there is
+            // none.
             (None, Some(_)) => u64::MAX,
             (_, None) => 0,
         };
@@ -210,7 +229,10 @@ impl Plan {
 
     /// Repair bytes ÷ source bytes, to be.
     pub fn overhead(&self) -> Probability {
-        Probability::of(u64::from(self.repairs.of(usize::from(self.expected))), u64::from(self.expected))
+        Probability::of(
+            u64::from(self.repairs.of(usize::from(self.expected))),
+            u64::from(self.expected),
+        )
     }
 }
 
@@ -245,7 +267,8 @@ impl Default for Goal {
 }
 
 impl Shape {
-    /// Takes the sources, of those that the flow brings within `usable`, repairs included, that cost the least repair.
+    /// Takes the sources, of those that the flow brings within `usable`, repairs included, that
+    /// cost the least repair.
     fn fill(&mut self, situation: &Situation, usable: Duration) {
         let lanes = ByteCount::of(usize::from(self.stride) * self.payload);
         let largest = self.repairs.largest().max(1);
@@ -256,7 +279,8 @@ impl Shape {
         let most = (1..=largest).rev().find(fits).unwrap_or(1);
         self.limit = self.cheapest(largest);
         self.sources = self.cheapest(most);
-        if (situation.flow * Duration::from_secs(1)).as_u64() / ByteCount::of(self.payload.max(1)).as_u64()
+        if (situation.flow * Duration::from_secs(1)).as_u64()
+            / ByteCount::of(self.payload.max(1)).as_u64()
             > HURRIED
         {
             self.sources = self.quickest(situation, self.sources);
@@ -264,8 +288,9 @@ impl Shape {
         }
     }
 
-    /// The smallest size that costs hardly more repair than `most` and has room. Each byte of a flow takes part in all repairs of
-    /// its group, which smaller groups have fewer of; and they leave an end that could not run for a moment more time.
+    /// The smallest size that costs hardly more repair than `most` and has room. Each byte of a
+    /// flow takes part in all repairs of its group, which smaller groups have fewer of; and they
+    /// leave an end that could not run for a moment more time.
     fn quickest(&self, situation: &Situation, most: usize) -> usize {
         let room = self.room(situation);
         let cost = |sources: usize| usize::from(self.repairs.of(sources)) * 1_000 / sources;
@@ -275,11 +300,12 @@ impl Shape {
         (1..=most).find(is_better).unwrap_or(most)
     }
 
-    /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a step they serve more
-    /// sources than a little above.
+    /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a
+    /// step they serve more sources than a little above.
     fn cheapest(&self, most: usize) -> usize {
-        let cost =
-            |sources: usize| usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources;
+        let cost = |sources: usize| {
+            usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources
+        };
         (1..=most).fold(1, |kept, next| if cost(next) <= cost(kept) { next } else { kept })
     }
 
@@ -292,8 +318,8 @@ impl Shape {
         }
     }
 
-    /// The room for repair in parts of [`Plan::SPARE_UNIT`] of what is protected: what is spare, less what the headers
-    /// of smaller datagrams take of it.
+    /// The room for repair in parts of [`Plan::SPARE_UNIT`] of what is protected: what is spare,
+    /// less what the headers of smaller datagrams take of it.
     fn room(&self, situation: &Situation) -> u32 {
         let flow = u128::from(situation.flow.as_bps());
         if flow == 0 {
@@ -337,8 +363,8 @@ const fn with_headers(payload: usize) -> u64 {
     (payload as u64 + HEADERS) * 1_000 / payload as u64
 }
 
-/// The size at which so much makes [`DATAGRAMS_MAX`]: a datagram takes processor time whatever its size, and an end that has
-/// no time left sends everything late.
+/// The size at which so much makes [`DATAGRAMS_MAX`]: a datagram takes processor time whatever its
+/// size, and an end that has no time left sends everything late.
 fn payload_at(flow: Rate) -> usize {
     usize::try_from((flow * Duration::from_secs(1)).as_u64() / DATAGRAMS_MAX).unwrap_or(usize::MAX)
 }
@@ -361,10 +387,12 @@ fn rounded_up(loss: Probability) -> Probability {
 /// One in a million: of a flow of 20 Mbit/s in groups of 50 ms, one in 14 hours.
 const TARGET_PPB: u32 = 1_000;
 
-/// Datagrams in a second into which repair cuts what it protects, at most: a third of what one processor sends and receives.
+/// Datagrams in a second into which repair cuts what it protects, at most: a third of what one
+/// processor sends and receives.
 const DATAGRAMS_MAX: u64 = 30_000;
 
-/// A flow of more datagrams in a second is of an end with little time to rest: the largest group takes 25 ms of it.
+/// A flow of more datagrams in a second is of an end with little time to rest: the largest group
+/// takes 25 ms of it.
 const HURRIED: u64 = 10_000;
 
 /// The repair that such a flow may have beyond what is least, in thousandths of what is protected.
@@ -379,14 +407,16 @@ const PAYLOAD_MIN: usize = 400;
 /// Headers of IP, UDP, QUIC and the symbol.
 const HEADERS: u64 = UNDER_SYMBOL as u64 + 8;
 
-/// A repair by retransmission takes a round trip, and a quarter until the loss is certain (RFC 9002 6.1.2, 9/8, and
-/// the acknowledgement's delay).
+/// A repair by retransmission takes a round trip, and a quarter until the loss is certain (RFC 9002
+/// 6.1.2, 9/8, and the acknowledgement's delay).
 const ROUND: (u64, u64) = (5, 4);
 
-/// Shapes whose whole cost is within one part in so many of the least are equal but for their repair.
+/// Shapes whose whole cost is within one part in so many of the least are equal but for their
+/// repair.
 const NEAR: u64 = 33;
 
-/// On a clean path a group of at least so many sources gets one repair, smaller ones none: at most 0.5 %.
+/// On a clean path a group of at least so many sources gets one repair, smaller ones none: at most
+/// 0.5 %.
 const CLEAN_SOURCES: usize = 200;
 
 /// Part of the spare rate that repair may take: the rest lets queues drain.

@@ -1,7 +1,9 @@
-//! How many copies of a missing symbol to send: one while there is time for another round, more as the deadline nears.
+//! How many copies of a missing symbol to send: one while there is time for another round, more as
+//! the deadline nears.
 //!
-//! A copy costs the same whenever it is sent, but one that is sent in a later round is needed only if all before it were
-//! lost. The cheapest way to a given residual loss therefore starts thin and ends thick; it is found exactly.
+//! A copy costs the same whenever it is sent, but one that is sent in a later round is needed only
+//! if all before it were lost. The cheapest way to a given residual loss therefore starts thin and
+//! ends thick; it is found exactly.
 
 use skyhaul_units::Probability;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ pub const COPIES_MAX: usize = 48;
 /// Rounds looked ahead: with more, one copy now is right at any loss below 60 %.
 pub const ROUNDS_MAX: usize = 16;
 
-/// Copies of one symbol together of which all are lost with a chance of at most `target`; [`COPIES_MAX`] where that takes
-/// more.
+/// Copies of one symbol together of which all are lost with a chance of at most `target`;
+/// [`COPIES_MAX`] where that takes more.
 pub fn copies_for(loss: Probability, target: Probability) -> u8 {
     let mut all_lost = 1.0;
     let reaches = |_: &usize| {
@@ -51,9 +53,13 @@ impl Copies {
         for row in &mut now[1..] {
             let mut best = [0.0; COPIES_MAX + 1];
             for open in 1..=COPIES_MAX {
-                let expected = |copies: usize| copies as f64 + all_lost[copies] * cost[open - copies];
-                let choice = (1..=open)
-                    .fold(1, |kept, next| if expected(next) < expected(kept) { next } else { kept });
+                let expected =
+                    |copies: usize| copies as f64 + all_lost[copies] * cost[open - copies];
+                let choice =
+                    (1..=open).fold(
+                        1,
+                        |kept, next| if expected(next) < expected(kept) { next } else { kept },
+                    );
                 best[open] = expected(choice);
                 row[open] = choice as u8;
             }
@@ -62,8 +68,8 @@ impl Copies {
         Self(Arc::new(Table { wanted: wanted as u8, now }))
     }
 
-    /// Copies to send now of a symbol that was sent `sent` times and is missing, when `rounds` more will be possible
-    /// after this one. At least one.
+    /// Copies to send now of a symbol that was sent `sent` times and is missing, when `rounds` more
+    /// will be possible after this one. At least one.
     pub fn now(&self, sent: u8, rounds: u64) -> u8 {
         let open = usize::from(self.0.wanted.saturating_sub(sent)).max(1);
         let rounds = usize::try_from(rounds).map_or(ROUNDS_MAX, |rounds| rounds.min(ROUNDS_MAX));
@@ -83,7 +89,10 @@ mod tests {
     use super::*;
 
     fn copies(loss_percent: u32) -> Copies {
-        Copies::for_target(Probability::from_ppb(loss_percent * 10_000_000), Probability::from_ppb(1_000))
+        Copies::for_target(
+            Probability::from_ppb(loss_percent * 10_000_000),
+            Probability::from_ppb(1_000),
+        )
     }
 
     #[test]
@@ -91,7 +100,10 @@ mod tests {
         // 0.05^5 = 3e-7, one was sent.
         assert_eq!(copies(5).now(1, 0), 4);
         // 0.3^12 = 5e-7.
-        assert_eq!((copies(30).now(1, 0), copies(30).now(11, 0), copies(30).now(40, 0)), (11, 1, 1));
+        assert_eq!(
+            (copies(30).now(1, 0), copies(30).now(11, 0), copies(30).now(40, 0)),
+            (11, 1, 1)
+        );
     }
 
     #[test]
@@ -118,7 +130,8 @@ mod tests {
 
     #[test]
     fn one_round_in_between_is_used_thinly() {
-        // At 30 %, 11 copies in two rounds: 3 + 0.027 × 8 = 3.2; 2 + 0.09 × 9 = 2.8; 1 + 0.3 × 10 = 4.
+        // At 30 %, 11 copies in two rounds: 3 + 0.027 × 8 = 3.2; 2 + 0.09 × 9 = 2.8; 1 + 0.3 × 10 =
+        // 4.
         assert_eq!(copies(30).now(1, 1), 2);
     }
 }

@@ -13,10 +13,11 @@ pub struct Line {
 }
 
 impl Line {
-    /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that isn't known holds
-    /// nothing back.
+    /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that
+    /// isn't known holds nothing back.
     pub fn arrival(&self, now: Instant, ahead: ByteCount) -> Instant {
-        let sending = if self.rate == Rate::ZERO { Duration::ZERO } else { self.rate.time_for(ahead) };
+        let sending =
+            if self.rate == Rate::ZERO { Duration::ZERO } else { self.rate.time_for(ahead) };
         now + sending + self.one_way_delay
     }
 }
@@ -26,8 +27,9 @@ impl Line {
 pub enum Verdict {
     /// Sent now it arrives in time.
     Start,
-    /// At the present rate it would be late; a rate that grows may still save it. To be sent only while the line has
-    /// nothing else to do: that costs nobody anything, and a line whose rate is still being found doesn't stand still.
+    /// At the present rate it would be late; a rate that grows may still save it. To be sent only
+    /// while the line has nothing else to do: that costs nobody anything, and a line whose rate is
+    /// still being found doesn't stand still.
     Wait,
     /// Even a line without end would bring it too late.
     TooLate,

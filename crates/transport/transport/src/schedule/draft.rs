@@ -1,15 +1,16 @@
-//! The weights of `draft-shi-quic-dtp`, as they are written there. For comparison: [`Urgency`](super::Urgency) takes the
-//! same measures and keeps more deadlines.
+//! The weights of `draft-shi-quic-dtp`, as they are written there. For comparison:
+//! [`Urgency`](super::Urgency) takes the same measures and keeps more deadlines.
 //!
-//! The draft's remaining time is the slack at arrival, r = deadline − now − one-way delay −
-//! unsent ÷ rate. A block's weight is ((1 − a) × w + a × priority ÷ lowest priority) × unsent ÷ size, where w is r ÷
-//! lifetime, and beyond the deadline the lateness ÷ lifetime (at most 1) + beta; the smallest weight is sent first. So a
-//! block rises as its slack shrinks, a started block is rather finished than abandoned, and what cannot make it stands
-//! behind all that can.
+//! The draft's remaining time is the slack at arrival, r = deadline − now − one-way delay − unsent
+//! ÷ rate. A block's weight is ((1 − a) × w + a × priority ÷ lowest priority) × unsent ÷ size,
+//! where w is r ÷ lifetime, and beyond the deadline the lateness ÷ lifetime (at most 1) + beta; the
+//! smallest weight is sent first. So a block rises as its slack shrinks, a started block is rather
+//! finished than abandoned, and what cannot make it stands behind all that can.
 //!
-//! The draft says nothing of blocks without a deadline. Here their w is patience ÷ (patience + age): it starts where a
-//! fresh block with a deadline starts, so they don't jump ahead; it falls for ever, so they don't starve; and it is
-//! never zero, so a block with a deadline passes them before its slack is gone.
+//! The draft says nothing of blocks without a deadline. Here their w is patience ÷ (patience +
+//! age): it starts where a fresh block with a deadline starts, so they don't jump ahead; it falls
+//! for ever, so they don't starve; and it is never zero, so a block with a deadline passes them
+//! before its slack is gone.
 
 use super::arrival::{WHOLE, share};
 use super::{Candidate, Key, Line, Policy};
@@ -21,13 +22,15 @@ use skyhaul_units::{Duration, Instant, Probability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DraftConfig {
-    /// How much the priority counts against the slack (the draft's a): `"0 %"` is slack alone, `"100 %"` priority alone.
+    /// How much the priority counts against the slack (the draft's a): `"0 %"` is slack alone,
+    /// `"100 %"` priority alone.
     pub priority_share: Probability,
     /// What a block that cannot make it is set back by (the draft's beta), in lifetimes.
     pub late_setback: u32,
     /// The number of the lowest priority; higher numbers count as it.
     pub lowest_priority: NonZeroU8,
-    /// The age at which a block without a deadline has as much slack left as one in the middle of its lifetime.
+    /// The age at which a block without a deadline has as much slack left as one in the middle of
+    /// its lifetime.
     pub patience: Duration,
 }
 
@@ -79,7 +82,8 @@ impl Policy for Draft {
     fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key {
         let slack = u128::from(self.slack_share(now, candidate, line));
         let lowest = self.config.lowest_priority.get();
-        let priority = u128::from(candidate.priority.min(lowest)) * u128::from(WHOLE) / u128::from(lowest);
+        let priority =
+            u128::from(candidate.priority.min(lowest)) * u128::from(WHOLE) / u128::from(lowest);
         let counts = u128::from(self.config.priority_share.as_ppb());
         let weight = (u128::from(WHOLE) - counts) * slack + counts * priority;
         let unsent = u128::from(candidate.unsent.as_u64().min(candidate.size.as_u64()));
@@ -121,7 +125,8 @@ mod tests {
 
     #[test]
     fn weights_are_the_drafts() {
-        // r = 1000 - 400 - 50 - 100 = 450 ms of 1000: w = 0.45; half of it, nothing for the highest priority.
+        // r = 1000 - 400 - 50 - 100 = 450 ms of 1000: w = 0.45; half of it, nothing for the highest
+        // priority.
         assert_eq!(weight(400, &block(0, Some(1_000), 100_000, 100_000)), 225);
         // The lowest of three priorities: 0.225 + 0.5.
         assert_eq!(weight(400, &block(2, Some(1_000), 100_000, 100_000)), 725);
@@ -147,10 +152,14 @@ mod tests {
         let bulk = block(1, None, 100_000, 100_000);
         let fresh = block(1, Some(1_000), 1_000, 1_000);
         assert!(weight(0, &bulk) > weight(0, &fresh));
-        // Ten seconds old it goes before a fresh block, but not before one with a tenth of its slack.
+        // Ten seconds old it goes before a fresh block, but not before one with a tenth of its
+        // slack.
         let at = |now: u64, candidate: &Candidate| DRAFT.key(millis(now), candidate, &LINE);
-        let fresh =
-            |now, slack| Candidate { taken: millis(now), deadline: Some(millis(now + slack)), ..fresh };
+        let fresh = |now, slack| Candidate {
+            taken: millis(now),
+            deadline: Some(millis(now + slack)),
+            ..fresh
+        };
         assert!(at(10_000, &bulk) < at(10_000, &fresh(10_000, 1_000)));
         let urgent = Candidate { taken: millis(9_150), ..fresh(10_000, 150) };
         assert!(at(10_000, &bulk) > at(10_000, &urgent));

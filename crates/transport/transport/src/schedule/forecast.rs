@@ -1,4 +1,5 @@
-//! For every flow: will what waits of it be on time? Said before it happens, from the order in which it will be sent.
+//! For every flow: will what waits of it be on time? Said before it happens, from the order in
+//! which it will be sent.
 
 use super::{Candidate, Line};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
@@ -30,9 +31,9 @@ pub enum Outlook {
     LateBy(Duration),
 }
 
-/// The forecast at `now` for each flow in `queue`, in the order of their numbers. `queue` is in the order of sending;
-/// what lies behind it (in a spool) may stand in it as one candidate for each deadline. As many are kept in memory
-/// as there are flows.
+/// The forecast at `now` for each flow in `queue`, in the order of their numbers. `queue` is in the
+/// order of sending; what lies behind it (in a spool) may stand in it as one candidate for each
+/// deadline. As many are kept in memory as there are flows.
 pub fn forecast<'a>(
     now: Instant,
     line: &Line,
@@ -41,7 +42,8 @@ pub fn forecast<'a>(
     forecast_by(queue, |ahead| (line.rate > Rate::ZERO).then(|| line.arrival(now, ahead)))
 }
 
-/// The same where `arrival` says when the last of so many bytes arrives; none where that is not known.
+/// The same where `arrival` says when the last of so many bytes arrives; none where that is not
+/// known.
 pub fn forecast_by<'a>(
     queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,
     arrival: impl Fn(ByteCount) -> Option<Instant>,
@@ -66,7 +68,9 @@ fn judge(arrival: Option<Instant>, deadline: Option<Instant>) -> Outlook {
     match (arrival, deadline) {
         (None, _) => Outlook::Unknown,
         (Some(_), None) => Outlook::OnTime(Duration::MAX),
-        (Some(arrival), Some(deadline)) if arrival > deadline => Outlook::LateBy(arrival.since(deadline)),
+        (Some(arrival), Some(deadline)) if arrival > deadline => {
+            Outlook::LateBy(arrival.since(deadline))
+        }
         (Some(arrival), Some(deadline)) => Outlook::OnTime(deadline.since(arrival)),
     }
 }

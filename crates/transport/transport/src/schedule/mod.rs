@@ -1,13 +1,15 @@
 //! Which block is sent from next: pure policies over what waits, a file each.
 //!
-//! A policy gives each waiting block a [`Key`] for this instant; the smallest is sent from. It sees one block at a time,
-//! the line as a whole and the clock, and keeps nothing, so it can be asked as late as a path has room. Keys are integers
-//! and end with the block's number in the queue: the order is total and repeats exactly.
+//! A policy gives each waiting block a [`Key`] for this instant; the smallest is sent from. It sees
+//! one block at a time, the line as a whole and the clock, and keeps nothing, so it can be asked as
+//! late as a path has room. Keys are integers and end with the block's number in the queue: the
+//! order is total and repeats exactly.
 //!
-//! A block is offered once what it depends on has been sent whole: before that, sending it may be for nothing.
+//! A block is offered once what it depends on has been sent whole: before that, sending it may be
+//! for nothing.
 //!
-//! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will be through, both from
-//! the same estimate of arrival ([`Line::arrival`]).
+//! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will
+//! be through, both from the same estimate of arrival ([`Line::arrival`]).
 
 mod arrival;
 mod draft;
@@ -90,7 +92,8 @@ impl Key {
 
 /// An order of blocks.
 pub trait Policy: core::fmt::Debug + Send + Sync {
-    /// Where `candidate` stands at `now`, with `line` to send it on. Keys of one instant compare with each other.
+    /// Where `candidate` stands at `now`, with `line` to send it on. Keys of one instant compare
+    /// with each other.
     fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key;
 }
 

@@ -1,29 +1,35 @@
-//! By urgency: how little slack is left, how important the block is, and how much of the line it still takes.
+//! By urgency: how little slack is left, how important the block is, and how much of the line it
+//! still takes.
 //!
-//! The measures are those of `draft-shi-quic-dtp`: the slack at arrival, r = deadline − now − one-way delay − unsent ÷
-//! rate, as a share s of the block's lifetime, the priority, and what is unsent. They are put together differently:
+//! The measures are those of `draft-shi-quic-dtp`: the slack at arrival, r = deadline − now −
+//! one-way delay − unsent ÷ rate, as a share s of the block's lifetime, the priority, and what is
+//! unsent. They are put together differently:
 //!
-//! rank = unsent ÷ worth × (1 + slope × s)², the smallest first, with worth = lowest priority − priority + 1.
+//! rank = unsent ÷ worth × (1 + slope × s)², the smallest first, with worth = lowest priority −
+//! priority + 1.
 //!
-//! A block rises as its slack shrinks, and of two with equal slack the one goes first that brings more worth for its
-//! bytes: when not all can be on time, that decides how many are. (The apparent tardiness cost rule of Vepsalainen and
-//! Morton, Management Science 33, 1987, with a square for their exponential, so that it is exact in integers.) A started
-//! block is rather finished than abandoned, because only what is unsent counts. The rank doesn't depend on the scale of
-//! time, size or rate.
+//! A block rises as its slack shrinks, and of two with equal slack the one goes first that brings
+//! more worth for its bytes: when not all can be on time, that decides how many are. (The apparent
+//! tardiness cost rule of Vepsalainen and Morton, Management Science 33, 1987, with a square for
+//! their exponential, so that it is exact in integers.) A started block is rather finished than
+//! abandoned, because only what is unsent counts. The rank doesn't depend on the scale of time,
+//! size or rate.
 //!
-//! The draft adds slack and priority and multiplies by the *share* unsent, so that a large block costs no more than a
-//! small one. In random mixtures of three streams at 120 to 300 % of the line it keeps 5 to 14 % less worth on time than
-//! this rank; planning the whole set of blocks anew at each change keeps up to 2 % more. Of slopes from 0 to 25 those
-//! between 5 and 10 differ by less than 1 % up to 150 %; below, a line that is just full misses deadlines it could keep,
-//! above, a heavily overloaded one does.
+//! The draft adds slack and priority and multiplies by the *share* unsent, so that a large block
+//! costs no more than a small one. In random mixtures of three streams at 120 to 300 % of the line
+//! it keeps 5 to 14 % less worth on time than this rank; planning the whole set of blocks anew at
+//! each change keeps up to 2 % more. Of slopes from 0 to 25 those between 5 and 10 differ by less
+//! than 1 % up to 150 %; below, a line that is just full misses deadlines it could keep, above, a
+//! heavily overloaded one does.
 //!
-//! - A block without which others are worth nothing counts with them: its bytes and theirs, for what all of them bring. An
-//!   intra frame of 60 kB is no dearer by the frame than the 29 that need it, and waits behind those of the one
-//!   before, whose price is paid.
+//! - A block without which others are worth nothing counts with them: its bytes and theirs, for
+//!   what all of them bring. An intra frame of 60 kB is no dearer by the frame than the 29 that
+//!   need it, and waits behind those of the one before, whose price is paid.
 //! - What can't make it stands behind all that can.
-//! - What has no deadline counts as if it were large, whatever its size: it gives way to what has one, and keeps the order
-//!   of hand-over within its priority. Its rank falls with its age, towards nothing, so it never starves; it is
-//!   never nothing, so it doesn't jump ahead of what is urgent.
+//! - What has no deadline counts as if it were large, whatever its size: it gives way to what has
+//!   one, and keeps the order of hand-over within its priority. Its rank falls with its age,
+//!   towards nothing, so it never starves; it is never nothing, so it doesn't jump ahead of what is
+//!   urgent.
 
 use super::arrival::{WHOLE, share};
 use super::{Candidate, Key, Line, Policy};
@@ -35,10 +41,11 @@ use skyhaul_units::{ByteCount, Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UrgencyConfig {
-    /// How much slack counts against worth: 0 is worth for bytes alone, 255 nearly slack alone. Default 7.
+    /// How much slack counts against worth: 0 is worth for bytes alone, 255 nearly slack alone.
+    /// Default 7.
     pub slope: u8,
-    /// The number of the lowest priority; higher numbers count as it. One block of priority 0 is worth one more of the
-    /// lowest than this. Default 2: three, two and one.
+    /// The number of the lowest priority; higher numbers count as it. One block of priority 0 is
+    /// worth one more of the lowest than this. Default 2: three, two and one.
     pub lowest_priority: NonZeroU8,
     /// The age at which the rank of a block without a deadline has fallen by half. Default 10 s.
     pub patience: Duration,
@@ -71,8 +78,8 @@ impl Urgency {
         Self { config }
     }
 
-    /// Bytes × (1 + slope × `slack`)² ÷ worth of `blocks`, in millionths of a byte. `slack` is in parts per billion of a
-    /// lifetime.
+    /// Bytes × (1 + slope × `slack`)² ÷ worth of `blocks`, in millionths of a byte. `slack` is in
+    /// parts per billion of a lifetime.
     fn rank(&self, bytes: ByteCount, slack: u64, (blocks, priority): (u32, u8)) -> u64 {
         let lowest = self.config.lowest_priority.get();
         let worth = (1 + u128::from(lowest - priority.min(lowest))) * u128::from(blocks.max(1));
@@ -89,8 +96,13 @@ impl Policy for Urgency {
         let Some(deadline) = candidate.deadline else {
             let patience = self.config.patience;
             let young = share(patience, patience + now.since(candidate.taken));
-            let rank = u128::from(self.rank(UNDATED, WHOLE, (1, candidate.priority))) * u128::from(young);
-            return Key::new(u64::try_from(rank / u128::from(WHOLE)).unwrap_or(u64::MAX), 0, candidate);
+            let rank =
+                u128::from(self.rank(UNDATED, WHOLE, (1, candidate.priority))) * u128::from(young);
+            return Key::new(
+                u64::try_from(rank / u128::from(WHOLE)).unwrap_or(u64::MAX),
+                0,
+                candidate,
+            );
         };
         let arrival = line.arrival(now, candidate.unsent);
         let slack = if arrival < deadline {
@@ -143,7 +155,8 @@ mod tests {
     #[test]
     fn ranks_are_bytes_by_worth_and_slack() {
         let rank = |now, block: &Candidate| key(now, block).rank;
-        // r = 1000 - 350 - 50 - 100 = 500 ms of 1000: (1 + 7 x 0.5) squared is 20.25, by a worth of 3, 2, 1 and 1.
+        // r = 1000 - 350 - 50 - 100 = 500 ms of 1000: (1 + 7 x 0.5) squared is 20.25, by a worth of
+        // 3, 2, 1 and 1.
         for (priority, bytes) in [(0, 675_000), (1, 1_012_500), (2, 2_025_000), (9, 2_025_000)] {
             let block = block(priority, Some(1_000), 100_000, 100_000);
             assert_eq!(rank(350, &block), bytes * 1_000_000);
@@ -161,7 +174,8 @@ mod tests {
         let alone = block(2, Some(3_000), 60_000, 60_000);
         let followers = Followers { count: 29, unsent: ByteCount::new(29 * 6_000) };
         let whole = Candidate { followers, ..alone };
-        // r = 3000 - 2040 - 50 - 60 = 850 ms of 3000: (1 + 7 x 0.2833) squared is 8.9; x 60 kB, or x 234 kB for 30.
+        // r = 3000 - 2040 - 50 - 60 = 850 ms of 3000: (1 + 7 x 0.2833) squared is 8.9; x 60 kB, or
+        // x 234 kB for 30.
         assert_eq!(key(2_040, &alone).rank / 1_000_000, 534_016);
         assert_eq!(key(2_040, &whole).rank / 1_000_000, 69_422);
         let predicted = block(2, Some(3_000), 6_000, 6_000);
@@ -197,8 +211,12 @@ mod tests {
         let days = 2 * 86_400_000;
         assert!(key(days, &bulk) < key(days, &text(days, 800)));
         // In the order of hand-over, whatever the sizes.
-        let later =
-            Candidate { size: ByteCount::new(10), unsent: ByteCount::new(10), taken: millis(1), ..bulk };
+        let later = Candidate {
+            size: ByteCount::new(10),
+            unsent: ByteCount::new(10),
+            taken: millis(1),
+            ..bulk
+        };
         assert!(key(5_000, &bulk) < key(5_000, &later));
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of blocks: whole at the far end, too late, taken back; and how either end learns of it.
+//! What becomes of blocks: whole at the far end, too late, taken back; and how either end learns of
+//! it.
 
 use super::outgoing::id;
 use super::{Flow, Outbox, block_mut, key_of};
@@ -17,8 +18,8 @@ pub struct GivenUp {
     told: Option<Instant>,
 }
 
-/// What a settled block costs for as long as its place is kept: those of a flow whose first block stays open, or of
-/// which the far end does not hear, are bounded by the send buffer too.
+/// What a settled block costs for as long as its place is kept: those of a flow whose first block
+/// stays open, or of which the far end does not hear, are bounded by the send buffer too.
 pub(super) const PLACE: u64 = cost(0);
 /// Blocks given up that later ones may depend on.
 const FAILED_MAX: usize = 4_096;
@@ -26,7 +27,8 @@ const FAILED_MAX: usize = 4_096;
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 impl Outbox {
-    /// Gives a block up: nothing of it is sent any more, nor of what depends on it. Whether it was open.
+    /// Gives a block up: nothing of it is sent any more, nor of what depends on it. Whether it was
+    /// open.
     pub fn give_up(&mut self, name: BlockId, outcome: Outcome) -> bool {
         let mut stack = vec![name];
         let mut any = false;
@@ -43,8 +45,8 @@ impl Outbox {
         any
     }
 
-    /// Gives up what cannot arrive in time any more over a line of this delay. What is all under way may still be in
-    /// time: whether it was, the far end's report says within `news`.
+    /// Gives up what cannot arrive in time any more over a line of this delay. What is all under
+    /// way may still be in time: whether it was, the far end's report says within `news`.
     pub fn expire(&mut self, now: Instant, line: &Line, news: Duration) {
         while let Some((at, name)) = self.deadlines.first().copied()
             && at <= now + line.one_way_delay
@@ -65,7 +67,8 @@ impl Outbox {
         }
     }
 
-    /// What is to be sent again of a block would be late: repair may still stand for it, repetition no longer.
+    /// What is to be sent again of a block would be late: repair may still stand for it, repetition
+    /// no longer.
     fn drop_repetitions(&mut self, name: BlockId) {
         let Some(block) = block_mut(&mut self.flows, name.flow, name.seq) else { return };
         let (pending, key) = (block.pending(), key_of(name.flow, block));
@@ -82,7 +85,11 @@ impl Outbox {
 
     /// What the far end has to know was given up, and has not been told for `settle`.
     pub fn notice(&mut self, now: Instant, settle: Duration) -> Option<Notice> {
-        let due = self.given_up.iter_mut().filter(|(_, given)| given.is_due(now, settle)).take(NOTICE_MAX);
+        let due = self
+            .given_up
+            .iter_mut()
+            .filter(|(_, given)| given.is_due(now, settle))
+            .take(NOTICE_MAX);
         let given_up: Vec<_> = due
             .map(|(name, given)| {
                 given.told = Some(now);
@@ -94,12 +101,22 @@ impl Outbox {
 
     /// Whether [`Self::notice`] has something, and when it will have.
     pub fn notice_due(&self, settle: Duration) -> Option<Instant> {
-        self.given_up.values().map(|given| given.told.map_or(Instant::ZERO, |told| told + settle)).min()
+        self.given_up
+            .values()
+            .map(|given| given.told.map_or(Instant::ZERO, |told| told + settle))
+            .min()
     }
 
-    /// Takes a flow's report: frees what is whole; sends again what the path claimed but the far end denies.
-    /// A denial counts only `settle` after the last claim, since the two cross on the way; without it, not at all.
-    pub fn report(&mut self, now: Instant, report: &FlowReport, settle: Option<Duration>, stats: &mut Stats) {
+    /// Takes a flow's report: frees what is whole; sends again what the path claimed but the far
+    /// end denies. A denial counts only `settle` after the last claim, since the two cross on the
+    /// way; without it, not at all.
+    pub fn report(
+        &mut self,
+        now: Instant,
+        report: &FlowReport,
+        settle: Option<Duration>,
+        stats: &mut Stats,
+    ) {
         if !self.flows.contains_key(&report.flow) {
             return;
         }
@@ -146,7 +163,8 @@ impl Outbox {
         {
             self.begun -= given.cost;
         }
-        let Some(block) = self.block(name).filter(|block| block.sent == block.len || finished) else {
+        let Some(block) = self.block(name).filter(|block| block.sent == block.len || finished)
+        else {
             return;
         };
         let len = block.len;
@@ -159,10 +177,11 @@ impl Outbox {
         self.dependents.remove(&name);
     }
 
-    /// Settles an open block: its bytes go, its place stays until those before it are settled. What it cost, and whether it
-    /// was begun.
+    /// Settles an open block: its bytes go, its place stays until those before it are settled. What
+    /// it cost, and whether it was begun.
     pub(super) fn close(&mut self, name: BlockId, outcome: Outcome) -> Option<(u64, bool)> {
-        let block = block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())?;
+        let block =
+            block_mut(&mut self.flows, name.flow, name.seq).filter(|block| block.is_open())?;
         let (pending, key) = (block.pending(), key_of(name.flow, block));
         let (cost, begun, look, needed) =
             (block.cost(), block.begun, block.look.take(), block.block.depends_on);

@@ -27,7 +27,8 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use steps::Steps;
 
-/// Blocks taken from the application whose fate is open, and those given up of which the far end has to know.
+/// Blocks taken from the application whose fate is open, and those given up of which the far end
+/// has to know.
 #[derive(Debug, Default)]
 pub struct Outbox {
     flows: BTreeMap<FlowId, Flow>,
@@ -40,7 +41,8 @@ pub struct Outbox {
     given_up: BTreeMap<BlockId, GivenUp>,
     /// Slices to send only to be answered with a report, at most one a flow.
     probes: VecDeque<Slice>,
-    /// Slices to be sent once more at a time of their own: their blocks' deadlines leave no time to learn of a loss.
+    /// Slices to be sent once more at a time of their own: their blocks' deadlines leave no time to
+    /// learn of a loss.
     extra: VecDeque<(Instant, Slice)>,
     /// Slices of redundant blocks that went on another path.
     copies: BTreeMap<PathId, VecDeque<Slice>>,
@@ -52,7 +54,8 @@ pub struct Outbox {
     /// What `begun` may become.
     limit: u64,
     order: u64,
-    /// Cost of all blocks held, and what those settled cost until those before them are settled too.
+    /// Cost of all blocks held, and what those settled cost until those before them are settled
+    /// too.
     pub held: u64,
 }
 
@@ -77,14 +80,16 @@ pub struct Offer {
     pub path: PathId,
     /// Largest datagram, header included.
     pub payload: usize,
-    /// Bytes that faster paths would deliver before anything sent here now arrives: these are left to them.
+    /// Bytes that faster paths would deliver before anything sent here now arrives: these are left
+    /// to them.
     pub lead: u64,
-    /// This path costs: only what would be late without it goes here, given what the others do meanwhile.
+    /// This path costs: only what would be late without it goes here, given what the others do
+    /// meanwhile.
     pub only_late_for: Option<Line>,
     /// This path: its delay and rate.
     pub line: Line,
-    /// Blocks with less time to spare than this are coded, and cut into datagrams of at most so many bytes: smaller ones
-    /// make larger groups.
+    /// Blocks with less time to spare than this are coded, and cut into datagrams of at most so
+    /// many bytes: smaller ones make larger groups.
     pub coded: (Duration, usize),
     /// With less than this to send, a transfer is near its end, and its symbols are coded too.
     pub tail: u64,
@@ -121,7 +126,8 @@ impl Outbox {
         self.flows.len()
     }
 
-    /// Whether `block` can be taken, where blocks have at most `max` bytes and there is room for `room`.
+    /// Whether `block` can be taken, where blocks have at most `max` bytes and there is room for
+    /// `room`.
     pub fn admits(&self, block: &Block, max: usize, room: ByteCount) -> Result<(), SendError> {
         let (len, flow) = (block.bytes.len(), block.flow);
         if len == 0 || len > max {
@@ -159,7 +165,8 @@ impl Outbox {
         let (order, depends_on, alone) = (self.order, block.depends_on, block.useful_alone);
         let name = BlockId { flow: block.flow, seq: self.next_place(block.flow) };
         let after = self.after(name, &block);
-        let key = QueueKey { class: block.class, priority: block.priority, flow: block.flow, after };
+        let key =
+            QueueKey { class: block.class, priority: block.priority, flow: block.flow, after };
         self.held += cost(block.bytes.len());
         if let Some(flow) = self.flows.get_mut(&block.flow) {
             let mut outgoing = Outgoing::new(now, block, flow.taken, order);
@@ -224,11 +231,14 @@ impl Outbox {
             self.begun += block.cost();
         }
         let before = block.pending();
-        let slack = block.deadline.map(|deadline| deadline.since(offer.at.now + offer.line.one_way_delay));
+        let slack =
+            block.deadline.map(|deadline| deadline.since(offer.at.now + offer.line.one_way_delay));
         let near_end = slack.is_none() && self.queues.bytes() < offer.tail;
         let (due, payload) = match (slack, block.again.first()) {
             // Cut where it was cut before.
-            (_, Some((start, _))) if near_end && block.coded_from.is_some_and(|from| start >= from) => {
+            (_, Some((start, _)))
+                if near_end && block.coded_from.is_some_and(|from| start >= from) =>
+            {
                 (None, offer.payload.saturating_sub(PROTECTION))
             }
             (_, Some(_)) => (None, offer.payload),
@@ -249,7 +259,11 @@ impl Outbox {
         if after == 0 {
             self.free_dependents(name);
         }
-        tree.charge(offer.at.now, key.class, ByteCount::of(symbol.header.len() + symbol.bytes.len()));
+        tree.charge(
+            offer.at.now,
+            key.class,
+            ByteCount::of(symbol.header.len() + symbol.bytes.len()),
+        );
         Some(symbol)
     }
 
@@ -305,8 +319,8 @@ impl Outbox {
         None
     }
 
-    /// What did not fit into the datagram that took the start of a copy goes by itself: else the arrival of that start
-    /// would stand for all of it.
+    /// What did not fit into the datagram that took the start of a copy goes by itself: else the
+    /// arrival of that start would stand for all of it.
     fn rest_of_copy(&mut self, due: Instant, rest: Slice) {
         if rest.start < rest.end
             && let Some(block) = block_mut(&mut self.flows, rest.flow, rest.seq)
@@ -326,7 +340,8 @@ impl Outbox {
         })
     }
 
-    /// `slice` was sent again, and goes so many `times` in all, `gap` apart, should nothing be heard of it before.
+    /// `slice` was sent again, and goes so many `times` in all, `gap` apart, should nothing be
+    /// heard of it before.
     pub fn sent_again(&mut self, now: Instant, slice: Slice, (times, gap): (u8, Duration)) {
         let mut queued = 1;
         while queued < times && self.extra.len() < COPIES_MAX {
@@ -340,8 +355,9 @@ impl Outbox {
         }
     }
 
-    /// A slice goes out again: for how long nothing before it in its flow did, whose arrival would let something be delivered.
-    /// None where nothing waits for it, or its flow goes on one path only: copies go on any.
+    /// A slice goes out again: for how long nothing before it in its flow did, whose arrival would
+    /// let something be delivered. None where nothing waits for it, or its flow goes on one path
+    /// only: copies go on any.
     pub fn pause_before(&mut self, now: Instant, slice: &Slice) -> Option<Duration> {
         let is_free = !self.is_pinned(slice.flow);
         let flow = self.flows.get_mut(&slice.flow).filter(|_| is_free)?;
@@ -399,7 +415,8 @@ impl Outbox {
     }
 
     pub fn arrived(&mut self, now: Instant, slice: Slice) {
-        let Some(block) = block_mut(&mut self.flows, slice.flow, slice.seq).filter(|block| block.is_open())
+        let Some(block) =
+            block_mut(&mut self.flows, slice.flow, slice.seq).filter(|block| block.is_open())
         else {
             return;
         };
@@ -415,13 +432,15 @@ impl Outbox {
         }
     }
 
-    /// One transmission of the slice was lost; what of it has to be sent again: `soonest` is when it could arrive.
+    /// One transmission of the slice was lost; what of it has to be sent again: `soonest` is when
+    /// it could arrive.
     pub fn lacks(&mut self, slice: Slice, soonest: Instant) -> Option<Slice> {
         let block = block_mut(&mut self.flows, slice.flow, slice.seq)?;
         if !block.is_open() || block.arrived.contains(slice.start, slice.end) {
             return None;
         }
-        let lacking = block.repeats.lost(slice.start, slice.end).filter(|_| !block.is_late(soonest));
+        let lacking =
+            block.repeats.lost(slice.start, slice.end).filter(|_| !block.is_late(soonest));
         lacking.map(|(start, end)| Slice { start, end, ..slice })
     }
 
@@ -433,18 +452,18 @@ impl Outbox {
         })
     }
 
-    /// A slice that [`Self::lacks`] or [`Self::was_repeated`] named, for a path of its own: as much of it as a datagram
-    /// takes. None where it is wanted no longer.
+    /// A slice that [`Self::lacks`] or [`Self::was_repeated`] named, for a path of its own: as much
+    /// of it as a datagram takes. None where it is wanted no longer.
     pub fn reroute(&mut self, slice: Slice, offer: &Offer) -> Option<Outsymbol> {
         let mut symbol = self.cut_open(slice, offer, true)?;
         symbol.rerouted = true;
-        symbol.sends =
-            block_mut(&mut self.flows, slice.flow, slice.seq).map(|block| block.repeats.so_far(slice.start));
+        symbol.sends = block_mut(&mut self.flows, slice.flow, slice.seq)
+            .map(|block| block.repeats.so_far(slice.start));
         Some(symbol)
     }
 
-    /// One transmission of the slice was lost. Whether some of it has to be sent again, and is: `soonest` is when it could
-    /// arrive.
+    /// One transmission of the slice was lost. Whether some of it has to be sent again, and is:
+    /// `soonest` is when it could arrive.
     pub fn repeat(&mut self, slice: Slice, soonest: Instant) -> bool {
         let lacking = self.lacks(slice, soonest);
         lacking.is_some_and(|lacking| self.wait_again(lacking))
@@ -464,9 +483,11 @@ impl Outbox {
 
     /// Asks for a report, where for `settle` none has said what must be known:
     ///
-    /// - The path claims to have brought a block whole, and no report has confirmed it: its end is sent again.
-    /// - Blocks are held back: the start of the first one is sent, because the report that gave more room may be lost
-    ///   although the path claims that it arrived (compare the zero-window probes of RFC 9293 3.8.6.1).
+    /// - The path claims to have brought a block whole, and no report has confirmed it: its end is
+    ///   sent again.
+    /// - Blocks are held back: the start of the first one is sent, because the report that gave
+    ///   more room may be lost although the path claims that it arrived (compare the zero-window
+    ///   probes of RFC 9293 3.8.6.1).
     pub fn probe(&mut self, now: Instant, settle: Duration) {
         if !self.probes.is_empty() {
             return;

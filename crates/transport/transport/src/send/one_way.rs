@@ -7,7 +7,8 @@ use crate::block::{BlockId, Outcome};
 use skyhaul_units::FlowId;
 
 impl Outbox {
-    /// The block was sent to its end, once: its bytes are needed no longer here. The caller tells when its repair is out too.
+    /// The block was sent to its end, once: its bytes are needed no longer here. The caller tells
+    /// when its repair is out too.
     pub fn sent_whole(&mut self, name: BlockId) {
         if self.close(name, Outcome::Sent).is_some() {
             // It closed last.

@@ -58,8 +58,8 @@ pub struct Outsymbol {
     pub protection: Option<Option<Instant>>,
 }
 
-/// What is put into a header besides what is known of its block: the time, by both clocks, how long it will be under
-/// way, and from where flows count.
+/// What is put into a header besides what is known of its block: the time, by both clocks, how long
+/// it will be under way, and from where flows count.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub now: Instant,
@@ -146,7 +146,8 @@ impl Outgoing {
     /// The next symbol of at most `payload` bytes: what was lost first, then what was never sent.
     pub fn next(&mut self, id: BlockId, payload: usize, at: Now) -> Option<Outsymbol> {
         if let Some((start, end)) = self.again.first() {
-            let mut symbol = self.cut(Slice { flow: id.flow, seq: id.seq, start, end }, payload, true, at);
+            let mut symbol =
+                self.cut(Slice { flow: id.flow, seq: id.seq, start, end }, payload, true, at);
             symbol.sends = Some(self.repeats.so_far(start));
             self.again.remove(symbol.slice.start, symbol.slice.end);
             return Some(symbol);
@@ -162,11 +163,15 @@ impl Outgoing {
 
     /// As much of `slice`, from its start, as one datagram of `payload` bytes takes.
     pub fn cut(&mut self, slice: Slice, payload: usize, repeated: bool, at: Now) -> Outsymbol {
-        let life =
-            self.deadline.filter(|_| self.is_expendable()).map(|deadline| deadline.since(at.now + at.flight));
-        let head = (slice.start == 0).then(|| Head { sent: *self.first_sent.get_or_insert(at.utc), life });
+        let life = self
+            .deadline
+            .filter(|_| self.is_expendable())
+            .map(|deadline| deadline.since(at.now + at.flight));
+        let head =
+            (slice.start == 0).then(|| Head { sent: *self.first_sent.get_or_insert(at.utc), life });
         let mut header = SymbolHeader {
-            // A flow below the base is far above it on the wire, and its header longer: the slice must leave it room.
+            // A flow below the base is far above it on the wire, and its header longer: the slice
+            // must leave it room.
             flow: relative(slice.flow, at.flow_base),
             seq_low: (slice.seq.0 & 0xff_ffff) as u32,
             offset: slice.start,

@@ -37,8 +37,8 @@ pub struct Queues {
     version: u64,
 }
 
-/// The queues of a class in the order in which they are to be served, the smallest first, as of some moment: each with the
-/// block of it that goes first.
+/// The queues of a class in the order in which they are to be served, the smallest first, as of
+/// some moment: each with the block of it that goes first.
 #[derive(Debug, Default)]
 pub struct Order {
     at: Instant,
@@ -54,7 +54,8 @@ pub struct Order {
 const ORDER_NANOS: u64 = 1_000_000;
 /// Of more queues than this, only those that changed are ranked anew before an order is too old.
 const FEW: usize = 64;
-/// An order of many queues serves this long for each, so that ranking all of them takes a tenth of the time.
+/// An order of many queues serves this long for each, so that ranking all of them takes a tenth of
+/// the time.
 const ORDER_NANOS_EACH: u64 = 10_000;
 
 impl Queues {
@@ -104,7 +105,8 @@ impl Queues {
         self.queues.get(&key)
     }
 
-    /// Whether there is this queue behind a block, or there are fewer of its flow and priority than `most`.
+    /// Whether there is this queue behind a block, or there are fewer of its flow and priority than
+    /// `most`.
     pub fn has_or_fits(&self, key: QueueKey, most: usize) -> bool {
         let from = QueueKey { after: Some(0), ..key };
         let to = QueueKey { after: Some(u64::MAX), ..key };
@@ -140,8 +142,9 @@ impl Queues {
             .map(|(key, queue)| (*key, queue))
     }
 
-    /// Takes out the order of `class`, made anew where it is too old; to be given back with [`Self::keep`]. `rank` gives the
-    /// block of a queue that goes first and its rank; a queue without one is left out.
+    /// Takes out the order of `class`, made anew where it is too old; to be given back with
+    /// [`Self::keep`]. `rank` gives the block of a queue that goes first and its rank; a queue
+    /// without one is left out.
     pub fn order(
         &mut self,
         now: Instant,
@@ -151,7 +154,11 @@ impl Queues {
         let mut order = self.orders.get_mut(&class).map(core::mem::take).unwrap_or_default();
         let count = self.queues.len();
         let age = now.since(order.at).as_nanos();
-        let serves = if count > FEW { ORDER_NANOS.max(ORDER_NANOS_EACH * count as u64) } else { ORDER_NANOS };
+        let serves = if count > FEW {
+            ORDER_NANOS.max(ORDER_NANOS_EACH * count as u64)
+        } else {
+            ORDER_NANOS
+        };
         let is_known = order.version > 0 && age < serves;
         if is_known && order.version == self.version {
             return order;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Symbols sent more than once, by where they start in the block. Bounded by the symbols that were lost and have not
-/// arrived.
+/// Symbols sent more than once, by where they start in the block. Bounded by the symbols that were
+/// lost and have not arrived.
 #[derive(Debug, Default)]
 pub struct Repeats(BTreeMap<u32, Attempts>);
 
@@ -12,7 +12,8 @@ struct Attempts {
     sent: u8,
     /// Of these, sent or to be sent and not known to be lost.
     open: u8,
-    /// Where the shortest of these ended: paths with small datagrams take only the start of a symbol.
+    /// Where the shortest of these ended: paths with small datagrams take only the start of a
+    /// symbol.
     end: u32,
 }
 

@@ -1,15 +1,16 @@
-//! When what was lost went out again, by its place in the flow: as it arrives, what waits behind it is delivered.
+//! When what was lost went out again, by its place in the flow: as it arrives, what waits behind it
+//! is delivered.
 
 use skyhaul_units::{Instant, Seq};
 use std::collections::VecDeque;
 
-/// For each place the newest time at which something before it went out again. What went later and stands earlier makes the
-/// rest needless, so that places and times both rise.
+/// For each place the newest time at which something before it went out again. What went later and
+/// stands earlier makes the rest needless, so that places and times both rise.
 #[derive(Debug, Default)]
 pub struct Steps(VecDeque<(Seq, Instant)>);
 
-/// Paths tell of losses a little out of order: so many times are kept of a flow. Of more the oldest is forgotten, as if
-/// nothing had gone out again.
+/// Paths tell of losses a little out of order: so many times are kept of a flow. Of more the oldest
+/// is forgotten, as if nothing had gone out again.
 const STEPS_MAX: usize = 4;
 
 impl Steps {
@@ -35,7 +36,8 @@ mod tests {
     use skyhaul_units::Duration;
 
     proptest! {
-        /// Against all that went out again so far: the newest before a place, or nothing where that is long since.
+        /// Against all that went out again so far: the newest before a place, or nothing where that
+        /// is long since.
         #[test]
         fn the_newest_before_a_place_is_known_or_forgotten(places in proptest::collection::vec(0u64..12, 1..60)) {
             let (mut steps, mut all) = (Steps::default(), Vec::new());

@@ -31,7 +31,11 @@ impl Sender {
     fn new(limit: u64) -> Self {
         let mut outbox = Outbox::default();
         outbox.raise_limit(limit);
-        Self { outbox, tree: ClassTree::new(&ClassesConfig::default()).unwrap(), stats: Stats::default() }
+        Self {
+            outbox,
+            tree: ClassTree::new(&ClassesConfig::default()).unwrap(),
+            stats: Stats::default(),
+        }
     }
 
     fn push(&mut self, block: Block) -> BlockId {
@@ -55,7 +59,12 @@ impl Sender {
     }
 
     /// A symbol over `line`, with so many bytes left to faster paths.
-    fn send_by(&mut self, policy: &dyn Policy, millis: u64, (line, lead): (Line, u64)) -> Option<Outsymbol> {
+    fn send_by(
+        &mut self,
+        policy: &dyn Policy,
+        millis: u64,
+        (line, lead): (Line, u64),
+    ) -> Option<Outsymbol> {
         let (now, flight) = (at(millis), line.one_way_delay);
         let at = Now { now, utc: Utc::default(), flight, flow_base: FlowId(0) };
         let offer = Offer {
@@ -88,7 +97,11 @@ fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
     // The window takes two of the three; the last in its flow is the most important.
     let mut sender = Sender::new(2 * cost(10_000));
     let [first, second, third] = [2, 1, 0].map(|priority| sender.push(block(0, priority, 10_000)));
-    assert_eq!(sender.send_all(0), [second, first], "with the third begun, the first would find no room");
+    assert_eq!(
+        sender.send_all(0),
+        [second, first],
+        "with the third begun, the first would find no room"
+    );
     assert!(sender.outbox.is_held_back());
     sender.report(100, 0, 2);
     assert_eq!(sender.settled(), [(first, Outcome::Delivered), (second, Outcome::Delivered)]);
@@ -102,10 +115,12 @@ fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
 fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() {
     let mut sender = Sender::new(1_000_000);
     let span = Duration::from_millis(60);
-    let expendable = |len| Block { mode: Mode::Expendable, deadline: Some(span), ..block(0, 1, len) };
+    let expendable =
+        |len| Block { mode: Mode::Expendable, deadline: Some(span), ..block(0, 1, len) };
     let first = sender.push(expendable(100_000));
     let next = sender.push(Block { depends_on: Some(first), ..block(1, 1, 1_000) });
-    let alone = sender.push(Block { depends_on: Some(first), useful_alone: true, ..block(1, 1, 1_000) });
+    let alone =
+        sender.push(Block { depends_on: Some(first), useful_alone: true, ..block(1, 1, 1_000) });
     let last = sender.push(Block { depends_on: Some(next), ..block(2, 1, 1_000) });
     assert!(sender.send(0).is_some());
     assert_eq!(sender.outbox.expiry_due(&LINE), Some(at(10)));
@@ -116,8 +131,13 @@ fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() 
     assert_eq!(sender.settled(), [(later, Outcome::Expired)], "one that comes later, too");
     assert_eq!(sender.send_all(11), [alone]);
     let notice = sender.outbox.notice(at(11), Duration::from_millis(300)).unwrap();
-    let costs: Vec<_> = notice.given_up.iter().map(|(flow, seq, cost)| (flow.0, *seq, *cost)).collect();
-    assert_eq!(costs, [(0, 0, cost(100_000)), (1, 0, 0), (2, 0, 0), (3, 0, 0)], "only the first was begun");
+    let costs: Vec<_> =
+        notice.given_up.iter().map(|(flow, seq, cost)| (flow.0, *seq, *cost)).collect();
+    assert_eq!(
+        costs,
+        [(0, 0, cost(100_000)), (1, 0, 0), (2, 0, 0), (3, 0, 0)],
+        "only the first was begun"
+    );
     assert_eq!(sender.outbox.notice(at(12), Duration::from_millis(300)), None);
     assert_eq!(sender.outbox.notice_due(Duration::from_millis(300)), Some(at(311)));
 }
@@ -152,7 +172,11 @@ fn what_was_settled_is_forgotten_but_for_its_place() {
         });
         assert!(sender.outbox.give_up(name, Outcome::Cancelled));
     }
-    assert_eq!(sender.outbox.held, cost(1_000) + 500 * cost(0), "the first block is open: the places stay");
+    assert_eq!(
+        sender.outbox.held,
+        cost(1_000) + 500 * cost(0),
+        "the first block is open: the places stay"
+    );
     assert!(sender.outbox.deadlines.is_empty());
     assert_eq!(sender.outbox.dependents.values().map(BTreeSet::len).sum::<usize>(), 0);
     sender.send_all(0);
@@ -203,7 +227,9 @@ fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
 #[test]
 fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_will_not_be_through_with() {
     let lead = 15_000;
-    let send = |sender: &mut Sender| sender.send_by(&Strict, 0, (LINE, lead)).map(|symbol| symbol.slice.seq);
+    let send = |sender: &mut Sender| {
+        sender.send_by(&Strict, 0, (LINE, lead)).map(|symbol| symbol.slice.seq)
+    };
     let mut sender = Sender::new(10_000_000);
     let name = sender.push(block(0, 1, 60_000));
     let mut count = 0;
@@ -214,7 +240,11 @@ fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_will_not_be_through_wi
     // 60 kB less 15 in symbols of 1.39 kB.
     assert_eq!(count, 33);
     let next = sender.push(block(0, 1, 60_000));
-    assert_eq!(send(&mut sender), Some(next.seq), "and what lies behind it, which the lead does not reach");
+    assert_eq!(
+        send(&mut sender),
+        Some(next.seq),
+        "and what lies behind it, which the lead does not reach"
+    );
 }
 
 #[test]
@@ -237,7 +267,8 @@ fn no_more_queues_are_made_for_a_flow_than_the_bound() {
     assert_eq!(begun, names, "all go nevertheless");
 }
 
-/// A path with small datagrams took the start of a copy, and that start's arrival stood for all of it.
+/// A path with small datagrams took the start of a copy, and that start's arrival stood for all of
+/// it.
 #[test]
 fn a_copy_too_long_for_its_path_goes_in_parts() {
     let mut sender = Sender::new(1 << 20);

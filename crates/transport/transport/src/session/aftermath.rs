@@ -1,11 +1,12 @@
 //! When a path goes silent: what goes out again goes twice on a path that loses, for a while.
 //!
-//! While silence is in doubt, what had been sent again on that path goes on another too: delivery has waited for it since it
-//! was lost first, longer than for anything else there.
+//! While silence is in doubt, what had been sent again on that path goes on another too: delivery
+//! has waited for it since it was lost first, longer than for anything else there.
 //!
-//! What was under way on a dead path holds back everything behind it. Delivery has paused for as long as it took to notice;
-//! a loss among what is sent again would make that a round trip longer. A second copy makes such a loss as rare as two in
-//! a row, and costs at most what the survivors carry in the time that a pause may take, and a round trip.
+//! What was under way on a dead path holds back everything behind it. Delivery has paused for as
+//! long as it took to notice; a loss among what is sent again would make that a round trip longer.
+//! A second copy makes such a loss as rare as two in a row, and costs at most what the survivors
+//! carry in the time that a pause may take, and a round trip.
 
 use super::attached::Attached;
 use super::{REPORT_NEWS, Session};
@@ -20,11 +21,14 @@ pub struct Aftermath {
 
 /// A path that loses less than this is trusted with one copy: a thousand symbols then lose one.
 const LOSS_MIN: Probability = Probability::from_ppb(1_000_000);
-/// Packets between the two copies, at least: a tick's worth of them is not lost together as easily as two neighbours.
+/// Packets between the two copies, at least: a tick's worth of them is not lost together as easily
+/// as two neighbours.
 const SPACING_MIN: u64 = 4;
-/// What the far end lacks of a path in a row, up to the last that should have come, from which on the path is in doubt.
+/// What the far end lacks of a path in a row, up to the last that should have come, from which on
+/// the path is in doubt.
 pub const MISSED_MANY: usize = 2;
-/// The same, where it had been lost before: chance alone takes the same symbol twice in a row too seldom to cost much here.
+/// The same, where it had been lost before: chance alone takes the same symbol twice in a row too
+/// seldom to cost much here.
 pub const MISSED_AGAIN: usize = 1;
 
 impl Aftermath {
@@ -33,7 +37,8 @@ impl Aftermath {
         self.until = self.until.max(now + REPORT_NEWS);
     }
 
-    /// How often a symbol goes that is sent again on `path`, and how far apart, where so much was `planned`.
+    /// How often a symbol goes that is sent again on `path`, and how far apart, where so much was
+    /// `planned`.
     pub fn copies(&self, now: Instant, path: &Attached, planned: (u8, Duration)) -> (u8, Duration) {
         let (times, gap) = planned;
         if times > 1 || now >= self.until || path.loss() < LOSS_MIN {
@@ -49,14 +54,19 @@ pub fn spacing(path: &Attached) -> Duration {
 }
 
 impl Session {
-    /// Looks whether a path that is in use may be silent. What was sent again there goes on another at once: delivery has
-    /// waited for it since it was lost first, and would wait until the silence is certain.
+    /// Looks whether a path that is in use may be silent. What was sent again there goes on another
+    /// at once: delivery has waited for it since it was lost first, and would wait until the
+    /// silence is certain.
     pub(super) fn doubt(&mut self, now: Instant, id: PathId) {
         let path = self.paths.get_mut(&id).filter(|path| path.is_usable());
-        let Some(path) = path.filter(|path| path.doubted_at().is_some_and(|at| at <= now)) else { return };
+        let Some(path) = path.filter(|path| path.doubted_at().is_some_and(|at| at <= now)) else {
+            return;
+        };
         self.aftermath.doubt(now);
         let open = path.inflight.unanswered();
-        for slice in open.into_iter().filter(|slice| self.outbox.was_repeated(slice)).collect::<Vec<_>>() {
+        for slice in
+            open.into_iter().filter(|slice| self.outbox.was_repeated(slice)).collect::<Vec<_>>()
+        {
             self.reroute_beside(id, slice);
         }
     }
@@ -64,7 +74,8 @@ impl Session {
     /// A path went silent: those that are left have as long as a pause may take, and a round trip.
     pub(super) fn went_silent(&mut self, now: Instant) {
         let usable = self.paths.values().filter(|path| path.is_usable());
-        let longest = usable.map(|path| path.patience() + path.rtt()).max().unwrap_or(Duration::ZERO);
+        let longest =
+            usable.map(|path| path.patience() + path.rtt()).max().unwrap_or(Duration::ZERO);
         self.aftermath.until = self.aftermath.until.max(now + longest);
     }
 }

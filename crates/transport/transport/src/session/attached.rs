@@ -6,7 +6,8 @@ use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{
-    Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation, UNDER_SYMBOL,
+    Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation,
+    UNDER_SYMBOL,
 };
 use crate::schedule::Line;
 use crate::wire::ControlReader;
@@ -53,7 +54,8 @@ pub struct PathStats {
     pub bytes_sent: u64,
     /// Symbols that count as lost.
     pub symbols_lost: u64,
-    /// Repair symbols sent, and copies of what would hold up delivery for too long or was under way on a path that went silent.
+    /// Repair symbols sent, and copies of what would hold up delivery for too long or was under way
+    /// on a path that went silent.
     pub repair_sent: u64,
     /// Bytes of those.
     pub repair_bytes: u64,
@@ -97,8 +99,9 @@ struct Timed {
 }
 
 impl Timed {
-    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but where a group's worth of datagrams
-    /// shows more: repair for half of what really comes fills the line. Where it shows less, it may only have begun.
+    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but
+    /// where a group's worth of datagrams shows more: repair for half of what really comes fills
+    /// the line. Where it shows less, it may only have begun.
     fn rate_at(&self, now: Instant, (line, payload): (Rate, usize)) -> Rate {
         if self.rate > Rate::ZERO {
             return self.rate;
@@ -180,14 +183,19 @@ impl Attached {
         Line { rate, one_way_delay: self.rtt() / 2 }
     }
 
-    /// Whether it has owed answers for longer than the larger of 200 ms and two round trips, or many for not so long.
+    /// Whether it has owed answers for longer than the larger of 200 ms and two round trips, or
+    /// many for not so long.
     pub fn is_silent(&self, now: Instant) -> bool {
         self.silent_at().is_some_and(|at| at <= now)
     }
 
     /// When it will count as silent, should nothing come.
     pub fn silent_at(&self) -> Option<Instant> {
-        self.inflight.silent_at(self.rtt() + self.estimate.rtt_variation * 4, self.patience(), self.many)
+        self.inflight.silent_at(
+            self.rtt() + self.estimate.rtt_variation * 4,
+            self.patience(),
+            self.many,
+        )
     }
 
     /// From when on so many have owed answers for so long that it may be silent.
@@ -225,7 +233,11 @@ impl Attached {
         }
         if now.since(timed.since) >= STRETCH {
             let is_recent = now.since(timed.since) < STRETCH * 4;
-            timed.rate = if is_recent { Rate::over(timed.bytes, now.since(timed.since)) } else { Rate::ZERO };
+            timed.rate = if is_recent {
+                Rate::over(timed.bytes, now.since(timed.since))
+            } else {
+                Rate::ZERO
+            };
             timed.bytes = ByteCount::ZERO;
             if !is_recent {
                 timed.slacks = Slacks::default();
@@ -296,7 +308,8 @@ impl Attached {
 
 /// The shortest pause that is taken for the end of a transfer.
 const IDLE: Duration = Duration::from_millis(10);
-/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines take less.
+/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines
+/// take less.
 const SILENCE: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

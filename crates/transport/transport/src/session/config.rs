@@ -11,8 +11,8 @@ use skyhaul_units::{ByteCount, FlowId, Seq, SpoolIdentity, Utc};
 /// What a session is told once.
 #[derive(Debug, Clone)]
 pub struct SessionConfig {
-    /// Blocks received and not yet given back by the application, at most. At 300 Mbit/s and 160 ms a round trip is
-    /// 6 MB; losses repeated five times in a row hold back five of them.
+    /// Blocks received and not yet given back by the application, at most. At 300 Mbit/s and 160 ms
+    /// a round trip is 6 MB; losses repeated five times in a row hold back five of them.
     pub receive_window: ByteCount,
     /// Blocks taken from the application and not yet reported whole, at most.
     pub send_buffer: ByteCount,
@@ -47,17 +47,19 @@ pub struct Opening {
     pub name: String,
     /// Which spool its flows come from; the default is none.
     pub spool: SpoolIdentity,
-    /// What it has in custody of the far end's flows, by the spool that they come from: the far end takes what is said of its
-    /// own. At most [`crate::wire::SPOOLS_MAX`] are told.
+    /// What it has in custody of the far end's flows, by the spool that they come from: the far end
+    /// takes what is said of its own. At most [`crate::wire::SPOOLS_MAX`] are told.
     pub custody: Vec<Custody>,
-    /// The lowest number among the flows that it will send: the headers of the first 64 from there are shortest.
+    /// The lowest number among the flows that it will send: the headers of the first 64 from there
+    /// are shortest.
     pub flow_base: FlowId,
 }
 
 /// What the application learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The far end introduced itself: its name, its spool, and what it has in custody. Blocks may be sent from there on.
+    /// The far end introduced itself: its name, its spool, and what it has in custody. Blocks may
+    /// be sent from there on.
     Greeted {
         /// The far end's node name. Its identity is the path's to prove.
         name: String,
@@ -75,22 +77,24 @@ pub enum Event {
         /// Its fate.
         outcome: Outcome,
     },
-    /// The far end has all blocks of `flow` below `next` on disk. One that took a slower path may come after a higher one.
+    /// The far end has all blocks of `flow` below `next` on disk. One that took a slower path may
+    /// come after a higher one.
     Custody {
         /// The flow.
         flow: FlowId,
         /// The first place not in custody.
         next: Seq,
     },
-    /// The far end's application says something. Said just before a path failed, it may come twice, or not at all.
+    /// The far end's application says something. Said just before a path failed, it may come twice,
+    /// or not at all.
     Application {
         /// At most [`crate::wire::APPLICATION_MAX`] bytes.
         body: bytes::Bytes,
     },
     /// A path carries symbols now.
     PathUp(PathId),
-    /// A path stopped answering, or brings no symbols over; what was under way there goes on the others, or waits where there
-    /// is none. Which it is says [`crate::PathState`].
+    /// A path stopped answering, or brings no symbols over; what was under way there goes on the
+    /// others, or waits where there is none. Which it is says [`crate::PathState`].
     PathStalled(PathId),
     /// A path that had stopped answering is back.
     PathBack(PathId),

@@ -1,10 +1,12 @@
 //! How often a symbol goes that is sent again.
 //!
-//! Once, where there is time for another round. Several times where its deadline leaves none, in the [aftermath](super::aftermath)
-//! of a path that went silent, and where one more loss would pause delivery for longer than a path may be silent: nothing
-//! that waits behind it in its flow is delivered meanwhile. That is so where it was lost twice, and where losses are so
-//! rare that nothing before it in its flow, whose arrival would let something be delivered, went out again lately. Both
-//! are seldom, so that the copies cost little; they get a small part of what is sent, and no more.
+//! Once, where there is time for another round. Several times where its deadline leaves none, in
+//! the [aftermath](super::aftermath) of a path that went silent, and where one more loss would
+//! pause delivery for longer than a path may be silent: nothing that waits behind it in its flow is
+//! delivered meanwhile. That is so where it was lost twice, and where losses are so rare that
+//! nothing before it in its flow, whose arrival would let something be delivered, went out again
+//! lately. Both are seldom, so that the copies cost little; they get a small part of what is sent,
+//! and no more.
 
 use super::Session;
 use super::aftermath::spacing;
@@ -22,7 +24,8 @@ pub struct Allowance(u32);
 const PART: u32 = 256;
 /// Copies saved up at most: what 23 MB earn.
 const SAVED_MAX: u32 = 64;
-/// A symbol's copies take at most one part in so many of what is saved: where there is less for each, all have some.
+/// A symbol's copies take at most one part in so many of what is saved: where there is less for
+/// each, all have some.
 const SHARE: u32 = 16;
 /// Above this, more symbols are lost twice than one copy each could be had for.
 const LOSS_MAX: Probability = Probability::of(1, 16);
@@ -51,8 +54,8 @@ impl Allowance {
 }
 
 impl Session {
-    /// A symbol goes out on `path`, as so many bytes and with so much time left after its flight. If it is sent again, sees to
-    /// its copies.
+    /// A symbol goes out on `path`, as so many bytes and with so much time left after its flight.
+    /// If it is sent again, sees to its copies.
     pub(super) fn copy_out(
         &mut self,
         now: Instant,
@@ -70,7 +73,8 @@ impl Session {
             (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
             _ => u64::MAX,
         };
-        let gap = path.line().rate.time_for(ByteCount::of(len)) * u64::from(plan.copy_spacing.max(1));
+        let gap =
+            path.line().rate.time_for(ByteCount::of(len)) * u64::from(plan.copy_spacing.max(1));
         let planned = plan.copies.now(sends, rounds);
         let (mut times, mut gap) = self.aftermath.copies(now, path, (planned, gap));
         let wanted = paused.map_or(1, |paused| copies_before_pause(path, sends, paused));
@@ -91,8 +95,9 @@ impl Session {
     }
 }
 
-/// How often a symbol that was sent so many times should go out again at once, when for so long nothing before it did: once
-/// where there is a round left until delivery has paused for longer than a path may be silent.
+/// How often a symbol that was sent so many times should go out again at once, when for so long
+/// nothing before it did: once where there is a round left until delivery has paused for longer
+/// than a path may be silent.
 fn copies_before_pause(path: &Attached, sends: u8, paused: Duration) -> u8 {
     let Some(round) = path.coder.plan().round else { return 1 };
     let loss = path.loss_at_most();

@@ -1,4 +1,5 @@
-//! What overtook the far end's greeting: the path has acknowledged it, so it would not be sent again soon.
+//! What overtook the far end's greeting: the path has acknowledged it, so it would not be sent
+//! again soon.
 
 use crate::path::PathId;
 use bytes::Bytes;
@@ -11,12 +12,13 @@ pub struct Early {
     held: u64,
 }
 
-/// Bytes kept. What a far end of this version sends before it is answered, [`UNANSWERED_MAX`], fits; beyond, what arrives
-/// is dropped, and sent again once a report lacks it.
+/// Bytes kept. What a far end of this version sends before it is answered, [`UNANSWERED_MAX`],
+/// fits; beyond, what arrives is dropped, and sent again once a report lacks it.
 pub const EARLY_MAX: u64 = 16 << 20;
-/// Cost of the blocks begun before the far end's first report, at most. It may not know this end yet: its paths acknowledge
-/// what it has to keep until it does, and would acknowledge what it cannot keep. A round trip of 300 Mbit/s and 160 ms is
-/// 6 MB. The rest of [`EARLY_MAX`] is for what datagrams cost more than the blocks that they are cut from.
+/// Cost of the blocks begun before the far end's first report, at most. It may not know this end
+/// yet: its paths acknowledge what it has to keep until it does, and would acknowledge what it
+/// cannot keep. A round trip of 300 Mbit/s and 160 ms is 6 MB. The rest of [`EARLY_MAX`] is for
+/// what datagrams cost more than the blocks that they are cut from.
 pub const UNANSWERED_MAX: u64 = EARLY_MAX / 4 * 3;
 
 impl Early {

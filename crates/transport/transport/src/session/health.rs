@@ -1,8 +1,9 @@
 //! Whether a path brings anything over, and what becomes of its data where it does not.
 //!
-//! Three things may be wrong. It owes answers while others work: what was under way goes on those (*stalled*). Nothing at all
-//! is heard from it, and there is no other (*silent*): what can wait does. Or short datagrams arrive and full ones do not,
-//! although the path has made them as small as it can (a *black hole*).
+//! Three things may be wrong. It owes answers while others work: what was under way goes on those
+//! (*stalled*). Nothing at all is heard from it, and there is no other (*silent*): what can wait
+//! does. Or short datagrams arrive and full ones do not, although the path has made them as small
+//! as it can (a *black hole*).
 
 use super::attached::Attached;
 use super::{Event, Session};
@@ -28,8 +29,8 @@ pub struct Size {
     changed: Instant,
 }
 
-/// A size that has stayed for so long, and so many round trips, is told: chance makes a path look for it too, and is found out
-/// in less.
+/// A size that has stayed for so long, and so many round trips, is told: chance makes a path look
+/// for it too, and is found out in less.
 const SIZE_STAYS: Duration = Duration::from_secs(2);
 const SIZE_ROUNDS: u64 = 16;
 
@@ -42,13 +43,15 @@ pub struct Health {
     lost_since: Option<Instant>,
 }
 
-/// Silence of an only path for less than this means nothing: a handover of a satellite's beam takes as long.
+/// Silence of an only path for less than this means nothing: a handover of a satellite's beam takes
+/// as long.
 const SILENCE_ALONE: Duration = Duration::from_secs(1);
 /// Round trips for which an only path may be silent.
 const ROUNDS_ALONE: u64 = 3;
 /// So many full datagrams in a row are not lost by chance: at 70 % once in 8 thousand million.
 const HOLE_MANY: u32 = 64;
-/// For so long, and so many round trips, they must have been lost: the path finds a smaller size by itself meanwhile.
+/// For so long, and so many round trips, they must have been lost: the path finds a smaller size by
+/// itself meanwhile.
 const HOLE_TIME: Duration = Duration::from_secs(5);
 const HOLE_ROUNDS: u64 = 16;
 
@@ -110,7 +113,9 @@ impl Attached {
         let payload = self.payload.unwrap_or_default();
         match sent {
             Sent::Padding => IsLarge::Yes,
-            Sent::Slice(slice) if (slice.end - slice.start) as usize >= payload / 4 * 3 => IsLarge::Yes,
+            Sent::Slice(slice) if (slice.end - slice.start) as usize >= payload / 4 * 3 => {
+                IsLarge::Yes
+            }
             Sent::Slice(_) | Sent::Report { .. } | Sent::Notice | Sent::Repair => IsLarge::No,
         }
     }

@@ -1,10 +1,11 @@
-//! What is known of a path beforehand, from a contact plan or signal strength: when it will be out, and how much it will
-//! carry.
+//! What is known of a path beforehand, from a contact plan or signal strength: when it will be out,
+//! and how much it will carry.
 //!
-//! Before an outage nothing is put on the path that would not arrive, and be answered, before it begins; without another
-//! path the answer may wait until afterwards. While it lasts the path counts as absent: nothing goes there to see
-//! whether it is back, and its silence is no stall. At its end the path is used at once, at the rate that was foretold or
-//! is remembered. The forecast of flows counts with all of it.
+//! Before an outage nothing is put on the path that would not arrive, and be answered, before it
+//! begins; without another path the answer may wait until afterwards. While it lasts the path
+//! counts as absent: nothing goes there to see whether it is back, and its silence is no stall. At
+//! its end the path is used at once, at the rate that was foretold or is remembered. The forecast
+//! of flows counts with all of it.
 
 use super::Session;
 use super::attached::Attached;
@@ -15,8 +16,8 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 /// Something that will happen to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// From then on it carries this much, counted in IP packets. Believed for eight round trips, a second at least: by then
-    /// the path has measured it.
+    /// From then on it carries this much, counted in IP packets. Believed for eight round trips, a
+    /// second at least: by then the path has measured it.
     Rate {
         /// When it begins to.
         from: Instant,
@@ -66,13 +67,15 @@ enum Standing {
 const FORETOLD_MAX: usize = 64;
 /// A controller has found its rate within so many round trips, by the bar that it is held to.
 const BELIEVED_ROUND_TRIPS: u64 = 8;
-/// And a prediction holds for so long at least: the far end's reports and the pacer's ticks need time on short paths.
+/// And a prediction holds for so long at least: the far end's reports and the pacer's ticks need
+/// time on short paths.
 const BELIEVED_MIN: Duration = Duration::from_secs(1);
 /// An acknowledgement may be held back for 25 ms (RFC 9000 18.2), and a tick of 4 ms at each end.
 const ANSWER_DELAY: Duration = Duration::from_millis(35);
 /// A tick of 4 ms at each end.
 const TICKS: Duration = Duration::from_millis(8);
-/// The headers of IPv4, UDP and QUIC around a datagram: those of a symbol are a part of the datagram.
+/// The headers of IPv4, UDP and QUIC around a datagram: those of a symbol are a part of the
+/// datagram.
 const PACKET_HEADERS: u64 = 62;
 /// The usual header of a symbol.
 const SYMBOL_HEADER: u64 = 8;
@@ -164,21 +167,25 @@ impl Hints {
         self.outages.retain(|(_, until)| now < *until + hold);
         let current = self.rates.partition_point(|(from, _)| *from <= now).saturating_sub(1);
         self.rates.drain(..current);
-        if self.rates.first().is_some_and(|(from, _)| *from + hold * 2 <= now) && self.outages.is_empty() {
+        if self.rates.first().is_some_and(|(from, _)| *from + hold * 2 <= now)
+            && self.outages.is_empty()
+        {
             self.rates.remove(0);
         }
     }
 
     /// When the path's standing, or the rate foretold, changes next.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
-        let edges = self.outages.iter().flat_map(|(from, until)| [*from - self.reach, *from, *until]);
+        let edges =
+            self.outages.iter().flat_map(|(from, until)| [*from - self.reach, *from, *until]);
         edges.chain(self.rates.iter().map(|(from, _)| *from)).filter(|at| *at > now).min()
     }
 }
 
 impl Session {
-    /// Takes in what is known of a path beforehand; times are of the session's clock. Whether the path is there, and no more
-    /// than 64 outages and as many rates are foretold of it. Outages that touch become one.
+    /// Takes in what is known of a path beforehand; times are of the session's clock. Whether the
+    /// path is there, and no more than 64 outages and as many rates are foretold of it. Outages
+    /// that touch become one.
     pub fn hint(&mut self, path: PathId, hint: Hint) -> bool {
         let now = self.clock;
         let taken = self.paths.get_mut(&path).is_some_and(|path| path.hints.add(hint));
@@ -188,13 +195,19 @@ impl Session {
         taken
     }
 
-    /// For every flow with something to send: on time, or late by how much, at what the paths carry now and are foretold to.
+    /// For every flow with something to send: on time, or late by how much, at what the paths carry
+    /// now and are foretold to.
     pub fn forecasts(&mut self, now: Instant) -> Vec<Forecast> {
         self.forecasts_with(now, &[])
     }
 
-    /// The same with what lies `behind` the session, in a spool: a candidate of each flow for each of its deadlines.
-    pub fn forecasts_with(&mut self, now: Instant, behind: &[(FlowId, Candidate)]) -> Vec<Forecast> {
+    /// The same with what lies `behind` the session, in a spool: a candidate of each flow for each
+    /// of its deadlines.
+    pub fn forecasts_with(
+        &mut self,
+        now: Instant,
+        behind: &[(FlowId, Candidate)],
+    ) -> Vec<Forecast> {
         let line = self.line();
         let mut queue = self.outbox.candidates(now, &line, self.policy.as_ref());
         queue.extend_from_slice(behind);
@@ -204,7 +217,8 @@ impl Session {
         forecast_by(queue, |ahead| timetable.arrival(ahead))
     }
 
-    /// Brings the paths' standing up to date: who goes, who is back, what is believed of their rates.
+    /// Brings the paths' standing up to date: who goes, who is back, what is believed of their
+    /// rates.
     pub(super) fn see_hints(&mut self, now: Instant) {
         if self.paths.values().all(|path| path.hints.is_idle()) {
             return;
@@ -216,7 +230,9 @@ impl Session {
             let was_absent = path.hints.is_absent();
             path.see_hints(now, others);
             match (was_absent, path.hints.is_absent()) {
-                (false, true) if self.control.path == Some(id) && others => self.choose_control_path(),
+                (false, true) if self.control.path == Some(id) && others => {
+                    self.choose_control_path()
+                }
                 (true, false) => self.path_returns(now, id, others),
                 _ => {}
             }
@@ -227,7 +243,8 @@ impl Session {
         let Some(path) = self.paths.get_mut(&id) else { return };
         let _ = path.health.recover();
         path.try_at = now;
-        // What had no answer before the outage owes none now; on an only path the answers are still to come.
+        // What had no answer before the outage owes none now; on an only path the answers are still
+        // to come.
         let open = if others { path.inflight.judge_all() } else { Vec::new() };
         for sent in open {
             let _ = self.lost(sent);
@@ -238,8 +255,8 @@ impl Session {
 impl Attached {
     fn see_hints(&mut self, now: Instant, others: bool) {
         let swing = self.estimate.rtt_variation * 4;
-        // Where another path takes what this one leaves, the answer has to be back too: what arrived and is not known to
-        // have would be sent again there.
+        // Where another path takes what this one leaves, the answer has to be back too: what
+        // arrived and is not known to have would be sent again there.
         let reach = match others {
             true => self.rtt() + swing + ANSWER_DELAY,
             false => self.rtt() / 2 + swing / 2 + TICKS,
@@ -270,7 +287,11 @@ impl Attached {
         let payload = self.payload.map_or(0, |payload| payload as u64);
         let arriving = rate.scaled(payload.saturating_sub(SYMBOL_HEADER), payload + PACKET_HEADERS);
         let loss = self.loss().as_f64();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a rate")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a rate"
+        )]
         let lost = (arriving.as_bps() as f64 * loss) as u64;
         Rate::from_bps(arriving.as_bps().saturating_sub(lost))
     }
@@ -294,7 +315,8 @@ impl Timetable {
         let serving: Vec<&Attached> = paths.iter().filter(|path| path.serves()).copied().collect();
         let edges = serving.iter().flat_map(|path| {
             let half = path.rtt() / 2;
-            let outages = path.hints.outages.iter().flat_map(move |(from, until)| [*from - half, *until]);
+            let outages =
+                path.hints.outages.iter().flat_map(move |(from, until)| [*from - half, *until]);
             outages.chain(path.hints.rates.iter().map(|(from, _)| *from))
         });
         let mut edges: Vec<Instant> = edges.filter(|at| *at > now).chain([now]).collect();
@@ -308,9 +330,9 @@ impl Timetable {
         for at in edges {
             let rate = Some(total(at, false)).filter(|rate| *rate > Rate::ZERO);
             let rate = rate.unwrap_or_else(|| total(at, true));
-            let brought = steps
-                .last()
-                .map_or(ByteCount::ZERO, |(since, brought, rate)| *brought + *rate * at.since(*since));
+            let brought = steps.last().map_or(ByteCount::ZERO, |(since, brought, rate)| {
+                *brought + *rate * at.since(*since)
+            });
             steps.push((at, brought, rate));
         }
         let delays = serving.iter().map(|path| path.rtt() / 2);
@@ -364,7 +386,8 @@ mod tests {
     fn a_path_is_left_as_long_before_as_its_answers_take_and_out_until_the_end() {
         let mut hints = Hints { reach: Duration::from_millis(60), ..Hints::default() };
         hints.add(outage(1_000, 2_000));
-        let standing = [939, 940, 999, 1_000, 1_999, 2_000].map(|millis| hints.standing(at(millis)));
+        let standing =
+            [939, 940, 999, 1_000, 1_999, 2_000].map(|millis| hints.standing(at(millis)));
         let (leaving, out) = (Standing::Leaving, Standing::Out { until: at(2_000) });
         assert_eq!(standing, [Standing::Present, leaving, leaving, out, out, Standing::Present]);
         let changes = [0, 940, 1_000, 2_000].map(|millis| hints.next_change(at(millis)));
@@ -376,9 +399,13 @@ mod tests {
         let mut hints = Hints::default();
         let rate = Rate::from_mbps(7);
         hints.add(Hint::Rate { from: at(5_000), rate });
-        let believed = |hints: &Hints, millis| hints.predicted_at(at(millis), Duration::from_millis(500));
+        let believed =
+            |hints: &Hints, millis| hints.predicted_at(at(millis), Duration::from_millis(500));
         let times = [4_999, 5_000, 8_999, 9_000];
-        assert_eq!(times.map(|millis| believed(&hints, millis)), [None, Some(rate), Some(rate), None]);
+        assert_eq!(
+            times.map(|millis| believed(&hints, millis)),
+            [None, Some(rate), Some(rate), None]
+        );
         hints.add(outage(4_000, 8_000));
         assert_eq!(
             [8_000, 11_999, 12_000].map(|millis| believed(&hints, millis)),

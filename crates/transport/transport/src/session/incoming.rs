@@ -80,10 +80,20 @@ impl Session {
             let trying = path.is_stalled().then_some(path.try_at).filter(|_| !absent);
             let coding = [path.coder.next_timeout(), self.tail_due(path)]
                 .map(|due| due.filter(|_| !absent && !path.is_stalled()));
-            let doubted = path.doubted_at().filter(|at| several && path.is_usable() && *at > self.clock);
+            let doubted =
+                path.doubted_at().filter(|at| several && path.is_usable() && *at > self.clock);
             let overdue = path.inflight.next_timeout().map(|due| due.max(path.hints.judge_from));
             let size = path.size_due();
-            [overdue, coding[0], coding[1], doubted, silent, trying, path.hints.next_change(self.clock), size]
+            [
+                overdue,
+                coding[0],
+                coding[1],
+                doubted,
+                silent,
+                trying,
+                path.hints.next_change(self.clock),
+                size,
+            ]
         });
         let expiry = self.outbox.expiry_due(&self.line());
         let mine = [probe, expiry, self.inbox.as_ref().and_then(Inbox::expiry_due)];
@@ -104,7 +114,8 @@ impl Session {
             self.doubt(now, id);
         }
         loop {
-            let Some(path) = self.paths.get_mut(&id).filter(|path| now >= path.hints.judge_from) else {
+            let Some(path) = self.paths.get_mut(&id).filter(|path| now >= path.hints.judge_from)
+            else {
                 return;
             };
             let Some((sent, _, verdict)) = path.inflight.next_lost(now) else { break };
@@ -125,7 +136,8 @@ impl Session {
         self.tell_size(now, id);
     }
 
-    /// Takes in what overtook the far end's greeting, now that it is known from where its symbols count flows.
+    /// Takes in what overtook the far end's greeting, now that it is known from where its symbols
+    /// count flows.
     fn take_early(&mut self, now: Instant) {
         while self.is_open()
             && let Some((path, bytes)) = self.early.pop()
@@ -175,7 +187,8 @@ impl Session {
     }
 
     fn symbol(&mut self, now: Instant, mut symbol: Symbol, came: Came) {
-        // A symbol before both ends introduced themselves will be sent again: from where it counts flows is not known.
+        // A symbol before both ends introduced themselves will be sent again: from where it counts
+        // flows is not known.
         let Some(inbox) = self.inbox.as_mut().filter(|_| self.greeted) else { return };
         symbol.header.flow = absolute(symbol.header.flow, self.flow_bases.0);
         inbox.symbol(now, symbol, came, &mut self.stats);
@@ -183,7 +196,9 @@ impl Session {
 
     /// Takes in what repair has brought back on a path.
     fn recover(&mut self, now: Instant, id: PathId) {
-        while let Some((sid, content)) = self.paths.get_mut(&id).and_then(|path| path.decoder.poll()) {
+        while let Some((sid, content)) =
+            self.paths.get_mut(&id).and_then(|path| path.decoder.poll())
+        {
             self.stats.symbols_recovered += 1;
             match Datagram::decode(&content) {
                 Ok(Datagram::Symbol(symbol)) => self.symbol(now, symbol, Came::Recovered),
@@ -231,7 +246,9 @@ impl Session {
             Control::Hello { window, flow_base, .. } if self.greeted => {
                 if (window, flow_base) != (self.peer_window, self.flow_bases.0) {
                     self.wanted_close = Some("a second greeting".to_owned());
-                    self.finish(CloseReason::Peer("it introduced itself twice, not as the same".to_owned()));
+                    self.finish(CloseReason::Peer(
+                        "it introduced itself twice, not as the same".to_owned(),
+                    ));
                 }
             }
             Control::Hello { name, window, flow_base, spool, custody } => {
@@ -271,7 +288,9 @@ impl Session {
 
     fn acked(&mut self, now: Instant, id: PathId, token: Token) {
         let Some(path) = self.paths.get_mut(&id) else { return };
-        let Some(Arrival { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else { return };
+        let Some(Arrival { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else {
+            return;
+        };
         if let Some(sid) = sid {
             path.coder.settled(sid);
         }
@@ -286,7 +305,8 @@ impl Session {
 
     fn path_lost(&mut self, now: Instant, id: PathId, token: Token) {
         let Some(path) = self.paths.get_mut(&id) else { return };
-        let Some(arrival) = path.inflight.settle_lost(token).filter(|arrival| !arrival.was_judged) else {
+        let Some(arrival) = path.inflight.settle_lost(token).filter(|arrival| !arrival.was_judged)
+        else {
             return;
         };
         path.health.lost(now, path.is_large(&arrival.sent));
@@ -326,7 +346,8 @@ impl Session {
         }
         // It knows this end, and takes what it said in its greeting.
         self.outbox.raise_limit(report.limit.max(self.peer_window));
-        // What one that was overtaken on a faster path says of what came stays true; what it misses may have come since.
+        // What one that was overtaken on a faster path says of what came stays true; what it misses
+        // may have come since.
         let is_newest = newest.is_none_or(|newest| report.number > newest);
         let settle = is_newest.then(|| self.settle());
         for flow in &report.flows {
@@ -353,7 +374,9 @@ impl Session {
 
     pub(super) fn report_due(&self) -> Option<Instant> {
         let inbox = self.inbox.as_ref()?;
-        let news = inbox.has_news() || !self.recovered.is_empty() || inbox.limit() != self.reports.told_limit;
+        let news = inbox.has_news()
+            || !self.recovered.is_empty()
+            || inbox.limit() != self.reports.told_limit;
         let interval = match (news, inbox.is_waiting()) {
             (true, _) => super::REPORT_NEWS,
             (false, true) => REPORT_WAITING,

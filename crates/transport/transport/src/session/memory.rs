@@ -21,7 +21,8 @@ const OPEN_GROUPS: usize = 16 * 255;
 const CONTROL_READ: usize = 64 << 10;
 
 impl Session {
-    /// Bytes of blocks, datagrams and book-keeping held now. It is never above [`SessionConfig::memory_max`].
+    /// Bytes of blocks, datagrams and book-keeping held now. It is never above
+    /// [`SessionConfig::memory_max`].
     pub fn memory(&self) -> ByteCount {
         let paths = self.paths.values().map(|path| {
             let datagrams = path.coder.retained() as u64 * path.payload.unwrap_or(0) as u64;
@@ -51,7 +52,8 @@ impl Session {
         ByteCount::new(self.peer_window)
     }
 
-    /// What blocks hold of this end's window: those under way, and those that the application has not released.
+    /// What blocks hold of this end's window: those under way, and those that the application has
+    /// not released.
     pub fn held(&self) -> ByteCount {
         ByteCount::new(self.inbox.as_ref().map_or(0, |inbox| inbox.counts().0))
     }
@@ -76,15 +78,21 @@ impl SessionConfig {
     ///            + 1 MiB + 64 KiB of control bytes)
     /// ```
     ///
-    /// Of a path that reports every outcome, the transmissions are what it has under way, and not the first term.
+    /// Of a path that reports every outcome, the transmissions are what it has under way, and not
+    /// the first term.
     pub fn memory_max(&self, paths: usize, payload: usize) -> ByteCount {
         let (paths, payload) = (paths as u64, payload as u64);
         let flows = 2 * FLOWS_MAX as u64 * FLOW + RUNS_MAX as u64 * RUN;
-        let control =
-            2 * MESSAGE_MAX as u64 + super::outgoing::CONTROL_MAX as u64 + 64 + super::HEARD_MAX as u64;
+        let control = 2 * MESSAGE_MAX as u64
+            + super::outgoing::CONTROL_MAX as u64
+            + 64
+            + super::HEARD_MAX as u64;
         let coder = (RETAINED_MAX + OPEN_GROUPS) as u64 * payload;
         let decoder = DECODER_MAX + crate::repair::REPAIRS_MAX as u64 * payload;
-        let path = (ENTRIES_MAX as u64 + 1) * ENTRY + coder + decoder + (MESSAGE_MAX + CONTROL_READ) as u64;
+        let path = (ENTRIES_MAX as u64 + 1) * ENTRY
+            + coder
+            + decoder
+            + (MESSAGE_MAX + CONTROL_READ) as u64;
         ByteCount::new(
             self.send_buffer.as_u64().max(cost(MAX_BLOCK))
                 + self.receive_window.as_u64()

@@ -33,11 +33,13 @@ use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths report,
-/// [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events, control bytes and
-/// datagrams until there are none; [`crate::drive`] does it for a [`crate::Path`].
+/// The blocks of both directions between two nodes. Call [`Session::handle`] with what the paths
+/// report,
+/// [`Session::handle_timeout`] when [`Session::next_timeout`] is reached, then take events, control
+/// bytes and datagrams until there are none; [`crate::drive`] does it for a [`crate::Path`].
 ///
-/// What it holds is bounded whatever the far end does: [`SessionConfig::memory_max`] states the formula, and
+/// What it holds is bounded whatever the far end does: [`SessionConfig::memory_max`] states the
+/// formula, and
 /// [`Session::memory`] what is held now.
 #[derive(Debug)]
 pub struct Session {
@@ -51,7 +53,8 @@ pub struct Session {
     closed: bool,
     control: ControlOut,
     events: VecDeque<Event>,
-    /// Bytes that the far end's application said and ours has not taken yet, each message with [`HEARD`].
+    /// Bytes that the far end's application said and ours has not taken yet, each message with
+    /// [`HEARD`].
     heard: usize,
     wanted_close: Option<String>,
     more_follows: bool,
@@ -92,18 +95,20 @@ struct Reports {
     last_sent: Option<Instant>,
     told_limit: u64,
     newest_seen: Option<u32>,
-    /// The last one, for the path that returns second best: should the best one be dead, nobody here knows yet.
+    /// The last one, for the path that returns second best: should the best one be dead, nobody
+    /// here knows yet.
     copy: Option<(PathId, Bytes)>,
 }
 
-/// Reports with news go out this often: 8 % of a 160 ms round trip, and 50 small datagrams a second.
+/// Reports with news go out this often: 8 % of a 160 ms round trip, and 50 small datagrams a
+/// second.
 const REPORT_NEWS: Duration = Duration::from_millis(20);
 /// Reports while blocks wait for symbols, without other news.
 const REPORT_WAITING: Duration = Duration::from_millis(200);
 /// How often blocks are looked at that the path claims and no report confirms.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// What the far end's application says and ours does not take is kept up to this; what comes beyond is dropped, as if a path
-/// had failed.
+/// What the far end's application says and ours does not take is kept up to this; what comes beyond
+/// is dropped, as if a path had failed.
 const HEARD_MAX: usize = 1 << 20;
 /// Length and type of a control message.
 const CONTROL_HEAD: usize = 5;
@@ -163,7 +168,8 @@ impl Session {
     pub fn add_path(&mut self, path: PathId, options: PathOptions) {
         if self.paths.len() < PATHS_MAX {
             let goal = self.config.repair.unwrap_or_default();
-            self.paths.entry(path).or_insert_with(|| Attached::new(options, goal)).options = options;
+            self.paths.entry(path).or_insert_with(|| Attached::new(options, goal)).options =
+                options;
             self.control.path.get_or_insert(path);
         }
     }
@@ -179,8 +185,9 @@ impl Session {
         self.wanted_close = Some(reason.to_owned());
     }
 
-    /// The same, for the far end's node that is not wanted beside another one. It closes the path, since it has to learn more than the
-    /// sentence, which is all that a path tells that is closed here.
+    /// The same, for the far end's node that is not wanted beside another one. It closes the path,
+    /// since it has to learn more than the sentence, which is all that a path tells that is closed
+    /// here.
     pub fn replace(&mut self, reason: &str) {
         self.end_for(RefusalCause::Replaced, reason);
     }
@@ -204,14 +211,14 @@ impl Session {
         }
     }
 
-    /// Bytes of a class and priority that wait for a path's room. Who hands over no more than keeps the paths busy decides late
-    /// what goes next, and lets urgent blocks find a short queue.
+    /// Bytes of a class and priority that wait for a path's room. Who hands over no more than keeps
+    /// the paths busy decides late what goes next, and lets urgent blocks find a short queue.
     pub fn waiting(&self, class: ClassId, priority: u8) -> ByteCount {
         ByteCount::new(self.outbox.waiting(class, priority))
     }
 
-    /// Whether the application has more to hand over than it did, as soon as less waits. While it has, the little that waits is
-    /// not the end of a transfer, which would be coded.
+    /// Whether the application has more to hand over than it did, as soon as less waits. While it
+    /// has, the little that waits is not the end of a transfer, which would be coded.
     pub const fn more_follows(&mut self, more: bool) {
         self.more_follows = more;
     }
@@ -226,7 +233,8 @@ impl Session {
         self.outbox.next_place(flow)
     }
 
-    /// Takes a block for sending, at the next place of its flow. Its fate comes as [`Event::Settled`].
+    /// Takes a block for sending, at the next place of its flow. Its fate comes as
+    /// [`Event::Settled`].
     ///
     /// # Errors
     /// See [`SendError`]; the block was not taken.
@@ -234,8 +242,9 @@ impl Session {
         if !self.is_open() {
             return Err(SendError::NotOpen);
         }
-        let window_max =
-            usize::try_from(self.peer_window).unwrap_or(usize::MAX).saturating_sub(cost(0) as usize);
+        let window_max = usize::try_from(self.peer_window)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(cost(0) as usize);
         let max = MAX_BLOCK.min(window_max);
         self.outbox.admits(&block, max, self.room())?;
         self.stats.blocks_taken += 1;
@@ -251,12 +260,14 @@ impl Session {
         was_open
     }
 
-    /// Lets a flow go on one path only, or on all again. A path that is gone or does not answer holds the flow back.
+    /// Lets a flow go on one path only, or on all again. A path that is gone or does not answer
+    /// holds the flow back.
     pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
         self.outbox.pin(flow, path);
     }
 
-    /// Shares the line otherwise from now on. Blocks that wait go on in the class of the same name, or in the default one.
+    /// Shares the line otherwise from now on. Blocks that wait go on in the class of the same name,
+    /// or in the default one.
     pub fn share(&mut self, classes: ClassTree, policy: PolicyConfig) {
         let default = classes.default_leaf();
         let now = self.tree.leaves().map(|(_, name)| classes.find(name).unwrap_or(default));
@@ -283,12 +294,13 @@ impl Session {
         self.control.receipts.insert(flow, next);
     }
 
-    /// Says something to the far end's application, in order; there it comes as [`Event::Application`]. What was said on a path
-    /// that fails is not said again: whoever needs an answer repeats the question.
+    /// Says something to the far end's application, in order; there it comes as
+    /// [`Event::Application`]. What was said on a path that fails is not said again: whoever needs
+    /// an answer repeats the question.
     ///
     /// # Errors
-    /// [`SendError::NotOpen`], [`SendError::TooLong`]; [`SendError::Full`] where control bytes wait for the line. It was not
-    /// taken.
+    /// [`SendError::NotOpen`], [`SendError::TooLong`]; [`SendError::Full`] where control bytes wait
+    /// for the line. It was not taken.
     pub fn tell(&mut self, body: Bytes) -> Result<(), SendError> {
         if !self.is_open() {
             return Err(SendError::NotOpen);
@@ -345,7 +357,8 @@ impl Session {
         self.is_open() && self.outbox.is_held_back()
     }
 
-    /// The shortest round trip of its paths as symbols and their acknowledgements see it; zero before the first.
+    /// The shortest round trip of its paths as symbols and their acknowledgements see it; zero
+    /// before the first.
     pub fn rtt(&self) -> Duration {
         let measured =
             self.paths.values().map(|path| path.inflight.rtt()).filter(|rtt| *rtt > Duration::ZERO);
@@ -371,7 +384,8 @@ impl Session {
         Line { rate, one_way_delay }
     }
 
-    /// How long after a path's claim a report must agree with it: the claim and the report cross on the way.
+    /// How long after a path's claim a report must agree with it: the claim and the report cross on
+    /// the way.
     fn settle(&self) -> Duration {
         let slowest = self.paths.values().map(|path| path.inflight.rtt().max(path.rtt())).max();
         let slowest = slowest.unwrap_or(Duration::ZERO);
@@ -392,11 +406,14 @@ impl Session {
         true
     }
 
-    /// Control messages go over the first usable path; what went over the one before may not have arrived, the greeting
-    /// included.
+    /// Control messages go over the first usable path; what went over the one before may not have
+    /// arrived, the greeting included.
     fn choose_control_path(&mut self) {
-        let usable =
-            self.paths.iter().filter(|(_, path)| path.is_usable()).min_by_key(|(_, path)| path.rtt());
+        let usable = self
+            .paths
+            .iter()
+            .filter(|(_, path)| path.is_usable())
+            .min_by_key(|(_, path)| path.rtt());
         let next = usable.map(|(id, _)| *id).or_else(|| self.paths.keys().next().copied());
         if next.is_some() && !self.closed {
             self.control.bytes.clear();

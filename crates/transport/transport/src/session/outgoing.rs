@@ -1,4 +1,5 @@
-//! What a session gives its paths to send: which datagram next, decided when a path has room for it.
+//! What a session gives its paths to send: which datagram next, decided when a path has room for
+//! it.
 
 use super::attached::Attached;
 use super::health::Stall;
@@ -8,7 +9,9 @@ use crate::path::{PAYLOAD_MIN, PathId, Token};
 use crate::receive::Inbox;
 use crate::schedule::Line;
 use crate::send::{Now, Offer, Outsymbol, relative};
-use crate::wire::{Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair, padding};
+use crate::wire::{
+    Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair, padding,
+};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant, Rate};
 
@@ -22,8 +25,9 @@ const COPY_PART: u64 = 32;
 const UNUSED: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// The next datagram to send on `path` at `now`, with the token under which the path reports its fate. Call it only
-    /// when the path has room: what to send is decided here, as late as that.
+    /// The next datagram to send on `path` at `now`, with the token under which the path reports
+    /// its fate. Call it only when the path has room: what to send is decided here, as late as
+    /// that.
     pub fn poll_datagram(&mut self, now: Instant, id: PathId) -> Option<(Token, Bytes)> {
         let path = self.paths.get(&id).filter(|_| !self.closed)?;
         let payload = path.payload?;
@@ -31,7 +35,9 @@ impl Session {
             return None;
         }
         if path.is_stalled() {
-            return self.try_stalled(now, id, payload).or_else(|| self.perishable(now, id, payload));
+            return self
+                .try_stalled(now, id, payload)
+                .or_else(|| self.perishable(now, id, payload));
         }
         let reports = self.return_path() == Some(id);
         if reports && self.report_due().is_some_and(|due| due <= now) {
@@ -59,17 +65,21 @@ impl Session {
             return Some(symbol);
         }
         if let Some(offer) = self.offer(now, id, payload)
-            && let Some(symbol) = self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())
+            && let Some(symbol) =
+                self.outbox.next_symbol(&offer, &mut self.tree, self.policy.as_ref())
         {
             return self.symbol_out(now, id, symbol);
         }
         self.tail(now, id).or_else(|| self.measure(now, id, payload))
     }
 
-    /// Control bytes to send on `path`, in order; tell with [`Session::control_taken`] how many it took.
+    /// Control bytes to send on `path`, in order; tell with [`Session::control_taken`] how many it
+    /// took.
     pub fn poll_control(&mut self, path: PathId) -> &[u8] {
         let control = &mut self.control;
-        if control.path != Some(path) || self.paths.get(&path).is_none_or(|path| path.payload.is_none()) {
+        if control.path != Some(path)
+            || self.paths.get(&path).is_none_or(|path| path.payload.is_none())
+        {
             return &[];
         }
         while control.bytes.len() < CONTROL_MAX
@@ -86,7 +96,8 @@ impl Session {
         self.control.bytes.drain(..len);
     }
 
-    /// The paths in the order in which they should be filled: what is most urgent goes where it arrives first.
+    /// The paths in the order in which they should be filled: what is most urgent goes where it
+    /// arrives first.
     pub fn path_order(&self) -> Vec<PathId> {
         let mut order: Vec<(Duration, PathId)> =
             self.paths.iter().map(|(id, path)| (path.line().one_way_delay, *id)).collect();
@@ -100,14 +111,17 @@ impl Session {
         usable.min_by_key(|(id, path)| (path.options.standby, path.rtt(), **id)).map(|(id, _)| *id)
     }
 
-    /// On which path copies of reports of this size go: the one that returns second best, where they cost little.
+    /// On which path copies of reports of this size go: the one that returns second best, where
+    /// they cost little.
     fn second_return_path(&self, first: PathId, len: usize) -> Option<PathId> {
         let fits = |path: &Attached| {
             let little = (path.line().rate * REPORT_NEWS).as_u64() / COPY_PART;
             path.payload.is_some_and(|payload| len <= payload) && len as u64 <= little
         };
-        let free = |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
-        let others = self.paths.iter().filter(|(id, path)| **id != first && free(path) && fits(path));
+        let free =
+            |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
+        let others =
+            self.paths.iter().filter(|(id, path)| **id != first && free(path) && fits(path));
         others.min_by_key(|(id, path)| (path.rtt(), **id)).map(|(id, _)| *id)
     }
 
@@ -141,30 +155,40 @@ impl Session {
             return Some(offer);
         }
         let others = || {
-            self.paths.iter().filter(|(other, path)| **other != id && path.is_usable()).map(|(_, path)| path)
+            self.paths
+                .iter()
+                .filter(|(other, path)| **other != id && path.is_usable())
+                .map(|(_, path)| path)
         };
         if path.options.standby && others().any(|other| !other.options.standby) {
             return None;
         }
-        let at_work =
-            |other: &&Attached| !other.options.standby && (path.options.metered || !other.options.metered);
+        let at_work = |other: &&Attached| {
+            !other.options.standby && (path.options.metered || !other.options.metered)
+        };
         let faster = others().filter(at_work).map(Attached::line);
         offer.lead = faster
             .filter(|other| other.one_way_delay < line.one_way_delay)
             .map(|other| (other.rate * (line.one_way_delay - other.one_way_delay)).as_u64())
             .sum();
-        if path.options.metered && others().any(|other| !other.options.metered && !other.options.standby) {
+        if path.options.metered
+            && others().any(|other| !other.options.metered && !other.options.standby)
+        {
             let free = || {
-                others().filter(|other| !other.options.metered && !other.options.standby).map(Attached::line)
+                others()
+                    .filter(|other| !other.options.metered && !other.options.standby)
+                    .map(Attached::line)
             };
             let rate = Rate::from_bps(free().map(|line| line.rate.as_bps()).sum());
-            let one_way_delay = free().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
+            let one_way_delay =
+                free().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
             offer.only_late_for = Some(Line { rate, one_way_delay });
         }
         Some(offer)
     }
 
-    /// Where copies go of what goes on `path`: on the free paths at work, or else on metered ones, or else on standbys.
+    /// Where copies go of what goes on `path`: on the free paths at work, or else on metered ones,
+    /// or else on standbys.
     fn copy_paths(&self, path: PathId) -> Vec<PathId> {
         let rank = |path: &Attached| (path.options.standby, path.options.metered);
         let others = || self.paths.iter().filter(|(other, at)| **other != path && at.is_usable());
@@ -257,8 +281,9 @@ impl Session {
         self.tree.next_timeout(self.clock, |class| self.outbox.has_class(class))
     }
 
-    /// A path that carries nothing while others do is measured now and then: what it showed during a busy set-up may be long
-    /// out of date, and would keep it out of use. Where nothing is under way either way, nothing is measured.
+    /// A path that carries nothing while others do is measured now and then: what it showed during
+    /// a busy set-up may be long out of date, and would keep it out of use. Where nothing is under
+    /// way either way, nothing is measured.
     fn measure(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
         let is_busy = self.outbox.held > 0 || self.inbox.as_ref().is_some_and(Inbox::is_waiting);
         let is_wanted = self.paths.len() > 1 && is_busy;
@@ -283,8 +308,9 @@ impl Session {
         }
     }
 
-    /// What loses its worth by waiting, for a path from which nothing is heard: it may bring it all the same. What can wait
-    /// does, so that a dead line is not filled with what goes again and again.
+    /// What loses its worth by waiting, for a path from which nothing is heard: it may bring it all
+    /// the same. What can wait does, so that a dead line is not filled with what goes again and
+    /// again.
     fn perishable(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
         let path = self.paths.get(&id)?;
         path.health.is_silent_since().filter(|_| self.is_open())?;
@@ -314,7 +340,13 @@ impl Session {
         self.track(now, id, sent, datagram)
     }
 
-    fn track(&mut self, now: Instant, id: PathId, sent: Sent, datagram: Bytes) -> Option<(Token, Bytes)> {
+    fn track(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        sent: Sent,
+        datagram: Bytes,
+    ) -> Option<(Token, Bytes)> {
         let (token, forgotten) = self.paths.get_mut(&id)?.inflight.add(now, sent, None);
         if let Some(sent) = forgotten {
             let _ = self.lost(sent);

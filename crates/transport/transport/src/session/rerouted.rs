@@ -1,8 +1,9 @@
-//! What the far end lacks although its path should have brought it long since: it goes on another path.
+//! What the far end lacks although its path should have brought it long since: it goes on another
+//! path.
 //!
-//! A path tells of a loss after its round trip; a report on a faster path tells sooner. And where a path died in the
-//! direction of the data alone, its acknowledgements go on for as long as it had things under way, so that it does not
-//! look silent: the reports are the first to show it.
+//! A path tells of a loss after its round trip; a report on a faster path tells sooner. And where a
+//! path died in the direction of the data alone, its acknowledgements go on for as long as it had
+//! things under way, so that it does not look silent: the reports are the first to show it.
 
 use super::Session;
 use super::aftermath::{MISSED_AGAIN, MISSED_MANY};
@@ -41,11 +42,13 @@ impl Rerouted {
 impl Session {
     /// Sends elsewhere what a report that came on `path` lacks.
     pub(super) fn missed(&mut self, now: Instant, path: PathId, report: &Report) {
-        let Some(back) = self.paths.get(&path).map(|path| path.rtt() / 2).filter(|_| self.paths.len() > 1)
+        let Some(back) =
+            self.paths.get(&path).map(|path| path.rtt() / 2).filter(|_| self.paths.len() > 1)
         else {
             return;
         };
-        let (lacks, made) = (Lacks::of(&report.flows), Instant::ZERO + now.since(Instant::ZERO + back));
+        let (lacks, made) =
+            (Lacks::of(&report.flows), Instant::ZERO + now.since(Instant::ZERO + back));
         let mut missed = Vec::new();
         for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.is_usable()) {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
@@ -59,7 +62,8 @@ impl Session {
             missed.extend(slices.into_iter().map(|slice| (*id, slice)));
         }
         for (id, slice) in missed {
-            let is_free = self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
+            let is_free =
+                self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
             let wanted = match self.soonest_beside(id) {
                 Some(other) if is_free => {
                     let lacking = self.outbox.lacks(slice, now + self.line().one_way_delay);
@@ -79,21 +83,31 @@ impl Session {
         self.rerouted.0.extend(other.map(|other| (other, slice)));
     }
 
-    /// The path that brings soonest what another has lost; none where that one itself does, counting that it may be lost
-    /// there again, or where none may be used for anything.
+    /// The path that brings soonest what another has lost; none where that one itself does,
+    /// counting that it may be lost there again, or where none may be used for anything.
     pub(super) fn soonest_beside(&self, lost: PathId) -> Option<PathId> {
-        let free = |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
+        let free =
+            |path: &Attached| path.is_usable() && !path.options.standby && !path.options.metered;
         let delay = |path: &Attached| path.rtt() / 2;
         let most = self.paths.get(&lost).map_or(Duration::MAX, |path| delay(path) * 3);
-        let others = self.paths.iter().filter(|(id, path)| **id != lost && free(path) && delay(path) <= most);
+        let others = self
+            .paths
+            .iter()
+            .filter(|(id, path)| **id != lost && free(path) && delay(path) <= most);
         others.min_by_key(|(id, path)| (delay(path), **id)).map(|(id, _)| *id)
     }
 
     /// The next of them for `path`.
-    pub(super) fn rerouted(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
+    pub(super) fn rerouted(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        payload: usize,
+    ) -> Option<(Token, Bytes)> {
         let offer = self.offer(now, id, payload).filter(|_| self.rerouted.has_any())?;
-        while let Some(slice) =
-            self.rerouted.take(id, |wanted| self.paths.get(&wanted).is_none_or(|path| !path.is_usable()))
+        while let Some(slice) = self
+            .rerouted
+            .take(id, |wanted| self.paths.get(&wanted).is_none_or(|path| !path.is_usable()))
         {
             if let Some(symbol) = self.outbox.reroute(slice, &offer) {
                 if symbol.slice.end < slice.end {

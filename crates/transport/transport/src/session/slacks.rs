@@ -1,7 +1,8 @@
 //! How much time is left to symbols as they go out: the least, but for the few that hardly had any.
 //!
-//! Repair is formed for it. A sender that could not run for a moment sends a few symbols just before their time; groups
-//! formed for those would be so short that nothing of the others could be repaired either.
+//! Repair is formed for it. A sender that could not run for a moment sends a few symbols just
+//! before their time; groups formed for those would be so short that nothing of the others could be
+//! repaired either.
 
 use skyhaul_units::{ByteCount, Duration, Instant};
 
@@ -66,12 +67,15 @@ impl Window {
         self.total += bytes;
     }
 
-    /// The least time, of all octaves but the lowest ones that together have at most one byte in eight.
+    /// The least time, of all octaves but the lowest ones that together have at most one byte in
+    /// eight.
     fn typical(&self) -> Option<Duration> {
         let mut below = ByteCount::ZERO;
         self.octaves.iter().find_map(|octave| {
             below += octave.bytes;
-            octave.least.filter(|_| below.as_u64().saturating_mul(PASSED_OVER) > self.total.as_u64())
+            octave
+                .least
+                .filter(|_| below.as_u64().saturating_mul(PASSED_OVER) > self.total.as_u64())
         })
     }
 }
@@ -112,7 +116,10 @@ mod tests {
             slacks(&[(100, 0), (25, 900), (875, 38_000)]).typical(),
             Some(Duration::from_micros(38_000))
         );
-        assert_eq!(slacks(&[(100, 0), (26, 900), (874, 38_000)]).typical(), Some(Duration::from_micros(900)));
+        assert_eq!(
+            slacks(&[(100, 0), (26, 900), (874, 38_000)]).typical(),
+            Some(Duration::from_micros(900))
+        );
         let longest = slacks(&[(1, u64::MAX / 1_000)]);
         assert_eq!(longest.typical(), Some(Duration::from_micros(u64::MAX / 1_000)));
     }

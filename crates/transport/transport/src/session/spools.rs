@@ -11,13 +11,15 @@ pub(super) struct Spools {
     peer: SpoolIdentity,
     /// What this end has, of whatever spool the far end may come with.
     custody: Vec<Custody>,
-    /// What the far end said before this end had introduced itself: what of it is for this end's spool, is not known yet.
+    /// What the far end said before this end had introduced itself: what of it is for this end's
+    /// spool, is not known yet.
     early: Option<(String, Vec<Custody>)>,
     is_opened: bool,
 }
 
 impl Spools {
-    /// This end introduces itself. Where the far end's flows go on, as far as it has said where they come from.
+    /// This end introduces itself. Where the far end's flows go on, as far as it has said where
+    /// they come from.
     pub fn opened(&mut self, own: SpoolIdentity, custody: &[Custody]) -> Resume {
         (self.own, self.is_opened) = (own, true);
         self.custody = custody.to_vec();
@@ -30,7 +32,8 @@ impl Spools {
         self.resume()
     }
 
-    /// The far end of this name has said what it has; told again where this end has not introduced itself.
+    /// The far end of this name has said what it has; told again where this end has not introduced
+    /// itself.
     pub fn told(&mut self, name: String, custody: Vec<Custody>) -> Option<Event> {
         if !self.is_opened {
             self.early = Some((name, custody));

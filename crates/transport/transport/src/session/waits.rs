@@ -1,19 +1,22 @@
 //! What a session waits for before it sends more, and how long it has waited for each.
 //!
-//! Whoever fills the paths says after each round whether a path had no room left; from one round to the next the session is
-//! in one state, and the time goes to that. The sum of all is the time since the session opened.
+//! Whoever fills the paths says after each round whether a path had no room left; from one round to
+//! the next the session is in one state, and the time goes to that. The sum of all is the time
+//! since the session opened.
 
 use super::Session;
 use skyhaul_units::{Duration, Instant};
 
-/// How long a session waited for what. The sum of all is the time from the opening to the last round.
+/// How long a session waited for what. The sum of all is the time from the opening to the last
+/// round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
     /// For the application: all that it handed over is sent, and it could hand over more.
     pub application: Duration,
     /// For the far end to take more: flow control.
     pub window: Duration,
-    /// For reports to free the send buffer: the application may hand over no more, and all it did is under way.
+    /// For reports to free the send buffer: the application may hand over no more, and all it did
+    /// is under way.
     pub buffer: Duration,
     /// For the class tree: a path has room, but the rates given to classes let nothing go.
     pub classes: Duration,
@@ -133,8 +136,14 @@ mod tests {
         }
         let millis = Duration::from_millis;
         let waits = watch.waits;
-        assert_eq!((waits.application, waits.path, waits.window), (millis(5), millis(3), millis(22)));
-        assert_eq!((waits.buffer, waits.classes, waits.total()), (millis(1), millis(9), millis(40)));
+        assert_eq!(
+            (waits.application, waits.path, waits.window),
+            (millis(5), millis(3), millis(22))
+        );
+        assert_eq!(
+            (waits.buffer, waits.classes, waits.total()),
+            (millis(1), millis(9), millis(40))
+        );
         assert_eq!(waits.since(&waits), Waits::default());
     }
 
@@ -156,6 +165,9 @@ mod tests {
         watch.becomes(at(1), Wait::Path);
         watch.becomes(at(1), Wait::Classes);
         watch.becomes(at(3), Wait::Classes);
-        assert_eq!((watch.waits.path, watch.waits.classes), (Duration::from_millis(2), Duration::ZERO));
+        assert_eq!(
+            (watch.waits.path, watch.waits.classes),
+            (Duration::from_millis(2), Duration::ZERO)
+        );
     }
 }

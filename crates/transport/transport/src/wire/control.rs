@@ -1,5 +1,5 @@
-//! What travels on the control stream: greeting, custody receipts, refusal, and what applications say to each other. Each
-//! message is framed by its length.
+//! What travels on the control stream: greeting, custody receipts, refusal, and what applications
+//! say to each other. Each message is framed by its length.
 
 use super::{PROTOCOL_VERSION, Reader, WireError, put_varint};
 use bytes::Bytes;
@@ -163,9 +163,10 @@ impl Control {
         let message = match reader.uint(1, "type")? as u8 {
             HELLO => hello(&mut reader)?,
             JOIN => join(&mut reader)?,
-            RECEIPT => {
-                Self::Receipt { flow: FlowId(reader.varint32("flow")?), next: Seq(reader.varint("next")?) }
-            }
+            RECEIPT => Self::Receipt {
+                flow: FlowId(reader.varint32("flow")?),
+                next: Seq(reader.varint("next")?),
+            },
             REFUSE => refuse(&mut reader)?,
             APPLICATION if reader.0.len() <= APPLICATION_MAX => {
                 Self::Application { body: Bytes::copy_from_slice(reader.0) }
@@ -271,7 +272,8 @@ fn custody(reader: &mut Reader<'_>) -> Result<Custody, WireError> {
         if open.last().is_some_and(|last| last.flow >= flow) {
             return Err(WireError::Invalid("open flow"));
         }
-        let (next, last) = (Seq(reader.varint("open next")?), BlockMark(reader.uint(8, "open mark")?));
+        let (next, last) =
+            (Seq(reader.varint("open next")?), BlockMark(reader.uint(8, "open mark")?));
         open.push(Held { flow, next, last });
     }
     Ok(Custody { spool, resume: Resume { finished_below, open } })

@@ -1,5 +1,5 @@
-//! What travels in datagrams: symbols, which describe themselves; repair computed from several; reports, of which the
-//! newest counts; notices of what was given up.
+//! What travels in datagrams: symbols, which describe themselves; repair computed from several;
+//! reports, of which the newest counts; notices of what was given up.
 
 use super::report::{Notice, Report};
 use super::{Reader, WireError, put_varint};
@@ -65,7 +65,8 @@ pub struct SymbolHeader {
 pub struct Head {
     /// When it was first sent, by the sender's clock.
     pub sent: Utc,
-    /// For expendable blocks: how much longer it is worth anything when this slice arrives, as its sender estimates it.
+    /// For expendable blocks: how much longer it is worth anything when this slice arrives, as its
+    /// sender estimates it.
     pub life: Option<Duration>,
 }
 
@@ -85,8 +86,8 @@ const REPEATED: u8 = 0x02;
 const HEAD: u8 = 0x04;
 
 impl SymbolHeader {
-    /// Bytes the header takes: 8 for the first 64 flows, 9 to flow 16,383; 9 or 13 more where the head is present,
-    /// less the offset, which is then 0 and left out.
+    /// Bytes the header takes: 8 for the first 64 flows, 9 to flow 16,383; 9 or 13 more where the
+    /// head is present, less the offset, which is then 0 and left out.
     pub fn len(&self) -> usize {
         let flow = match self.flow.0 {
             0..=0x3f => 1,
@@ -117,7 +118,10 @@ impl SymbolHeader {
     fn put(&self, out: &mut Vec<u8>, slice: &[u8]) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         out.push(
-            SYMBOL | flag(self.fin, FIN) | flag(self.repeated, REPEATED) | flag(self.head.is_some(), HEAD),
+            SYMBOL
+                | flag(self.fin, FIN)
+                | flag(self.repeated, REPEATED)
+                | flag(self.head.is_some(), HEAD),
         );
         put_varint(out, u64::from(self.flow.0));
         out.extend_from_slice(&self.seq_low.to_be_bytes()[1..]);
@@ -126,7 +130,8 @@ impl SymbolHeader {
                 out.push((HEAD_INFO - 1 + if head.life.is_some() { HEAD_LIFE } else { 0 }) as u8);
                 out.extend_from_slice(&head.sent.as_micros().to_be_bytes());
                 if let Some(life) = head.life {
-                    let millis = u32::try_from(life.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+                    let millis =
+                        u32::try_from(life.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
                     out.extend_from_slice(&millis.to_be_bytes());
                 }
             }
@@ -140,8 +145,8 @@ impl SymbolHeader {
 const PROTECTED_HEADER: usize = 4;
 /// Type, path, group and index in front of the computed bytes of a repair datagram.
 const REPAIR_HEADER: usize = 8;
-/// What must be left of a datagram's room, so that what is protected, and the repair for it (a length of two bytes
-/// and the content), both fit.
+/// What must be left of a datagram's room, so that what is protected, and the repair for it (a
+/// length of two bytes and the content), both fit.
 pub const PROTECTION: usize = REPAIR_HEADER + 2;
 
 impl Datagram {

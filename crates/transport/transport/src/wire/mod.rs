@@ -1,7 +1,8 @@
 //! The session's messages: symbols and reports in datagrams, the rest on the control stream.
 //!
-//! Integers are big-endian; "varint" is the variable-length integer of RFC 9000 section 16. Reading never panics:
-//! every parser returns [`WireError`] with the field it stopped at. `docs/reference/wire.md` shows every field.
+//! Integers are big-endian; "varint" is the variable-length integer of RFC 9000 section 16. Reading
+//! never panics: every parser returns [`WireError`] with the field it stopped at.
+//! `docs/reference/wire.md` shows every field.
 
 mod control;
 mod datagram;
@@ -9,15 +10,20 @@ mod report;
 mod varint;
 
 pub(crate) use control::MESSAGE_MAX;
-pub use control::{APPLICATION_MAX, Control, ControlReader, Custody, RefusalCause, Resume, SPOOLS_MAX};
-pub use datagram::{
-    Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair, padding,
+pub use control::{
+    APPLICATION_MAX, Control, ControlReader, Custody, RefusalCause, Resume, SPOOLS_MAX,
 };
-pub use report::{DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, Notice, RECOVERED_MAX, Recovered, Report};
+pub use datagram::{
+    Datagram, HEAD_INFO, Head, PROTECTION, Symbol, SymbolHeader, encode_protected, encode_repair,
+    padding,
+};
+pub use report::{
+    DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, Notice, RECOVERED_MAX, Recovered, Report,
+};
 pub(crate) use varint::{Reader, put_varint};
 
-/// The version of these messages. A far end with another is refused by name in the QUIC handshake (ALPN
-/// `skyhaul/1`) and again by the first control message.
+/// The version of these messages. A far end with another is refused by name in the QUIC handshake
+/// (ALPN `skyhaul/1`) and again by the first control message.
 pub const PROTOCOL_VERSION: u16 = 1;
 
 /// Why a message was not read.
@@ -34,7 +40,8 @@ pub enum WireError {
     UnknownType(u8),
     /// The greeting is of another version; nothing after the version number was read.
     #[error(
-        "the far end speaks version {0} of the session protocol, this end version 1; upgrade the older one"
+        "the far end speaks version {0} of the session protocol, this end version 1; upgrade the \
+        older one"
     )]
     OtherVersion(u16),
 }

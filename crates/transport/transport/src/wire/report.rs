@@ -24,10 +24,12 @@ pub struct FlowReport {
     pub flow: FlowId,
     /// Every block below this place is whole, or known to be given up.
     pub next: u64,
-    /// Places above `next` of which the same is true, not always all of them: ascending, disjoint, half-open, at most
+    /// Places above `next` of which the same is true, not always all of them: ascending, disjoint,
+    /// half-open, at most
     /// [`DONE_MAX`].
     pub done: Vec<(u64, u64)>,
-    /// What lacks in block `next`, from the start, at most [`MISSING_MAX`]; the last may be open-ended (`None`).
+    /// What lacks in block `next`, from the start, at most [`MISSING_MAX`]; the last may be
+    /// open-ended (`None`).
     pub missing: Vec<(u32, Option<u32>)>,
 }
 
@@ -45,14 +47,16 @@ pub struct Recovered {
 /// What the sender of this notice no longer sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// Flow, place, and the cost that the block had been counted with against the limit (0: it was not begun).
+    /// Flow, place, and the cost that the block had been counted with against the limit (0: it was
+    /// not begun).
     pub given_up: Vec<(FlowId, u64, u64)>,
 }
 
-/// Missing ranges that a report lists for one block: enough to restart it, and a report stays small.
+/// Missing ranges that a report lists for one block: enough to restart it, and a report stays
+/// small.
 pub const MISSING_MAX: usize = 8;
-/// Ranges of whole blocks beyond the first gap that a report lists for one flow: those that are new, in a flow of which much
-/// expires; at two bytes each a quarter of a datagram.
+/// Ranges of whole blocks beyond the first gap that a report lists for one flow: those that are
+/// new, in a flow of which much expires; at two bytes each a quarter of a datagram.
 pub const DONE_MAX: usize = 128;
 /// Runs of recovered datagrams in one report.
 pub const RECOVERED_MAX: usize = 48;
@@ -161,8 +165,10 @@ fn flow_report(reader: &mut Reader<'_>) -> Result<FlowReport, WireError> {
     let mut done = Vec::with_capacity(runs as usize);
     let mut below = next;
     for _ in 0..runs {
-        let start = below.checked_add(reader.varint("done gap")?).ok_or(WireError::Invalid("done gap"))?;
-        let end = start.checked_add(reader.varint("done run")?).ok_or(WireError::Invalid("done run"))?;
+        let start =
+            below.checked_add(reader.varint("done gap")?).ok_or(WireError::Invalid("done gap"))?;
+        let end =
+            start.checked_add(reader.varint("done run")?).ok_or(WireError::Invalid("done run"))?;
         done.push((start, end));
         below = end;
     }

@@ -5,8 +5,8 @@ use super::WireError;
 /// The largest value a varint holds (RFC 9000 16).
 const VARINT_MAX: u64 = (1 << 62) - 1;
 
-/// Appends `value` as a varint (RFC 9000 16). Values that go on the wire are counts far below 2^62; a larger one is
-/// held there.
+/// Appends `value` as a varint (RFC 9000 16). Values that go on the wire are counts far below 2^62;
+/// a larger one is held there.
 pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     let value = value.min(VARINT_MAX);
     match value {
@@ -63,7 +63,10 @@ mod tests {
             let mut out = Vec::new();
             put_varint(&mut out, value);
             assert_eq!(out, bytes);
-            assert_eq!(Reader(&bytes[..bytes.len() - 1]).varint("v"), Err(WireError::Truncated("v")));
+            assert_eq!(
+                Reader(&bytes[..bytes.len() - 1]).varint("v"),
+                Err(WireError::Truncated("v"))
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! What is foretold of a path, in virtual time: an outage that is known costs nothing but the path's time.
+//! What is foretold of a path, in virtual time: an outage that is known costs nothing but the
+//! path's time.
 
 use skyhaul_lab::world::{Bulk, Sink, World, WorldConfig, WorldPath};
 use skyhaul_lab::{PlainChange, PlainLine};
@@ -14,12 +15,17 @@ fn millis(millis: u64) -> Duration {
 }
 
 fn line(rate: u64, one_way: u64) -> PlainLine {
-    PlainLine { rate: Rate::from_mbps(rate), one_way_delay: millis(one_way), ..PlainLine::default() }
+    PlainLine {
+        rate: Rate::from_mbps(rate),
+        one_way_delay: millis(one_way),
+        ..PlainLine::default()
+    }
 }
 
 fn opened(lines: &[PlainLine]) -> Plain {
     let paths: Vec<WorldPath> = lines.iter().map(|line| WorldPath::new(*line)).collect();
-    let mut world = World::new(WorldConfig::default(), &paths, 5, Bulk::new(FlowId(1)), Sink::default());
+    let mut world =
+        World::new(WorldConfig::default(), &paths, 5, Bulk::new(FlowId(1)), Sink::default());
     assert!(world.open());
     world
 }
@@ -41,8 +47,8 @@ fn state(world: &Plain, path: u8) -> PathState {
     found.expect("the path is there").1.state
 }
 
-/// Bulk over two paths of which the first is out for a while, foretold or not: what the near session did until two seconds
-/// after, and what each path did.
+/// Bulk over two paths of which the first is out for a while, foretold or not: what the near
+/// session did until two seconds after, and what each path did.
 fn through_an_outage(hinted: bool) -> (Stats, [PathStats; 2]) {
     let mut world = opened(&[line(20, 40), line(30, 70)]);
     let (from, until) = cut(&mut world);
@@ -56,7 +62,10 @@ fn through_an_outage(hinted: bool) -> (Stats, [PathStats; 2]) {
 #[test]
 fn a_foretold_outage_loses_nothing_and_repeats_nothing() {
     let (foretold, [first, second]) = through_an_outage(true);
-    assert_eq!((foretold.symbols_lost, foretold.symbols_overdue, foretold.symbols_repeated), (0, 0, 0));
+    assert_eq!(
+        (foretold.symbols_lost, foretold.symbols_overdue, foretold.symbols_repeated),
+        (0, 0, 0)
+    );
     assert_eq!((first.stalls, second.stalls), (0, 0), "no alarm");
     let (surprise, [first, _]) = through_an_outage(false);
     assert!(surprise.symbols_repeated > 20 && first.stalls > 0, "{surprise:?}");
@@ -92,7 +101,11 @@ fn an_only_path_is_used_up_to_the_end_and_what_arrived_is_not_sent_again() {
     assert!(late > 100_000, "{late} bytes went although their answers would come late");
     world.run_until(until + millis(3_000), |_| false);
     let done = world.near.session.stats();
-    assert_eq!((done.symbols_lost, done.symbols_overdue, done.symbols_repeated), (0, 0, 0), "{done:?}");
+    assert_eq!(
+        (done.symbols_lost, done.symbols_overdue, done.symbols_repeated),
+        (0, 0, 0),
+        "{done:?}"
+    );
     assert!(done.bytes_reported > 12_000_000, "{done:?}");
 }
 

@@ -1,6 +1,10 @@
 //! The integration tests of the transport, in one program.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so by failing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on says so by failing"
+)]
 
 mod hints;
 mod pair;

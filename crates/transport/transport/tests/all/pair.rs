@@ -5,13 +5,15 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_lab::PlainLine;
 use skyhaul_transport::{
-    Block, BlockId, BlockMark, CloseReason, Custody, Event, FlowId, Held, Mode, Opening, PathEvent, PathId,
-    PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId, SpoolIdentity,
+    Block, BlockId, BlockMark, CloseReason, Custody, Event, FlowId, Held, Mode, Opening, PathEvent,
+    PathId, PathOptions, Received, Resume, SendError, Seq, Session, SessionConfig, SpoolId,
+    SpoolIdentity,
 };
 use skyhaul_units::{ByteCount, Duration, Instant};
 
 fn block(flow: u32, seq: u64, len: usize) -> Block {
-    let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
+    let bytes: Vec<u8> =
+        (0..len).map(|at| (at as u64 * 31 + seq * 7 + u64::from(flow)) as u8).collect();
     Block::reliable(FlowId(flow), Bytes::from(bytes))
 }
 
@@ -36,7 +38,8 @@ fn a_lossy_line_carries_nearly_all_it_can() {
         // The mean position over ten seconds: how far the order lags at one instant does not count.
         let mean = |from: Duration| {
             let (from, to) = (begun + from, begun + from + secs(10));
-            let until = world.received[1].iter().take_while(|received| received.timing.delivered <= to);
+            let until =
+                world.received[1].iter().take_while(|received| received.timing.delivered <= to);
             let share = |received: &Received| {
                 to.since(received.timing.delivered.max(from)).as_secs_f64() / secs(10).as_secs_f64()
             };
@@ -158,9 +161,9 @@ fn a_finished_flow_sent_again_is_reported_and_not_delivered() {
     world.open(1, "centre", Resume { finished_below: FlowId(4), open: Vec::new() });
     world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
     world.send(0, block(2, 0, 3000)).unwrap();
-    assert!(
-        world.run_until(Instant::ZERO + secs(4), |world| { world.sessions[0].stats().blocks_reported == 1 })
-    );
+    assert!(world.run_until(Instant::ZERO + secs(4), |world| {
+        world.sessions[0].stats().blocks_reported == 1
+    }));
     assert!(world.received[1].is_empty());
 }
 
@@ -172,7 +175,9 @@ fn finished_flows_sent_again_do_not_use_up_the_window() {
         let mut world = World::new(line, config.clone(), 5);
         world.open(0, "station", Resume::default());
         world.open(1, "centre", Resume { finished_below: FlowId(4), open: Vec::new() });
-        world.run_until(Instant::ZERO + secs(5), |world| world.sessions.iter().all(Session::is_open));
+        world.run_until(Instant::ZERO + secs(5), |world| {
+            world.sessions.iter().all(Session::is_open)
+        });
         for seq in 0..20 {
             world.send(0, block(2, seq, 60_000)).unwrap();
         }
@@ -207,7 +212,8 @@ fn a_refusal_reaches_the_far_end_as_a_sentence() {
     let mut world = World::opened(PlainLine::default(), SessionConfig::default(), 3);
     world.sessions[1].refuse("this centre takes no data from `station`");
     let deadline = world.now + secs(2);
-    let closed = Event::Closed(CloseReason::Refused("this centre takes no data from `station`".to_owned()));
+    let closed =
+        Event::Closed(CloseReason::Refused("this centre takes no data from `station`".to_owned()));
     assert!(world.run_until(deadline, |world| world.events[0].contains(&closed)));
     assert!(world.path.ends[1].closed().is_some());
 }
@@ -227,17 +233,27 @@ fn an_end_whose_key_another_node_uses_too_is_told_so() {
 fn each_end_goes_on_with_what_the_other_has_of_its_own_spool() {
     let spool = |number| SpoolIdentity { id: SpoolId([number; 16]), ..SpoolIdentity::default() };
     let custody = |number: u8| {
-        let flow = Held { flow: FlowId(4), next: Seq(u64::from(number)), last: BlockMark(u64::from(number)) };
-        Custody { spool: spool(number), resume: Resume { finished_below: FlowId(0), open: vec![flow] } }
+        let flow = Held {
+            flow: FlowId(4),
+            next: Seq(u64::from(number)),
+            last: BlockMark(u64::from(number)),
+        };
+        Custody {
+            spool: spool(number),
+            resume: Resume { finished_below: FlowId(0), open: vec![flow] },
+        }
     };
     for (number, known) in [(3, Some(custody(3))), (2, Some(custody(2))), (7, None)] {
         let mut world = World::new(PlainLine::default(), SessionConfig::default(), 4);
-        world.sessions[1].open(Opening { custody: vec![custody(2), custody(3)], ..Opening::default() });
+        world.sessions[1]
+            .open(Opening { custody: vec![custody(2), custody(3)], ..Opening::default() });
         // The answer may be there before the calling end has said anything.
         world.run_until(Instant::ZERO + secs(1), |_| false);
         assert_eq!(world.events[0], []);
         world.sessions[0].open(Opening { spool: spool(number), ..Opening::default() });
-        world.run_until(Instant::ZERO + secs(2), |world| world.sessions.iter().all(Session::is_open));
+        world.run_until(Instant::ZERO + secs(2), |world| {
+            world.sessions.iter().all(Session::is_open)
+        });
         let greeted = |spool, custody| [Event::Greeted { name: String::new(), spool, custody }];
         assert_eq!(world.events[0], greeted(SpoolIdentity::default(), known.clone()));
         assert_eq!(world.events[1], greeted(spool(number), None));
@@ -258,7 +274,9 @@ fn another_protocol_version_is_named() {
     let hello_of_version_2 = Bytes::from_static(&[0, 0, 0, 4, 1, 0, 2, 0]);
     session.handle(Instant::ZERO, PathId(0), PathEvent::Control(hello_of_version_2));
     assert_eq!(session.poll(), Some(Event::PathUp(PathId(0))));
-    let Some(Event::Closed(CloseReason::Peer(reason))) = session.poll() else { panic!("not closed") };
+    let Some(Event::Closed(CloseReason::Peer(reason))) = session.poll() else {
+        panic!("not closed")
+    };
     assert!(reason.contains("version 2") && reason.contains("upgrade"), "{reason}");
 }
 
@@ -286,7 +304,8 @@ fn timing_tells_line_from_repair() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Any mix of flows, sizes, losses, false arrivals and silence: each flow comes out as it went in.
+    /// Any mix of flows, sizes, losses, false arrivals and silence: each flow comes out as it went
+    /// in.
     #[test]
     fn every_block_arrives_once_in_order(
         seed in any::<u64>(),

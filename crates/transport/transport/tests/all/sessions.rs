@@ -1,8 +1,9 @@
-//! Random sequences of everything that can happen to two sessions over one to four paths: whatever it is, each reliable
-//! block arrives once, in order, as it was; each expendable one is settled at both ends; the books balance after every
-//! step; and once all is mended both ends fall silent.
+//! Random sequences of everything that can happen to two sessions over one to four paths: whatever
+//! it is, each reliable block arrives once, in order, as it was; each expendable one is settled at
+//! both ends; the books balance after every step; and once all is mended both ends fall silent.
 //!
-//! `SKYHAUL_SEEDS=10000` runs more; `SKYHAUL_SEED=17` runs one again, and makes it smaller if it fails.
+//! `SKYHAUL_SEEDS=10000` runs more; `SKYHAUL_SEED=17` runs one again, and makes it smaller if it
+//! fails.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -35,27 +36,33 @@ fn whatever_happens_everything_is_delivered_once_or_settled() {
     );
 }
 
-/// A transfer over 10 s there and back with 14 % lost in both directions: 6 MB at 10 Mbit/s, whose flight is 12 MB. Four
-/// repetitions in a row bring all of it. The memory stays within what the session states, and is counted: the blocks
-/// themselves, the transmissions under way, of which the path tells the fates, and what is coded at the transfer's end, which
-/// is here all of it.
+/// A transfer over 10 s there and back with 14 % lost in both directions: 6 MB at 10 Mbit/s, whose
+/// flight is 12 MB. Four repetitions in a row bring all of it. The memory stays within what the
+/// session states, and is counted: the blocks themselves, the transmissions under way, of which the
+/// path tells the fates, and what is coded at the transfer's end, which is here all of it.
 #[test]
 fn a_round_trip_of_ten_seconds_with_a_seventh_lost_is_no_hindrance() {
     for measured in [false, true] {
         let faults = Faults { loss: 140, ..Faults::default() };
         let delay = [Duration::from_secs(5); 2];
-        let line = LineConfig { rate: Rate::from_mbps(10), delay, payload: 1_438, measured, faults };
+        let line =
+            LineConfig { rate: Rate::from_mbps(10), delay, payload: 1_438, measured, faults };
         let opened = Step::Wait(Duration::from_secs(60));
         let blocks = (0..100).map(|_| Step::Send(0, Wanted::durable(60_000)));
-        let steps = [opened].into_iter().chain(blocks).chain([Step::Await(Duration::from_secs(120))]);
+        let steps =
+            [opened].into_iter().chain(blocks).chain([Step::Await(Duration::from_secs(120))]);
         let mut case = Case::over(&[line], steps.collect());
         (case.setup.window, case.setup.send_buffer) = (8_000_000, 8_000_000);
         let held = World::run(&case).memory;
-        // What the line has under way, there and back, is no more than 12.5 MB; an end keeps 128 bytes for each datagram.
+        // What the line has under way, there and back, is no more than 12.5 MB; an end keeps 128
+        // bytes for each datagram.
         let under_way = 12_500_000 / 1_500 * 128;
         let blocks = 100 * skyhaul_transport::cost(60_000);
         println!("{held} bytes held, {blocks} of them blocks, {under_way} for what is under way");
-        assert!((blocks..blocks + under_way + 12_500_000).contains(&held), "{held} of {blocks} in blocks");
+        assert!(
+            (blocks..blocks + under_way + 12_500_000).contains(&held),
+            "{held} of {blocks} in blocks"
+        );
     }
 }
 
@@ -79,7 +86,8 @@ fn a_greeting_lost_with_the_first_path_is_said_again_on_the_second() {
 /// The block that waits needs the room that the one behind it in its flow would take.
 #[test]
 fn no_reliable_block_overtakes_one_that_waits_for_a_block_of_another_flow() {
-    let loose = |flow, len, priority| Wanted { durable: false, flow, priority, ..Wanted::durable(len) };
+    let loose =
+        |flow, len, priority| Wanted { durable: false, flow, priority, ..Wanted::durable(len) };
     let steps = vec![
         Step::Wait(Duration::from_secs(1)),
         Step::Send(0, loose(0, 19_401, 2)),
@@ -92,7 +100,8 @@ fn no_reliable_block_overtakes_one_that_waits_for_a_block_of_another_flow() {
     World::run(&case);
 }
 
-/// All that is sent again while nothing answers is little, and each look at it finds something to do.
+/// All that is sent again while nothing answers is little, and each look at it finds something to
+/// do.
 #[test]
 fn an_only_path_that_is_cut_for_long_is_tried_less_and_less() {
     let steps = vec![
@@ -104,9 +113,9 @@ fn an_only_path_that_is_cut_for_long_is_tried_less_and_less() {
     World::run(&Case::over(&[line(40, 2)], steps));
 }
 
-/// 7: the tail of a second copy was never sent. 7281: what a path had lied about was not sent again, because a shorter copy
-/// of its start was under way. 8258: reports were overtaken by later ones on faster paths, each time, and what they alone said
-/// was ignored.
+/// 7: the tail of a second copy was never sent. 7281: what a path had lied about was not sent
+/// again, because a shorter copy of its start was under way. 8258: reports were overtaken by later
+/// ones on faster paths, each time, and what they alone said was ignored.
 #[test]
 fn seeds_that_failed_once() {
     for seed in [7, 7_281, 8_258] {

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::Bytes;
-use skyhaul_transport::{Block, Event, FlowId, Opening, PathEvent, PathId, Session, SessionConfig, cost};
+use skyhaul_transport::{
+    Block, Event, FlowId, Opening, PathEvent, PathId, Session, SessionConfig, cost,
+};
 use skyhaul_units::{Duration, Instant};
 
 /// Paths' payload: QUIC needs 1200 bytes of UDP, and leaves so much of them.
@@ -54,8 +56,8 @@ fn delivered(session: &mut Session) -> usize {
     events.filter(|event| matches!(event, Event::Block(_))).count()
 }
 
-/// The first of two paths once lost a greeting and brought it 400 ms late, and 255 Mbit/s came meanwhile: what was not kept
-/// counted as arrived, and came back a block for each report.
+/// The first of two paths once lost a greeting and brought it 400 ms late, and 255 Mbit/s came
+/// meanwhile: what was not kept counted as arrived, and came back a block for each report.
 #[test]
 fn what_overtakes_a_late_greeting_is_not_more_than_can_be_kept() {
     for payload in PAYLOADS {

@@ -3,7 +3,9 @@
 use skyhaul_lab::PlainLine;
 use skyhaul_lab::world::WorldPath;
 use skyhaul_lab::world::{Bulk, Sink, World, WorldConfig};
-use skyhaul_transport::{Block, ClassId, ClassTree, ClassesConfig, FlowId, PolicyConfig, SessionConfig};
+use skyhaul_transport::{
+    Block, ClassId, ClassTree, ClassesConfig, FlowId, PolicyConfig, SessionConfig,
+};
 use skyhaul_units::{Duration, Rate};
 
 fn classes(text: &str) -> ClassTree {
@@ -15,7 +17,8 @@ fn classes(text: &str) -> ClassTree {
 fn what_waits_goes_on_in_the_class_of_its_name_or_in_the_default_one() {
     let before = classes("[[class]]\nname = \"gone\"\n[[class]]\nname = \"kept\"\n");
     let after = classes(
-        "default = \"other\"\n[[class]]\nname = \"kept\"\n[[class]]\nname = \"other\"\nceiling = \"1 Mbit/s\"\n",
+        "default = \"other\"\n[[class]]\nname = \"kept\"\n[[class]]\nname = \"other\"\nceiling = \
+        \"1 Mbit/s\"\n",
     );
     let line = PlainLine { rate: Rate::from_mbps(8), ..PlainLine::default() };
     let config = WorldConfig::alike(SessionConfig { classes: before, ..SessionConfig::default() });

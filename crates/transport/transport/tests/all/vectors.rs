@@ -1,11 +1,12 @@
-//! `docs/reference/wire-vectors.json`: the bytes on the wire page are the bytes that this program writes and reads.
+//! `docs/reference/wire-vectors.json`: the bytes on the wire page are the bytes that this program
+//! writes and reads.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_transport::repair::{RepairSymbol, Sid};
 use skyhaul_transport::wire::{
-    Control, ControlReader, Datagram, FlowReport, Head, Notice, Recovered, Report, Symbol, SymbolHeader,
-    encode_protected, encode_repair, padding,
+    Control, ControlReader, Datagram, FlowReport, Head, Notice, Recovered, Report, Symbol,
+    SymbolHeader, encode_protected, encode_repair, padding,
 };
 use skyhaul_transport::{
     BlockMark, Custody, FlowId, Held, Resume, SPOOLS_MAX, Seq, SpoolId, SpoolIdentity, SpoolOpening,
@@ -19,7 +20,8 @@ fn vectors() -> serde_json::Value {
 }
 
 fn hex(text: &serde_json::Value) -> Vec<u8> {
-    let digits: Vec<u8> = text.as_str().expect("hex").bytes().filter(|byte| *byte != b' ').collect();
+    let digits: Vec<u8> =
+        text.as_str().expect("hex").bytes().filter(|byte| *byte != b' ').collect();
     let digit = |byte: u8| (byte as char).to_digit(16).expect("a hex digit") as u8;
     let byte = |pair: &[u8]| digit(pair[0]) << 4 | digit(pair[1]);
     digits.chunks(2).map(byte).collect()
@@ -60,13 +62,15 @@ fn datagram_text(datagram: &Datagram) -> String {
             };
             let flow = |flow: &FlowReport| {
                 let missing: Vec<String> = flow.missing.iter().map(range).collect();
-                let done: Vec<String> = flow.done.iter().map(|(a, b)| format!("{a}..{b}")).collect();
+                let done: Vec<String> =
+                    flow.done.iter().map(|(a, b)| format!("{a}..{b}")).collect();
                 let (done, missing) = (done.join(" "), missing.join(" "));
                 format!(" flow={} next={} done=[{done}] missing=[{missing}]", flow.flow, flow.next)
             };
             let flows: String = report.flows.iter().map(flow).collect();
-            let run =
-                |run: &Recovered| format!(" recovered={}:{}+{}", run.path, run.first.to_wire(), run.count);
+            let run = |run: &Recovered| {
+                format!(" recovered={}:{}+{}", run.path, run.first.to_wire(), run.count)
+            };
             let runs: String = report.recovered.iter().map(run).collect();
             format!("report number={} limit={}{flows}{runs}", report.number, report.limit)
         }

@@ -26,7 +26,11 @@ fn assert_all_there(disk: &SimDisk, log: &mut Log, count: u64, case: &str) {
         let found: Vec<u64> = read.iter().map(|record| record.seq.0).collect();
         assert_eq!(found, (0..count).collect::<Vec<_>>(), "{case}: {:?}", log.damages);
         assert!(read.iter().all(|record| record.payload == block(record.seq.0)), "{case}");
-        assert_eq!((damages, log.stats().damages, log.stats().torn), (0, 0, ByteCount::ZERO), "{case}");
+        assert_eq!(
+            (damages, log.stats().damages, log.stats().torn),
+            (0, 0, ByteCount::ZERO),
+            "{case}"
+        );
     }
 }
 
@@ -45,8 +49,14 @@ fn a_lost_page_anywhere_in_a_log_costs_nothing_and_is_told() {
             } else {
                 wreck(&disk, &path, ByteCount::new(from), page);
             }
-            assert_all_there(&disk, &mut log, 4, &format!("page at {from}, unreadable: {unreadable}"));
-            let hits = (0..3).any(|nth| from < nth * total + guarded && from + page.as_u64() > nth * total);
+            assert_all_there(
+                &disk,
+                &mut log,
+                4,
+                &format!("page at {from}, unreadable: {unreadable}"),
+            );
+            let hits = (0..3)
+                .any(|nth| from < nth * total + guarded && from + page.as_u64() > nth * total);
             let Some(damage) = log.damages().last() else {
                 assert!(!hits, "nobody was told of the page at {from}");
                 continue;

@@ -4,7 +4,8 @@
 
 use skyhaul_coding::ReedSolomon;
 
-/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", 2016).
+/// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
+/// 2016).
 pub struct Draw(pub u64);
 
 impl Draw {

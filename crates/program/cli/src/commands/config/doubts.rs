@@ -1,5 +1,5 @@
-//! What a configuration says that this machine, as it is now, will not do: a key that is not there, a folder that cannot
-//! be made, a fingerprint that nobody's key has.
+//! What a configuration says that this machine, as it is now, will not do: a key that is not there,
+//! a folder that cannot be made, a fingerprint that nobody's key has.
 
 use rustix::fs::{Access, access};
 use skyhaul_node::config::{Config, PeerKey};
@@ -15,8 +15,10 @@ pub fn doubts(config: &Config) -> Vec<String> {
         }
         Config::Centre(centre) => {
             let peers = centre.peer.iter().map(|peer| (peer.name.as_str(), peer.fingerprint));
-            let deliveries = centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir));
-            let folders = [("the products' folder", &*centre.products.dir)].into_iter().chain(deliveries);
+            let deliveries =
+                centre.delivery.iter().map(|entry| ("a delivery's folder", &*entry.dir));
+            let folders =
+                [("the products' folder", &*centre.products.dir)].into_iter().chain(deliveries);
             (&centre.node, peers.collect(), folders.collect())
         }
     };
@@ -34,7 +36,9 @@ fn own(file: &Path) -> Result<Fingerprint, String> {
         std::io::ErrorKind::NotFound => {
             format!("there is no key in {place}; help: make one with `skyhaul keygen {place}`")
         }
-        _ => format!("the key {place} cannot be read ({error}); help: run this command as the node's user"),
+        _ => format!(
+            "the key {place} cannot be read ({error}); help: run this command as the node's user"
+        ),
     })?;
     let identity = Identity::from_pem(&text);
     identity.map(|identity| identity.fingerprint()).map_err(|error| format!("{error}, {place}"))
@@ -49,7 +53,9 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
         digits.as_bytes().iter().zip(digits.as_bytes().iter().skip(period)).all(|(a, b)| a == b)
     });
     if is_example {
-        return Some(format!("the fingerprint of {name} is from an example, no key has it; {help}"));
+        return Some(format!(
+            "the fingerprint of {name} is from an example, no key has it; {help}"
+        ));
     }
     let is_own = own == Some(&key.fingerprint());
     is_own.then(|| format!("the fingerprint of {name} is that of this node's own key; {help}"))
@@ -58,8 +64,9 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
 /// Why a folder could not be written to, or made where it is not there.
 fn folder(what: &str, path: &Path) -> Option<String> {
     let help = "help: create the folder for the node's user, or name another";
-    let there =
-        path.ancestors().find(|folder| folder.symlink_metadata().is_ok() || folder.as_os_str().is_empty());
+    let there = path
+        .ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok() || folder.as_os_str().is_empty());
     let there = there.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refuse = |reason: String| Some(format!("{what} {} {reason}; {help}", path.display()));
     let verb = if there == path { "cannot be written to" } else { "cannot be made" };

@@ -1,4 +1,5 @@
-//! What goes beside contacts, and what another node may have this one do, as it is configured, in words.
+//! What goes beside contacts, and what another node may have this one do, as it is configured, in
+//! words.
 
 use super::words::spoken;
 use skyhaul_forward::{Entrance, Forward, What};
@@ -11,25 +12,34 @@ use std::io::{self, Write};
 pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<()> {
     for entry in forwards {
         let lead = match entry.what() {
-            What::Local(Forward { local, node, target }) => format!("{local} to {target} from {node}"),
+            What::Local(Forward { local, node, target }) => {
+                format!("{local} to {target} from {node}")
+            }
             What::Remote(Forward { local, node, target }) => {
                 format!("{local} at {node} to {target} from here")
             }
-            What::Socks(Entrance { local, .. }) => format!("{local}, as applications request by SOCKS"),
+            What::Socks(Entrance { local, .. }) => {
+                format!("{local}, as applications request by SOCKS")
+            }
             What::Transparent(Entrance { local, .. }) => {
                 format!("{local}, to the original target of diverted connections")
             }
         };
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
-        let deadline =
-            entry.deadline.map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
+        let deadline = entry
+            .deadline
+            .map_or(String::new(), |deadline| format!(", due within {}", spoken(deadline)));
         writeln!(out, "  forward    {lead}{class}{deadline}")?;
     }
     Ok(())
 }
 
 /// What another node may have this one do.
-pub fn write_rules(name: &str, (allow, listen): (&Allowed, &Allowed), out: &mut dyn Write) -> io::Result<()> {
+pub fn write_rules(
+    name: &str,
+    (allow, listen): (&Allowed, &Allowed),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {
         if !rules.0.is_empty() {
             let rules: Vec<String> = rules.0.iter().map(ToString::to_string).collect();
@@ -40,7 +50,10 @@ pub fn write_rules(name: &str, (allow, listen): (&Allowed, &Allowed), out: &mut 
 }
 
 /// Folders that the centre of this name gets.
-pub fn write_mirrors((centre, mirrors): (&str, &[MirrorEntry]), out: &mut dyn Write) -> io::Result<()> {
+pub fn write_mirrors(
+    (centre, mirrors): (&str, &[MirrorEntry]),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for entry in mirrors {
         let (source, into) = (entry.source.display(), &entry.into.0);
         let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
@@ -53,12 +66,19 @@ pub fn write_mirrors((centre, mirrors): (&str, &[MirrorEntry]), out: &mut dyn Wr
 }
 
 /// Streams that the centre of this name gets.
-pub fn write_streams((centre, streams): (&str, &[StreamEntry]), out: &mut dyn Write) -> io::Result<()> {
+pub fn write_streams(
+    (centre, streams): (&str, &[StreamEntry]),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for entry in streams {
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
         let again = if entry.again { ", restarted when it has ended" } else { "" };
-        writeln!(out, "  streams    {source} to {}:{}, within {lateness}{again}{class}", centre, entry.to)?;
+        writeln!(
+            out,
+            "  streams    {source} to {}:{}, within {lateness}{again}{class}",
+            centre, entry.to
+        )?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What is odd about a capture although it could be decoded: one sentence each, with what to do about it.
+//! What is odd about a capture although it could be decoded: one sentence each, with what to do
+//! about it.
 
 use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;
@@ -51,8 +52,10 @@ impl Clocks {
     fn note(&self) -> Option<String> {
         let Jump { apid, days } = self.greatest?;
         Some(format!(
-            "packet times jump by a day or more {} times, at most by {days} days, there in application {}; \
-             Level-0 sets such packets aside: check the spacecraft's clock and the mission's time code",
+            "packet times jump by a day or more {} times, at most by {days} days, there in \
+            application {}; \
+             Level-0 sets such packets aside: check the spacecraft's clock and the mission's time \
+             code",
             self.jumps,
             apid.value()
         ))
@@ -60,26 +63,35 @@ impl Clocks {
 }
 
 /// The notes about a capture.
-pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clocks: &Clocks) -> Vec<String> {
+pub fn notes(
+    report: &FileReport,
+    mission: &Mission,
+    stats: &CaptureStats,
+    clocks: &Clocks,
+) -> Vec<String> {
     let mut notes = Vec::new();
-    let is_opaque = |vcid: &u8| Vcid::new(*vcid).is_some_and(|vcid| mission.content(vcid) == Content::Opaque);
+    let is_opaque =
+        |vcid: &u8| Vcid::new(*vcid).is_some_and(|vcid| mission.content(vcid) == Content::Opaque);
     if !report.vcids.is_empty() && report.vcids.keys().all(is_opaque) {
         notes.push(format!(
-            "packets were not extracted: mission {} does not describe the content of its frames; describe the mission in a file, with \
+            "packets were not extracted: mission {} does not describe the content of its frames; \
+            describe the mission in a file, with \
              `content` and the zones of its frames, and name that with --mission",
             report.mission
         ));
     }
     if report.stray_frames > 0 {
         notes.push(format!(
-            "{} good frames are of spacecraft that have one frame each: undetected damage of headers is more likely than \
+            "{} good frames are of spacecraft that have one frame each: undetected damage of \
+            headers is more likely than \
              spacecraft; they count in the totals, and in no channel",
             report.stray_frames
         ));
     }
     if !report.also_fits.is_empty() {
         notes.push(format!(
-            "the downlink also fits mission {}; {} matches better, or comes first: name the --mission if that is wrong",
+            "the downlink also fits mission {}; {} matches better, or comes first: name the \
+            --mission if that is wrong",
             report.also_fits.join(", "),
             report.mission
         ));
@@ -91,14 +103,17 @@ pub fn notes(report: &FileReport, mission: &Mission, stats: &CaptureStats, clock
         let others = report.other_spacecraft.iter().map(|other| other.scid);
         let all: Vec<String> = [scid].into_iter().chain(others).map(shown).collect();
         notes.push(format!(
-            "spacecraft {} are in one stream; each has its own account: check the receiver if only one was expected",
+            "spacecraft {} are in one stream; each has its own account: check the receiver if only \
+            one was expected",
             all.join(" and ")
         ));
     }
-    let channels = report.vcids.iter().chain(report.other_spacecraft.iter().flat_map(|other| &other.vcids));
+    let channels =
+        report.vcids.iter().chain(report.other_spacecraft.iter().flat_map(|other| &other.vcids));
     for (vcid, channel) in channels.filter(|(_, channel)| channel.impossible_packets > 0) {
         notes.push(format!(
-            "{} packet headers or lengths in virtual channel {vcid} are invalid; the packets were dropped up to the next \
+            "{} packet headers or lengths in virtual channel {vcid} are invalid; the packets were \
+            dropped up to the next \
              known start: name the --mission if there are many",
             channel.impossible_packets
         ));
@@ -112,7 +127,8 @@ pub fn outside(stats: &CaptureStats) -> Option<String> {
     let outside = stats.sync.skipped_bits + stats.sync.dropped_bits;
     (outside > 0).then(|| {
         format!(
-            "{outside} bits are in no frame; the capture begins or ends inside one, or holds noise: record from before \
+            "{outside} bits are in no frame; the capture begins or ends inside one, or holds \
+            noise: record from before \
              the pass until after it"
         )
     })

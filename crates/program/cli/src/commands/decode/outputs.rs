@@ -29,7 +29,8 @@ pub struct FrameFile {
     failed: Option<Failure>,
 }
 
-/// The packets of each virtual channel in a file of its own. The first write that fails is kept, and told at the end.
+/// The packets of each virtual channel in a file of its own. The first write that fails is kept,
+/// and told at the end.
 pub struct PacketFiles {
     /// `None` where packets are not written.
     folder: Option<PathBuf>,
@@ -127,13 +128,16 @@ impl PacketFiles {
                 Err(source) => return note(Err(source), folder, &mut self.failed),
             }
         }
-        let written =
-            self.files.get_mut(&packet.channel).map_or(Ok(()), |file| file.write_all(&packet.bytes));
+        let written = self
+            .files
+            .get_mut(&packet.channel)
+            .map_or(Ok(()), |file| file.write_all(&packet.bytes));
         note(written, folder, &mut self.failed);
     }
 
     fn flush(&mut self) {
-        let flushed = std::mem::take(&mut self.files).into_values().try_for_each(|mut file| file.flush());
+        let flushed =
+            std::mem::take(&mut self.files).into_values().try_for_each(|mut file| file.flush());
         note(flushed, self.folder.as_deref().unwrap_or(Path::new("")), &mut self.failed);
     }
 }

@@ -30,7 +30,10 @@ impl Pages {
             return Err(Failure::new(Exit::Usage, what, help).at(&twice.display().to_string()));
         }
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
-        Ok(Some(Self { folder: folder.clone(), is_single: command.select || command.files.len() == 1 }))
+        Ok(Some(Self {
+            folder: folder.clone(),
+            is_single: command.select || command.files.len() == 1,
+        }))
     }
 
     /// Writes the page about downlink `number` of `file`, from 1.
@@ -39,7 +42,8 @@ impl Pages {
     /// A file that cannot be written.
     pub fn write(&self, file: &Path, number: usize, page: &str) -> Result<(), Failure> {
         let of = file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-        let report = if number == 1 { "report.html".to_owned() } else { format!("report-{number}.html") };
+        let report =
+            if number == 1 { "report.html".to_owned() } else { format!("report-{number}.html") };
         let name = if self.is_single { report } else { format!("{of}.{report}") };
         let place = self.folder.join(name);
         std::fs::write(&place, page).map_err(|source| unwritable(&place, source))

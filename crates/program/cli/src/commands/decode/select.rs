@@ -1,4 +1,5 @@
-//! Several recordings of one downlink as one: the better copy of each frame, in order, once, and what each recording gave.
+//! Several recordings of one downlink as one: the better copy of each frame, in order, once, and
+//! what each recording gave.
 
 use super::course::{Bounded, Course};
 use super::outputs::Outputs;
@@ -22,7 +23,8 @@ use std::path::{Path, PathBuf};
 pub struct InputResult {
     /// The recording, as it was named.
     pub file: String,
-    /// Frames that it gave, good or not: the sum of `chosen`, `worse`, `duplicates`, `repeated` and `late`.
+    /// Frames that it gave, good or not: the sum of `chosen`, `worse`, `duplicates`, `repeated` and
+    /// `late`.
     pub frames: u64,
     /// Frames whose copy that was taken is its own.
     pub chosen: u64,
@@ -63,14 +65,16 @@ struct Recording {
     set_aside: u64,
 }
 
-/// Frames of several recordings wait for the others in so much memory: recordings of 1,024-byte frames may begin 262,144 frames
-/// apart, 2 minutes at 15 Mbit/s.
+/// Frames of several recordings wait for the others in so much memory: recordings of 1,024-byte
+/// frames may begin 262,144 frames apart, 2 minutes at 15 Mbit/s.
 const HELD_BYTES: usize = 256 << 20;
 
-/// The account of the downlink that several files are recordings of, and the page about it where one is wanted.
+/// The account of the downlink that several files are recordings of, and the page about it where
+/// one is wanted.
 ///
 /// # Errors
-/// A file that cannot be read; files of different downlinks; too many; or nothing could be made of any.
+/// A file that cannot be read; files of different downlinks; too many; or nothing could be made of
+/// any.
 pub fn decode(
     files: &[PathBuf],
     (known, options): (&MissionSet, &CaptureOptions),
@@ -79,7 +83,11 @@ pub fn decode(
 ) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     if files.len() > MAX_INPUTS {
         let what = format!("--select joins at most {MAX_INPUTS} recordings, not {}", files.len());
-        return Err(Failure::new(Exit::Usage, &what, "join fewer, then their --frames-out with the rest"));
+        return Err(Failure::new(
+            Exit::Usage,
+            &what,
+            "join fewer, then their --frames-out with the rest",
+        ));
     }
     let mut buffer = vec![0; READ_SIZE];
     let mut recordings = Vec::with_capacity(files.len());
@@ -97,7 +105,8 @@ pub fn decode(
     let mut taken = BitPosition::from_bits(0);
     let (found, _) = std::thread::scope(|scope| {
         let course = with_page.then(|| Course::new(&downlink.mission));
-        let stages = Stages::start(scope, downlink.mission.clone(), known, outputs.writers(), course);
+        let stages =
+            Stages::start(scope, downlink.mission.clone(), known, outputs.writers(), course);
         loop {
             let is_over = !step(&mut recordings, &mut union, &mut buffer)?;
             if is_over {
@@ -121,8 +130,11 @@ pub fn decode(
     accounts.sort_by_key(|(number, _)| *number);
     recordings.sort_by_key(|recording| recording.number);
     let inputs: Vec<InputResult> = accounts.into_iter().map(|(_, account)| account).collect();
-    let notes =
-        recordings.iter().zip(&inputs).flat_map(|(recording, input)| recording.notes(input)).collect();
+    let notes = recordings
+        .iter()
+        .zip(&inputs)
+        .flat_map(|(recording, input)| recording.notes(input))
+        .collect();
     let stats = stats(&recordings, taken);
     let lock = Bounded::default();
     let joined = Downlink { found, identified: downlink, from: None, lock, stats, inputs, notes };
@@ -131,10 +143,12 @@ pub fn decode(
 
 /// What the recordings are of, once they agree.
 fn join(recordings: &mut [Recording]) -> Result<(Union, Box<Identification>), Failure> {
-    let known = recordings.iter().enumerate().filter_map(|(at, one)| Some((at, one.identified.as_ref()?)));
+    let known =
+        recordings.iter().enumerate().filter_map(|(at, one)| Some((at, one.identified.as_ref()?)));
     // A generic mission says less.
     let lead = known.min_by_key(|(at, found)| (found.is_generic, *at)).map(|(at, _)| at);
-    let Some((lead, downlink)) = lead.and_then(|at| Some((at, recordings[at].identified.clone()?))) else {
+    let Some((lead, downlink)) = lead.and_then(|at| Some((at, recordings[at].identified.clone()?)))
+    else {
         return Err(nothing(recordings));
     };
     let held = (HELD_BYTES / downlink.mission.frame().length.max(1)).max(1);
@@ -160,7 +174,9 @@ fn nothing(recordings: &mut [Recording]) -> Failure {
     if let Some(failure) = recordings.iter_mut().find_map(|recording| recording.failure.take()) {
         return failure;
     }
-    if let Some((name, other)) = recordings.iter().find_map(|one| Some((&one.name, one.foreign.as_ref()?))) {
+    if let Some((name, other)) =
+        recordings.iter().find_map(|one| Some((&one.name, one.foreign.as_ref()?)))
+    {
         let what = format!("no frame of the mission was found; the capture holds {other}");
         return Failure::new(Exit::Result, &what, "omit --mission, or name that one").at(name);
     }
@@ -173,15 +189,22 @@ fn differ(one: (&Recording, &Identification), other: (&Recording, &Identificatio
     let holds = |(recording, found): (&Recording, &Identification)| {
         format!("{} holds {}", recording.name, shown(found))
     };
-    let what = format!("the recordings are of different downlinks: {}, {}", holds(first), holds(second));
+    let what =
+        format!("the recordings are of different downlinks: {}, {}", holds(first), holds(second));
     let help = "--select joins recordings of one pass; omit it to decode each file separately";
     Failure::new(Exit::Usage, &what, help)
 }
 
-/// Takes a step of that recording of which the least waits; of such, of the one that was read least. `false` where all have ended.
-fn step(recordings: &mut [Recording], union: &mut Union, buffer: &mut [u8]) -> Result<bool, Failure> {
+/// Takes a step of that recording of which the least waits; of such, of the one that was read
+/// least. `false` where all have ended.
+fn step(
+    recordings: &mut [Recording],
+    union: &mut Union,
+    buffer: &mut [u8],
+) -> Result<bool, Failure> {
     let going = recordings.iter_mut().enumerate().filter(|(_, recording)| !recording.is_over);
-    let Some((at, next)) = going.min_by_key(|(at, next)| (union.holding(*at), next.read, *at)) else {
+    let Some((at, next)) = going.min_by_key(|(at, next)| (union.holding(*at), next.read, *at))
+    else {
         return Ok(false);
     };
     // What came with the identification is there already.
@@ -305,16 +328,20 @@ impl Recording {
         let name = &self.name;
         let mut notes = Vec::new();
         match (&self.failure, input.frames) {
-            (Some(_), _) => notes
-                .push(format!("{name} is not used; its content is unknown: decode it separately to see why")),
+            (Some(_), _) => notes.push(format!(
+                "{name} is not used; its content is unknown: decode it separately to see why"
+            )),
             (None, 0) => notes.push(format!(
                 "no frame was found in {name}; it is not used: check that the receiver had lock"
             )),
-            (None, _) => notes.extend(notes::outside(&self.stats()).map(|note| format!("{name}: {note}"))),
+            (None, _) => {
+                notes.extend(notes::outside(&self.stats()).map(|note| format!("{name}: {note}")))
+            }
         }
         if let Some((place, _)) = self.ended {
             notes.push(format!(
-                "{name} changes to another downlink at byte {}; the rest is not used: decode it separately",
+                "{name} changes to another downlink at byte {}; the rest is not used: decode it \
+                separately",
                 place.byte()
             ));
         }
@@ -325,7 +352,8 @@ impl Recording {
         }
         if input.late > 0 {
             notes.push(format!(
-                "{} frames of {name} are not used; their place among the frames of the others is unknown: \
+                "{} frames of {name} are not used; their place among the frames of the others is \
+                unknown: \
                  decode it separately to get them",
                 input.late
             ));

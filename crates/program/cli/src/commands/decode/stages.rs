@@ -1,5 +1,6 @@
-//! What becomes of frames, on threads of their own beside the one that reads and decodes: digests cost more than decoding.
-//! One thread digests and writes frames, one takes the packets out of them, digests and writes these.
+//! What becomes of frames, on threads of their own beside the one that reads and decodes: digests
+//! cost more than decoding. One thread digests and writes frames, one takes the packets out of
+//! them, digests and writes these.
 
 use super::course::Course;
 use super::notes::Clocks;
@@ -14,7 +15,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Frames that were decoded together, in order.
 type Batch = Arc<Vec<CapturedFrame>>;
 
-/// Most batches that wait for a thread: what is read together, 256 KiB, in each. Decoding then waits for it.
+/// Most batches that wait for a thread: what is read together, 256 KiB, in each. Decoding then
+/// waits for it.
 const MOST_WAITING: usize = 8;
 
 /// The threads for one capture.
@@ -38,7 +40,8 @@ pub struct Found {
 }
 
 impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
-    /// Starts the threads for a capture of `mission`, whose `course` is followed where one is given.
+    /// Starts the threads for a capture of `mission`, whose `course` is followed where one is
+    /// given.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
         mission: Mission,

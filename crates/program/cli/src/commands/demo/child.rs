@@ -1,4 +1,5 @@
-//! A node of the demonstration: this program again, as a process of its own, with its log in a file.
+//! A node of the demonstration: this program again, as a process of its own, with its log in a
+//! file.
 
 use super::folder::Folder;
 use super::wait::pause;
@@ -28,7 +29,12 @@ impl Node {
         let log = folder.log(name);
         let refused = |source| {
             let help = "check the system's limits of processes and open files";
-            Failure::io(&format!("the {name} cannot be started"), &log.display().to_string(), help, source)
+            Failure::io(
+                &format!("the {name} cannot be started"),
+                &log.display().to_string(),
+                help,
+                source,
+            )
         };
         let output = File::create(&log).map_err(refused)?;
         let errors = output.try_clone().map_err(refused)?;
@@ -53,12 +59,14 @@ impl Node {
     pub fn check(&mut self) -> Result<(), Failure> {
         let Ok(Some(status)) = self.child.try_wait() else { return Ok(()) };
         self.ended = true;
-        let what = format!("the {} ended by itself with {status}: {}", self.name, self.last_words());
+        let what =
+            format!("the {} ended by itself with {status}: {}", self.name, self.last_words());
         let place = self.log.display().to_string();
         Err(Failure::new(Exit::Environment, &what, "read its log").at(&place))
     }
 
-    /// Asks it to end, and ends it where it does not within ten seconds. `None` where it had to be killed.
+    /// Asks it to end, and ends it where it does not within ten seconds. `None` where it had to be
+    /// killed.
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.ended = true;
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
@@ -78,7 +86,8 @@ impl Node {
     /// The last lines of its log, as one line.
     fn last_words(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(LAST_BYTES)..]).into_owned();
+        let text =
+            String::from_utf8_lossy(&text[text.len().saturating_sub(LAST_BYTES)..]).into_owned();
         let lines: Vec<&str> = text.lines().rev().take(LAST_LINES).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
     }

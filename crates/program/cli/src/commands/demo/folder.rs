@@ -22,7 +22,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, or clears what an earlier demonstration left in it, and makes both nodes' keys.
+    /// Makes the folder, or clears what an earlier demonstration left in it, and makes both nodes'
+    /// keys.
     ///
     /// # Errors
     /// The folder holds something else, another demonstration runs in it, or it cannot be written.
@@ -32,8 +33,11 @@ impl Folder {
         let root = root.canonicalize().map_err(refused)?;
         let mark_path = root.join(MARK);
         if !mark_path.exists() && fs::read_dir(&root).map_err(refused)?.next().is_some() {
-            let help = "give --dir a folder that is new or empty, or one of an earlier demonstration";
-            return Err(Failure::new(Exit::Usage, "the folder holds something else", help).at(&show(&root)));
+            let help =
+                "give --dir a folder that is new or empty, or one of an earlier demonstration";
+            return Err(
+                Failure::new(Exit::Usage, "the folder holds something else", help).at(&show(&root))
+            );
         }
         let mark = File::create(&mark_path).map_err(refused)?;
         if mark.try_lock().is_err() {
@@ -99,12 +103,17 @@ dir = \"products\"
         self.write("centre.toml", &text)
     }
 
-    /// Writes the configuration of a station that sends to `line`, the near end of a line of `rate`, and has an input
-    /// for each of `channels`.
+    /// Writes the configuration of a station that sends to `line`, the near end of a line of
+    /// `rate`, and has an input for each of `channels`.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write_station(&self, line: SocketAddr, rate: Rate, channels: &[String]) -> Result<(), Failure> {
+    pub fn write_station(
+        &self,
+        line: SocketAddr,
+        rate: Rate,
+        channels: &[String],
+    ) -> Result<(), Failure> {
         let mut text = format!(
             "{HEAD}{}
 [centre]
@@ -119,7 +128,9 @@ rate = \"{rate}\"
             self.centre_key
         );
         for channel in channels {
-            text += &format!("\n[[channel]]\nname = \"{channel}\"\ninput = \"tcp-listen:127.0.0.1:0\"\n");
+            text += &format!(
+                "\n[[channel]]\nname = \"{channel}\"\ninput = \"tcp-listen:127.0.0.1:0\"\n"
+            );
         }
         self.write("station.toml", &text)
     }
@@ -128,7 +139,8 @@ rate = \"{rate}\"
         let socket = self.socket(name);
         let socket = socket.strip_prefix(&self.root).unwrap_or(&socket);
         format!(
-            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\nstatus_socket = {}\n",
+            "[node]\nname = \"{name}\"\nkey = \"{name}.key\"\nstate = \"{name}\"\nstatus_socket = \
+            {}\n",
             toml::Value::from(show(socket))
         )
     }
@@ -159,7 +171,8 @@ fn make_key(path: &Path) -> Result<Fingerprint, Failure> {
 
 fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+    removed
+        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 fn refused(place: &Path, source: io::Error) -> Failure {
@@ -204,11 +217,16 @@ mod tests {
             let folder = Folder::prepare(&parent.path().join(name)).unwrap();
             folder.write_centre().unwrap();
             let channels = ["antenna-1".to_owned(), "antenna-2".to_owned()];
-            folder.write_station("127.0.0.1:4700".parse().unwrap(), Rate::from_mbps(93), &channels).unwrap();
-            let Config::Centre(centre) = load(&folder.root().join("centre.toml")).unwrap() else { panic!() };
+            folder
+                .write_station("127.0.0.1:4700".parse().unwrap(), Rate::from_mbps(93), &channels)
+                .unwrap();
+            let Config::Centre(centre) = load(&folder.root().join("centre.toml")).unwrap() else {
+                panic!()
+            };
             assert_eq!(centre.node.status_socket(), folder.socket("centre"));
             assert_eq!(centre.peer[0].fingerprint.fingerprint(), folder.station_key);
-            let Config::Station(station) = load(&folder.root().join("station.toml")).unwrap() else {
+            let Config::Station(station) = load(&folder.root().join("station.toml")).unwrap()
+            else {
                 panic!()
             };
             assert_eq!((station.channel.len(), station.line.rate), (2, Some(Rate::from_mbps(93))));

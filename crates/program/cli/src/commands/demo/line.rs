@@ -30,8 +30,8 @@ pub struct Line {
 }
 
 impl LineFacts {
-    /// The most that blocks can have of the line: what is not lost, less the headers. An IP packet of 1500 bytes has
-    /// 1430 bytes of a block (docs/reference/wire.md, 2.1).
+    /// The most that blocks can have of the line: what is not lost, less the headers. An IP packet
+    /// of 1500 bytes has 1430 bytes of a block (docs/reference/wire.md, 2.1).
     pub const fn goodput_limit(self) -> Rate {
         let arriving = self.loss.complement();
         self.rate
@@ -53,8 +53,9 @@ impl Line {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut config = RelayConfig::new(listen, to, link);
         config.seed = seed;
-        let refused =
-            |error: &dyn std::fmt::Display| Failure::from_sentence(Exit::Environment, &error.to_string());
+        let refused = |error: &dyn std::fmt::Display| {
+            Failure::from_sentence(Exit::Environment, &error.to_string())
+        };
         let mut relay = Relay::bind(config).map_err(|error| refused(&error))?;
         let (address, handle) = (relay.local_addr(), relay.handle());
         let stop = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,5 @@
-//! `skyhaul demo`: the whole chain on one machine, over an emulated long line, judged against independent results.
+//! `skyhaul demo`: the whole chain on one machine, over an emulated long line, judged against
+//! independent results.
 
 mod child;
 mod folder;
@@ -33,10 +34,14 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul demo`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A centre and a station run as two processes, joined by an emulated line. Real recordings of Suomi-NPP, Aqua
-and MetOp-B are played into the station's front end on three inputs at once; it knows nothing of them beforehand. The
-frames cross the line as they come, Level-0 products appear at the centre, and all of it is compared with
-what independent programs made of the same recordings. Exit code 1 when anything is missing or differs.
+    after_help = "A centre and a station run as two processes, joined by an emulated line. Real \
+                 recordings of Suomi-NPP, Aqua
+and MetOp-B are played into the station's front end on three inputs at once; it knows nothing of \
+them beforehand. The
+frames cross the line as they come, Level-0 products appear at the centre, and all of it is \
+compared with
+what independent programs made of the same recordings. Exit code 1 when anything is missing or \
+differs.
 
 Example:
   skyhaul demo
@@ -53,14 +58,15 @@ pub struct Demo {
     /// Probability that a packet is lost, in each direction.
     #[arg(long, value_name = "PROBABILITY", default_value = "1 %")]
     loss: Probability,
-    /// Plays longer passes instead of the recordings, made from the same packets with their times and counters carried
-    /// on, coded anew, with symbol errors to correct.
+    /// Plays longer passes instead of the recordings, made from the same packets with their times
+    /// and counters carried on, coded anew, with symbol errors to correct.
     #[arg(long, value_name = "DURATION")]
     long: Option<Duration>,
     /// Rate of each of the three downlinks; left out: 2 Mbit/s, 15 Mbit/s with --long.
     #[arg(long, value_name = "RATE")]
     downlink_rate: Option<Rate>,
-    /// Folder for configurations, logs, state and products; a folder of an earlier demonstration is cleared.
+    /// Folder for configurations, logs, state and products; a folder of an earlier demonstration is
+    /// cleared.
     #[arg(long, value_name = "DIR", default_value = "demo-output")]
     dir: PathBuf,
     /// The same seed loses the same packets, as far as they are sent in the same order.
@@ -74,7 +80,8 @@ pub struct Demo {
 /// Runs the demonstration and prints its result.
 ///
 /// # Errors
-/// Something is missing or differs from what was captured; a node does not start or ends by itself; an interrupt.
+/// Something is missing or differs from what was captured; a node does not start or ends by itself;
+/// an interrupt.
 pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = plan(command)?;
     let interrupted = stop_flag()?;
@@ -101,9 +108,12 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     if report.ok {
         return Ok(());
     }
-    let what = format!("the result differs from what was captured in {} places", report.differences.len());
-    let what = if report.differences.len() == 1 { what.trim_end_matches('s').to_owned() } else { what };
-    let help = "the result names them; centre.log and station.log in the demonstration's folder say more";
+    let what =
+        format!("the result differs from what was captured in {} places", report.differences.len());
+    let what =
+        if report.differences.len() == 1 { what.trim_end_matches('s').to_owned() } else { what };
+    let help =
+        "the result names them; centre.log and station.log in the demonstration's folder say more";
     Err(Failure::new(Exit::Result, &what, help))
 }
 

@@ -1,4 +1,5 @@
-//! One pass: both nodes started and joined, recordings played, watched until everything is on the centre's disk.
+//! One pass: both nodes started and joined, recordings played, watched until everything is on the
+//! centre's disk.
 
 use super::child::Node;
 use super::folder::Folder;
@@ -64,7 +65,8 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Starts a centre, a line, and a station with `inputs` inputs, and waits until they are joined.
+    /// Starts a centre, a line, and a station with `inputs` inputs, and waits until they are
+    /// joined.
     ///
     /// # Errors
     /// One of them does not start, or the line does not open in time.
@@ -96,8 +98,8 @@ impl<'a> Stage<'a> {
         Ok(Self { folder, plan, clock, interrupted, station, centre, line, inputs })
     }
 
-    /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing more can be
-    /// expected; then ends both nodes.
+    /// Plays `sources`, one to each input, until everything is on the centre's disk, or nothing
+    /// more can be expected; then ends both nodes.
     ///
     /// # Errors
     /// A node ended by itself, or the demonstration was interrupted.
@@ -109,8 +111,8 @@ impl<'a> Stage<'a> {
     ) -> Result<Outcome, Failure> {
         let totals: Vec<ByteCount> = sources.iter().map(Source::left).collect();
         let players = sources.into_iter().zip(&self.inputs);
-        let players =
-            players.map(|(source, (_, input))| Player::start(source, *input, self.plan.downlink_rate));
+        let players = players
+            .map(|(source, (_, input))| Player::start(source, *input, self.plan.downlink_rate));
         let players = players.collect::<Result<Vec<_>, Failure>>()?;
         let begun = self.clock.now();
         let longest = totals.iter().copied().max().unwrap_or(ByteCount::ZERO);
@@ -121,11 +123,13 @@ impl<'a> Stage<'a> {
             let (station, centre) = self.look()?;
             let now = self.clock.now();
             meter.look(now, &station, self.line.counters().up.link.forwarded_bytes);
-            let played: Vec<_> = players.iter().map(Player::played).zip(totals.iter().copied()).collect();
-            let progress = Progress::new(now.since(begun), (&station, &centre), &played, meter.rate());
+            let played: Vec<_> =
+                players.iter().map(Player::played).zip(totals.iter().copied()).collect();
+            let progress =
+                Progress::new(now.since(begun), (&station, &centre), &played, meter.rate());
             screen.show(now, &progress, out)?;
-            let is_complete =
-                players.iter().all(Player::has_ended) && is_complete(&self.inputs, &station, &centre);
+            let is_complete = players.iter().all(Player::has_ended)
+                && is_complete(&self.inputs, &station, &centre);
             if is_complete || now >= deadline {
                 screen.show_last(&progress, out)?;
                 break (station, centre, is_complete);
@@ -165,7 +169,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// How long everything may take after the last bit: all of it over the line again, many round trips, and the disk.
+    /// How long everything may take after the last bit: all of it over the line again, many round
+    /// trips, and the disk.
     fn time_after(&self, total: ByteCount) -> Duration {
         self.plan.facts.goodput_limit().time_for(total) + self.plan.facts.rtt * ROUND_TRIPS + START
     }
@@ -174,8 +179,12 @@ impl<'a> Stage<'a> {
         for (name, node) in [("station", &mut self.station), ("centre", &mut self.centre)] {
             match node.end() {
                 Some(status) if status.success() => {}
-                Some(status) => troubles.push(format!("the {name}, told to end, ended with {status}")),
-                None => troubles.push(format!("the {name} did not end when told to, and was killed")),
+                Some(status) => {
+                    troubles.push(format!("the {name}, told to end, ended with {status}"))
+                }
+                None => {
+                    troubles.push(format!("the {name} did not end when told to, and was killed"))
+                }
             }
         }
     }
@@ -197,7 +206,11 @@ impl Patience<'_> {
         loop {
             if self.interrupted.load(Ordering::Relaxed) {
                 let help = "start it again; what was written is in its folder";
-                return Err(Failure::new(Exit::Interrupted, "the demonstration was interrupted", help));
+                return Err(Failure::new(
+                    Exit::Interrupted,
+                    "the demonstration was interrupted",
+                    help,
+                ));
             }
             if let Some(found) = probe()? {
                 return Ok(found);
@@ -232,27 +245,40 @@ fn ready(status: &StationStatus) -> Option<Vec<(String, SocketAddr)>> {
         return None;
     }
     let inputs = status.channels.iter();
-    inputs.map(|channel| Some((channel.name.clone(), channel.address.as_ref()?.parse().ok()?))).collect()
+    inputs
+        .map(|channel| Some((channel.name.clone(), channel.address.as_ref()?.parse().ok()?)))
+        .collect()
 }
 
 /// Whether each input had its contact, and all contacts have come to their end.
-fn is_complete(inputs: &[(String, SocketAddr)], station: &StationStatus, centre: &CentreStatus) -> bool {
+fn is_complete(
+    inputs: &[(String, SocketAddr)],
+    station: &StationStatus,
+    centre: &CentreStatus,
+) -> bool {
     let ended = |flow: u32| {
         let received = centre.contacts.iter().find(|contact| contact.flow == flow);
-        received.is_some_and(|contact| matches!(contact.state, ContactState::Done | ContactState::Failed))
+        received.is_some_and(|contact| {
+            matches!(contact.state, ContactState::Done | ContactState::Failed)
+        })
     };
     let had_contact = |input: &str| station.contacts.iter().any(|contact| contact.channel == input);
     station.spool.blocks == 0
         && inputs.iter().all(|(input, _)| had_contact(input))
-        && station.contacts.iter().all(|contact| contact.state != ContactState::Open && ended(contact.flow))
+        && station
+            .contacts
+            .iter()
+            .all(|contact| contact.state != ContactState::Open && ended(contact.flow))
 }
 
 fn what_waits(station: &StationStatus, centre: &CentreStatus) -> String {
-    let open = station.contacts.iter().filter(|contact| contact.state == ContactState::Open).count();
+    let open =
+        station.contacts.iter().filter(|contact| contact.state == ContactState::Open).count();
     let done = centre.contacts.iter().filter(|contact| contact.state == ContactState::Done).count();
     let alarms = [&station.alarms[..], &centre.alarms[..]].concat();
     format!(
-        "{} blocks wait at the station, {open} of {} contacts are open there, {done} are done at the centre{}{}",
+        "{} blocks wait at the station, {open} of {} contacts are open there, {done} are done at \
+        the centre{}{}",
         station.spool.blocks,
         station.contacts.len(),
         if alarms.is_empty() { "" } else { "; " },

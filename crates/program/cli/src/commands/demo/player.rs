@@ -1,4 +1,5 @@
-//! A receiver on a roof: sends a recording to a station's input at the downlink's rate, then hangs up.
+//! A receiver on a roof: sends a recording to a station's input at the downlink's rate, then hangs
+//! up.
 
 use super::source::Source;
 use super::truth::Truth;
@@ -33,9 +34,16 @@ impl Player {
         let stream = TcpStream::connect(input).map_err(refused)?;
         stream.set_write_timeout(Some(PATIENCE.to_std())).map_err(refused)?;
         let (played, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let playing =
-            Playing { stream, rate, clock: Clock::start(), played: played.clone(), stop: stop.clone() };
-        let thread = std::thread::Builder::new().name("player".to_owned()).spawn(move || playing.run(source));
+        let playing = Playing {
+            stream,
+            rate,
+            clock: Clock::start(),
+            played: played.clone(),
+            stop: stop.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("player".to_owned())
+            .spawn(move || playing.run(source));
         Ok(Self { played, stop, thread: Some(thread.map_err(refused)?) })
     }
 
@@ -91,7 +99,8 @@ impl Playing {
         while let Some(piece) = source.next_piece() {
             let mut rest: &[u8] = &piece;
             while !rest.is_empty() {
-                let due = (self.rate * self.clock.now().since(start)).saturating_sub(sent).as_usize();
+                let due =
+                    (self.rate * self.clock.now().since(start)).saturating_sub(sent).as_usize();
                 if due == 0 {
                     pause(STEP);
                     continue;
@@ -105,7 +114,8 @@ impl Playing {
         Ok(source.truth())
     }
 
-    /// Sends all of `bytes`; a station that takes none holds the pass back, as it holds back a receiver.
+    /// Sends all of `bytes`; a station that takes none holds the pass back, as it holds back a
+    /// receiver.
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), std::io::Error> {
         while !bytes.is_empty() {
             if self.stop.load(Ordering::Relaxed) {

@@ -127,7 +127,12 @@ pub struct ChannelPart {
 pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<Account>>, Failure> {
     let refused = |place: &Path, source: io::Error| {
         let help = "leave the folder as it is while the demonstration runs";
-        Failure::io("a product's account cannot be read", &place.display().to_string(), help, source)
+        Failure::io(
+            "a product's account cannot be read",
+            &place.display().to_string(),
+            help,
+            source,
+        )
     };
     let mut found: BTreeMap<String, Vec<Account>> = BTreeMap::new();
     if !folder.exists() {

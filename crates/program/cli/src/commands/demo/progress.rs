@@ -119,7 +119,8 @@ impl Meter {
 
     /// What the line carries now.
     pub fn rate(&self) -> Rate {
-        let (Some((from, before)), Some((to, after))) = (self.carried.first(), self.carried.last()) else {
+        let (Some((from, before)), Some((to, after))) = (self.carried.first(), self.carried.last())
+        else {
             return Rate::ZERO;
         };
         Rate::over(*after - *before, to.since(*from))
@@ -200,7 +201,10 @@ mod tests {
         {
             meter.look(at(millis), &station(symbols, reported), ByteCount::new(millis * 1_000));
         }
-        assert_eq!(meter.work(), Work { delivered: ByteCount::new(1_000), busy: Duration::from_millis(300) });
+        assert_eq!(
+            meter.work(),
+            Work { delivered: ByteCount::new(1_000), busy: Duration::from_millis(300) }
+        );
         assert_eq!(meter.rate(), Rate::from_mbps(8));
     }
 }

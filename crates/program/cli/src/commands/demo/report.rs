@@ -1,4 +1,5 @@
-//! The result of a demonstration as data: what `--json` prints last, and what the summary is made from.
+//! The result of a demonstration as data: what `--json` prints last, and what the summary is made
+//! from.
 
 use super::folder::Folder;
 use super::pass::Outcome;
@@ -23,9 +24,11 @@ pub struct Report {
     pub contacts: Vec<ContactReport>,
     /// Products as they lie on the disk.
     pub products: Vec<ProductReport>,
-    /// From a frame's last bit at the station to durable at the centre (`total`), and the stages of it; `level0` follows.
+    /// From a frame's last bit at the station to durable at the centre (`total`), and the stages of
+    /// it; `level0` follows.
     pub latency_s: BTreeMap<String, LatencySummary>,
-    /// From the last bit at the station to all products of its contact: the longest of all contacts.
+    /// From the last bit at the station to all products of its contact: the longest of all
+    /// contacts.
     pub last_bit_to_product_s: Option<f64>,
     /// Bytes of blocks at the centre over the time from the first symbol to the last block.
     pub goodput_bps: u64,
@@ -166,23 +169,32 @@ pub const RSS_LIMIT: ByteCount = ByteCount::new(256_000_000);
 
 impl Report {
     /// Draws up the account of `outcome`, with the accounts beside the products, and judges it.
-    pub fn new(outcome: &Outcome, folder: &Folder, accounts: &BTreeMap<String, Vec<Account>>) -> Self {
+    pub fn new(
+        outcome: &Outcome,
+        folder: &Folder,
+        accounts: &BTreeMap<String, Vec<Account>>,
+    ) -> Self {
         let contacts = contacts(outcome, accounts);
         let mut differences = outcome.troubles.clone();
         for (input, truth) in &outcome.passes {
-            let ours: Vec<_> = contacts.iter().filter(|contact| contact.input == *input).cloned().collect();
+            let ours: Vec<_> =
+                contacts.iter().filter(|contact| contact.input == *input).cloned().collect();
             differences.extend(judge(input, truth, &ours));
         }
         differences.extend(failed(&outcome.centre));
         let products = products(folder, accounts, &mut differences);
         let shown = outcome.centre.contacts.iter().flat_map(|contact| &contact.products);
         let shown: BTreeSet<_> = shown.map(|product| (&product.path, &product.sha256)).collect();
-        let on_disk: BTreeSet<_> = products.iter().map(|product| (&product.path, &product.sha256)).collect();
+        let on_disk: BTreeSet<_> =
+            products.iter().map(|product| (&product.path, &product.sha256)).collect();
         if shown != on_disk {
-            differences.push("the centre's list of products is not what lies in the folder".to_owned());
+            differences
+                .push("the centre's list of products is not what lies in the folder".to_owned());
         }
-        let rss =
-            RssReport { station: outcome.station.rss_peak_bytes, centre: outcome.centre.rss_peak_bytes };
+        let rss = RssReport {
+            station: outcome.station.rss_peak_bytes,
+            centre: outcome.centre.rss_peak_bytes,
+        };
         for (node, peak) in [("station", rss.station), ("centre", rss.centre)] {
             if ByteCount::new(peak) > RSS_LIMIT {
                 differences.push(format!(
@@ -191,7 +203,8 @@ impl Report {
                 ));
             }
         }
-        let delays = outcome.centre.contacts.iter().filter_map(|contact| contact.last_bit_to_product_s);
+        let delays =
+            outcome.centre.contacts.iter().filter_map(|contact| contact.last_bit_to_product_s);
         Self {
             event: "result",
             ok: differences.is_empty(),
@@ -237,7 +250,8 @@ fn contacts(outcome: &Outcome, accounts: &BTreeMap<String, Vec<Account>>) -> Vec
     for (input, _) in &outcome.passes {
         let captured = outcome.station.contacts.iter().filter(|contact| contact.channel == *input);
         for captured in captured {
-            let received = outcome.centre.contacts.iter().find(|contact| contact.flow == captured.flow);
+            let received =
+                outcome.centre.contacts.iter().find(|contact| contact.flow == captured.flow);
             reports.push(contact(captured, received, accounts));
         }
     }
@@ -326,8 +340,10 @@ fn products(
         let sha256 = match digest(&path) {
             Ok(sha256) if sha256 == file.sha256 => sha256,
             Ok(sha256) => {
-                differences
-                    .push(format!("{place}: its digest is {sha256}, its account says {}", file.sha256));
+                differences.push(format!(
+                    "{place}: its digest is {sha256}, its account says {}",
+                    file.sha256
+                ));
                 sha256
             }
             Err(error) => {

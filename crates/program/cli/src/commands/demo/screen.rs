@@ -37,7 +37,8 @@ struct Block {
 }
 
 impl Screen {
-    /// A view of a pass with `channels` inputs; `json` as asked, else what standard error is good for.
+    /// A view of a pass with `channels` inputs; `json` as asked, else what standard error is good
+    /// for.
     pub fn new(json: Format, facts: LineFacts, channels: usize) -> Self {
         let kind = match json {
             Format::Json => Kind::Json,
@@ -53,7 +54,12 @@ impl Screen {
     ///
     /// # Errors
     /// Standard output takes no more.
-    pub fn show(&mut self, now: Instant, progress: &Progress, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn show(
+        &mut self,
+        now: Instant,
+        progress: &Progress,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         if now < self.next {
             return Ok(());
         }
@@ -196,7 +202,8 @@ fn one_line(progress: &Progress) -> String {
         }
     }
     format!(
-        "{text}  spool {:.1} kB  line {:.2} Mbit/s rtt {:.0} ms loss {:.1} %  latency {:.0} ms  products {}",
+        "{text}  spool {:.1} kB  line {:.2} Mbit/s rtt {:.0} ms loss {:.1} %  latency {:.0} \
+        ms  products {}",
         kilo(progress.spool.bytes),
         mega(progress.line.rate_bps),
         progress.line.rtt_s * 1e3,

@@ -34,21 +34,23 @@ impl Source {
         RECORDINGS.iter().map(recording).collect()
     }
 
-    /// Passes of `length` at `rate` made from the packets of the recordings, their times and counters carried on, with
-    /// symbol errors that can be corrected.
+    /// Passes of `length` at `rate` made from the packets of the recordings, their times and
+    /// counters carried on, with symbol errors that can be corrected.
     ///
     /// # Errors
     /// The passes are shorter than a frame.
     pub fn long(length: Duration, rate: Rate, seed: u64) -> Result<Vec<Self>, Failure> {
         let frames = (rate * length).as_u64() / CADU;
         if frames < FEWEST_FRAMES {
-            let what =
-                format!("a pass of {length} at {rate} has {frames} frames, too few to be found in noise");
+            let what = format!(
+                "a pass of {length} at {rate} has {frames} frames, too few to be found in noise"
+            );
             return Err(Failure::new(Exit::Usage, &what, "make it longer, such as --long 1min"));
         }
         let errors = ErrorPlan { correctable: CORRECTABLE, ..ErrorPlan::default() };
         let long = |(file, mission, bits): &(&str, &'static str, &[u8])| {
-            let options = GeneratorOptions { frames, errors, offset_bits: 3, seed, layout: Layout::Cadus };
+            let options =
+                GeneratorOptions { frames, errors, offset_bits: 3, seed, layout: Layout::Cadus };
             let kind = Kind::Long(Box::new(Generator::new(packets(bits), options)));
             Self { mission, scid: bundled(file, mission).scid, kind }
         };
@@ -81,7 +83,8 @@ impl Source {
             Kind::Recording(_, truth) => return truth,
             Kind::Long(generator) => generator.truth(),
         };
-        let with_frames = generated.vcids.into_iter().filter(|(_, channel)| channel.good_frames > 0);
+        let with_frames =
+            generated.vcids.into_iter().filter(|(_, channel)| channel.good_frames > 0);
         let channels = with_frames.map(|(vcid, channel)| {
             let (frames, packets) = (channel.good_frames, channel.packets);
             (vcid, ChannelTruth { frames, missing: 0, packets, apids: channel.apids })
@@ -157,9 +160,15 @@ mod tests {
             }
             assert!(bytes.abs_diff(announced.as_u64()) <= 1, "{bytes} of {announced}");
             let (truth, recorded) = (source.truth(), recording.truth());
-            assert_eq!((truth.frames, &truth.mission, truth.scid), (3_662, &recorded.mission, recorded.scid));
+            assert_eq!(
+                (truth.frames, &truth.mission, truth.scid),
+                (3_662, &recorded.mission, recorded.scid)
+            );
             assert!(truth.corrected_symbols > 0 && truth.set_aside == 0);
-            assert_eq!(truth.channels.values().map(|channel| channel.frames).sum::<u64>(), truth.frames);
+            assert_eq!(
+                truth.channels.values().map(|channel| channel.frames).sum::<u64>(),
+                truth.frames
+            );
         }
         let none = Source::long(Duration::from_millis(1), Rate::from_mbps(1), 1).unwrap_err();
         assert!(none.to_string().contains("too few"), "{none}");

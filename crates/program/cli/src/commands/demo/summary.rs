@@ -24,7 +24,8 @@ fn write_contact(contact: &ContactReport, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "\n{}: {}{spacecraft}", contact.input, contact.mission)?;
     writeln!(
         out,
-        "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected, {} uncorrectable",
+        "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected, {} \
+        uncorrectable",
         contact.frames_captured,
         contact.frames_delivered,
         contact.missing,
@@ -55,8 +56,10 @@ fn write_contact(contact: &ContactReport, out: &mut dyn Write) -> io::Result<()>
         return Ok(());
     }
     let reasons = contact.aside_reasons.iter().map(|(reason, packets)| {
-        let meaning =
-            ASIDE.iter().find(|(known, _)| known == reason).map_or(&reason[..], |(_, meaning)| meaning);
+        let meaning = ASIDE
+            .iter()
+            .find(|(known, _)| known == reason)
+            .map_or(&reason[..], |(_, meaning)| meaning);
         format!("{packets} {meaning}")
     });
     write_wrapped("  aside    ", &reasons.collect::<Vec<_>>(), out)
@@ -96,12 +99,17 @@ fn write_latency(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nlatency of a frame, milliseconds")?;
     writeln!(out, "  {:<8} {:>8} {:>8} {:>8} {:>8}", "", "min", "median", "99 %", "max")?;
     for (stage, meaning) in STAGES {
-        let Some(LatencySummary { min, p50, p99, max, .. }) = report.latency_s.get(*stage) else { continue };
+        let Some(LatencySummary { min, p50, p99, max, .. }) = report.latency_s.get(*stage) else {
+            continue;
+        };
         let [min, p50, p99, max] = [min, p50, p99, max].map(|seconds| seconds * 1e3);
         writeln!(out, "  {stage:<8} {min:>8.1} {p50:>8.1} {p99:>8.1} {max:>8.1}  {meaning}")?;
     }
     if let Some(seconds) = report.last_bit_to_product_s {
-        writeln!(out, "  last bit of a pass at the station to its products at the centre: {seconds:.2} s")?;
+        writeln!(
+            out,
+            "  last bit of a pass at the station to its products at the centre: {seconds:.2} s"
+        )?;
     }
     Ok(())
 }
@@ -110,7 +118,8 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let line = &report.line;
     writeln!(
         out,
-        "\nline\n  {} with {:.0} ms round trip; of {} packets to the centre {} were lost ({:.2} %), {} symbols sent again",
+        "\nline\n  {} with {:.0} ms round trip; of {} packets to the centre {} were lost ({:.2} \
+        %), {} symbols sent again",
         Rate::from_bps(line.rate_bps),
         line.rtt_s * 1e3,
         line.packets,
@@ -136,20 +145,25 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let share = Probability::of(report.goodput_bps, report.offered_bps).as_f64() * 1e2;
         writeln!(
             out,
-            "  the passes offered {}, which does not fill the line; of that, {share:.1} % went across, its delay counted",
+            "  the passes offered {}, which does not fill the line; of that, {share:.1} % went \
+            across, its delay counted",
             mega(report.offered_bps)
         )?;
     }
     writeln!(
         out,
-        "  {:.1} MB of {:.1} MB captured stayed off the line: markers, check symbols, and what packing saved",
+        "  {:.1} MB of {:.1} MB captured stayed off the line: markers, check symbols, and what \
+        packing saved",
         report.bytes_saved as f64 / 1e6,
         report.contacts.iter().map(|contact| contact.bytes_captured).sum::<u64>() as f64 / 1e6
     )?;
     let [station, centre, limit] =
         [report.rss_bytes.station, report.rss_bytes.centre, report.rss_limit_bytes]
             .map(|bytes| bytes / 1_000_000);
-    writeln!(out, "  memory at the most: station {station} MB, centre {centre} MB, of {limit} MB allowed")
+    writeln!(
+        out,
+        "  memory at the most: station {station} MB, centre {centre} MB, of {limit} MB allowed"
+    )
 }
 
 fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -159,12 +173,17 @@ fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let contacts = report.contacts.len();
         return writeln!(
             out,
-            "\nevery frame arrived as it was captured: {frames} frames of {contacts} contacts, {packets} packets in {} products",
+            "\nevery frame arrived as it was captured: {frames} frames of {contacts} contacts, \
+            {packets} packets in {} products",
             report.products.len()
         );
     }
     writeln!(out, "\nnot as captured:")?;
-    report.differences.iter().take(MOST_SENTENCES).try_for_each(|sentence| writeln!(out, "  {sentence}"))?;
+    report
+        .differences
+        .iter()
+        .take(MOST_SENTENCES)
+        .try_for_each(|sentence| writeln!(out, "  {sentence}"))?;
     match report.differences.len().saturating_sub(MOST_SENTENCES) {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more; --json lists all"),

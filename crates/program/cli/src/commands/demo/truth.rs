@@ -52,8 +52,10 @@ struct Entry {
 pub fn bundled(file: &str, mission: &str) -> Truth {
     let mut entries: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(EXPECTED).expect("the bundled results are JSON");
-    let entry = entries.remove(&format!("cadu/{file}")).expect("the bundled results name every recording");
-    let entry: Entry = serde_json::from_value(entry).expect("the bundled results have their documented form");
+    let entry =
+        entries.remove(&format!("cadu/{file}")).expect("the bundled results name every recording");
+    let entry: Entry =
+        serde_json::from_value(entry).expect("the bundled results have their documented form");
     Truth {
         mission: mission.to_owned(),
         scid: entry.scid,
@@ -79,7 +81,10 @@ mod tests {
             ("metopb.20241206T152751.dat", "metop-b", 89),
         ] {
             let truth = bundled(file, mission);
-            assert_eq!(truth.channels.values().map(|channel| channel.frames).sum::<u64>(), truth.frames);
+            assert_eq!(
+                truth.channels.values().map(|channel| channel.frames).sum::<u64>(),
+                truth.frames
+            );
             assert_eq!(
                 truth.channels.values().map(|channel| channel.packets).sum::<u64>(),
                 packets,

@@ -7,7 +7,12 @@ use std::collections::BTreeSet;
 /// Compares what an input's contacts delivered with what its pass held.
 pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<String> {
     let contact = match contacts {
-        [] => return vec![format!("{input}: no contact arrived, {} frames are missing", truth.frames)],
+        [] => {
+            return vec![format!(
+                "{input}: no contact arrived, {} frames are missing",
+                truth.frames
+            )];
+        }
         [contact] => contact,
         [..] => return vec![format!("{input}: one pass became {} contacts", contacts.len())],
     };
@@ -19,7 +24,11 @@ pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<Stri
     let missing = truth.channels.values().map(|channel| channel.missing).sum();
     found.count("frames missing by their counters", Some(contact.missing), Some(missing));
     found.count("frames set aside", Some(contact.set_aside), Some(truth.set_aside));
-    found.count("symbols corrected", Some(contact.corrected_symbols), Some(truth.corrected_symbols));
+    found.count(
+        "symbols corrected",
+        Some(contact.corrected_symbols),
+        Some(truth.corrected_symbols),
+    );
     found.count("blocks that a disk did not give back", Some(contact.damaged_blocks), Some(0));
     found.count("frames that could not be read", Some(contact.unreadable), Some(0));
     if contact.unaccounted != 0 {
@@ -28,7 +37,8 @@ pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<Stri
     }
     let digest = contact.frames_sha256.as_deref().unwrap_or("none");
     found.text("digest of all frames", digest, &truth.frames_sha256);
-    let numbers: BTreeSet<u8> = truth.channels.keys().chain(contact.channels.keys()).copied().collect();
+    let numbers: BTreeSet<u8> =
+        truth.channels.keys().chain(contact.channels.keys()).copied().collect();
     for vcid in numbers {
         found.place = format!("{input}, virtual channel {vcid}");
         channel(&mut found, contact.channels.get(&vcid), truth.channels.get(&vcid));
@@ -47,8 +57,9 @@ fn channel(found: &mut Differences, got: Option<&ChannelReport>, wanted: Option<
 
 /// Each packet of a pass is in a product, or set aside with its bytes and a reason, or an idle one.
 fn applications(input: &str, found: &mut Differences, contact: &ContactReport, truth: &Truth) {
-    let wanted =
-        |apid: u16| -> u64 { truth.channels.values().filter_map(|channel| channel.apids.get(&apid)).sum() };
+    let wanted = |apid: u16| -> u64 {
+        truth.channels.values().filter_map(|channel| channel.apids.get(&apid)).sum()
+    };
     let known = truth.channels.values().flat_map(|channel| channel.apids.keys());
     let numbers: BTreeSet<u16> = known.chain(contact.apids.keys()).copied().collect();
     let mut short = Vec::new();
@@ -58,9 +69,12 @@ fn applications(input: &str, found: &mut Differences, contact: &ContactReport, t
             short.push((apid, got, wanted(apid)));
         }
     }
-    // An account lists the first packets set aside one by one and counts the others: these fill what lacks.
-    let lacking: u64 =
-        short.iter().map(|(_, got, wanted)| wanted.saturating_sub(got.delivered + got.set_aside)).sum();
+    // An account lists the first packets set aside one by one and counts the others: these fill
+    // what lacks.
+    let lacking: u64 = short
+        .iter()
+        .map(|(_, got, wanted)| wanted.saturating_sub(got.delivered + got.set_aside))
+        .sum();
     let is_over = short.iter().any(|(_, got, wanted)| got.delivered + got.set_aside > *wanted);
     if is_over || lacking != contact.unlisted_aside {
         for (apid, ApidReport { delivered, set_aside }, wanted) in short {
@@ -98,7 +112,8 @@ impl Differences {
 
     fn count(&mut self, what: &str, got: Option<u64>, wanted: Option<u64>) {
         if got != wanted {
-            let text = |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
+            let text =
+                |count: Option<u64>| count.map_or("none".to_owned(), |count| count.to_string());
             self.say(format!("{what}: {} instead of {}", text(got), text(wanted)));
         }
     }
@@ -146,7 +161,11 @@ mod tests {
         assert_eq!(judge("antenna-1", &truth(), &[delivered(&truth())]), Vec::<String>::new());
         let mut contact = delivered(&truth());
         contact.apids.insert(404, ApidReport { delivered: 20, set_aside: 4 });
-        assert_eq!(judge("antenna-1", &truth(), &[contact]), Vec::<String>::new(), "set aside is not lost");
+        assert_eq!(
+            judge("antenna-1", &truth(), &[contact]),
+            Vec::<String>::new(),
+            "set aside is not lost"
+        );
     }
 
     #[test]
@@ -208,7 +227,10 @@ mod tests {
         assert_eq!(judge("antenna-1", &truth(), &[contact.clone()]), Vec::<String>::new());
         contact.unlisted_aside = 2;
         let found = judge("antenna-1", &truth(), &[contact]);
-        assert_eq!(found[0], "antenna-1, APID 404: packets (1 of them set aside): 21 instead of 24");
+        assert_eq!(
+            found[0],
+            "antenna-1, APID 404: packets (1 of them set aside): 21 instead of 24"
+        );
     }
 
     #[test]

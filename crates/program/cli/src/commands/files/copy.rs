@@ -26,17 +26,20 @@ use std::path::{Path, PathBuf};
 /// The arguments of `skyhaul cp`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A file stands under its name when all of it is there, has the hash that was sent, and is on disk. Whatever
+    after_help = "A file stands under its name when all of it is there, has the hash that was \
+                 sent, and is on disk. Whatever
 interrupts it, the same command goes on where it was. docs/how-to/files.md says more.
 
 Example:
-  skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
+  skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer \
+  SHA256:…
   skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
   tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
 )]
 pub struct Cp {
-    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for standard input. One file goes to
-    /// `NODE:DIR/NAME`, or to NAME here, where no folder has that name. Far paths lie in the folder that the far node serves, and may be patterns.
+    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME`
+    /// for standard input. One file goes to `NODE:DIR/NAME`, or to NAME here, where no folder has
+    /// that name. Far paths lie in the folder that the far node serves, and may be patterns.
     #[arg(value_name = "SRC… DEST", required = true, num_args = 2..)]
     paths: Vec<OsString>,
     #[command(flatten)]
@@ -50,14 +53,15 @@ pub struct Cp {
 /// How it is copied.
 #[derive(clap::Args)]
 pub struct Flags {
-    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
-    /// session uses besides.
+    /// The far node: its name here, and where it listens. Given again with the same name, one more
+    /// address of it, which the session uses besides.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<String>,
     /// Contents go no faster than this.
     #[arg(long, value_name = "RATE")]
     limit: Option<Rate>,
-    /// The class that the sending end, here or there, sends under; it is one of that end's --config.
+    /// The class that the sending end, here or there, sends under; it is one of that end's
+    /// --config.
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     #[command(flatten)]
@@ -65,10 +69,12 @@ pub struct Flags {
     /// The priority of what is sent beside other blocks; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
     priority: u8,
-    /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes first.
+    /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes
+    /// first.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// What fits takes part; tried before what is to be left out. With these alone nothing else takes part.
+    /// What fits takes part; tried before what is to be left out. With these alone nothing else
+    /// takes part.
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
     /// What fits is left out.
@@ -80,8 +86,8 @@ pub struct Flags {
     /// Changes nothing, and says what would be copied.
     #[arg(long)]
     dry_run: bool,
-    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving end; left out, to
-    /// `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
+    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving
+    /// end; left out, to `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
     /// This node's name, for the other end's log.
@@ -95,7 +101,8 @@ pub struct Flags {
 /// Copies to the end, calling again where the session is lost.
 ///
 /// # Errors
-/// The command line or a source cannot be used, the far node does not answer or refuses, or something was not copied.
+/// The command line or a source cannot be used, the far node does not answer or refuses, or
+/// something was not copied.
 pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
     let copy = Copy::read(&command.paths)?;
     let flags = &command.flags;
@@ -122,7 +129,8 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
     match copy {
         Copy::Put { sources, target, naming, .. } => {
             hello.target = target.clone();
-            // Folders keep their names: run again, the same command must not find itself in the way.
+            // Folders keep their names: run again, the same command must not find itself in the
+            // way.
             let is_file = sources.iter().all(|source| !source.is_dir());
             hello.naming = if is_file { *naming } else { Naming::Into };
             let source = |path: &PathBuf| {
@@ -151,16 +159,24 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
             // What is a folder already, and what has no name of its own, is what it is copied into.
             if let (Naming::As, false, Some(name)) = (naming, into.is_dir(), into.file_name()) {
                 let name = RelPath::new(name.as_bytes());
-                hello.target =
-                    name.map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
+                hello.target = name.map_err(|error| {
+                    Failure::new(Exit::Usage, &error.to_string(), "give a name")
+                })?;
                 hello.naming = Naming::As;
-                into = into.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                into = into
+                    .parent()
+                    .filter(|above| !above.as_os_str().is_empty())
+                    .unwrap_or(Path::new("."));
             }
             if !hello.options.dry_run {
                 std::fs::create_dir_all(into).map_err(|source| into_failure(into, source))?;
             }
             let place = match Place::open(into) {
-                Err(error) if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error)
+                    if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    None
+                }
                 other => Some(other.map_err(|source| into_failure(into, source))?),
             };
             Ok(Task { hello, class, sources: Vec::new(), into: place })
@@ -226,7 +242,8 @@ impl Flags {
             deadline: self.deadline,
             priority: self.priority,
         };
-        let (class, target, sources) = (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
+        let (class, target, sources) =
+            (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
         let (direction, naming) = (Direction::Put, Naming::Into);
         Ok(Hello { direction, options, class, naming, target, sources, rules })
     }

@@ -1,4 +1,5 @@
-//! The calls of one transfer: where the session is lost, the far node is called again, and it goes on.
+//! The calls of one transfer: where the session is lost, the far node is called again, and it goes
+//! on.
 
 use super::screen::{Screen, Verdict};
 use crate::failure::{Exit, Failure};
@@ -82,7 +83,8 @@ impl Course {
                 let shown = self.follow((&told, stop), &shared, &mut screen, out);
                 if shown.is_err() {
                     shared.cancel.set();
-                    // What the transfer still tells has to be taken, so that it sees that it is to end.
+                    // What the transfer still tells has to be taken, so that it sees that it is to
+                    // end.
                     told.iter().for_each(drop);
                 }
                 shown.and(worker.join().expect("no thread of a transfer panics"))
@@ -131,7 +133,9 @@ impl Course {
         let link = match called {
             None => return Ok(Ended::Lost("interrupted".to_owned())),
             Some(Ok(link)) => Arc::new(link),
-            Some(Err(error)) if attempt > 1 || self.patient => return Ok(Ended::Lost(error.to_string())),
+            Some(Err(error)) if attempt > 1 || self.patient => {
+                return Ok(Ended::Lost(error.to_string()));
+            }
             Some(Err(error)) => return Err(self.unanswered(&error.to_string())),
         };
         shared.enter(Stage::Open(Arc::clone(&link)));
@@ -142,11 +146,16 @@ impl Course {
             Ok(()) => Ok(Ended::Whole),
             Err(End::Lost(reason)) => Ok(Ended::Lost(reason)),
             Err(End::Cancelled) => Ok(Ended::Lost("interrupted".to_owned())),
-            Err(End::Refused(refused)) if refused.reason == Reason::Busy => Ok(Ended::Busy(refused.sentence)),
-            Err(End::Refused(refused)) => {
-                Err(Failure::from_sentence(Exit::Peer, &format!("the far node `{node}` refuses: {refused}")))
+            Err(End::Refused(refused)) if refused.reason == Reason::Busy => {
+                Ok(Ended::Busy(refused.sentence))
             }
-            Err(End::Here(refused)) => Err(Failure::from_sentence(Exit::Environment, &refused.to_string())),
+            Err(End::Refused(refused)) => Err(Failure::from_sentence(
+                Exit::Peer,
+                &format!("the far node `{node}` refuses: {refused}"),
+            )),
+            Err(End::Here(refused)) => {
+                Err(Failure::from_sentence(Exit::Environment, &refused.to_string()))
+            }
             Err(End::Malformed(what)) => {
                 let what = format!("protocol error from the far node `{node}` ({what})");
                 Err(Failure::new(Exit::Peer, &what, "install the same version at both ends"))
@@ -181,8 +190,10 @@ impl Course {
     }
 
     fn unanswered(&self, reason: &str) -> Failure {
-        let what = format!("the far node `{}` does not answer or refuses ({reason})", self.call.node);
-        let help = "check that it runs `skyhaul files serve`, that --node is its address and --peer its key, and that it \
+        let what =
+            format!("the far node `{}` does not answer or refuses ({reason})", self.call.node);
+        let help = "check that it runs `skyhaul files serve`, that --node is its address and \
+                   --peer its key, and that it \
                     knows this node's key";
         Failure::new(Exit::Peer, &what, help)
     }

@@ -22,18 +22,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The arguments of `skyhaul sync`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is in SRC is in NODE:DST then, without SRC itself. Whatever interrupts it, the same command goes on where it
+    after_help = "What is in SRC is in NODE:DST then, without SRC itself. Whatever interrupts it, \
+                 the same command goes on where it
 was. docs/how-to/files.md says more.
 
 Example:
-  skyhaul sync /data/products far:products --delete --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
-  skyhaul sync /data/products far:products --watch --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
+  skyhaul sync /data/products far:products --delete --node far=198.51.100.1:4740 --key here.key \
+  --peer SHA256:…
+  skyhaul sync /data/products far:products --watch --node far=198.51.100.1:4740 --key here.key \
+  --peer SHA256:…"
 )]
 pub struct Sync {
     /// The folder here.
     #[arg(value_name = "SRC")]
     source: PathBuf,
-    /// The far folder: `NODE:DST`, in the folder that the node serves. It is made where it is not there.
+    /// The far folder: `NODE:DST`, in the folder that the node serves. It is made where it is not
+    /// there.
     #[arg(value_name = "NODE:DST")]
     target: OsString,
     /// Removes there what is not here; what --exclude leaves out stays.
@@ -78,8 +82,9 @@ pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
     (hello.target, hello.options.delete) = (path, command.delete);
     let stop = signals::stop_flag()?;
     // Watched before it is gone through: no change falls between.
-    let watch =
-        command.watch.then(|| Watch::new(&command.source).map_err(|error| unwatched(&command.source, error)));
+    let watch = command
+        .watch
+        .then(|| Watch::new(&command.source).map_err(|error| unwatched(&command.source, error)));
     let mirror = Mirror { command, node, hello, stop: &stop };
     match watch.transpose()? {
         None => mirror.pass(&Changes::All, out)?.judge(),
@@ -116,7 +121,8 @@ impl Mirror<'_> {
         Ok(Task { hello: self.hello.clone(), class, sources, into: None })
     }
 
-    /// Goes through what changes until it is interrupted. What could not be copied is tried again after a while.
+    /// Goes through what changes until it is interrupted. What could not be copied is tried again
+    /// after a while.
     fn follow(&self, mut watch: Watch, out: &mut dyn Write) -> Result<(), Failure> {
         let clock = Clock::start();
         let mut changes = Changes::All;
@@ -140,7 +146,9 @@ impl Mirror<'_> {
                 }
                 let found = self.quiet(&mut watch)?;
                 match found {
-                    Changes::None if retry.is_some_and(|at| clock.now() >= at) => break Changes::All,
+                    Changes::None if retry.is_some_and(|at| clock.now() >= at) => {
+                        break Changes::All;
+                    }
                     Changes::None => {}
                     // What failed before is not forgotten for what changed.
                     _ if retry.is_some() => break Changes::All,
@@ -150,7 +158,8 @@ impl Mirror<'_> {
         }
     }
 
-    /// What changed, once nothing has for a moment: who writes a file often writes the next one too.
+    /// What changed, once nothing has for a moment: who writes a file often writes the next one
+    /// too.
     fn quiet(&self, watch: &mut Watch) -> Result<Changes, Failure> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
@@ -166,7 +175,8 @@ impl Mirror<'_> {
 }
 
 fn unwatched(folder: &Path, source: std::io::Error) -> Failure {
-    let help = "raise fs.inotify.max_user_watches (sysctl) above the number of folders, or run it periodically without --watch";
+    let help = "raise fs.inotify.max_user_watches (sysctl) above the number of folders, or run it \
+               periodically without --watch";
     Failure::io("the folder cannot be watched", &folder.display().to_string(), help, source)
 }
 

@@ -1,4 +1,5 @@
-//! The file of receipts: a line of JSON for each file that is whole and on disk at the receiving end.
+//! The file of receipts: a line of JSON for each file that is whole and on disk at the receiving
+//! end.
 
 use crate::failure::Failure;
 use skyhaul_files::{Hash, Receipt, RelPath};
@@ -16,7 +17,8 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// At the end of the file that is `given`, or of this user's. Where that cannot be had it is told, and nothing is kept.
+    /// At the end of the file that is `given`, or of this user's. Where that cannot be had it is
+    /// told, and nothing is kept.
     ///
     /// # Errors
     /// The file that is given cannot be written.
@@ -55,7 +57,8 @@ impl Receipts {
         file: (u64, Hash),
     ) -> Result<(), Failure> {
         let receipt = Receipt::new(self.clock.utc().as_nanos(), what, peer, path, file);
-        let mut line = serde_json::to_vec(&receipt).map_err(|error| failed(&self.path, error.into()))?;
+        let mut line =
+            serde_json::to_vec(&receipt).map_err(|error| failed(&self.path, error.into()))?;
         line.push(b'\n');
         self.file.write_all(&line).map_err(|error| failed(&self.path, error))
     }
@@ -73,11 +76,14 @@ impl Receipts {
     }
 }
 
-/// In the folder for what programs keep of their work (XDG base directories); a service may have none.
+/// In the folder for what programs keep of their work (XDG base directories); a service may have
+/// none.
 #[allow(clippy::disallowed_methods, reason = "the folder is told by the environment alone")]
 fn of_this_user() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    let absolute =
+        |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state =
+        absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
     Some(state.join("skyhaul/receipts.jsonl"))
 }
 

@@ -1,4 +1,5 @@
-//! What is shown of a transfer: bars on a terminal, else a line now and then, or lines of JSON; and what it came to.
+//! What is shown of a transfer: bars on a terminal, else a line now and then, or lines of JSON; and
+//! what it came to.
 
 use super::receipts::Receipts;
 use crate::failure::{Exit, Failure};
@@ -171,18 +172,27 @@ impl Screen {
                     )?;
                 }
                 let blake3 = Some(hash.to_string());
-                self.line(&Line::File { path: path.to_string(), bytes, fate: "copied", blake3 }, out)
+                self.line(
+                    &Line::File { path: path.to_string(), bytes, fate: "copied", blake3 },
+                    out,
+                )
             }
             Fate::Unchanged => {
                 self.totals.unchanged += 1;
-                self.line(&Line::File { path: path.to_string(), bytes, fate: "unchanged", blake3: None }, out)
+                self.line(
+                    &Line::File { path: path.to_string(), bytes, fate: "unchanged", blake3: None },
+                    out,
+                )
             }
             Fate::Rights => {
                 self.totals.rights += 1;
                 if !self.json && self.dry_run {
                     writeln!(out, "would change the permissions of {path}")?;
                 }
-                self.line(&Line::File { path: path.to_string(), bytes, fate: "rights", blake3: None }, out)
+                self.line(
+                    &Line::File { path: path.to_string(), bytes, fate: "rights", blake3: None },
+                    out,
+                )
             }
             Fate::Made => {
                 self.totals.made += 1;
@@ -193,11 +203,17 @@ impl Screen {
                 if !self.json {
                     writeln!(out, "would copy {path} ({})", size(bytes))?;
                 }
-                self.line(&Line::File { path: path.to_string(), bytes, fate: "wanted", blake3: None }, out)
+                self.line(
+                    &Line::File { path: path.to_string(), bytes, fate: "wanted", blake3: None },
+                    out,
+                )
             }
             Fate::Removed => {
                 self.totals.removed += 1;
-                self.line(&Line::File { path: path.to_string(), bytes, fate: "removed", blake3: None }, out)
+                self.line(
+                    &Line::File { path: path.to_string(), bytes, fate: "removed", blake3: None },
+                    out,
+                )
             }
             Fate::Failed(refusal) => self.failed(&path.to_string(), &refusal, "here", out),
             Fate::Refused(refusal) => self.failed(&path.to_string(), &refusal, "there", out),
@@ -266,11 +282,19 @@ impl Screen {
         }
         let elapsed_s = now.since(self.begun).as_secs_f64();
         let rate_bps = rate.as_bps();
-        self.line(&Line::Progress { elapsed_s, files, bytes, all_found, moved, rate_bps, repeated }, out)
+        self.line(
+            &Line::Progress { elapsed_s, files, bytes, all_found, moved, rate_bps, repeated },
+            out,
+        )
     }
 
     /// Nothing came back yet: who is called, and for how long.
-    pub fn calling(&mut self, call: &str, waited: Duration, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn calling(
+        &mut self,
+        call: &str,
+        waited: Duration,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let seconds = waited.as_nanos() / 1_000_000_000;
         let text = match seconds {
             0 => format!("connecting to {call}"),
@@ -371,8 +395,12 @@ impl Screen {
         }
         self.line(&Line::Summary(summary), out)?;
         out.flush()?;
-        let entries =
-            totals.copied + totals.unchanged + totals.rights + totals.made + totals.wanted + totals.failed;
+        let entries = totals.copied
+            + totals.unchanged
+            + totals.rights
+            + totals.made
+            + totals.wanted
+            + totals.failed;
         Ok(Verdict { failed: totals.failed, entries, worst: self.worst })
     }
 
@@ -427,7 +455,8 @@ impl Bars {
         fill(&self.overall, (moved, bytes), message);
         let Some(current) = counters.current(waiting) else { return };
         let moved = current.moved;
-        let of = if current.size > 0 { format!(" of {}", size(current.size)) } else { String::new() };
+        let of =
+            if current.size > 0 { format!(" of {}", size(current.size)) } else { String::new() };
         fill(&self.file, (moved, current.size), format!("{}{of}  {}", size(moved), current.path));
     }
 
@@ -451,7 +480,8 @@ impl Verdict {
     /// Something was not copied.
     pub fn judge(self) -> Result<(), Failure> {
         let Some(worst) = self.worst else { return Ok(()) };
-        let sentence = format!("{} of {} were not copied: {}", self.failed, self.entries, worst.sentence);
+        let sentence =
+            format!("{} of {} were not copied: {}", self.failed, self.entries, worst.sentence);
         Err(Failure::from_sentence(worst.exit, &sentence))
     }
 }
@@ -508,7 +538,8 @@ mod tests {
     fn sizes_are_in_powers_of_ten_and_spans_in_what_people_wait_for() {
         let sizes = [0, 999, 1 << 10, 1 << 20, 500_000_000, 64 << 30].map(size);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.0 MB", "500.0 MB", "68.72 GB"]);
-        let spans = [1, 599, 3_000, 80_000, 1_160_640].map(|seconds| span(Duration::from_secs(seconds)));
+        let spans =
+            [1, 599, 3_000, 80_000, 1_160_640].map(|seconds| span(Duration::from_secs(seconds)));
         assert_eq!(spans, ["1 s", "599 s", "50 min", "22 h", "more than a day"]);
     }
 
@@ -525,13 +556,20 @@ mod tests {
         counters.bytes.store(100_000_000, Ordering::Relaxed);
         bars.show(&counters, (50_000_000, 50_000_000), Rate::ZERO, 0.011);
         assert!(!is_full());
-        assert_eq!(bars.overall.message(), "50.0 MB of 100.0 MB  0 files, 0.0 Mbit/s, …, 1.1 % repeated");
+        assert_eq!(
+            bars.overall.message(),
+            "50.0 MB of 100.0 MB  0 files, 0.0 Mbit/s, …, 1.1 % repeated"
+        );
         bars.show(&counters, (100_000_000, 0), Rate::ZERO, 0.0);
         assert!(is_full());
     }
 
     #[test]
     fn the_templates_of_the_bars_are_templates() {
-        assert!([OVERALL, FILE].into_iter().all(|template| ProgressStyle::with_template(template).is_ok()));
+        assert!(
+            [OVERALL, FILE]
+                .into_iter()
+                .all(|template| ProgressStyle::with_template(template).is_ok())
+        );
     }
 }

@@ -22,10 +22,12 @@ use std::sync::{Arc, Mutex};
 /// The arguments of `skyhaul files serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing outside the folder is read or written, over symbolic links neither. docs/how-to/files.md says more.
+    after_help = "Nothing outside the folder is read or written, over symbolic links neither. \
+                 docs/how-to/files.md says more.
 
 Example:
-  skyhaul files serve --bind 0.0.0.0:4740 --key there.key --peer SHA256:… --root /data/incoming --write
+  skyhaul files serve --bind 0.0.0.0:4740 --key there.key --peer SHA256:… --root /data/incoming \
+  --write
   skyhaul files serve --bind 127.0.0.1:4740 --insecure-test --root ."
 )]
 pub struct Serve {
@@ -38,8 +40,8 @@ pub struct Serve {
     /// Lets callers write to it too; without it they read.
     #[arg(long)]
     write: bool,
-    /// Appends a receipt, a line of JSON, for each file that came or went; left out, to `skyhaul/receipts.jsonl` in
-    /// `$XDG_STATE_HOME` (`~/.local/state`).
+    /// Appends a receipt, a line of JSON, for each file that came or went; left out, to
+    /// `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
     #[command(flatten)]
@@ -60,11 +62,33 @@ pub struct Serve {
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line<'a> {
-    Called { peer: &'a str },
-    Declined { peer: &'a str },
-    File { peer: &'a str, path: String, bytes: u64, fate: &'static str, blake3: Option<String> },
-    Failed { peer: &'a str, path: String, reason: &'static str, sentence: &'a str },
-    Left { node: &'a str, peer: &'a str, copied: u64, bytes: u64, failed: u64, reason: Option<String> },
+    Called {
+        peer: &'a str,
+    },
+    Declined {
+        peer: &'a str,
+    },
+    File {
+        peer: &'a str,
+        path: String,
+        bytes: u64,
+        fate: &'static str,
+        blake3: Option<String>,
+    },
+    Failed {
+        peer: &'a str,
+        path: String,
+        reason: &'static str,
+        sentence: &'a str,
+    },
+    Left {
+        node: &'a str,
+        peer: &'a str,
+        copied: u64,
+        bytes: u64,
+        failed: u64,
+        reason: Option<String>,
+    },
 }
 
 /// What all sessions share.
@@ -82,12 +106,22 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read(command.bind.iter().copied())?;
     let place = Place::open(&command.root).map_err(|source| {
         let help = "give --root an existing folder that this user can read";
-        Failure::io("the folder cannot be served", &command.root.display().to_string(), help, source)
+        Failure::io(
+            "the folder cannot be served",
+            &command.root.display().to_string(),
+            help,
+            source,
+        )
     })?;
     let receipts = Receipts::kept(command.receipts.as_deref())?.map(Mutex::new);
     let classes = command.classes.tree()?;
-    let root =
-        Root { place, read: true, write: command.write, claims: Claims::default(), classes: classes.clone() };
+    let root = Root {
+        place,
+        read: true,
+        write: command.write,
+        claims: Claims::default(),
+        classes: classes.clone(),
+    };
     let desk = Arc::new(Desk { root, json: command.json, receipts });
     let stop = signals::stop_flag()?;
     let setup = Setup {
@@ -124,7 +158,8 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
     std::thread::scope(|scope| {
         while let Some(Some(link)) = ended.or(exchange.accept()) {
             // As many again are told that they have to wait; those after them wait to be told.
-            while sessions.load(Ordering::Relaxed) >= SESSIONS_MAX + DECLINED_MAX && !ended.is_set() {
+            while sessions.load(Ordering::Relaxed) >= SESSIONS_MAX + DECLINED_MAX && !ended.is_set()
+            {
                 std::thread::park_timeout(LOOK);
             }
             let place = sessions.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +190,8 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
 fn decline(desk: &Desk, link: &Link, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected and must wait"), &Line::Declined { peer: &peer });
-    let sentence = format!("it has {SESSIONS_MAX} transfers in progress, its limit; wait until one ends");
+    let sentence =
+        format!("it has {SESSIONS_MAX} transfers in progress, its limit; wait until one ends");
     // A caller that is gone has nothing to be told.
     let _ = skyhaul_files_io::decline(link, Reason::Busy, &sentence, cancel);
 }
@@ -181,8 +217,10 @@ fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
     let (copied, bytes, failed) = counts;
     // Known from when it introduced itself.
     let node = link.peer_name();
-    let mut text =
-        format!("{node} disconnected: {copied} files of {:.1} MB, {failed} failed", bytes as f64 / 1e6);
+    let mut text = format!(
+        "{node} disconnected: {copied} files of {:.1} MB, {failed} failed",
+        bytes as f64 / 1e6
+    );
     if let Some(reason) = &reason {
         text.push_str(&format!(" ({reason})"));
     }
@@ -203,7 +241,13 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                     stamped::say(&failure.to_string());
                 }
                 let blake3 = Some(hash.to_string());
-                desk.json(&Line::File { peer, path: path.to_string(), bytes, fate: "copied", blake3 });
+                desk.json(&Line::File {
+                    peer,
+                    path: path.to_string(),
+                    bytes,
+                    fate: "copied",
+                    blake3,
+                });
             }
             Fate::Failed(refusal) | Fate::Refused(refusal) => {
                 counts.2 += 1;
@@ -212,7 +256,13 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                 desk.say(sentence, &line);
             }
             Fate::Removed => {
-                desk.json(&Line::File { peer, path: path.to_string(), bytes, fate: "removed", blake3: None });
+                desk.json(&Line::File {
+                    peer,
+                    path: path.to_string(),
+                    bytes,
+                    fate: "removed",
+                    blake3: None,
+                });
             }
             Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
         }

@@ -34,8 +34,13 @@ impl Named {
         if bytes == b"-" {
             return Ok(Self::Pipe);
         }
-        let colon = bytes.iter().position(|byte| matches!(byte, b':' | b'/')).filter(|at| bytes[*at] == b':');
-        let Some(colon) = colon.filter(|at| *at > 0) else { return Ok(Self::Here(PathBuf::from(text))) };
+        let colon = bytes
+            .iter()
+            .position(|byte| matches!(byte, b':' | b'/'))
+            .filter(|at| bytes[*at] == b':');
+        let Some(colon) = colon.filter(|at| *at > 0) else {
+            return Ok(Self::Here(PathBuf::from(text)));
+        };
         let node = String::from_utf8_lossy(&bytes[..colon]).into_owned();
         let path = RelPath::written(&bytes[colon + 1..]).map_err(|error| {
             let what = format!("`{}` cannot be a path of the far node ({error})", text.display());
@@ -97,7 +102,9 @@ fn put(from: &[Named], node: &str, (target, naming): (&RelPath, Naming)) -> Resu
     for named in from {
         match named {
             Named::Here(path) => sources.push(path.clone()),
-            Named::Pipe => return Err(wrong("standard input cannot be copied together with files")),
+            Named::Pipe => {
+                return Err(wrong("standard input cannot be copied together with files"));
+            }
             Named::There { .. } => return Err(wrong("both ends are far nodes")),
         }
     }
@@ -110,7 +117,9 @@ fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
     let mut sources = Vec::new();
     let mut of = None;
     for named in from {
-        let Named::There { node, path, .. } = named else { return Err(wrong("no far node is named")) };
+        let Named::There { node, path, .. } = named else {
+            return Err(wrong("no far node is named"));
+        };
         if of.get_or_insert(node) != &node {
             return Err(wrong("files of several far nodes are named"));
         }
@@ -126,7 +135,8 @@ fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
 }
 
 fn wrong(what: &str) -> Failure {
-    let help = "write it like `skyhaul cp FILE… NODE:DIR`, `skyhaul cp NODE:PATH… DIR` or `skyhaul cp - NODE:DIR/NAME`; a file here \
+    let help = "write it like `skyhaul cp FILE… NODE:DIR`, `skyhaul cp NODE:PATH… DIR` or `skyhaul \
+               cp - NODE:DIR/NAME`; a file here \
                 that has a `:` in its name like ./a:b";
     Failure::new(Exit::Usage, what, help)
 }

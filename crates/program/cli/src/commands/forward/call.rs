@@ -21,8 +21,8 @@ use std::str::FromStr;
 pub struct Call {
     #[command(flatten)]
     forwards: Forwards,
-    /// A far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
-    /// session uses besides.
+    /// A far node: its name here, and where it listens. Given again with the same name, one more
+    /// address of it, which the session uses besides.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<NodeAddress>,
     /// This node's name, for the other end's log.
@@ -52,8 +52,9 @@ impl FromStr for NodeAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-        let (name, address) =
-            parts.ok_or_else(|| format!("`{text}` is not a node; write it like centre=198.51.100.1:4730"))?;
+        let (name, address) = parts.ok_or_else(|| {
+            format!("`{text}` is not a node; write it like centre=198.51.100.1:4730")
+        })?;
         Ok(Self { name: name.to_owned(), address: address.to_owned() })
     }
 }
@@ -63,14 +64,24 @@ impl FromStr for NodeAddress {
 /// # Errors
 /// An address, port or key cannot be used; the far node does not answer or refuses.
 pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
-    let addresses = command.node.iter().map(|node| resolve(&node.address)).collect::<Result<Vec<_>, _>>()?;
+    let addresses =
+        command.node.iter().map(|node| resolve(&node.address)).collect::<Result<Vec<_>, _>>()?;
     let accepted = command.keys.read(addresses.iter().copied())?;
     let nodes = command.nodes(&accepted.peers, &addresses)?;
-    let Plan { forwarding: Forwarding { listens, remotes, .. }, classes } = command.forwards.plan(&nodes)?;
+    let Plan { forwarding: Forwarding { listens, remotes, .. }, classes } =
+        command.forwards.plan(&nodes)?;
     let stats = super::interval(command.stats)?;
     let name = command.name.clone();
-    let setup =
-        Setup { name, nodes, listens, remotes, classes, stats, budget: super::BUDGET, ..Setup::default() };
+    let setup = Setup {
+        name,
+        nodes,
+        listens,
+        remotes,
+        classes,
+        stats,
+        budget: super::BUDGET,
+        ..Setup::default()
+    };
     super::raise_descriptors();
     let clock = Clock::start();
     let mut configs = Vec::new();
@@ -103,7 +114,9 @@ impl Call {
     /// The nodes; each socket has one of the addresses, which are in the order of `--node`.
     fn nodes(&self, peers: &[Fingerprint], addresses: &[SocketAddr]) -> Result<Vec<Node>, Failure> {
         let mut nodes: Vec<Node> = Vec::new();
-        for (place, (NodeAddress { name, .. }, remote)) in self.node.iter().zip(addresses).enumerate() {
+        for (place, (NodeAddress { name, .. }, remote)) in
+            self.node.iter().zip(addresses).enumerate()
+        {
             let at = (SocketId(place), *remote);
             if let Some(known) = nodes.iter_mut().find(|node| node.name == *name) {
                 known.addresses.push(at);
@@ -123,8 +136,10 @@ impl Call {
 
 fn resolve(address: &str) -> Result<SocketAddr, Failure> {
     let help = "give a host and a port, such as 198.51.100.1:4730";
-    let mut found = address
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help))?;
-    found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
+    let mut found = address.to_socket_addrs().map_err(|error| {
+        Failure::new(Exit::Usage, &format!("`{address}` is not found ({error})"), help)
+    })?;
+    found
+        .next()
+        .ok_or_else(|| Failure::new(Exit::Usage, &format!("`{address}` has no address"), help))
 }

@@ -108,8 +108,12 @@ fn classes(classes: Vec<ClassConfig>) -> ClassesConfig {
 fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, String), Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| {
-        let failure =
-            Failure::io("the file cannot be read", &place, "give the path of an existing file", source);
+        let failure = Failure::io(
+            "the file cannot be read",
+            &place,
+            "give the path of an existing file",
+            source,
+        );
         // Which file is read, the command line says.
         failure.with(Exit::Usage)
     })?;

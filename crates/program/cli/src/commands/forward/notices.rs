@@ -1,4 +1,5 @@
-//! What is said while connections are forwarded: for people on standard error, for programs as lines of JSON.
+//! What is said while connections are forwarded: for people on standard error, for programs as
+//! lines of JSON.
 
 use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
@@ -107,9 +108,11 @@ impl Notices {
             return Err(failure);
         }
         let Counters { accepted, connected, refused, reset, .. } = counters;
-        let (sent, received) = (counters.bytes_sent as f64 / 1e6, counters.bytes_received as f64 / 1e6);
+        let (sent, received) =
+            (counters.bytes_sent as f64 / 1e6, counters.bytes_received as f64 / 1e6);
         let mut text = format!(
-            "{accepted} accepted, {connected} connected, {refused} refused, {reset} reset; {sent:.1} MB sent, {received:.1} MB received"
+            "{accepted} accepted, {connected} connected, {refused} refused, {reset} reset; \
+            {sent:.1} MB sent, {received:.1} MB received"
         );
         text.push_str(&datagrams(counters));
         self.say(&text, &Line::Summary { counters });
@@ -120,17 +123,22 @@ impl Notices {
         match notice {
             Notice::NodeDown { node, was_up: false, reason } => {
                 let what = format!("the far node `{node}` does not answer or refuses ({reason})");
-                let help = "check that it runs `skyhaul forward serve`, that --node is its address and --peer its key, and \
+                let help = "check that it runs `skyhaul forward serve`, that --node is its address \
+                           and --peer its key, and \
                             that it knows this node's key";
                 self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
-            Notice::NodeUp { node } => self.say(&format!("{node} is connected"), &Line::NodeUp { node }),
+            Notice::NodeUp { node } => {
+                self.say(&format!("{node} is connected"), &Line::NodeUp { node })
+            }
             Notice::NodeDown { node, reason, .. } => {
                 let text = format!("{node} disconnected ({reason}); reconnecting");
                 self.say(&text, &Line::NodeDown { node, reason });
             }
-            Notice::Called { node } => self.say(&format!("{node} connected"), &Line::Called { node }),
+            Notice::Called { node } => {
+                self.say(&format!("{node} connected"), &Line::Called { node })
+            }
             Notice::Left { reason } => {
                 self.say(&format!("a caller disconnected ({reason})"), &Line::Left { reason });
             }
@@ -138,11 +146,16 @@ impl Notices {
                 let (remote, reason) = (refused.remote.to_string(), &*refused.reason);
                 let merged = refused.merged.as_ref();
                 let calls = merged.map(|merged| merged.calls);
-                let network = merged.and_then(|merged| merged.network).map(|network| network.to_string());
-                self.say(&refused.to_string(), &Line::TurnedAway { remote, reason, calls, network });
+                let network =
+                    merged.and_then(|merged| merged.network).map(|network| network.to_string());
+                self.say(
+                    &refused.to_string(),
+                    &Line::TurnedAway { remote, reason, calls, network },
+                );
             }
             Notice::Refused { target, reason, sentence } => {
-                let line = Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
+                let line =
+                    Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("cannot connect to {target}: {sentence}"), &line);
             }
             Notice::Stats { interval, counters, before } => self.stats(*interval, counters, before),
@@ -153,7 +166,8 @@ impl Notices {
     fn of_listening(&self, notice: &Notice) {
         match notice {
             Notice::FarListens { node, at, target } => {
-                let line = Line::FarListening { node, at: at.to_string(), target: target.to_string() };
+                let line =
+                    Line::FarListening { node, at: at.to_string(), target: target.to_string() };
                 self.say(&format!("{node} listens on {at}, forwarding to {target} here"), &line);
             }
             Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
@@ -163,15 +177,18 @@ impl Notices {
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::FarRefuses { node, at, reason, sentence, .. } => {
-                let line = Line::FarRefused { node, at: at.to_string(), reason: reason.name(), sentence };
+                let line =
+                    Line::FarRefused { node, at: at.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("{node} does not listen on {at} ({sentence}); retrying"), &line);
             }
             Notice::Listens { at, target } => {
-                let line = Line::Listening { at: at.to_string(), node: None, leads: target.to_string() };
+                let line =
+                    Line::Listening { at: at.to_string(), node: None, leads: target.to_string() };
                 self.say(&format!("listening on {at}, forwarding to {target} of a caller"), &line);
             }
             Notice::ListensNot { at, reason, sentence } => {
-                let line = Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };
+                let line =
+                    Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("cannot listen on {at}: {sentence}"), &line);
             }
             _ => {}
@@ -201,19 +218,23 @@ impl Notices {
     }
 
     fn stats(&self, interval: Duration, counters: &Counters, before: &Counters) {
-        let rate = |now: u64, before: u64| Rate::over(ByteCount::new(now.saturating_sub(before)), interval);
+        let rate = |now: u64, before: u64| {
+            Rate::over(ByteCount::new(now.saturating_sub(before)), interval)
+        };
         let sent = rate(counters.bytes_sent, before.bytes_sent);
         let received = rate(counters.bytes_received, before.bytes_received);
         let Counters { connections, line, .. } = counters;
         let mut text = format!(
-            "{connections} connections; {:.1} MB sent, {sent}; {:.1} MB received, {received}; {} symbols sent again, {} repaired",
+            "{connections} connections; {:.1} MB sent, {sent}; {:.1} MB received, {received}; {} \
+            symbols sent again, {} repaired",
             counters.bytes_sent as f64 / 1e6,
             counters.bytes_received as f64 / 1e6,
             line.symbols_repeated,
             line.symbols_repaired,
         );
         text.push_str(&datagrams(counters));
-        let (seconds, sent_bps, received_bps) = (interval.as_secs_f64(), sent.as_bps(), received.as_bps());
+        let (seconds, sent_bps, received_bps) =
+            (interval.as_secs_f64(), sent.as_bps(), received.as_bps());
         self.say(&text, &Line::Stats { seconds, sent_bps, received_bps, counters });
     }
 
@@ -232,6 +253,8 @@ fn datagrams(counters: &Counters) -> String {
     let Datagrams { sent, received, late, dropped } = counters.datagrams;
     match sent + received + late + dropped {
         0 => String::new(),
-        _ => format!("; datagrams: {sent} sent, {received} received, {late} late, {dropped} dropped"),
+        _ => {
+            format!("; datagrams: {sent} sent, {received} received, {late} late, {dropped} dropped")
+        }
     }
 }

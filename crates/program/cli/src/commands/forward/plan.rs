@@ -13,21 +13,25 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[group(id = "forwards", required = true, multiple = true, args = ["local", "remote", "socks", "transparent", "config"])]
 pub struct Forwards {
-    /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be given. A local address other than
-    /// loopback stands before the port; `udp:` before it is for datagrams; `unix:/path` is a socket file, at either side.
+    /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be
+    /// given. A local address other than loopback stands before the port; `udp:` before it is for
+    /// datagrams; `unix:/path` is a socket file, at either side.
     #[arg(short = 'L', long = "local", value_name = "PORT=NODE:HOST:PORT")]
     local: Vec<Forward>,
-    /// The other way round: applications that connect to PORT at the far node reach HOST:PORT from here. The far node needs
-    /// --allow-listen.
+    /// The other way round: applications that connect to PORT at the far node reach HOST:PORT from
+    /// here. The far node needs --allow-listen.
     #[arg(short = 'R', long = "remote", value_name = "PORT=NODE:HOST:PORT")]
     remote: Vec<Forward>,
-    /// Applications say themselves where they want to go from the far node, by SOCKS version 5: connections and datagrams.
+    /// Applications say themselves where they want to go from the far node, by SOCKS version 5:
+    /// connections and datagrams.
     #[arg(short = 'D', long = "socks", value_name = "PORT[=NODE]")]
     socks: Vec<Entrance>,
-    /// Connections to any host that this router's rules divert to PORT (TPROXY) are made from the far node.
+    /// Connections to any host that this router's rules divert to PORT (TPROXY) are made from the
+    /// far node.
     #[arg(long, value_name = "PORT[=NODE]")]
     transparent: Vec<Entrance>,
-    /// Further forwards, each with a class, priority, deadline and idle time of its own, and the classes, from a file.
+    /// Further forwards, each with a class, priority, deadline and idle time of its own, and the
+    /// classes, from a file.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The class of all for which the file names none; it is one of the file's.
@@ -36,12 +40,12 @@ pub struct Forwards {
     /// The priority of all that is carried; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = Carriage::default().priority)]
     priority: u8,
-    /// By when bytes are wanted at the far end, from when they are read here: what is wanted sooner goes first. Datagrams that are
-    /// later are dropped; without this, after 2 s.
+    /// By when bytes are wanted at the far end, from when they are read here: what is wanted sooner
+    /// goes first. Datagrams that are later are dropped; without this, after 2 s.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// A connection on which nothing comes or goes for this long is reset; a client of datagrams is forgotten, without this
-    /// after 60 s.
+    /// A connection on which nothing comes or goes for this long is reset; a client of datagrams is
+    /// forgotten, without this after 60 s.
     #[arg(long, value_name = "DURATION")]
     idle: Option<Duration>,
 }
@@ -74,7 +78,8 @@ impl Forwards {
             self.add(&mut plan, table, nodes)?;
         }
         if plan.forwarding.listens.is_empty() && plan.forwarding.remotes.is_empty() {
-            let help = "write a [[forward]] table with `local = \"8080=centre:10.0.0.5:80\"` into the file, or give -L";
+            let help = "write a [[forward]] table with `local = \"8080=centre:10.0.0.5:80\"` into \
+                       the file, or give -L";
             return Err(Failure::new(Exit::Usage, "no forward is given", help));
         }
         Ok(plan)
@@ -104,7 +109,8 @@ fn known_node(nodes: &[Node], name: Option<&str>) -> Result<usize, Failure> {
         return match *nodes {
             [_] => Ok(0),
             _ => {
-                let help = format!("write `=NODE` after the port, with one of {}", names.join(", "));
+                let help =
+                    format!("write `=NODE` after the port, with one of {}", names.join(", "));
                 Err(Failure::new(
                     Exit::Usage,
                     "there are several far nodes, and a forward does not name one",

@@ -19,20 +19,24 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul forward serve`.
 #[derive(clap::Args)]
-#[command(after_help = "Nothing is allowed that no --allow names, this host's own addresses included.
+#[command(
+    after_help = "Nothing is allowed that no --allow names, this host's own addresses included.
 
 Example:
-  skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:6000-6010
-  skyhaul forward serve --bind 127.0.0.1:4730 --insecure-test --allow 127.0.0.1:8000")]
+  skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow \
+  10.0.0.0/8:6000-6010
+  skyhaul forward serve --bind 127.0.0.1:4730 --insecure-test --allow 127.0.0.1:8000"
+)]
 pub struct Serve {
     /// Where to listen for forwarding nodes; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// Where they may have this node connect: addresses or networks, or a name, and ports; `udp:` before it for datagrams;
-    /// several may be given.
+    /// Where they may have this node connect: addresses or networks, or a name, and ports; `udp:`
+    /// before it for datagrams; several may be given.
     #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
     allow: Vec<Allow>,
-    /// Where they may have this node listen for them (-R): addresses or networks, and ports, or a socket file.
+    /// Where they may have this node listen for them (-R): addresses or networks, and ports, or a
+    /// socket file.
     #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
     allow_listen: Vec<Allow>,
     /// Further rules (`allow`, `allow_listen`) and the classes, from a file.
@@ -78,7 +82,10 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let allows_none = setup.allow.is_empty() && setup.allow_listen.is_empty();
     let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
     if !command.json {
-        let bound = driver.endpoints().filter_map(AnyEndpoint::local_addr).map(|address| address.to_string());
+        let bound = driver
+            .endpoints()
+            .filter_map(AnyEndpoint::local_addr)
+            .map(|address| address.to_string());
         writeln!(out, "listening on {}", bound.collect::<Vec<_>>().join(" "))?;
         if allows_none {
             writeln!(out, "no target is allowed: give --allow")?;

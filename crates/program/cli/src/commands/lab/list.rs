@@ -14,7 +14,13 @@ pub fn list(out: &mut dyn Write) -> Result<(), Failure> {
     for scenario in &scenarios {
         let (runs, cost) = (scenario.cells.len() * scenario.seeds.len(), scenario.cost());
         all += cost;
-        writeln!(out, "{:<width$}  {runs:>5} runs  {:>7}  {}", scenario.name, about(cost), scenario.title)?;
+        writeln!(
+            out,
+            "{:<width$}  {runs:>5} runs  {:>7}  {}",
+            scenario.name,
+            about(cost),
+            scenario.title
+        )?;
     }
     writeln!(out, "\nAll together take one processor about {}; several share them.", about(all))?;
     Ok(())

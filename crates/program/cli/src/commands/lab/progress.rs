@@ -65,7 +65,8 @@ impl Observer for Progress {
         done.runs += 1;
         done.work += cost;
         let elapsed = Duration::from_std(self.began.elapsed());
-        let labels = scenario.cells.get(cell).map(|cell| cell.labels.join(", ")).unwrap_or_default();
+        let labels =
+            scenario.cells.get(cell).map(|cell| cell.labels.join(", ")).unwrap_or_default();
         let words = format!("{}; {}: {labels}", self.words(&done, elapsed), scenario.name);
         match &self.bar {
             Some(bar) => {
@@ -89,7 +90,11 @@ fn clock() -> Instant {
 
 fn minutes(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
-    if seconds < 100 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
+    if seconds < 100 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
 }
 
 /// Between two lines where there is no terminal: a log of half an hour has sixty.

@@ -13,7 +13,9 @@ use std::path::Path;
 pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let scenarios = match command.all {
         true => source::builtin()?,
-        false => command.scenarios.iter().map(|name| source::find(name)).collect::<Result<_, _>>()?,
+        false => {
+            command.scenarios.iter().map(|name| source::find(name)).collect::<Result<_, _>>()?
+        }
     };
     let everything = Selection::default();
     let cells = command.cells.as_ref().unwrap_or(&everything);
@@ -21,8 +23,10 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
     }
-    let jobs =
-        command.jobs.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let jobs = command
+        .jobs
+        .or_else(|| std::thread::available_parallelism().ok())
+        .unwrap_or(NonZeroUsize::MIN);
     let progress = Progress::new(runs, work);
     let mut outcomes = run_cells(&scenarios, cells, jobs, &progress);
     progress.finish();
@@ -38,7 +42,8 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     }
     if let Some(folder) = &command.report {
         let file = folder.join("lab.html");
-        std::fs::write(&file, report::page(&outcomes)).map_err(|source| unwritable(&file, source))?;
+        std::fs::write(&file, report::page(&outcomes))
+            .map_err(|source| unwritable(&file, source))?;
     }
     out.flush()?;
     judge(&outcomes)
@@ -58,7 +63,10 @@ fn work(scenarios: &[Scenario], cells: &Selection) -> Result<(usize, Duration), 
     }
     let unknown = scenarios.iter().find_map(|scenario| cells.unknown(&scenario.axes));
     let (what, help) = unknown.unwrap_or_else(|| {
-        ("no cell has all of these labels".to_owned(), "leave one of them out of --cells".to_owned())
+        (
+            "no cell has all of these labels".to_owned(),
+            "leave one of them out of --cells".to_owned(),
+        )
     });
     Err(Failure::new(Exit::Usage, &what, &help))
 }
@@ -80,7 +88,8 @@ fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
         judged > reached || outcome.broken().next().is_some()
     });
     let names: Vec<_> = names.map(|outcome| outcome.scenario.name.as_str()).collect();
-    let help = "the lines with FAIL name the runs that decided; run one again with --cells and --report";
+    let help =
+        "the lines with FAIL name the runs that decided; run one again with --cells and --report";
     Err(Failure::new(Exit::Result, &what, help).at(&names.join(", ")))
 }
 

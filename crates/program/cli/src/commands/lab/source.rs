@@ -18,7 +18,8 @@ pub fn find(name: &str) -> Result<Scenario, Failure> {
     }
     let is_path = name.contains(['/', '.']) || std::path::Path::new(name).exists();
     if !is_path {
-        let help = "`skyhaul lab list` shows what there is; a file of your own is given by its path";
+        let help =
+            "`skyhaul lab list` shows what there is; a file of your own is given by its path";
         return Err(Failure::new(Exit::Usage, &format!("no scenario is called `{name}`"), help));
     }
     Scenario::parse(&read(name)?, name).map_err(refused)
@@ -32,7 +33,9 @@ fn read(name: &str) -> Result<String, Failure> {
     };
     let mut bytes = Vec::new();
     let most = u64::try_from(MAX_FILE).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(name).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+    File::open(name)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
     String::from_utf8(bytes).map_err(|_| {
         let help = "give the path of a scenario's file: TOML, in UTF-8";
         Failure::new(Exit::Usage, "the scenario is no text", help).at(name)

@@ -78,7 +78,8 @@ impl Account {
     pub fn text(&self) -> String {
         let Self { blocks, datagrams } = self;
         format!(
-            "blocks: {} delivered, {} repaired, {} lost, {} given up by the sender; datagrams: {} received, {} recovered, {} forged, {} replayed",
+            "blocks: {} delivered, {} repaired, {} lost, {} given up by the sender; datagrams: {} \
+            received, {} recovered, {} forged, {} replayed",
             blocks.delivered,
             blocks.repaired,
             blocks.lost,

@@ -1,4 +1,5 @@
-//! The flags that say what is assumed of a line from which nothing is heard, and what is wanted of it.
+//! The flags that say what is assumed of a line from which nothing is heard, and what is wanted of
+//! it.
 
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
@@ -10,7 +11,8 @@ use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 /// What is assumed of the losses, and how well they are to be repaired.
 #[derive(clap::Args)]
 pub struct Losses {
-    /// Share of datagrams that the line is assumed to lose: nothing can be measured. Assume the worst that is to be met.
+    /// Share of datagrams that the line is assumed to lose: nothing can be measured. Assume the
+    /// worst that is to be met.
     #[arg(long, value_name = "SHARE", default_value = "1 %")]
     loss: Probability,
     /// How many it loses in a row, on average; 1 for each alone.
@@ -19,7 +21,8 @@ pub struct Losses {
     /// Share of blocks that may stay lost under that loss.
     #[arg(long, value_name = "SHARE", default_value = "1 ppm")]
     residual: Probability,
-    /// From a symbol's sending until its repair is sent, at most. Longer is cheaper, and holds out longer bursts.
+    /// From a symbol's sending until its repair is sent, at most. Longer is cheaper, and holds out
+    /// longer bursts.
     #[arg(long, value_name = "DURATION")]
     budget: Option<Duration>,
 }
@@ -27,7 +30,8 @@ pub struct Losses {
 /// The line, its losses, and the size of blocks.
 #[derive(clap::Args)]
 pub struct Line {
-    /// The line's rate, counted in IP packets with their headers. It is used to the full: nothing can be measured.
+    /// The line's rate, counted in IP packets with their headers. It is used to the full: nothing
+    /// can be measured.
     #[arg(long, value_name = "RATE")]
     rate: Rate,
     /// The largest IP packet that fits the line.
@@ -108,7 +112,8 @@ pub struct SentBlocks {
     pub sent: u64,
     /// Blocks given up before that.
     pub given_up: u64,
-    /// Share of blocks that stays lost under the assumed loss, at most, by the groups as they were sent.
+    /// Share of blocks that stays lost under the assumed loss, at most, by the groups as they were
+    /// sent.
     pub residual: f64,
     /// Everything sent beside the blocks ÷ the blocks.
     pub overhead: f64,
@@ -135,10 +140,12 @@ impl Expected {
     /// For people.
     pub fn text(&self) -> String {
         let Self { burst, sources, repairs, groups, .. } = self;
-        let bursts = if *burst > 1 { format!("in bursts of {burst}") } else { "each alone".to_owned() };
+        let bursts =
+            if *burst > 1 { format!("in bursts of {burst}") } else { "each alone".to_owned() };
         format!(
             "assumes: {} of datagrams lost, {bursts}\n\
-             repairs: {repairs} for each {sources} datagrams, dealt to {groups} groups: overhead {:.1} %, sent within {:.3} s\n\
+             repairs: {repairs} for each {sources} datagrams, dealt to {groups} groups: overhead \
+             {:.1} %, sent within {:.3} s\n\
              carries: {:.3} Mbit/s of blocks\n\
              leaves:  {} lost at most; asked for {}",
             percent(self.loss),

@@ -19,7 +19,8 @@ use std::path::Path;
 pub enum OneWay {
     /// Says what repair a line needs, what it costs, and what stays lost; sends nothing.
     Plan(plan::Plan),
-    /// Receives files until it is interrupted, and names what is missing of them. Never sends a datagram.
+    /// Receives files until it is interrupted, and names what is missing of them. Never sends a
+    /// datagram.
     Receive(receive::Receive),
     /// Sends files, once or several times, to wherever it is told. Hears of nobody.
     Send(send::Send),
@@ -28,7 +29,8 @@ pub enum OneWay {
 /// Carries out `command`; its result goes to `out`.
 ///
 /// # Errors
-/// A key, file or address cannot be used; no repair reaches what is asked for; something of a file is missing.
+/// A key, file or address cannot be used; no repair reaches what is asked for; something of a file
+/// is missing.
 pub fn run(command: OneWay, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         OneWay::Plan(command) => plan::run(&command, out),

@@ -21,8 +21,10 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul one-way receive`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A file gets its name when it is whole and its digest right. What came of another is kept as NAME.partial, and
-what is missing stands in NAME.gaps: from which offset to which, one gap a line. The exit code is then 1.
+    after_help = "A file gets its name when it is whole and its digest right. What came of another \
+                 is kept as NAME.partial, and
+what is missing stands in NAME.gaps: from which offset to which, one gap a line. The exit code is \
+then 1.
 
 Example:
   skyhaul one-way receive --bind 0.0.0.0:4720 --key pass.key --out passes"
@@ -53,11 +55,17 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
     let place = command.out.display().to_string();
     let refused = |source| {
-        Failure::io("the folder cannot be written", &place, "give one that this user can write to", source)
+        Failure::io(
+            "the folder cannot be written",
+            &place,
+            "give one that this user can write to",
+            source,
+        )
     };
     std::fs::create_dir_all(&command.out).map_err(refused)?;
     let mut socket = Socket::bind(command.bind).map_err(|source| {
-        let help = "stop the program that uses the port, or give another address and port of this host";
+        let help =
+            "stop the program that uses the port, or give another address and port of this host";
         Failure::io("the UDP port cannot be used", &command.bind.to_string(), help, source)
     })?;
     if let Some(advice) = socket.buffers().advice() {
@@ -81,7 +89,11 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
         ));
     }
     if command.once && desk.over == 0 {
-        return Err(Failure::new(Exit::Interrupted, "interrupted before a sender started", "start it again"));
+        return Err(Failure::new(
+            Exit::Interrupted,
+            "interrupted before a sender started",
+            "start it again",
+        ));
     }
     Ok(())
 }

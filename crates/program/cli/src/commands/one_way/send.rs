@@ -23,12 +23,15 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 /// The arguments of `skyhaul one-way send`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing is heard of what was sent: sent is not delivered. The result says how much of it stays lost under the
+    after_help = "Nothing is heard of what was sent: sent is not delivered. The result says how \
+                 much of it stays lost under the
 assumed loss. docs/how-to/one-way.md shows both ends.
 
 Example:
-  skyhaul one-way send pass.cadu --to 192.0.2.1:4720 --key pass.key --rate 20mbit --loss 5% --burst 8
-  capture | skyhaul one-way send - --name pass.cadu --to 192.0.2.1:4720 --key pass.key --rate 20mbit"
+  skyhaul one-way send pass.cadu --to 192.0.2.1:4720 --key pass.key --rate 20mbit --loss 5% \
+  --burst 8
+  capture | skyhaul one-way send - --name pass.cadu --to 192.0.2.1:4720 --key pass.key --rate \
+  20mbit"
 )]
 pub struct Send {
     /// The files, at most 60; `-` is standard input.
@@ -75,7 +78,8 @@ struct Report {
 /// Sends, and says what was sent.
 ///
 /// # Errors
-/// The key, a file or the address cannot be used; no repair reaches what is asked for; it was interrupted.
+/// The key, a file or the address cannot be used; no repair reaches what is asked for; it was
+/// interrupted.
 pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     let block = command.line.block()?;
     let sources = command.sources()?;
@@ -97,15 +101,17 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     // Standard error may be closed; the result says it again.
     let _ = writeln!(io::stderr(), "{}", expected.text());
     let near = socket::bind(command.bind, to)?;
-    let reading = Reading { sources: sources.clone(), rounds: command.repeat, block: block - DATA_HEADER };
-    let items = reading
-        .start()
-        .map_err(|source| Failure::io("cannot start a thread", "this process", "start it again", source))?;
+    let reading =
+        Reading { sources: sources.clone(), rounds: command.repeat, block: block - DATA_HEADER };
+    let items = reading.start().map_err(|source| {
+        Failure::io("cannot start a thread", "this process", "start it again", source)
+    })?;
     let stop = signals::stop_flag()?;
     let mut feed = Files::new(items, command.every, block);
-    let sent = transmit((&near, to), &mut transmitter, &mut feed, (clock, &stop)).map_err(|source| {
-        Failure::io("sending failed", &command.to, "check that its network is up", source)
-    })?;
+    let sent =
+        transmit((&near, to), &mut transmitter, &mut feed, (clock, &stop)).map_err(|source| {
+            Failure::io("sending failed", &command.to, "check that its network is up", source)
+        })?;
     if let Some((name, source)) = feed.failed {
         return Err(Failure::io(
             "the file cannot be read",
@@ -116,7 +122,11 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     }
     if !transmitter.sender().is_finished() {
         let help = "start it again: the far end keeps what was sent as a partial file";
-        return Err(Failure::new(Exit::Interrupted, "interrupted before everything was sent", help));
+        return Err(Failure::new(
+            Exit::Interrupted,
+            "interrupted before everything was sent",
+            help,
+        ));
     }
     let report = report((&sources, feed.bytes), (clock, sent), (&mut transmitter, expected));
     if command.json {
@@ -167,11 +177,18 @@ impl Send {
         let mut sources = Vec::new();
         for file in &self.files {
             let is_stdin = file == Path::new("-");
-            let name =
-                if is_stdin { Some(&*self.name) } else { file.file_name().and_then(|name| name.to_str()) };
+            let name = if is_stdin {
+                Some(&*self.name)
+            } else {
+                file.file_name().and_then(|name| name.to_str())
+            };
             let name = name.filter(|name| is_plain(name)).ok_or_else(|| {
                 let what = format!("`{}` has no name that the far end can write", file.display());
-                Failure::new(Exit::Usage, &what, "give a file with a plain name in UTF-8; --name names `-`")
+                Failure::new(
+                    Exit::Usage,
+                    &what,
+                    "give a file with a plain name in UTF-8; --name names `-`",
+                )
             })?;
             if sources.iter().any(|known: &Source| known.name == name) {
                 let what = format!("two files are named `{name}`");
@@ -251,7 +268,12 @@ impl Files {
         }
     }
 
-    fn hand_over(&mut self, now: Instant, transmitter: &mut Transmitter, part: Part) -> io::Result<()> {
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        transmitter: &mut Transmitter,
+        part: Part,
+    ) -> io::Result<()> {
         match &part {
             Part::Data { bytes, .. } => self.bytes += bytes.len() as u64,
             Part::Manifest(file, Manifest { whole: Some(_), .. }) => {

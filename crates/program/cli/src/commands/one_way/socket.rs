@@ -10,9 +10,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 /// There is no such address.
 pub fn address(text: &str) -> Result<SocketAddr, Failure> {
     let help = "give a host and a port, such as 192.0.2.1:4720";
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(Exit::Usage, &format!("`{text}` is not found ({error})"), help))?;
+    let mut found = text.to_socket_addrs().map_err(|error| {
+        Failure::new(Exit::Usage, &format!("`{text}` is not found ({error})"), help)
+    })?;
     found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{text}` has no address"), help))
 }
 

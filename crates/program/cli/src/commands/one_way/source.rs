@@ -1,4 +1,5 @@
-//! What is sent: files read ahead by a thread of their own, so that a slow disk or pipe does not hold up the line.
+//! What is sent: files read ahead by a thread of their own, so that a slow disk or pipe does not
+//! hold up the line.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};

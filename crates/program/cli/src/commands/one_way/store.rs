@@ -1,4 +1,5 @@
-//! Files as they arrive: written where their parts belong, checked, and given their name when they are whole.
+//! Files as they arrive: written where their parts belong, checked, and given their name when they
+//! are whole.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -37,7 +38,8 @@ pub struct Verdict {
     pub bytes: u64,
     /// SHA-256 of a whole one, hexadecimal.
     pub sha256: Option<String>,
-    /// What is missing: from which offset to which; to an end that is not known where there is none.
+    /// What is missing: from which offset to which; to an end that is not known where there is
+    /// none.
     pub gaps: Vec<(u64, Option<u64>)>,
 }
 
@@ -96,7 +98,8 @@ impl Incoming {
         arriving.complete(&self.folder).map(Some)
     }
 
-    /// The session is over: verdicts of the files that are not whole. What came of them is kept, with a list of what did not.
+    /// The session is over: verdicts of the files that are not whole. What came of them is kept,
+    /// with a list of what did not.
     ///
     /// # Errors
     /// The folder or its disk refused.
@@ -110,8 +113,12 @@ impl Incoming {
 impl Arriving {
     fn open(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            let options =
-                OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&self.path);
+            let options = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&self.path);
             self.file = Some(options?);
         }
         self.file.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
@@ -126,7 +133,9 @@ impl Arriving {
         self.is_done = true;
         let digest = digest(self.open()?)?;
         let whole = self.progress.manifest.as_ref().and_then(|manifest| manifest.whole);
-        let Some((name, whole)) = self.name().zip(whole).filter(|(_, whole)| whole.digest == digest) else {
+        let Some((name, whole)) =
+            self.name().zip(whole).filter(|(_, whole)| whole.digest == digest)
+        else {
             // The sender's file changed while it was read, or between two rounds.
             return self.give_up(folder);
         };
@@ -141,12 +150,19 @@ impl Arriving {
             let _ = std::fs::remove_file(folder.join(stale));
         }
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Verdict { file: name, whole: true, bytes: whole.len, sha256: Some(sha256), gaps: Vec::new() })
+        Ok(Verdict {
+            file: name,
+            whole: true,
+            bytes: whole.len,
+            sha256: Some(sha256),
+            gaps: Vec::new(),
+        })
     }
 
     fn give_up(&mut self, folder: &Path) -> io::Result<Verdict> {
         self.is_done = true;
-        let partial = self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("unnamed").to_owned();
+        let partial =
+            self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("unnamed").to_owned();
         let name = self.name().unwrap_or(partial);
         if let Some(file) = self.file.take() {
             file.sync_all()?;
@@ -186,9 +202,11 @@ impl Verdict {
         let gaps: Vec<String> = self.gaps.iter().take(SHOWN).map(gap_text).collect();
         let more = self.gaps.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let missing = if gaps.is_empty() { "its digest differs".to_owned() } else { gaps.join(", ") + &more };
+        let missing =
+            if gaps.is_empty() { "its digest differs".to_owned() } else { gaps.join(", ") + &more };
         format!(
-            "{file}: incomplete, {bytes} bytes received, missing: {missing} (kept as {file}.partial, {file}.gaps)"
+            "{file}: incomplete, {bytes} bytes received, missing: {missing} (kept as \
+            {file}.partial, {file}.gaps)"
         )
     }
 }
@@ -207,8 +225,10 @@ mod tests {
     use skyhaul_oneway::file::{Manifest, Whole};
 
     fn manifest(content: Option<&[u8]>) -> Part {
-        let whole = content
-            .map(|content| Whole { len: content.len() as u64, digest: Sha256::digest(content).into() });
+        let whole = content.map(|content| Whole {
+            len: content.len() as u64,
+            digest: Sha256::digest(content).into(),
+        });
         Part::Manifest(FileNumber(0), Manifest { name: "pass.bin".to_owned(), whole })
     }
 
@@ -233,7 +253,8 @@ mod tests {
         assert_eq!(incoming.part(manifest(Some(b"abcdef"))).unwrap(), None);
         let verdict = incoming.part(data(0, b"abc")).unwrap().unwrap();
         assert!(
-            verdict.whole && verdict.text().contains("pass.bin: whole, 6 bytes, sha256 bef57ec7f53a6d40")
+            verdict.whole
+                && verdict.text().contains("pass.bin: whole, 6 bytes, sha256 bef57ec7f53a6d40")
         );
         assert_eq!(names(folder.path()), ["pass.bin"]);
         assert_eq!(std::fs::read(folder.path().join("pass.bin")).unwrap(), b"abcdef");
@@ -254,7 +275,10 @@ mod tests {
         assert!(verdicts[0].text().contains("missing: 0-3, 6-9"), "{}", verdicts[0].text());
         assert_eq!(names(folder.path()), ["pass.bin.gaps", "pass.bin.partial"]);
         assert_eq!(std::fs::read(folder.path().join("pass.bin.partial")).unwrap(), b"\0\0\0def");
-        assert_eq!(std::fs::read_to_string(folder.path().join("pass.bin.gaps")).unwrap(), "0 3\n6 9\n");
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("pass.bin.gaps")).unwrap(),
+            "0 3\n6 9\n"
+        );
     }
 
     #[test]

@@ -95,7 +95,8 @@ impl Account {
     /// What keeps the file from being a whole packet file.
     pub fn fault(&self) -> Option<Failure> {
         let at = |failure: Failure| failure.at(&self.name);
-        let help = "check that it is a packet file: run captures and frames through `skyhaul decode` first";
+        let help = "check that it is a packet file: run captures and frames through `skyhaul \
+                   decode` first";
         let first = match self.damage.first() {
             None if self.packets == 0 => {
                 let help = "check the program that writes it";
@@ -122,9 +123,15 @@ impl Account {
     /// The result cannot be written.
     pub fn write(&self, selection: &Selection, out: &mut dyn Write) -> io::Result<()> {
         let totals = self.selected.totals();
-        let mission = self.mission.as_deref().map_or(String::new(), |mission| format!("mission {mission}, "));
-        let of_all = if selection.is_all() { String::new() } else { format!(" of {}", self.packets) };
-        writeln!(out, "{}: {mission}{}{of_all} packets, {} bytes", self.name, totals.packets, totals.bytes)?;
+        let mission =
+            self.mission.as_deref().map_or(String::new(), |mission| format!("mission {mission}, "));
+        let of_all =
+            if selection.is_all() { String::new() } else { format!(" of {}", self.packets) };
+        writeln!(
+            out,
+            "{}: {mission}{}{of_all} packets, {} bytes",
+            self.name, totals.packets, totals.bytes
+        )?;
         if totals.packets > totals.encapsulation_packets {
             writeln!(
                 out,
@@ -140,7 +147,10 @@ impl Account {
             writeln!(out, "  encapsulation packets: {packets}, {bytes} bytes")?;
         }
         if self.mission.is_none() && totals.packets > totals.encapsulation_packets {
-            writeln!(out, "  no times: the file's name contains no mission; name it with --mission")?;
+            writeln!(
+                out,
+                "  no times: the file's name contains no mission; name it with --mission"
+            )?;
         }
         for damage in self.damage.iter().take(SHOWN_DAMAGE) {
             writeln!(out, "  at byte {}, {} bytes: {}", damage.offset, damage.bytes, damage.kind)?;
@@ -163,7 +173,12 @@ impl Account {
             file: &self.name,
             mission: self.mission.as_deref(),
             totals,
-            apids: self.selected.apids().into_iter().map(|(apid, survey)| (apid.value(), survey)).collect(),
+            apids: self
+                .selected
+                .apids()
+                .into_iter()
+                .map(|(apid, survey)| (apid.value(), survey))
+                .collect(),
             passed_over: self.packets - totals.packets,
             damaged_bytes: self.damaged_bytes,
             damaged_places: self.damaged_places,

@@ -39,7 +39,8 @@ impl Input {
         Ok(Self { file: Box::new(file), name })
     }
 
-    /// Hands everything in the file to `sink`, with the times that packets have by a mission's rules.
+    /// Hands everything in the file to `sink`, with the times that packets have by a mission's
+    /// rules.
     ///
     /// # Errors
     /// The file cannot be read; or what the sink says.

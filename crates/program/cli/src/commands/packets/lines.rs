@@ -55,7 +55,12 @@ impl Json {
     ///
     /// # Errors
     /// The result cannot be written.
-    pub fn put(&mut self, file: &str, packet: &Picked<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn put(
+        &mut self,
+        file: &str,
+        packet: &Picked<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         if let Some(hex) = &mut self.hex {
             write_hex(packet.bytes, hex);
         }
@@ -64,7 +69,14 @@ impl Json {
             Header::Encapsulation(header) => (None, Some(header.protocol)),
         };
         let length = packet.bytes.len() as u64;
-        let line = Line { file, offset: packet.offset, length, protocol, space, bytes: self.hex.as_deref() };
+        let line = Line {
+            file,
+            offset: packet.offset,
+            length,
+            protocol,
+            space,
+            bytes: self.hex.as_deref(),
+        };
         self.line.clear();
         serde_json::to_writer(&mut self.line, &line).map_err(io::Error::from)?;
         self.line.push(b'\n');
@@ -79,7 +91,10 @@ impl Csv {
     /// The result cannot be written.
     pub fn begin(with_bytes: bool, out: &mut dyn Write) -> Result<Self, Failure> {
         let bytes = if with_bytes { ",bytes" } else { "" };
-        writeln!(out, "file,offset,length,apid,count,grouping,telecommand,secondary_header,time{bytes}")?;
+        writeln!(
+            out,
+            "file,offset,length,apid,count,grouping,telecommand,secondary_header,time{bytes}"
+        )?;
         Ok(Self { hex: with_bytes.then(String::new), line: String::new() })
     }
 
@@ -87,7 +102,12 @@ impl Csv {
     ///
     /// # Errors
     /// The result cannot be written.
-    pub fn put(&mut self, file: &str, packet: &Picked<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn put(
+        &mut self,
+        file: &str,
+        packet: &Picked<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let line = &mut self.line;
         line.clear();
         quote(file, line);
@@ -102,7 +122,9 @@ impl Csv {
                     packet.bytes.len(),
                 )
             }
-            Header::Encapsulation(_) => write!(line, ",{},{},,,,,,", packet.offset, packet.bytes.len()),
+            Header::Encapsulation(_) => {
+                write!(line, ",{},{},,,,,,", packet.offset, packet.bytes.len())
+            }
         };
         let timed = packet.time.map_or(Ok(()), |time| write!(line, "{time}"));
         written.and(timed).expect("text takes everything");
@@ -128,7 +150,8 @@ pub fn show(packet: &Picked<'_>, out: &mut dyn Write) -> Result<(), Failure> {
             let time = time.map_or("-".to_owned(), |time| time.to_string());
             writeln!(
                 out,
-                "  {offset:>12}  APID {apid:>4}  count {count:>5}  {length:>5} bytes  {grouping:<12} {time}"
+                "  {offset:>12}  APID {apid:>4}  count {count:>5}  {length:>5} \
+                bytes  {grouping:<12} {time}"
             )?;
         }
         Header::Encapsulation(header) => {

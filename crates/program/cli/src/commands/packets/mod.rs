@@ -25,7 +25,8 @@ use table::Table;
 /// The arguments of `skyhaul packets`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A packet file holds space packets one after the other: a Level-0 product, what `skyhaul decode
+    after_help = "A packet file holds space packets one after the other: a Level-0 product, what \
+                 `skyhaul decode
 --packets-out` writes, or any other. Times are read by the rules of the mission, which the names of
 products and of decoded files tell; --mission is for other files. Of a construction record
 (the file of a product that ends with 00) it is shown what that says.
@@ -48,10 +49,12 @@ pub struct Packets {
     /// Only packets before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<Time>,
-    /// Shows the first packets of each file, 10 where no number is given; with --json and --csv only those.
+    /// Shows the first packets of each file, 10 where no number is given; with --json and --csv
+    /// only those.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     head: Option<u64>,
-    /// The mission whose rules tell packet times: a name (suomi-npp), or a mission file ending in .toml.
+    /// The mission whose rules tell packet times: a name (suomi-npp), or a mission file ending in
+    /// .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
     /// Prints each packet as a line of JSON; with --summary one line for all files.
@@ -108,10 +111,12 @@ struct Picked<'a> {
     bytes: &'a [u8],
 }
 
-/// Reads the files one after the other. A file that cannot be read does not keep the others from being read.
+/// Reads the files one after the other. A file that cannot be read does not keep the others from
+/// being read.
 ///
 /// # Errors
-/// The first file that cannot be read, is damaged or holds no packets; or an output that cannot be written.
+/// The first file that cannot be read, is damaged or holds no packets; or an output that cannot be
+/// written.
 pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
     // Standard output by itself writes line by line.
     let out = &mut io::BufWriter::with_capacity(WRITE_SIZE, out);
@@ -210,7 +215,8 @@ impl Sinks {
             Some(Lines::People(_)) => Some(command.head.unwrap_or(0)),
             _ => command.head,
         };
-        let table = command.parquet.as_ref().map(|path| Table::create(path, command.bytes)).transpose()?;
+        let table =
+            command.parquet.as_ref().map(|path| Table::create(path, command.bytes)).transpose()?;
         let output = command.output.as_ref().map(|path| Output::create(path)).transpose()?;
         Ok(Self { lines, table, output, most: left, left })
     }
@@ -238,7 +244,12 @@ impl Sinks {
         }
     }
 
-    fn put(&mut self, file: &str, packet: &Picked<'_>, out: &mut dyn Write) -> Result<Pass, Failure> {
+    fn put(
+        &mut self,
+        file: &str,
+        packet: &Picked<'_>,
+        out: &mut dyn Write,
+    ) -> Result<Pass, Failure> {
         if let Some(table) = &mut self.table {
             table.put(packet)?;
         }
@@ -255,8 +266,10 @@ impl Sinks {
             None => return Ok(Pass::On),
         }
         self.left = self.left.map(|left| left - 1);
-        let is_enough =
-            self.left == Some(0) && !self.is_for_people() && self.table.is_none() && self.output.is_none();
+        let is_enough = self.left == Some(0)
+            && !self.is_for_people()
+            && self.table.is_none()
+            && self.output.is_none();
         Ok(if is_enough { Pass::Over } else { Pass::On })
     }
 

@@ -1,4 +1,5 @@
-//! What a construction record says, for people and for programs: file number 00 of a product, beside its packet files.
+//! What a construction record says, for people and for programs: file number 00 of a product,
+//! beside its packet files.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_level0::construction::{
@@ -14,7 +15,8 @@ pub struct Record {
     record: ConstructionRecord,
 }
 
-/// The first and the last time of something; none where the record has none, or one of another code.
+/// The first and the last time of something; none where the record has none, or one of another
+/// code.
 #[derive(serde::Serialize)]
 struct Times {
     first: Option<String>,
@@ -88,7 +90,11 @@ const SHORTEST: u64 = 136;
 pub fn read(path: &Path) -> Result<Option<Record>, Failure> {
     let name = path.display().to_string();
     let Ok(file) = File::open(path) else { return Ok(None) };
-    let len = file.metadata().ok().filter(std::fs::Metadata::is_file).map_or(0, |metadata| metadata.len());
+    let len = file
+        .metadata()
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .map_or(0, |metadata| metadata.len());
     if !(SHORTEST..=LONGEST).contains(&len) {
         return Ok(None);
     }
@@ -105,7 +111,8 @@ pub fn read(path: &Path) -> Result<Option<Record>, Failure> {
     }
 }
 
-/// Whether a file has the name of the first of a product: 36 characters that end with 00, and the kind.
+/// Whether a file has the name of the first of a product: 36 characters that end with 00, and the
+/// kind.
 fn is_named_so(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = name.strip_suffix(".PDS").or_else(|| name.strip_suffix(".EDS"));
@@ -150,7 +157,8 @@ impl Record {
         )?;
         writeln!(
             out,
-            "  {} packets, {} bytes; {} gaps, {} packets corrected, {} of another length, {} bytes of fill",
+            "  {} packets, {} bytes; {} gaps, {} packets corrected, {} of another length, {} bytes \
+            of fill",
             shown.packets,
             shown.bytes,
             shown.gaps,
@@ -179,8 +187,17 @@ impl Record {
     }
 
     fn shown(&self) -> Shown<'_> {
-        let ConstructionRecord { software, kind, id, test, sessions, totals, completed, apids, files } =
-            &self.record;
+        let ConstructionRecord {
+            software,
+            kind,
+            id,
+            test,
+            sessions,
+            totals,
+            completed,
+            apids,
+            files,
+        } = &self.record;
         Shown {
             id: id.as_str(),
             kind: *kind,

@@ -25,7 +25,8 @@ impl Selection {
         self.apids.is_empty() && !self.needs_times()
     }
 
-    /// Whether a packet of this header and time is wanted. One without a time is not, where times are asked for.
+    /// Whether a packet of this header and time is wanted. One without a time is not, where times
+    /// are asked for.
     pub fn covers(&self, header: &Header, time: Option<Utc>) -> bool {
         let apid = match header {
             _ if self.apids.is_empty() => true,

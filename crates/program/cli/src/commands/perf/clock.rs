@@ -1,7 +1,8 @@
 //! Comparing the two ends' clocks, so that stamps made at one can be read at the other.
 //!
-//! As in RFC 5905 8: the far end's reading is taken to be from the middle of the question's round trip, and the
-//! question with the shortest round trip is believed. The error is half of what the two ways differ by.
+//! As in RFC 5905 8: the far end's reading is taken to be from the middle of the question's round
+//! trip, and the question with the shortest round trip is believed. The error is half of what the
+//! two ways differ by.
 
 use skyhaul_units::{Duration, Instant, Utc};
 
@@ -13,7 +14,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// An answer came at `now`, by this end `utc`, to a question asked at `asked`: the far end's clock says `theirs`.
+    /// An answer came at `now`, by this end `utc`, to a question asked at `asked`: the far end's
+    /// clock says `theirs`.
     pub fn answer(&mut self, asked: Instant, (now, utc): (Instant, Utc), theirs: Utc) {
         self.answers += 1;
         let round_trip = now.since(asked);

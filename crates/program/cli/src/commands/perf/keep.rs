@@ -1,5 +1,5 @@
-//! What comes is written to a file and synced, as a centre does, so that the disk of a receiving host takes its part in a
-//! measurement.
+//! What comes is written to a file and synced, as a centre does, so that the disk of a receiving
+//! host takes its part in a measurement.
 
 use crate::failure::{Exit, Failure};
 use bytes::Bytes;
@@ -16,7 +16,8 @@ use std::thread::JoinHandle;
 /// The keys of keeping.
 #[derive(clap::Args)]
 pub struct KeepFlags {
-    /// Writes what comes to a file in this folder and syncs it, so that the disk takes part; the file is removed at the end.
+    /// Writes what comes to a file in this folder and syncs it, so that the disk takes part; the
+    /// file is removed at the end.
     #[arg(long, value_name = "DIR", conflicts_with = "one_way")]
     keep: Option<PathBuf>,
     /// How large that file becomes; then it is written again from its beginning.
@@ -108,7 +109,8 @@ impl<I: Send + 'static> Keeping<I> {
         Ok(keeping)
     }
 
-    /// Takes a caller's block; its memory goes back to flow control when [`written`](Self::written) says so.
+    /// Takes a caller's block; its memory goes back to flow control when [`written`](Self::written)
+    /// says so.
     pub fn take(&self, id: I, block: Bytes) {
         // A thread that is gone has said why.
         let _ = self.blocks.send((id, block));
@@ -122,7 +124,8 @@ impl<I: Send + 'static> Keeping<I> {
         match self.written.try_recv() {
             Ok(Ok(written)) => Ok(Some(written)),
             Ok(Err(source)) => {
-                let help = "free space on that disk, give a smaller --keep-size, or --keep another folder";
+                let help =
+                    "free space on that disk, give a smaller --keep-size, or --keep another folder";
                 Err(Failure::io(
                     "received data cannot be kept",
                     &self.path.display().to_string(),
@@ -153,7 +156,11 @@ impl<I> Drop for Keeping<I> {
 
 impl Writer {
     /// Writes until it is stopped.
-    fn run<I>(&mut self, queue: &Receiver<(I, Bytes)>, tell: &mut impl FnMut(Written<I>)) -> io::Result<()> {
+    fn run<I>(
+        &mut self,
+        queue: &Receiver<(I, Bytes)>,
+        tell: &mut impl FnMut(Written<I>),
+    ) -> io::Result<()> {
         while !self.stopped.load(Ordering::Relaxed) {
             let due = self.unsynced_since.map(|since| since + SYNC_INTERVAL);
             let patience = due.map_or(IDLE, |due| due.since(self.clock.now()));
@@ -196,7 +203,11 @@ const SIZE_MIN: ByteCount = ByteCount::mib(16);
 mod tests {
     use super::*;
 
-    fn keep(folder: &Path, size: ByteCount, blocks: &[&[u8]]) -> (Keeping<usize>, Vec<(usize, usize)>) {
+    fn keep(
+        folder: &Path,
+        size: ByteCount,
+        blocks: &[&[u8]],
+    ) -> (Keeping<usize>, Vec<(usize, usize)>) {
         let keeping = Keeping::start(folder, size, Clock::start(), &Waker::new().unwrap()).unwrap();
         for (place, block) in blocks.iter().enumerate() {
             keeping.take(place, Bytes::copy_from_slice(block));
@@ -212,13 +223,17 @@ mod tests {
     }
 
     fn files(folder: &Path) -> Vec<Vec<u8>> {
-        std::fs::read_dir(folder).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+            .collect()
     }
 
     #[test]
     fn what_comes_is_written_in_its_order_within_the_bound_and_removed_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let (keeping, written) = keep(folder.path(), ByteCount::new(10), &[b"first", b"next", b"last"]);
+        let (keeping, written) =
+            keep(folder.path(), ByteCount::new(10), &[b"first", b"next", b"last"]);
         assert_eq!(written, [(0, 5), (1, 4), (2, 4)]);
         // The third did not fit: it went to the beginning.
         assert_eq!(files(folder.path()), [b"lasttnext".to_vec()]);
@@ -231,9 +246,16 @@ mod tests {
     fn a_folder_that_is_not_there_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent");
-        let failure =
-            Keeping::<usize>::start(&absent, ByteCount::mib(16), Clock::start(), &Waker::new().unwrap());
+        let failure = Keeping::<usize>::start(
+            &absent,
+            ByteCount::mib(16),
+            Clock::start(),
+            &Waker::new().unwrap(),
+        );
         let said = failure.err().unwrap().to_string();
-        assert!(said.contains("received data cannot be kept") && said.contains("existing folder"), "{said}");
+        assert!(
+            said.contains("received data cannot be kept") && said.contains("existing folder"),
+            "{said}"
+        );
     }
 }

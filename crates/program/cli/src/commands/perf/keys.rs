@@ -12,13 +12,16 @@ pub struct Keys {
     /// This end's private key, made by `skyhaul keygen`.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_test")]
     key: Option<PathBuf>,
-    /// The other end's key fingerprint, as `skyhaul keygen` prints it; serving, several may be given.
+    /// The other end's key fingerprint, as `skyhaul keygen` prints it; serving, several may be
+    /// given.
     #[arg(long, value_name = "SHA256:…", conflicts_with = "insecure_test")]
     peer: Vec<Fingerprint>,
-    /// Encrypts with a key that everybody knows: for tests, where nobody else can send. Only over loopback.
+    /// Encrypts with a key that everybody knows: for tests, where nobody else can send. Only over
+    /// loopback.
     #[arg(long)]
     insecure_test: bool,
-    /// With --insecure-test: over other networks too. Whoever reaches this end is taken for the far one.
+    /// With --insecure-test: over other networks too. Whoever reaches this end is taken for the far
+    /// one.
     #[arg(long, requires = "insecure_test")]
     insecure_beyond_loopback: bool,
 }
@@ -40,28 +43,34 @@ impl Keys {
     /// Reads the key, or makes the test's; `ends` are the addresses that are listened at or called.
     ///
     /// # Errors
-    /// Keys are missing, cannot be read, may be read by others, or are none; the test's is to be used beyond loopback.
+    /// Keys are missing, cannot be read, may be read by others, or are none; the test's is to be
+    /// used beyond loopback.
     pub fn read(&self, ends: impl IntoIterator<Item = SocketAddr>) -> Result<Accepted, Failure> {
         if self.insecure_test {
             self.warn(ends)?;
-            let own = Identity::from_seed(TEST_SEED).map_err(|error| unusable(&error.to_string()))?;
+            let own =
+                Identity::from_seed(TEST_SEED).map_err(|error| unusable(&error.to_string()))?;
             let peers = vec![own.fingerprint()];
             return Ok(Accepted { own, peers });
         }
         let (Some(file), false) = (&self.key, self.peer.is_empty()) else {
             let what = "the keys are missing";
-            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-test on both ends";
+            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-test on \
+                       both ends";
             return Err(Failure::new(Exit::Usage, what, help));
         };
         let place = file.display().to_string();
         let text = private_key(file).map_err(|source| {
             let help = match is_exposed(&source) {
-                true => format!("chmod 600 {place}; make a new key if another user may have read it"),
+                true => {
+                    format!("chmod 600 {place}; make a new key if another user may have read it")
+                }
                 false => "give the path of a key made by `skyhaul keygen`".to_owned(),
             };
             Failure::io("the key cannot be read", &place, &help, source)
         })?;
-        let own = Identity::from_pem(&text).map_err(|error| unusable(&error.to_string()).at(&place))?;
+        let own =
+            Identity::from_pem(&text).map_err(|error| unusable(&error.to_string()).at(&place))?;
         Ok(Accepted { own, peers: self.peer.clone() })
     }
 }
@@ -72,7 +81,8 @@ impl Keys {
         let beyond = ends.into_iter().find(|end| !end.ip().to_canonical().is_loopback());
         if let Some(end) = beyond.filter(|_| !self.insecure_beyond_loopback) {
             let what = format!("--insecure-test is for loopback, and {end} is not");
-            let help = "give --key and --peer (`skyhaul keygen` makes keys), or --insecure-beyond-loopback if nobody else can send";
+            let help = "give --key and --peer (`skyhaul keygen` makes keys), or \
+                       --insecure-beyond-loopback if nobody else can send";
             return Err(Failure::new(Exit::Usage, &what, help));
         }
         let warning = "warning: --insecure-test: this key is public; this end trusts any far end";

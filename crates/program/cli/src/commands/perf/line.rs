@@ -9,7 +9,8 @@ use skyhaul_units::{ByteCount, Rate};
 /// The line and its rate control.
 #[derive(clap::Args)]
 pub struct LineFlags {
-    /// How the rate is found: `adaptive` by itself, `line` by --rate, or a controller for comparison, such as `cubic`.
+    /// How the rate is found: `adaptive` by itself, `line` by --rate, or a controller for
+    /// comparison, such as `cubic`.
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     cc: String,
     /// The line's rate for `--cc line`, counted in IP packets with their headers.
@@ -36,14 +37,19 @@ impl LineFlags {
     /// How a path over this line runs.
     ///
     /// # Errors
-    /// The controller is not known, or rate and controller do not go together; the packet size is not possible.
+    /// The controller is not known, or rate and controller do not go together; the packet size is
+    /// not possible.
     pub fn path(&self, is_ipv6: bool) -> Result<PathConfig, Failure> {
         let headers = if is_ipv6 { 48 } else { 28 };
         let payload = self.mtu.as_u64().saturating_sub(headers);
         let udp_payload =
             u16::try_from(payload).ok().filter(|payload| *payload >= 1200).ok_or_else(|| {
                 let help = "give 1280 B to 65000 B, such as 1500 B or 9000 B";
-                Failure::new(Exit::Usage, &format!("an IP packet of {} is not possible", self.mtu), help)
+                Failure::new(
+                    Exit::Usage,
+                    &format!("an IP packet of {} is not possible", self.mtu),
+                    help,
+                )
             })?;
         let controller = self.controller()?;
         Ok(PathConfig { udp_payload, controller, ..PathConfig::over(Rate::ZERO) })

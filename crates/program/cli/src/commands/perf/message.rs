@@ -51,14 +51,17 @@ pub struct Found {
     pub repaired: u64,
     /// From handing over to delivery.
     pub latency_s: Latency,
-    /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` where it does not tell.
+    /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` where
+    /// it does not tell.
     pub socket_drops: Option<u64>,
     /// Symbols that brought nothing new.
     pub symbols_duplicate: u64,
-    /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None` where it does not tell.
+    /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None`
+    /// where it does not tell.
     #[serde(default)]
     pub busiest_thread: Option<f64>,
-    /// The part of that time for which this end was in calls to its disk; `None` where it keeps nothing.
+    /// The part of that time for which this end was in calls to its disk; `None` where it keeps
+    /// nothing.
     #[serde(default)]
     pub disk_share: Option<f64>,
     /// What kept this end's threads from running; `None` where it does not tell.

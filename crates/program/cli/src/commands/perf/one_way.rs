@@ -1,4 +1,5 @@
-//! `skyhaul perf` without a return path: the sending end says what it sent, the receiving end what came.
+//! `skyhaul perf` without a return path: the sending end says what it sent, the receiving end what
+//! came.
 
 use super::message::Latency;
 use super::source::{Source, stamp};
@@ -83,8 +84,10 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let source = Source::new(run.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
-    let sent = transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop))
-        .map_err(|source| Failure::io("sending failed", run.to, "check that its network is up", source))?;
+    let sent =
+        transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop)).map_err(|source| {
+            Failure::io("sending failed", run.to, "check that its network is up", source)
+        })?;
     let bytes = blocks.bytes;
     let sending = Sending {
         session: transmitter.session().to_string(),
@@ -102,7 +105,8 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     }
     Ok(writeln!(
         out,
-        "sent, not known to be delivered: {} blocks, {bytes} bytes in {:.1} s; overhead {:.1} %; {} lost at most under the assumed loss",
+        "sent, not known to be delivered: {} blocks, {bytes} bytes in {:.1} s; overhead {:.1} %; \
+        {} lost at most under the assumed loss",
         sending.blocks.sent,
         sending.seconds,
         sending.blocks.overhead * 100.0,
@@ -150,8 +154,9 @@ impl Feed for Blocks<'_> {
             if sender.room().as_u64() < cost(self.run.block) {
                 return Ok(None);
             }
-            let bytes =
-                self.source.block(self.clock.utc_of(now), usize::try_from(left).unwrap_or(usize::MAX));
+            let bytes = self
+                .source
+                .block(self.clock.utc_of(now), usize::try_from(left).unwrap_or(usize::MAX));
             self.bytes += bytes.len() as u64;
             let block = match self.run.deadline {
                 Some(deadline) => Block::expendable(DATA, deadline, bytes),
@@ -193,7 +198,12 @@ struct Report {
 ///
 /// # Errors
 /// The key or the address cannot be used.
-pub fn serve(key: &Path, address: SocketAddr, once: bool, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn serve(
+    key: &Path,
+    address: SocketAddr,
+    once: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let key = read_key(key)?;
     let mut far = super::bind(address)?;
     super::advise(&far);
@@ -234,8 +244,9 @@ impl Desk<'_> {
                 Event::Silent => is_over |= self.close(session, listener)?,
             }
         }
-        let is_closed =
-            |name: &&OneWaySession| listener.session(**name).is_none_or(|receiver| receiver.is_over());
+        let is_closed = |name: &&OneWaySession| {
+            listener.session(**name).is_none_or(|receiver| receiver.is_over())
+        };
         let over: Vec<OneWaySession> = self.sessions.keys().filter(is_closed).copied().collect();
         for session in over {
             is_over |= self.close(session, listener)?;
@@ -252,7 +263,8 @@ impl Desk<'_> {
         if arrived.bytes == 0 && arrived.runs_missing == 0 {
             return Ok(false);
         }
-        let line = serde_json::to_string(&arrived.report(session, account)).map_err(io::Error::other)?;
+        let line =
+            serde_json::to_string(&arrived.report(session, account)).map_err(io::Error::other)?;
         writeln!(self.out, "{line}")?;
         self.out.flush()?;
         Ok(true)
@@ -261,7 +273,8 @@ impl Desk<'_> {
 
 impl Arrived {
     fn new(now: Instant) -> Self {
-        let latency = Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants");
+        let latency =
+            Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants");
         Self { began: now, last: now, bytes: 0, latency, missing: Vec::new(), runs_missing: 0 }
     }
 
@@ -269,8 +282,10 @@ impl Arrived {
         self.bytes += block.bytes.len() as u64;
         self.last = block.timing.delivered;
         if let Some(handed_over) = stamp(&block.bytes) {
-            let nanos =
-                clock.utc_of(block.timing.delivered).as_nanos().saturating_sub(handed_over.as_nanos());
+            let nanos = clock
+                .utc_of(block.timing.delivered)
+                .as_nanos()
+                .saturating_sub(handed_over.as_nanos());
             self.latency.saturating_record(u64::try_from(nanos / 1_000).unwrap_or(0));
         }
     }
@@ -279,8 +294,12 @@ impl Arrived {
         let span = self.last.since(self.began);
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
-        let latency =
-            Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: seconds(self.latency.max()) };
+        let latency = Latency {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: seconds(self.latency.max()),
+        };
         Report {
             session: session.to_string(),
             goodput_bps: Rate::over(ByteCount::new(self.bytes), span).as_bps(),

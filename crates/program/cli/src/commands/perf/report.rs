@@ -27,19 +27,22 @@ pub struct Report {
     pub paths: Vec<Path>,
     /// Where datagrams were lost, as far as it is known.
     pub losses: Losses,
-    /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null` for runs of a few seconds.
+    /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null`
+    /// for runs of a few seconds.
     pub steady_bps: Option<u64>,
     /// What the sender waited for.
     pub waited_s: Waited,
     /// The part of the time for which the busiest thread of each end ran.
     pub busiest_thread: Busiest,
-    /// The part of the time for which the far end was in calls to its disk; `null` where it keeps nothing.
+    /// The part of the time for which the far end was in calls to its disk; `null` where it keeps
+    /// nothing.
     pub disk_share: Option<f64>,
     /// What kept the threads of each end from running.
     pub lack: Lacks,
     /// What the far end received and had not written at the end; `null` where it keeps nothing.
     pub backlog: Option<Backlog>,
-    /// The longest time in which nothing was heard of the far end, while something was to be sent or under way.
+    /// The longest time in which nothing was heard of the far end, while something was to be sent
+    /// or under way.
     pub silence: Silence,
     /// The rate at which blocks were offered, where one was given.
     pub offered_bps: Option<u64>,
@@ -74,7 +77,8 @@ pub struct Busiest {
     pub receive: Option<f64>,
 }
 
-/// What kept the threads of each end from running, in parts of the time; `null` where the system does not tell.
+/// What kept the threads of each end from running, in parts of the time; `null` where the system
+/// does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lacks {
     /// Of the sending process.
@@ -164,8 +168,8 @@ pub struct Losses {
     pub sent: u64,
     /// Symbols that a path called lost, wherever that was.
     pub path: u64,
-    /// Of these and of the answers: dropped by the sending host, whose socket's queue was full. `null` where the system
-    /// does not tell.
+    /// Of these and of the answers: dropped by the sending host, whose socket's queue was full.
+    /// `null` where the system does not tell.
     pub send_socket: Option<u64>,
     /// Dropped by the receiving host, whose socket's queue was full.
     pub receive_socket: Option<u64>,
@@ -196,8 +200,14 @@ impl Report {
         let Latency { p50, p99, p999, max } = self.latency_s;
         let (rate, amount) = (rate_text(self.goodput_bps), self.bytes as f64 / 1e6);
         writeln!(out, "goodput   {rate}, {amount:.1} MB in {:.3} s", self.seconds)?;
-        writeln!(out, "blocks    {delivered} delivered, {repaired} after repair, {expired} expired")?;
-        writeln!(out, "latency   p50 {p50:.4} s, p99 {p99:.4} s, p99.9 {p999:.4} s, max {max:.4} s")?;
+        writeln!(
+            out,
+            "blocks    {delivered} delivered, {repaired} after repair, {expired} expired"
+        )?;
+        writeln!(
+            out,
+            "latency   p50 {p50:.4} s, p99 {p99:.4} s, p99.9 {p999:.4} s, max {max:.4} s"
+        )?;
         let per_gigabyte = 1e9 / (self.bytes.max(1) as f64);
         let (send, receive) = (self.cpu_s.send, self.cpu_s.receive);
         writeln!(
@@ -209,7 +219,8 @@ impl Report {
         for path in &self.paths {
             writeln!(
                 out,
-                "path      {} to {}: {}, rtt {:.4} s, loss {:.3} %, {} repair symbols, {} datagrams recovered",
+                "path      {} to {}: {}, rtt {:.4} s, loss {:.3} %, {} repair symbols, {} \
+                datagrams recovered",
                 path.local,
                 path.remote,
                 rate_text(path.goodput_bps),
@@ -234,16 +245,22 @@ impl Report {
     }
 
     fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate, .. } = self.losses;
-        let told =
-            |count: Option<u64>| count.map_or("an unknown number".to_owned(), |count| count.to_string());
+        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate, .. } =
+            self.losses;
+        let told = |count: Option<u64>| {
+            count.map_or("an unknown number".to_owned(), |count| count.to_string())
+        };
         writeln!(out, "losses    {path} symbols that did not arrive, {repeated} sent again")?;
         writeln!(
             out,
             "          {} of all datagrams dropped by the receiving host's socket",
             told(receive_socket)
         )?;
-        writeln!(out, "          {} of the answers dropped by the sending host's socket", told(send_socket))?;
+        writeln!(
+            out,
+            "          {} of the answers dropped by the sending host's socket",
+            told(send_socket)
+        )?;
         writeln!(out, "          {send_refused} datagrams refused by the sending system")?;
         Ok(writeln!(out, "          {duplicate} duplicate symbols received")?)
     }

@@ -28,23 +28,27 @@ use std::str::FromStr;
 /// The arguments of `skyhaul perf send`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A line a second goes to standard error while it runs, the result to standard output at the end. Delivered
+    after_help = "A line a second goes to standard error while it runs, the result to standard \
+                 output at the end. Delivered
 means acknowledged by the far end. docs/explanation/performance.md explains every figure.
 
 Example:
   skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…
   skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json
-  skyhaul perf send --to 192.0.2.1:4710 --class live:guarantee=10mbit,from=5s --class bulk --insecure-test
+  skyhaul perf send --to 192.0.2.1:4710 --class live:guarantee=10mbit,from=5s --class bulk \
+  --insecure-test
   skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8"
 )]
 pub struct Send {
     /// The serving end: an address or a name, and a port.
     #[arg(long, value_name = "ADDR", required_unless_present = "path")]
     to: Option<String>,
-    /// A path from this local address (port 0: any) to that remote one, in place of --to; several may be given.
+    /// A path from this local address (port 0: any) to that remote one, in place of --to; several
+    /// may be given.
     #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with = "to")]
     path: Vec<AddressPair>,
-    /// What the paths go over: `udp`, `tcp`, or `auto`: UDP, and TCP where UDP brings no answer within 3 s.
+    /// What the paths go over: `udp`, `tcp`, or `auto`: UDP, and TCP where UDP brings no answer
+    /// within 3 s.
     #[arg(long, value_name = "KIND", default_value = "udp")]
     transport: Transport,
     /// How long blocks are handed over.
@@ -59,10 +63,12 @@ pub struct Send {
     /// Blocks are given up when they cannot be delivered within this long.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// Blocks are handed over at this rate, not as fast as they go: for latency without a queue at this end.
+    /// Blocks are handed over at this rate, not as fast as they go: for latency without a queue at
+    /// this end.
     #[arg(long, value_name = "RATE")]
     offer: Option<Rate>,
-    /// A sender of its own under this class, as `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
+    /// A sender of its own under this class, as
+    /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
     #[arg(long, value_name = "NAME:KEY=VALUE,…", conflicts_with_all = ["bytes", "offer", "one_way"])]
     class: Vec<Load>,
     /// Says where datagrams were lost.
@@ -71,7 +77,8 @@ pub struct Send {
     /// Prints the result as one line of JSON.
     #[arg(long)]
     json: bool,
-    /// Sends without a return path, sealed with this key (`skyhaul keygen --one-way`); needs --rate.
+    /// Sends without a return path, sealed with this key (`skyhaul keygen --one-way`); needs
+    /// --rate.
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report", "lanes"])]
     one_way: Option<PathBuf>,
     #[command(flatten)]
@@ -110,8 +117,9 @@ impl FromStr for AddressPair {
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write it like 192.0.2.7:0=198.51.100.1:4710";
         let (local, remote) = text.split_once('=').ok_or(format!("the `=` is missing; {form}"))?;
-        let address =
-            |text: &str| text.parse().map_err(|_| format!("`{text}` is not an address and port; {form}"));
+        let address = |text: &str| {
+            text.parse().map_err(|_| format!("`{text}` is not an address and port; {form}"))
+        };
         let pair = Self { local: address(local)?, remote: address(remote)? };
         if pair.local.is_ipv6() != pair.remote.is_ipv6() {
             return Err("one address is IPv4 and the other IPv6; give two of one kind".to_owned());
@@ -123,8 +131,8 @@ impl FromStr for AddressPair {
 /// Sends, and prints what arrived.
 ///
 /// # Errors
-/// The addresses, keys or sizes cannot be used; the other end is not there, refuses or goes away; the run was
-/// interrupted.
+/// The addresses, keys or sizes cannot be used; the other end is not there, refuses or goes away;
+/// the run was interrupted.
 pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(key) = &command.one_way {
         return one_way::send(&command.one_way_run(key)?, out);
@@ -150,12 +158,18 @@ struct Setup<'a> {
     patience: Option<Duration>,
 }
 
-/// Sends to the serving end `to` for `duration`, everything else as `skyhaul perf send` has it by default, and gives what came
-/// of it. What is not acknowledged some seconds after the last block is not awaited: then the run is judged by what this end knows.
+/// Sends to the serving end `to` for `duration`, everything else as `skyhaul perf send` has it by
+/// default, and gives what came of it. What is not acknowledged some seconds after the last block
+/// is not awaited: then the run is judged by what this end knows.
 ///
 /// # Errors
 /// As [`run()`].
-pub fn short(to: &str, duration: Duration, line: &LineFlags, keys: &Keys) -> Result<Report, Failure> {
+pub fn short(
+    to: &str,
+    duration: Duration,
+    line: &LineFlags,
+    keys: &Keys,
+) -> Result<Report, Failure> {
     let setup = Setup {
         pairs: vec![pair_to(to)?],
         block: BLOCK_SHORT,
@@ -195,7 +209,8 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
         let own = TcpConfig::new(accepted.own.clone());
         driver.add_carrier(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
     }
-    let paths = setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
+    let paths =
+        setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
     let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
     let shares = setup.shares.clone();
     let Setup { block, duration, bytes, deadline, offer, transport, patience, .. } = *setup;
@@ -269,7 +284,11 @@ impl Send {
         }
         if let Some(pair) = pairs.iter().find(|pair| lanes > 1 && pair.local.port() != 0) {
             let what = format!("{lanes} lanes cannot share the local port {}", pair.local.port());
-            return Err(Failure::new(Exit::Usage, &what, "give port 0: each lane takes a free one"));
+            return Err(Failure::new(
+                Exit::Usage,
+                &what,
+                "give port 0: each lane takes a free one",
+            ));
         }
         Ok(pairs.into_iter().flat_map(|pair| core::iter::repeat_n(pair, lanes)).collect())
     }
@@ -294,11 +313,12 @@ impl Send {
 /// From any address of this host to `to`.
 fn pair_to(to: &str) -> Result<AddressPair, Failure> {
     let help = "give a host and a port, such as 192.0.2.1:4710";
-    let mut found = to
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help))?;
-    let remote =
-        found.next().ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
+    let mut found = to.to_socket_addrs().map_err(|error| {
+        Failure::new(Exit::Usage, &format!("`{to}` is not found ({error})"), help)
+    })?;
+    let remote = found
+        .next()
+        .ok_or_else(|| Failure::new(Exit::Usage, &format!("`{to}` has no address"), help))?;
     let local = match remote {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

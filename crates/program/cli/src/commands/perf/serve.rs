@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The arguments of `skyhaul perf serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Keeps nothing of what comes, unless --keep says so. One line for each run goes to standard output.
+    after_help = "Keeps nothing of what comes, unless --keep says so. One line for each run goes \
+                 to standard output.
 
 Example:
   skyhaul perf serve --bind 0.0.0.0:4710 --key centre.key --peer SHA256:…
@@ -45,7 +46,8 @@ pub struct Serve {
     /// Ends after one run.
     #[arg(long)]
     once: bool,
-    /// Receives without ever sending a datagram, what was sealed with this key; prints one line of JSON for each sender.
+    /// Receives without ever sending a datagram, what was sealed with this key; prints one line of
+    /// JSON for each sender.
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["key", "peer", "insecure_test"])]
     one_way: Option<PathBuf>,
     /// Bytes of a sender that may be under way or, with --keep, not written yet.
@@ -171,7 +173,8 @@ impl Test {
     fn new(now: Instant) -> Self {
         Self {
             clock_ahead_ns: 0,
-            latency: Histogram::new_with_max(LONGEST_MICROS, 3).expect("the bound and digits are constants"),
+            latency: Histogram::new_with_max(LONGEST_MICROS, 3)
+                .expect("the bound and digits are constants"),
             delivered: 0,
             repaired: 0,
             bytes: 0,
@@ -187,9 +190,11 @@ impl Test {
     }
 
     fn count(&mut self, clock: Clock, received: &Received) {
-        if let Some(course) = place(received.id.flow).and_then(|place| self.courses.get_mut(place)) {
+        if let Some(course) = place(received.id.flow).and_then(|place| self.courses.get_mut(place))
+        {
             let span = received.timing.delivered.since(self.began);
-            let step = usize::try_from(span.as_nanos() / COURSE_STEP.as_nanos()).unwrap_or(usize::MAX);
+            let step =
+                usize::try_from(span.as_nanos() / COURSE_STEP.as_nanos()).unwrap_or(usize::MAX);
             if step < COURSE_STEPS {
                 course.resize(course.len().max(step + 1), 0);
                 course[step] += received.bytes.len() as u64;
@@ -199,7 +204,8 @@ impl Test {
         *(if received.timing.repaired { &mut self.repaired } else { &mut self.delivered }) += 1;
         if let Some(handed_over) = stamp(&received.bytes) {
             let now = clock.utc_of(received.timing.delivered).as_nanos();
-            let nanos = now.saturating_sub(handed_over.as_nanos()).saturating_sub(self.clock_ahead_ns);
+            let nanos =
+                now.saturating_sub(handed_over.as_nanos()).saturating_sub(self.clock_ahead_ns);
             self.latency.saturating_record(u64::try_from(nanos / 1_000).unwrap_or(0));
         }
     }
@@ -214,20 +220,32 @@ impl Test {
         let in_disk = disk.map(|disk| disk.saturating_sub(self.disk_at_begin).as_secs_f64());
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
-        let latency_s =
-            Latency { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: seconds(self.latency.max()) };
+        let latency_s = Latency {
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: seconds(self.latency.max()),
+        };
         Found {
             cpu_s: super::cpu_seconds() - self.cpu_at_begin,
             delivered: self.delivered,
             repaired: self.repaired,
             latency_s,
-            socket_drops: drops.zip(self.drops_at_begin).map(|(now, then)| now.saturating_sub(then)),
+            socket_drops: drops
+                .zip(self.drops_at_begin)
+                .map(|(now, then)| now.saturating_sub(then)),
             symbols_duplicate,
-            busiest_thread: processors.threads.busiest_since(&self.processors_at_begin.threads, span),
+            busiest_thread: processors
+                .threads
+                .busiest_since(&self.processors_at_begin.threads, span),
             lack: processors.lack_since(&self.processors_at_begin, span),
             backlog: in_disk.map(|in_disk| Backlog {
                 bytes: self.unwritten,
-                disk_bps: if in_disk > 0.0 { (self.written as f64 * 8.0 / in_disk) as u64 } else { u64::MAX },
+                disk_bps: if in_disk > 0.0 {
+                    (self.written as f64 * 8.0 / in_disk) as u64
+                } else {
+                    u64::MAX
+                },
             }),
             disk_share: in_disk.filter(|_| span > 0.0).map(|in_disk| (in_disk / span).min(1.0)),
             courses: self.courses.clone(),
@@ -236,7 +254,13 @@ impl Test {
 }
 
 impl Server<'_> {
-    fn block(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, received: &Received) {
+    fn block(
+        &mut self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+        received: &Received,
+    ) {
         let Some(session) = manager.session(id) else { return };
         let is_load = place(received.id.flow).is_some_and(|place| place < LOADS_MAX);
         match self.keeping.as_ref().filter(|_| is_load) {
@@ -268,13 +292,15 @@ impl Server<'_> {
             }
             _ => return session.refuse("this is not a message of a measuring sender"),
         };
-        // The buffer has room for these few: a caller that floods them is cut off by its own full session.
+        // The buffer has room for these few: a caller that floods them is cut off by its own full
+        // session.
         let is_end = matches!(answer, Message::Found(_));
         let _ = session.send(now, say(&answer));
         if is_end {
             let (amount, span) = (test.bytes as f64 / 1e6, now.since(test.began));
             let rate = rate_text(Rate::over(ByteCount::new(test.bytes), span).as_bps());
-            let line = stamped::now(&format!("{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64()));
+            let line =
+                stamped::now(&format!("{rate}, {amount:.1} MB in {:.3} s", span.as_secs_f64()));
             let line = self.out.write_all(line.as_bytes());
             if let Err(error) = line.and_then(|()| self.out.flush()) {
                 self.fail(error.into());

@@ -1,4 +1,5 @@
-//! Where the measured blocks come from: buffers that are used again once the far end has acknowledged them.
+//! Where the measured blocks come from: buffers that are used again once the far end has
+//! acknowledged them.
 
 use bytes::{Bytes, BytesMut};
 use skyhaul_units::Utc;
@@ -25,7 +26,8 @@ impl Source {
     pub fn block(&mut self, utc: Utc, most: usize) -> Bytes {
         // Only whole blocks come from the ring: the last one may be shorter.
         let size = self.size.min(most).max(STAMP);
-        let mut buffer = self.unused().filter(|buffer| buffer.len() == size).unwrap_or_else(|| filled(size));
+        let mut buffer =
+            self.unused().filter(|buffer| buffer.len() == size).unwrap_or_else(|| filled(size));
         buffer[..STAMP].copy_from_slice(&utc.as_nanos().to_be_bytes());
         let block = buffer.freeze();
         if self.ring.len() < self.limit {

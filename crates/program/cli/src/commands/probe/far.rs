@@ -103,7 +103,8 @@ impl Heading {
             #[serde(flatten)]
             found: &'a T,
         }
-        let line = serde_json::to_string(&Report { heading: self, found }).expect("a report is plain data");
+        let line = serde_json::to_string(&Report { heading: self, found })
+            .expect("a report is plain data");
         Ok(writeln!(out, "{line}")?)
     }
 }
@@ -141,10 +142,11 @@ impl FarEnd {
     /// As [`Self::open`].
     pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Missed> {
         let ends = (self.clock, Arc::clone(&self.stop));
-        let line = SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
-            let help = "check that a route to it exists, and that the port is free";
-            Missed::Here(Failure::io("no socket could be opened", &self.place(), help, source))
-        })?;
+        let line =
+            SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
+                let help = "check that a route to it exists, and that the port is free";
+                Missed::Here(Failure::io("no socket could be opened", &self.place(), help, source))
+            })?;
         let random = random().map_err(|source| {
             let help = "check that /dev/urandom exists";
             Missed::Here(Failure::io("no random numbers available", "this host", help, source))
@@ -205,7 +207,10 @@ impl FarEnd {
     }
 
     /// Waits until `until`; `false` where that was interrupted.
-    #[allow(clippy::disallowed_methods, reason = "the far end is silent: there is nothing to be woken by")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the far end is silent: there is nothing to be woken by"
+    )]
     pub fn rest_until(&self, until: Utc) -> bool {
         while self.utc() < until && !self.stop.load(Ordering::Relaxed) {
             std::thread::sleep(until.since(self.utc()).min(STEP).to_std());
@@ -214,7 +219,8 @@ impl FarEnd {
     }
 }
 
-/// What this machine can do with datagrams of `payload`; says so where that is less than `wanted`, which is then cut down.
+/// What this machine can do with datagrams of `payload`; says so where that is less than `wanted`,
+/// which is then cut down.
 ///
 /// # Errors
 /// The loopback interface cannot be used.
@@ -229,7 +235,8 @@ pub fn able(payload: ByteCount, wanted: Option<Rate>) -> Result<(Ability, Rate),
     })?;
     if let Some(wanted) = wanted.filter(|wanted| *wanted > ability.rate) {
         tell(&format!(
-            "note: this machine can do about {} with datagrams of {payload} ({} a second), less than the {wanted} asked for; \
+            "note: this machine can do about {} with datagrams of {payload} ({} a second), less \
+            than the {wanted} asked for; \
              faster rates are not tried",
             round(ability.rate),
             ability.datagrams_a_second

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 /// The arguments of `skyhaul probe long`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Appends a line of JSON for each interval to DIR/YYYY-MM-DD.jsonl (UTC), and prints alarms. An interrupt ends it.
+    after_help = "Appends a line of JSON for each interval to DIR/YYYY-MM-DD.jsonl (UTC), and \
+                 prints alarms. An interrupt ends it.
 
 Example:
   skyhaul probe long far.example.org --dir watch --alarm-loss 2% --alarm-round-trip 250ms"
@@ -76,11 +77,13 @@ enum End {
 /// Watches until it is interrupted.
 ///
 /// # Errors
-/// The name of the far end leads nowhere, or a file cannot be written. That the far end does not answer is a gap, and no error.
+/// The name of the far end leads nowhere, or a file cannot be written. That the far end does not
+/// answer is a gap, and no error.
 pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     if command.every < EVERY_MIN || command.interval < command.every {
         let help = "give --every 10 ms or more, and --interval no less than that";
-        let what = format!("pings every {} over {} are not possible", command.every, command.interval);
+        let what =
+            format!("pings every {} over {} are not possible", command.every, command.interval);
         return Err(Failure::new(Exit::Usage, &what, help));
     }
     super::series::check(command.series.as_deref())?;
@@ -97,7 +100,8 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     for number in 1u64.. {
         let began = far.utc();
         let (interval, end) = watch(&far, command, due)?;
-        // What the last answers took is not added to every interval; after a long pause it begins anew.
+        // What the last answers took is not added to every interval; after a long pause it begins
+        // anew.
         due = (due + command.interval).max(far.utc() + command.interval / 2);
         let alarms = interval.alarms(rule);
         let seconds = far.utc().since(began).as_secs_f64();
@@ -126,7 +130,8 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One interval up to `end`, with a session of its own: what was wrong with the one before does not matter to it.
+/// One interval up to `end`, with a session of its own: what was wrong with the one before does not
+/// matter to it.
 fn watch(far: &FarEnd, command: &Long, end: Utc) -> Result<(Interval, End), Failure> {
     let gap = |why: &str| (Interval::of(&Default::default(), Some(why.to_owned())), End::Full);
     let mut near = match far.open_from(far.port_of(0)) {
@@ -182,8 +187,9 @@ fn forget(dir: &Path, oldest: i64) {
 
 /// Whether a file's name is one that this command gives.
 fn is_of_a_day(name: &str) -> bool {
-    let shape =
-        |(byte, wanted): (u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == *wanted };
+    let shape = |(byte, wanted): (u8, &u8)| {
+        if *wanted == b'0' { byte.is_ascii_digit() } else { byte == *wanted }
+    };
     name.len() == SHAPE.len() && name.bytes().zip(SHAPE).all(shape)
 }
 
@@ -200,8 +206,13 @@ mod tests {
     #[test]
     fn only_files_of_days_long_gone_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
-        let names =
-            ["2026-09-22.jsonl", "2026-09-23.jsonl", "2026-09-24.jsonl", "2020-notes.jsonl", "notes.txt"];
+        let names = [
+            "2026-09-22.jsonl",
+            "2026-09-23.jsonl",
+            "2026-09-24.jsonl",
+            "2020-notes.jsonl",
+            "notes.txt",
+        ];
         for name in names {
             std::fs::write(folder.path().join(name), "").unwrap();
         }

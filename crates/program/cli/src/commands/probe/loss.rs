@@ -15,13 +15,12 @@ use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe loss`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A correlator that copes with two damaged frames in a row loses its synchronisation at the third: --frames-in-a-row 3.
+#[command(after_help = "A correlator that copes with two damaged frames in a row loses its \
+                 synchronisation at the third: --frames-in-a-row 3.
 
 Example:
   skyhaul probe loss far.example.org --rate 100mbit --seconds 60
-  skyhaul probe loss correlator.example.org --payload 8032 --rate 1gbit --frames-in-a-row 3"
-)]
+  skyhaul probe loss correlator.example.org --payload 8032 --rate 1gbit --frames-in-a-row 3")]
 pub struct Loss {
     #[command(flatten)]
     far: FarFlags,
@@ -73,8 +72,10 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     let rate = command.rate.min(begun.rate_max);
     let most = begun.near.limits().datagrams;
     let spec = Spec::at(rate, payload, Duration::from_secs(command.seconds), most);
-    let rule =
-        VlbiRule { datagrams_a_frame: command.datagrams_a_frame, frames_in_a_row: command.frames_in_a_row };
+    let rule = VlbiRule {
+        datagrams_a_frame: command.datagrams_a_frame,
+        frames_in_a_row: command.frames_in_a_row,
+    };
     if !command.output.json {
         tell(&format!("measuring: {} datagrams in {:.1} s", spec.count, spec.time().as_secs_f64()));
     }
@@ -108,7 +109,8 @@ fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()
     match &process.intervals {
         Some(fit) => writeln!(
             out,
-            "intervals       {:.1} datagrams in the mean; {} exponential (Kolmogorov-Smirnov {:.4}, {:.4} is critical at 5 %)",
+            "intervals       {:.1} datagrams in the mean; {} exponential (Kolmogorov-Smirnov \
+            {:.4}, {:.4} is critical at 5 %)",
             fit.mean,
             if fit.fits { "may be" } else { "not" },
             fit.distance,
@@ -119,7 +121,8 @@ fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()
     if let Some(fit) = process.gilbert.filter(|_| process.needs_two_states) {
         writeln!(
             out,
-            "Gilbert-Elliott becomes bad {}, good again {} per datagram; loses {} when good, {} when bad",
+            "Gilbert-Elliott becomes bad {}, good again {} per datagram; loses {} when good, {} \
+            when bad",
             words::percent(fit.to_bad),
             words::percent(fit.to_good),
             words::percent(fit.loss_good),
@@ -138,7 +141,8 @@ fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()
     let vlbi = &found.vlbi;
     writeln!(
         out,
-        "VLBI            {} of the frames lost: signal-to-noise × {:.4}; {} in a row, which lose the correlator's synchronisation: \
+        "VLBI            {} of the frames lost: signal-to-noise × {:.4}; {} in a row, which lose \
+        the correlator's synchronisation: \
          {} seen, probability {:.2e} in an hour",
         words::percent(vlbi.frames_lost),
         vlbi.snr,

@@ -38,7 +38,8 @@ pub struct Probe {
 enum Command {
     /// Watches a line for weeks with little traffic, and tells alarms.
     Long(long::Long),
-    /// Says what kind of process loses datagrams: by chance or in bursts, how long, and what that means.
+    /// Says what kind of process loses datagrams: by chance or in bursts, how long, and what that
+    /// means.
     Loss(loss::Loss),
     /// Finds parallel routes of different length.
     Paths(paths::Paths),
@@ -58,7 +59,8 @@ impl Probe {
 /// Carries out one end.
 ///
 /// # Errors
-/// An address cannot be used, the other end is not there, is none or refuses, or the run was interrupted.
+/// An address cannot be used, the other end is not there, is none or refuses, or the run was
+/// interrupted.
 pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
     match probe.command {
         Some(Command::Long(command)) => long::run(&command, out),
@@ -80,7 +82,12 @@ const PORT: u16 = 4720;
 
 /// A file that cannot be written.
 fn unwritable(path: &std::path::Path, source: std::io::Error) -> Failure {
-    Failure::io("the file cannot be written", &path.display().to_string(), "name another one", source)
+    Failure::io(
+        "the file cannot be written",
+        &path.display().to_string(),
+        "name another one",
+        source,
+    )
 }
 
 /// A name or address that leads nowhere.

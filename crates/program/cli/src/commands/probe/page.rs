@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// A page that is wanted.
 #[derive(clap::Args)]
 pub struct PageFlag {
-    /// Writes a page with drawings, to be read in a browser or printed: to this file where its name ends in .html, else into
-    /// this folder, named by what was measured.
+    /// Writes a page with drawings, to be read in a browser or printed: to this file where its name
+    /// ends in .html, else into this folder, named by what was measured.
     #[arg(long, value_name = "DIR|FILE")]
     report: Option<PathBuf>,
 }
@@ -59,6 +59,7 @@ pub fn subject(far: &FarEnd, heading: &Heading) -> Subject {
 }
 
 fn unwritable(place: &Path, source: io::Error) -> Failure {
-    let help = "give --report a folder that this user can write to, or a file name that ends in .html";
+    let help =
+        "give --report a folder that this user can write to, or a file name that ends in .html";
     Failure::io("the report cannot be written", &place.display().to_string(), help, source)
 }

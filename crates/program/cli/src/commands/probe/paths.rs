@@ -68,7 +68,8 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let mut flows: Vec<Flow> = silent;
     let longest = nears.iter().filter_map(|near| near.comparison().longest()).max();
-    let until = nears.first().map_or(Instant::ZERO, Near::now) + longest.unwrap_or(LAST_WAIT).min(LAST_WAIT);
+    let until = nears.first().map_or(Instant::ZERO, Near::now)
+        + longest.unwrap_or(LAST_WAIT).min(LAST_WAIT);
     for (near, port) in nears.iter_mut().zip(ports) {
         near.listen(until).map_err(|error| far.failure(&error))?;
         let round_trips = near.comparison().pings().map(|ping| ping.round_trip()).collect();
@@ -85,7 +86,8 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_text(&far.place(), &found, out)?)
 }
 
-/// Opens all flows at the same time. Those that nothing answered take a route that fails, and come back by their ports.
+/// Opens all flows at the same time. Those that nothing answered take a route that fails, and come
+/// back by their ports.
 ///
 /// # Errors
 /// Nothing answered any of them, the far end refuses, or this host does not let it be tried.
@@ -152,7 +154,8 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
 /// A far end has no more sessions, and others may want some.
 const FLOWS_MAX: i64 = SESSIONS_MAX as i64 / 2;
 
-/// Flows are read once in this time, and the kernel's times of arrival are believed for twice as long.
+/// Flows are read once in this time, and the kernel's times of arrival are believed for twice as
+/// long.
 const SPACING_MAX: Duration = Duration::from_secs(1);
 
 /// No answer is waited for longer at the end.

@@ -1,4 +1,5 @@
-//! The datagrams of streams one by one, for other programs: comma-separated values, or a JSON object a line.
+//! The datagrams of streams one by one, for other programs: comma-separated values, or a JSON
+//! object a line.
 
 use super::unwritable;
 use crate::failure::{Exit, Failure};
@@ -56,8 +57,8 @@ fn form(path: &Path) -> Result<Form, Failure> {
     }
 }
 
-/// Writes the pings that were answered, the latest 65,536 of them: when each left, counted from the first, its round trip, and the delay
-/// each way, the difference of the clocks taken out.
+/// Writes the pings that were answered, the latest 65,536 of them: when each left, counted from the
+/// first, its round trip, and the delay each way, the difference of the clocks taken out.
 ///
 /// # Errors
 /// The name ends neither in .csv nor in .jsonl, or the file cannot be written.
@@ -117,8 +118,10 @@ pub fn append_minute(path: &Path, minute: &Minute) -> Result<(), Failure> {
             }
             Form::Csv => format!("{}\n", values.join(",")),
             Form::JsonLines => {
-                let pairs =
-                    MINUTE_COLUMNS.iter().zip(&values).map(|(name, value)| format!("\"{name}\":{value}"));
+                let pairs = MINUTE_COLUMNS
+                    .iter()
+                    .zip(&values)
+                    .map(|(name, value)| format!("\"{name}\":{value}"));
                 format!("{{{}}}\n", pairs.collect::<Vec<_>>().join(","))
             }
         };
@@ -127,7 +130,8 @@ pub fn append_minute(path: &Path, minute: &Minute) -> Result<(), Failure> {
     written.map_err(|source| unwritable(path, source))
 }
 
-/// A line for each datagram that was sent, in the order of their numbers; one that is missing has no delay.
+/// A line for each datagram that was sent, in the order of their numbers; one that is missing has
+/// no delay.
 fn lines(course: &Course<'_>, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let trace = course.trace;
     let mut delays = vec![None; trace.offered as usize];
@@ -149,7 +153,8 @@ fn lines(course: &Course<'_>, form: Form, out: &mut dyn Write) -> io::Result<()>
         let stream = course.stream;
         match form {
             Form::Csv => {
-                let came = delay.map_or(",".to_owned(), |(delay, number)| format!("{delay:.6},{number}"));
+                let came =
+                    delay.map_or(",".to_owned(), |(delay, number)| format!("{delay:.6},{number}"));
                 writeln!(out, "{stream},{direction},{payload},{seq},{planned:.6},{came}")?;
             }
             Form::JsonLines => {

@@ -12,7 +12,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 /// The arguments of `skyhaul probe serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Anyone who reaches the port can measure, within the limits. Nothing is sent to an address that has not answered
+    after_help = "Anyone who reaches the port can measure, within the limits. Nothing is sent to \
+                 an address that has not answered
 first, and nothing longer than what it sent.
 
 Example:
@@ -37,10 +38,11 @@ pub struct Serve {
 /// The address cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let address = command.bind.unwrap_or_else(|| (Ipv6Addr::UNSPECIFIED, PORT).into());
-    let limits = Limits { rate: command.max_rate, time: command.max_time, datagrams: DATAGRAMS_MAX };
+    let limits =
+        Limits { rate: command.max_rate, time: command.max_time, datagrams: DATAGRAMS_MAX };
     let failed = |error: skyhaul_net::probe::ServeError| {
-        let help =
-            "stop the program that uses the port, or give --bind another address and port of this host";
+        let help = "stop the program that uses the port, or give --bind another address and port \
+                   of this host";
         let source = std::io::Error::other(error.to_string());
         Failure::io("the UDP port cannot be used", &address.to_string(), help, source)
     };

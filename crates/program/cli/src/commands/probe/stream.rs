@@ -52,8 +52,8 @@ pub struct Measured {
 }
 
 impl OutputFlags {
-    /// Sees whether what is to be kept can be, tries this machine with datagrams of `payload`, and opens a session; no stream is to
-    /// be faster than `wanted`.
+    /// Sees whether what is to be kept can be, tries this machine with datagrams of `payload`, and
+    /// opens a session; no stream is to be faster than `wanted`.
     ///
     /// # Errors
     /// A file cannot be what it is called, the far end is not there, is none or refuses.

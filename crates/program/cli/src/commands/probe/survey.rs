@@ -19,7 +19,8 @@ pub struct Survey {
     /// How long it takes, about.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Nothing faster is sent, in UDP payload; left out: as fast as both ends can and the far end allows.
+    /// Nothing faster is sent, in UDP payload; left out: as fast as both ends can and the far end
+    /// allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     #[command(flatten)]
@@ -51,7 +52,8 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
             tell(&format!("measuring: {doing}"));
         }
     };
-    let found = survey(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
+    let found =
+        survey(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
     let ability_bps = begun.ability.rate.as_bps();
     let courses = [course(0, &found.up), course(1, &found.down)];
     let measured = begun.end(&courses, |subject| report::survey(subject, &found))?;
@@ -96,7 +98,11 @@ fn write_way(found: &Found, (way, name): (&Way, &str), out: &mut dyn Write) -> i
         words::rate(available.ip_bits_per_second)
     )?;
     if available.loaded_round_trip_ms.count > 0 {
-        writeln!(out, "     when full  round trip {}", words::spread(&available.loaded_round_trip_ms, "ms"))?;
+        writeln!(
+            out,
+            "     when full  round trip {}",
+            words::spread(&available.loaded_round_trip_ms, "ms")
+        )?;
     }
     if let Some(queue) = found.queue(way) {
         writeln!(out, "     queue      {}", queue.words())?;

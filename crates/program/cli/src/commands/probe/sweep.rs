@@ -13,10 +13,12 @@ use std::io::{self, Write};
 /// The arguments of `skyhaul probe sweep`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Spacing below the time that a datagram takes on the line: the received rate is the line's. Above: one datagram a spacing.
+    after_help = "Spacing below the time that a datagram takes on the line: the received rate is \
+                 the line's. Above: one datagram a spacing.
 
 Example:
-  skyhaul probe sweep far.example.org --payload 400,1400 --spacing 12us,24us,50us,100us --count 10000"
+  skyhaul probe sweep far.example.org --payload 400,1400 --spacing 12us,24us,50us,100us --count \
+  10000"
 )]
 pub struct Sweep {
     #[command(flatten)]
@@ -39,7 +41,8 @@ pub struct Sweep {
     /// Which way.
     #[arg(long, value_enum, default_value_t = Way::Up)]
     direction: Way,
-    /// Streams that would be faster are left out; left out: as fast as both ends can and the far end allows.
+    /// Streams that would be faster are left out; left out: as fast as both ends can and the far
+    /// end allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     #[command(flatten)]
@@ -63,7 +66,11 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
     let mut begun = command.output.begin(&command.far, "sweep", tried)?;
     let plan = SweepPlan {
         direction: command.direction.into(),
-        payloads: command.payload.iter().map(|payload| ByteCount::new(u64::from(*payload))).collect(),
+        payloads: command
+            .payload
+            .iter()
+            .map(|payload| ByteCount::new(u64::from(*payload)))
+            .collect(),
         spacings: command.spacing.clone(),
         count: command.count,
         rate_max: begun.rate_max,
@@ -74,7 +81,8 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
             tell(&format!("measuring: {doing}"));
         }
     };
-    let found = sweep(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
+    let found =
+        sweep(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
     let courses: Vec<Course<'_>> = (0..)
         .zip(&found.points)
         .map(|(stream, point)| Course { stream, trace: &point.trace, one_way: &point.one_way })
@@ -125,8 +133,11 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
     let total = |of: fn(&Point) -> i64| found.points.iter().map(of).sum::<i64>();
     writeln!(
         out,
-        "of all: {} dropped in the sending host, {} on the path, {} in the receiving host, {} unexplained",
-        total(|point| signed(point.account.dropped_by_sender + point.account.dropped_in_sending_queue)),
+        "of all: {} dropped in the sending host, {} on the path, {} in the receiving host, {} \
+        unexplained",
+        total(|point| signed(
+            point.account.dropped_by_sender + point.account.dropped_in_sending_queue
+        )),
         total(|point| signed(point.account.lost_on_path)),
         total(|point| {
             let host = point.account.receiving_host;

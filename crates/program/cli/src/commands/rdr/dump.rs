@@ -52,13 +52,18 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
         && !known.contains(&wanted.as_str())
     {
         let what = format!("{} has no collection `{wanted}`", command.file.display());
-        return Err(Failure::new(Exit::Usage, &what, &format!("write one of {}", known.join(", "))));
+        return Err(Failure::new(
+            Exit::Usage,
+            &what,
+            &format!("write one of {}", known.join(", ")),
+        ));
     }
     let unwritable = |source| unwritable(&command.output, source);
     let mut to = BufWriter::new(File::create(&command.output).map_err(unwritable)?);
     let mut report = Report::default();
-    for collection in
-        known.iter().filter(|name| command.collection.as_deref().is_none_or(|wanted| wanted == **name))
+    for collection in known
+        .iter()
+        .filter(|name| command.collection.as_deref().is_none_or(|wanted| wanted == **name))
     {
         for number in reader.granules(collection) {
             let bytes = reader.blob(collection, *number).map_err(|error| refused(&error))?;
@@ -80,7 +85,13 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
         serde_json::to_writer(&mut *out, &report).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        writeln!(out, "{}: {} packets, {} bytes", command.output.display(), report.packets, report.bytes)?;
+        writeln!(
+            out,
+            "{}: {} packets, {} bytes",
+            command.output.display(),
+            report.packets,
+            report.bytes
+        )?;
     }
     match report {
         Report { damaged: 1.., .. } => {
@@ -98,7 +109,8 @@ pub fn run(command: &Dump, out: &mut dyn Write) -> Result<(), Failure> {
 impl Dump {
     fn wants(&self, apid: u32) -> bool {
         let apid = u16::try_from(apid).ok().and_then(Apid::new);
-        self.apid.is_empty() || apid.is_some_and(|apid| self.apid.iter().any(|range| range.contains(apid)))
+        self.apid.is_empty()
+            || apid.is_some_and(|apid| self.apid.iter().any(|range| range.contains(apid)))
     }
 }
 

@@ -84,7 +84,8 @@ pub fn run(command: &Info, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let granules =
         || report.files.iter().flat_map(|file| &file.collections).flat_map(|known| &known.granules);
-    let damaged = granules().filter(|granule| granule.damaged_trackers > 0 || granule.unreadable.is_some());
+    let damaged =
+        granules().filter(|granule| granule.damaged_trackers > 0 || granule.unreadable.is_some());
     match damaged.count() {
         0 => Ok(()),
         count => {
@@ -97,8 +98,9 @@ pub fn run(command: &Info, out: &mut dyn Write) -> Result<(), Failure> {
 fn describe(reader: &RdrReader, file: String) -> Result<FileInfo, Failure> {
     let mut attributes = BTreeMap::new();
     for name in OF_FILES {
-        attributes
-            .extend(reader.attribute(name).map_err(|error| refused(&error))?.map(|value| (*name, value)));
+        attributes.extend(
+            reader.attribute(name).map_err(|error| refused(&error))?.map(|value| (*name, value)),
+        );
     }
     let mut collections = Vec::new();
     for name in reader.collections() {
@@ -112,7 +114,8 @@ fn describe(reader: &RdrReader, file: String) -> Result<FileInfo, Failure> {
 fn granule(reader: &RdrReader, collection: &str, number: u32) -> Result<GranuleInfo, Failure> {
     let mut attributes = BTreeMap::new();
     for name in OF_GRANULES {
-        let value = reader.granule_attribute(collection, number, name).map_err(|error| refused(&error))?;
+        let value =
+            reader.granule_attribute(collection, number, name).map_err(|error| refused(&error))?;
         attributes.extend(value.map(|value| (*name, value)));
     }
     let bytes = reader.blob(collection, number).map_err(|error| refused(&error))?;
@@ -137,19 +140,25 @@ fn granule(reader: &RdrReader, collection: &str, number: u32) -> Result<GranuleI
 }
 
 fn write_file(file: &FileInfo, out: &mut dyn Write) -> io::Result<()> {
-    let said = |attributes: &BTreeMap<&str, Value>, name| attributes.get(name).map_or("?".to_owned(), text);
+    let said = |attributes: &BTreeMap<&str, Value>, name| {
+        attributes.get(name).map_or("?".to_owned(), text)
+    };
     let platform = said(&file.attributes, "Platform_Short_Name");
     writeln!(out, "{}: {platform}, made by {}", file.file, said(&file.attributes, "Distributor"))?;
     for collection in &file.collections {
         writeln!(out, "  {}", collection.name)?;
-        writeln!(out, "    granule          begins                       packets  missing  packets by kind")?;
+        writeln!(
+            out,
+            "    granule          begins                       packets  missing  packets by kind"
+        )?;
         for granule in &collection.granules {
             let id = said(&granule.attributes, "N_Granule_ID");
             if let Some(reason) = &granule.unreadable {
                 writeln!(out, "    {id:<15}  unreadable: {reason}")?;
                 continue;
             }
-            let kinds = granule.blob.iter().flat_map(|blob| &blob.apids).filter(|entry| entry.received > 0);
+            let kinds =
+                granule.blob.iter().flat_map(|blob| &blob.apids).filter(|entry| entry.received > 0);
             let kinds: Vec<String> =
                 kinds.map(|entry| format!("{}: {}", entry.name, entry.received)).collect();
             let missing = match granule.attributes.get("N_Percent_Missing_Data") {
@@ -165,7 +174,11 @@ fn write_file(file: &FileInfo, out: &mut dyn Write) -> io::Result<()> {
                 kinds.join(", ")
             )?;
             if granule.damaged_trackers > 0 {
-                writeln!(out, "    note: {} packets are damaged or missing", granule.damaged_trackers)?;
+                writeln!(
+                    out,
+                    "    note: {} packets are damaged or missing",
+                    granule.damaged_trackers
+                )?;
             }
         }
     }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 /// The arguments of `skyhaul rdr make`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The packets of all files are sorted by time; copies are left out. Beside each file its description
+    after_help = "The packets of all files are sorted by time; copies are left out. Beside each \
+                 file its description
 is written, FILE.json. Sensors of which there are no packets get no file.
 
 Example:
@@ -25,7 +26,8 @@ pub struct Make {
     /// The packet files.
     #[arg(required = true)]
     packets: Vec<PathBuf>,
-    /// The mission: suomi-npp, noaa-20, noaa-21, or a mission file ending in .toml that is called so.
+    /// The mission: suomi-npp, noaa-20, noaa-21, or a mission file ending in .toml that is called
+    /// so.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: MissionRef,
     /// Only these sensors: viirs, cris, atms, ….
@@ -34,7 +36,8 @@ pub struct Make {
     /// The folder to write to; made where it does not exist.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Where the spacecraft's diary goes: packed into each sensor's file, to a file of its own, or nowhere.
+    /// Where the spacecraft's diary goes: packed into each sensor's file, to a file of its own, or
+    /// nowhere.
     #[arg(long, default_value = "packed")]
     diary: Diary,
     /// Who makes the files, as their names say it: 1 to 4 lower-case letters or digits.
@@ -46,7 +49,8 @@ pub struct Make {
     /// Number of the orbit; 0 where it is not known.
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..100_000))]
     orbit: u32,
-    /// Tables of further satellites, in the form of missions/rdr/jpss.toml, in place of the program's.
+    /// Tables of further satellites, in the form of missions/rdr/jpss.toml, in place of the
+    /// program's.
     #[arg(long, value_name = "FILE.toml")]
     table: Option<PathBuf>,
     #[command(flatten)]
@@ -88,7 +92,8 @@ pub fn run(command: &Make, out: &mut dyn Write) -> Result<(), Failure> {
         dir: &command.output,
     };
     let library = command.hdf5.load()?;
-    let made = skyhaul_node::rdr::make(library, &command.packets, &job).map_err(|error| failure(&error))?;
+    let made = skyhaul_node::rdr::make(library, &command.packets, &job)
+        .map_err(|error| failure(&error))?;
     if command.json {
         serde_json::to_writer(&mut *out, &made).map_err(io::Error::from)?;
         writeln!(out)?;
@@ -121,12 +126,20 @@ fn table(file: Option<&Path>) -> Result<RdrTable, Failure> {
 /// Names of the collections that get a file each.
 fn sensors<'a>(command: &Make, plan: &'a RdrPlan) -> Result<Vec<&'a str>, Failure> {
     let known: Vec<&str> = match command.diary {
-        Diary::Separate => plan.collections.iter().map(|collection| collection.name.as_str()).collect(),
-        Diary::Packed | Diary::None => plan.sensors().map(|collection| collection.name.as_str()).collect(),
+        Diary::Separate => {
+            plan.collections.iter().map(|collection| collection.name.as_str()).collect()
+        }
+        Diary::Packed | Diary::None => {
+            plan.sensors().map(|collection| collection.name.as_str()).collect()
+        }
     };
     if let Some(unknown) = command.sensor.iter().find(|name| !known.contains(&name.as_str())) {
         let what = format!("mission `{}` has no sensor `{unknown}`", plan.satellite.mission);
-        return Err(Failure::new(Exit::Usage, &what, &format!("write one of {}", known.join(", "))));
+        return Err(Failure::new(
+            Exit::Usage,
+            &what,
+            &format!("write one of {}", known.join(", ")),
+        ));
     }
     let is_wanted = |name: &&str| {
         let is_packed = plan.sensors().all(|sensor| sensor.name != *name);
@@ -147,8 +160,9 @@ fn write_made(made: &Made, out: &mut dyn Write) -> io::Result<()> {
     for file in &made.files {
         writeln!(out, "{}: {} bytes", file.name, file.bytes)?;
         for collection in &file.collections {
-            let sum =
-                |of: fn(&skyhaul_node::rdr::GranuleReport) -> u64| collection.granules.iter().map(of).sum();
+            let sum = |of: fn(&skyhaul_node::rdr::GranuleReport) -> u64| {
+                collection.granules.iter().map(of).sum()
+            };
             let (packets, missing): (u64, u64) =
                 (sum(|granule| granule.packets), sum(|granule| granule.missing));
             writeln!(
@@ -159,16 +173,29 @@ fn write_made(made: &Made, out: &mut dyn Write) -> io::Result<()> {
             )?;
         }
     }
-    let IndexAccount { read, placed, duplicates, differing, other_applications, untimed, before_base } =
-        made.packets;
+    let IndexAccount {
+        read,
+        placed,
+        duplicates,
+        differing,
+        other_applications,
+        untimed,
+        before_base,
+    } = made.packets;
     writeln!(
         out,
-        "{read} packets read: {placed} placed, {duplicates} duplicates, {differing} that differ from one with the same \
-         time and count, {other_applications} of other applications, {untimed} without a time, {before_base} from \
+        "{read} packets read: {placed} placed, {duplicates} duplicates, {differing} that differ \
+        from one with the same \
+         time and count, {other_applications} of other applications, {untimed} without a time, \
+         {before_base} from \
          before the first granule"
     )?;
     if made.cut_bytes > 0 {
-        writeln!(out, "note: the files end with {} bytes of packets that were cut", made.cut_bytes)?;
+        writeln!(
+            out,
+            "note: the files end with {} bytes of packets that were cut",
+            made.cut_bytes
+        )?;
     }
     Ok(())
 }

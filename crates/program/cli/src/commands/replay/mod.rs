@@ -1,4 +1,5 @@
-//! `skyhaul replay`: plays what a station recorded, or any capture file, to whoever takes it, with the timing it had or another.
+//! `skyhaul replay`: plays what a station recorded, or any capture file, to whoever takes it, with
+//! the timing it had or another.
 
 mod pace;
 mod sink;
@@ -23,11 +24,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(
     group = clap::ArgGroup::new("destination").required(true),
-    after_help = "Where a transmission ended in the recording, the TCP connection is ended and made again, so that a station which
+    after_help = "Where a transmission ended in the recording, the TCP connection is ended and \
+                 made again, so that a station which
 takes it finds the same contacts. Recorded datagrams go out as datagrams over UDP.
 
 Example:
-  skyhaul replay state --channel x-band --from 2026-11-22T10:02:00Z --to 2026-11-22T10:14:00Z --to-tcp 127.0.0.1:5000
+  skyhaul replay state --channel x-band --from 2026-11-22T10:02:00Z --to 2026-11-22T10:14:00Z \
+  --to-tcp 127.0.0.1:5000
   skyhaul replay state --channel x-band --rate x4 --listen 0.0.0.0:5000
   skyhaul replay pass.dat --rate 15mbit --to-udp 127.0.0.1:5000
   skyhaul replay state --channel x-band --rate max --output pass.dat"
@@ -45,8 +48,8 @@ pub struct Replay {
     /// Only what was received before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<Time>,
-    /// How fast: original, x2 (twice as fast; x0.5 half), a rate such as 15mbit, or max. Left out: original for a
-    /// recording, max for a file.
+    /// How fast: original, x2 (twice as fast; x0.5 half), a rate such as 15mbit, or max. Left out:
+    /// original for a recording, max for a file.
     #[arg(long, value_name = "SPEED")]
     rate: Option<Speed>,
     /// With the recording's own timing: pauses longer than this are shortened to it.
@@ -94,7 +97,8 @@ struct Summary {
 /// Plays until the end or an interrupt, then says what was played.
 ///
 /// # Errors
-/// There is no such recording or file; the destination cannot be reached or goes away; it was interrupted.
+/// There is no such recording or file; the destination cannot be reached or goes away; it was
+/// interrupted.
 pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
     let mut source = Source::open(command)?;
     let speed = command.speed(&source)?;
@@ -136,7 +140,8 @@ fn play(
         }
         next_input = Some(piece.input + piece.bytes.len() as u64);
         let due = from + pace.due(piece.received, ByteCount::of(piece.bytes.len()));
-        summary.interrupted = wait_until(due, clock, stop) || send(sink, &piece, stop)? == Outcome::Stopped;
+        summary.interrupted =
+            wait_until(due, clock, stop) || send(sink, &piece, stop)? == Outcome::Stopped;
         if summary.interrupted {
             break;
         }
@@ -236,11 +241,19 @@ impl Summary {
     fn verdict(&self) -> Result<(), Failure> {
         if self.interrupted {
             let help = "resume with --from and the time of the last line";
-            return Err(Failure::new(Exit::Interrupted, "interrupted before everything was played", help));
+            return Err(Failure::new(
+                Exit::Interrupted,
+                "interrupted before everything was played",
+                help,
+            ));
         }
         if self.damaged_bytes > 0 {
             let what = format!("{} damaged bytes of the recording were played", self.damaged_bytes);
-            return Err(Failure::new(Exit::Result, &what, "check the disk that the recording lies on"));
+            return Err(Failure::new(
+                Exit::Result,
+                &what,
+                "check the disk that the recording lies on",
+            ));
         }
         Ok(())
     }
@@ -267,7 +280,8 @@ impl Progress {
         let percent = summary.bytes.saturating_mul(100) / summary.of_bytes.max(1);
         let time = received.map_or(String::new(), |received| format!(", received {received}"));
         // Standard error may be closed: then nobody looks.
-        let _ = write!(io::stderr(), "\r{} played, {percent} %{time}  ", ByteCount::new(summary.bytes));
+        let _ =
+            write!(io::stderr(), "\r{} played, {percent} %{time}  ", ByteCount::new(summary.bytes));
     }
 
     fn end(&self) {

@@ -56,7 +56,8 @@ impl Pace {
         ByteCount::new(step).as_usize()
     }
 
-    /// When the next piece is due, counted from the beginning of the replay: what came last of it goes out then.
+    /// When the next piece is due, counted from the beginning of the replay: what came last of it
+    /// goes out then.
     pub fn due(&mut self, received: Option<Utc>, length: ByteCount) -> Duration {
         if let Some(received) = received {
             let since = self.last.map_or(Duration::ZERO, |last| received.since(last));
@@ -92,7 +93,12 @@ impl FromStr for Speed {
 fn thousandths(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 3 || whole.is_empty() || whole.len() > 7 {
+    if !digits(whole)
+        || !digits(fraction)
+        || fraction.len() > 3
+        || whole.is_empty()
+        || whole.len() > 7
+    {
         return None;
     }
     let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
@@ -115,7 +121,9 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(speed), "{text}");
         }
-        for text in ["", "x", "x0", "x-1", "x1.2345", "15", "0 bit/s", "twice", "x99999999999999999999"] {
+        for text in
+            ["", "x", "x0", "x-1", "x1.2345", "15", "0 bit/s", "twice", "x99999999999999999999"]
+        {
             assert!(text.parse::<Speed>().is_err(), "{text}");
         }
     }
@@ -125,9 +133,14 @@ mod tests {
         let at = |millis: i64| Some(Utc::from_micros(millis * 1_000));
         let due = |speed, skip| {
             let mut pace = Pace::new(speed, skip);
-            [50, 150, 10_150, 10_100].map(|millis| pace.due(at(millis), ByteCount::new(1_000)).as_millis())
+            [50, 150, 10_150, 10_100]
+                .map(|millis| pace.due(at(millis), ByteCount::new(1_000)).as_millis())
         };
-        assert_eq!(due(Speed::ORIGINAL, None), [0, 100, 10_100, 10_100], "a clock set back holds nothing up");
+        assert_eq!(
+            due(Speed::ORIGINAL, None),
+            [0, 100, 10_100, 10_100],
+            "a clock set back holds nothing up"
+        );
         assert_eq!(due(Speed::Times(2_000), None), [0, 50, 5_050, 5_050]);
         assert_eq!(due(Speed::ORIGINAL, Some(Duration::from_secs(1))), [0, 100, 1_100, 1_100]);
         assert_eq!(due(Speed::Rate(Rate::from_bps(80_000)), None), [100, 200, 300, 400]);

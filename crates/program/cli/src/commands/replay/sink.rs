@@ -1,4 +1,5 @@
-//! Where a replay goes: TCP, UDP, a file or standard output. Nothing here waits longer than an interrupt may take.
+//! Where a replay goes: TCP, UDP, a file or standard output. Nothing here waits longer than an
+//! interrupt may take.
 
 use super::{LOOK, Replay, pause};
 use crate::failure::{Exit, Failure};
@@ -183,7 +184,8 @@ fn is_patient(error: &io::Error) -> bool {
 fn send_datagram(socket: &UdpSocket, bytes: &[u8], place: &str) -> Result<(), Failure> {
     match socket.send(bytes) {
         Ok(_) => Ok(()),
-        // Nobody listens at the moment, as a receiver that is being started; UDP would not tell over a network either.
+        // Nobody listens at the moment, as a receiver that is being started; UDP would not tell
+        // over a network either.
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         Err(source) => Err(gone(place, source)),
     }
@@ -194,8 +196,12 @@ fn addresses(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
     let help = "give the name or address of a host, and its port";
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(Failure::new(Exit::Usage, "the host has no address", help).at(&address.to_string())),
-        Err(source) => Err(Failure::io("the host is not known", &address.to_string(), help, source)),
+        Ok(_) => {
+            Err(Failure::new(Exit::Usage, "the host has no address", help).at(&address.to_string()))
+        }
+        Err(source) => {
+            Err(Failure::io("the host is not known", &address.to_string(), help, source))
+        }
     }
 }
 
@@ -221,7 +227,9 @@ fn connect(address: &HostPort) -> Result<TcpStream, Failure> {
 
 /// A stream whose writes give up in time to notice an interrupt.
 fn ready(stream: TcpStream, place: &str) -> Result<TcpStream, Failure> {
-    let set = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(10 * LOOK.to_std())));
+    let set = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_write_timeout(Some(10 * LOOK.to_std())));
     set.map_err(|source| gone(place, source))?;
     Ok(stream)
 }

@@ -55,8 +55,11 @@ impl Source {
             return Self::recording(command, path);
         }
         if command.channel.is_some() || command.from.is_some() || command.to.is_some() {
-            let help = "omit --channel, --from and --to, or give the state folder of a node that records";
-            return Err(Failure::new(Exit::Usage, "a file has neither channels nor times", help).at(&place));
+            let help =
+                "omit --channel, --from and --to, or give the state folder of a node that records";
+            return Err(
+                Failure::new(Exit::Usage, "a file has neither channels nor times", help).at(&place)
+            );
         }
         let file = File::open(path).map_err(unreadable)?;
         let length = ByteCount::new(file.metadata().map_err(unreadable)?.len());
@@ -78,9 +81,8 @@ impl Source {
             let all = reader.extent(&RawSpan::default()).map_err(failed)?;
             let help = match all {
                 Some(all) => format!("the recording goes from {} to {}", all.first, all.last),
-                None => {
-                    "check that the channel has `record_raw = true`, and that it received data".to_owned()
-                }
+                None => "check that the channel has `record_raw = true`, and that it received data"
+                    .to_owned(),
             };
             return Err(Failure::new(Exit::Result, "nothing was recorded then", &help).at(&place));
         };
@@ -134,10 +136,16 @@ fn folder(disk: &dyn Disk, command: &Replay) -> Result<String, Failure> {
     let place = command.source.display().to_string();
     let list = |dir: &str| {
         disk.list(dir).map_err(|source| {
-            Failure::io("the folder cannot be read", &place, "give this user read permission", source)
+            Failure::io(
+                "the folder cannot be read",
+                &place,
+                "give this user read permission",
+                source,
+            )
         })
     };
-    let is_index = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "idx");
+    let is_index =
+        |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "idx");
     if list("")?.iter().any(|entry| is_index(&entry.name)) {
         return Ok(".".to_owned());
     }
@@ -157,7 +165,8 @@ fn folder(disk: &dyn Disk, command: &Replay) -> Result<String, Failure> {
         }
         (None, _) => {
             let what = "there are recordings of several channels";
-            Err(Failure::new(Exit::Usage, what, &format!("add --channel with one of {known}")).at(&place))
+            Err(Failure::new(Exit::Usage, what, &format!("add --channel with one of {known}"))
+                .at(&place))
         }
     }
 }

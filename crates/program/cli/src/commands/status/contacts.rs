@@ -38,7 +38,15 @@ pub fn write_received(contacts: &[ContactReceived], out: &mut dyn Write) -> io::
     writeln!(
         out,
         "\n  {:<22} {:<6} {:<12} {:<19} {:<19} {:>10} {:>8} {:>9} {:>9}",
-        "contact", "state", "mission", "from (UTC)", "until", "frames", "missing", "set aside", "products"
+        "contact",
+        "state",
+        "mission",
+        "from (UTC)",
+        "until",
+        "frames",
+        "missing",
+        "set aside",
+        "products"
     )?;
     for contact in contacts.iter().rev().take(CONTACTS_SHOWN).rev() {
         let (from, until) = span(contact.opened.as_deref(), contact.closed.as_deref());
@@ -71,7 +79,9 @@ fn span(opened: Option<&str>, closed: Option<&str>) -> (String, String) {
     };
     let until = match closed {
         None => "now".to_owned(),
-        Some(closed) if closed.get(..10) == opened.get(..10) => closed.get(11..).unwrap_or("-").to_owned(),
+        Some(closed) if closed.get(..10) == opened.get(..10) => {
+            closed.get(11..).unwrap_or("-").to_owned()
+        }
         Some(closed) => closed,
     };
     (opened, until)
@@ -91,7 +101,10 @@ mod tests {
         let said = |closed: Option<&str>| span(Some(&opened), closed);
         let from = "2026-11-23 23:55:01".to_owned();
         assert_eq!(said(Some(&closed)), (from.clone(), "23:59:59".to_owned()));
-        assert_eq!(said(Some(&at("24", "00:04:07"))), (from.clone(), "2026-11-24 00:04:07".to_owned()));
+        assert_eq!(
+            said(Some(&at("24", "00:04:07"))),
+            (from.clone(), "2026-11-24 00:04:07".to_owned())
+        );
         assert_eq!(said(None), (from, "now".to_owned()));
         assert_eq!(span(None, None).0, "-");
     }

@@ -2,7 +2,8 @@
 
 use super::megabytes;
 use skyhaul_node::status::{
-    FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState, StreamStatus, StreamsStatus,
+    FilesStatus, ForwardsStatus, MirrorState, MirrorStatus, StreamState, StreamStatus,
+    StreamsStatus,
 };
 use std::io::{self, Write};
 
@@ -11,7 +12,8 @@ pub fn write_forwards(forwards: Option<&ForwardsStatus>, out: &mut dyn Write) ->
     let Some(ForwardsStatus { listens, counters }) = forwards else { return Ok(()) };
     writeln!(
         out,
-        "  forwards {} connections; {} accepted, {} connected, {} refused, {} reset; {} sent, {} received",
+        "  forwards {} connections; {} accepted, {} connected, {} refused, {} reset; {} sent, {} \
+        received",
         counters.connections,
         counters.accepted,
         counters.connected,
@@ -46,7 +48,8 @@ pub fn write_mirrors(mirrors: &[MirrorStatus], out: &mut dyn Write) -> io::Resul
         let reason = reason.as_ref().map_or(String::new(), |reason| format!(" ({reason})"));
         writeln!(
             out,
-            "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; {removed} removed",
+            "  mirror   {source} to {into} {state}{reason}\n           {copied} files copied, {}; \
+            {removed} removed",
             megabytes(*bytes)
         )?;
     }
@@ -58,7 +61,8 @@ pub fn write_files(files: &[FilesStatus], out: &mut dyn Write) -> io::Result<()>
     for FilesStatus { station, transfers, copied, bytes, removed, failed } in files {
         writeln!(
             out,
-            "  files    {station}: {copied} copied, {}; {removed} removed, {failed} failed; {transfers} transfers now",
+            "  files    {station}: {copied} copied, {}; {removed} removed, {failed} failed; \
+            {transfers} transfers now",
             megabytes(*bytes)
         )?;
     }
@@ -79,7 +83,8 @@ pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Resul
         let StreamStatus { source, sink, frames, repaired, late, lost, unsent, .. } = stream;
         writeln!(
             out,
-            "  stream   {source} to {sink} {state}{reason}\n           {frames} frames, {}; {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
+            "  stream   {source} to {sink} {state}{reason}\n           {frames} frames, {}; \
+            {repaired} repaired, {late} late, {lost} lost, {unsent} of them unsent",
             megabytes(stream.bytes)
         )?;
     }
@@ -89,12 +94,17 @@ pub fn write_streams(streams: &[StreamStatus], out: &mut dyn Write) -> io::Resul
 /// Stations' streams at the centre, where there are any.
 pub fn write_sinks(streams: &[StreamsStatus], out: &mut dyn Write) -> io::Result<()> {
     for stream in streams {
-        let StreamsStatus { station, sinks, ended, failed, received, repaired, late, lost, bytes } = stream;
-        let now =
-            if sinks.is_empty() { "none now".to_owned() } else { format!("now to {}", sinks.join(", ")) };
+        let StreamsStatus { station, sinks, ended, failed, received, repaired, late, lost, bytes } =
+            stream;
+        let now = if sinks.is_empty() {
+            "none now".to_owned()
+        } else {
+            format!("now to {}", sinks.join(", "))
+        };
         writeln!(
             out,
-            "  streams  {station}: {now}; {ended} ended, {failed} broke off; {} frames, {}; {repaired} repaired, {late} late, {lost} lost",
+            "  streams  {station}: {now}; {ended} ended, {failed} broke off; {} frames, {}; \
+            {repaired} repaired, {late} late, {lost} lost",
             received + repaired,
             megabytes(*bytes)
         )?;

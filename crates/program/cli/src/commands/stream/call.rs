@@ -19,19 +19,20 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul stream`.
 #[derive(clap::Args)]
 pub struct Call {
-    /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do; `?plain` where not), `shm:/NAME`,
-    /// `zero:RATE` or `vdif:RATE`.
+    /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do;
+    /// `?plain` where not), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
     #[arg(long, value_name = "SOURCE", required = true)]
     from: Option<String>,
-    /// The far node and its sink, which it has to allow: a file (`{utc}` in its name is the time when the stream begins), `-`,
-    /// `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    /// The far node and its sink, which it has to allow: a file (`{utc}` in its name is the time
+    /// when the stream begins), `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
     #[arg(long, value_name = "NODE:SINK", required = true)]
     to: Option<String>,
-    /// The far node: its name here, and where it listens. Given again with the same name, one more address of it, which the
-    /// session uses besides.
+    /// The far node: its name here, and where it listens. Given again with the same name, one more
+    /// address of it, which the session uses besides.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<String>,
-    /// What it is: `vdif`, `mark5b` or `datagrams`. Left out, VDIF and Mark 5B are found by themselves.
+    /// What it is: `vdif`, `mark5b` or `datagrams`. Left out, VDIF and Mark 5B are found by
+    /// themselves.
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
     /// How much later than the fastest ones frames are waited for at the sink.
@@ -40,7 +41,8 @@ pub struct Call {
     /// The share of frames that may lack at the sink; with more the command ends with 1.
     #[arg(long, value_name = "SHARE")]
     budget: Option<Probability>,
-    /// How fast it is read: `frames` by the frames' times (files), `live` as it comes, `line` as fast as the line carries, or a rate.
+    /// How fast it is read: `frames` by the frames' times (files), `live` as it comes, `line` as
+    /// fast as the line carries, or a rate.
     #[arg(long, value_name = "PACE")]
     pace: Option<String>,
     /// Frames of each thread in a second, where the stream does not tell in its first second.
@@ -72,13 +74,19 @@ pub struct Call {
     keys: Keys,
 }
 
-/// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that can be goes on as a further one.
+/// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that
+/// can be goes on as a further one.
 ///
 /// # Errors
-/// The command line or the source cannot be used, the far node does not answer or refuses, or more was lost than the budget.
+/// The command line or the source cannot be used, the far node does not answer or refuses, or more
+/// was lost than the budget.
 pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
-    let spec: SourceSpec =
-        command.from.as_deref().unwrap_or_default().parse().map_err(|error| super::unread(&error))?;
+    let spec: SourceSpec = command
+        .from
+        .as_deref()
+        .unwrap_or_default()
+        .parse()
+        .map_err(|error| super::unread(&error))?;
     let (node, sink) = command.target()?;
     // What is wrong with the far sink's name shows before anybody is called.
     let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
@@ -88,8 +96,16 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) =
         far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
-    let course =
-        Course { spec, format, sink, options, node: node.to_owned(), ways: ways(&remotes), peer, setup };
+    let course = Course {
+        spec,
+        format,
+        sink,
+        options,
+        node: node.to_owned(),
+        ways: ways(&remotes),
+        peer,
+        setup,
+    };
     let (source, stop) = (course.open()?, signals::stop_flag()?);
     let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
     let screen = Screen::new(command.json, command.budget);
@@ -98,10 +114,12 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     match command.budget.filter(|_| lost > 0) {
         None => by_budget(&summary, command.budget),
         Some(budget) => {
-            let what =
-                format!("the session was lost {lost} times: losses of the earlier streams are in no account");
+            let what = format!(
+                "the session was lost {lost} times: losses of the earlier streams are in no account"
+            );
             let help = format!(
-                "the budget of {budget} cannot be verified; the far end's accounts list the content of each file"
+                "the budget of {budget} cannot be verified; the far end's accounts list the \
+                content of each file"
             );
             Err(Failure::new(Exit::Result, &what, &help))
         }
@@ -112,14 +130,16 @@ impl Call {
     /// The node and the sink.
     fn target(&self) -> Result<(&str, &str), Failure> {
         let to = self.to.as_deref().unwrap_or_default();
-        to.split_once(':').filter(|(node, sink)| !node.is_empty() && !sink.is_empty()).ok_or_else(|| {
-            let what = format!("`{to}` is not a far node with a sink");
-            Failure::new(
-                Exit::Usage,
-                &what,
-                "write it like centre:pass17.vdif, centre:udp://10.0.0.5:2630 or centre:null",
-            )
-        })
+        to.split_once(':').filter(|(node, sink)| !node.is_empty() && !sink.is_empty()).ok_or_else(
+            || {
+                let what = format!("`{to}` is not a far node with a sink");
+                Failure::new(
+                    Exit::Usage,
+                    &what,
+                    "write it like centre:pass17.vdif, centre:udp://10.0.0.5:2630 or centre:null",
+                )
+            },
+        )
     }
 
     fn format(&self) -> Result<Option<Format>, Failure> {
@@ -139,11 +159,17 @@ impl Call {
     ) -> Result<Options, Failure> {
         let pace = match self.pace.as_deref().map(str::parse::<Pace>) {
             None => Source::pace(spec),
-            Some(pace) => pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?,
+            Some(pace) => {
+                pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?
+            }
         };
         if self.frames_per_second == Some(0) {
             let what = "a stream of 0 frames per second is not possible";
-            return Err(Failure::new(Exit::Usage, what, "give --frames-per-second 1 at least, or omit it"));
+            return Err(Failure::new(
+                Exit::Usage,
+                what,
+                "give --frames-per-second 1 at least, or omit it",
+            ));
         }
         let packing = groups(self.group).ok_or_else(|| {
             Failure::new(
@@ -157,7 +183,8 @@ impl Call {
             (given, ..) => given,
         };
         let class = self.class.as_ref();
-        let class = class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
+        let class =
+            class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
         let priority = self.priority;
         Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
     }

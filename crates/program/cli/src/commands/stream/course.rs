@@ -1,4 +1,5 @@
-//! The calls of a stream: where the session is lost, a further stream of a source that goes on is sent over the next one.
+//! The calls of a stream: where the session is lost, a further stream of a source that goes on is
+//! sent over the next one.
 
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
@@ -49,12 +50,18 @@ impl Course {
         })
     }
 
-    /// Sends the stream to its end, which `stop` brings about; the account is that of the last one. Beside it how many
-    /// sessions were lost before.
+    /// Sends the stream to its end, which `stop` brings about; the account is that of the last one.
+    /// Beside it how many sessions were lost before.
     ///
     /// # Errors
-    /// The far node does not answer at first, or refuses; the session was lost, and no further stream can follow.
-    pub fn run(&self, source: Source, stop: &AtomicBool, screen: &Screen) -> Result<(Summary, u32), Failure> {
+    /// The far node does not answer at first, or refuses; the session was lost, and no further
+    /// stream can follow.
+    pub fn run(
+        &self,
+        source: Source,
+        stop: &AtomicBool,
+        screen: &Screen,
+    ) -> Result<(Summary, u32), Failure> {
         let mut broken = match self.call(Some(source), stop, screen) {
             Ok(summary) => return Ok((summary, 0)),
             Err(Broken::Silent(error)) => return Err(self.unanswered(&error)),
@@ -83,29 +90,43 @@ impl Course {
         }
     }
 
-    /// A call, and the stream over it; a source that is not open yet is opened when there is somewhere to send.
-    fn call(&self, source: Option<Source>, stop: &AtomicBool, screen: &Screen) -> Result<Summary, Broken> {
+    /// A call, and the stream over it; a source that is not open yet is opened when there is
+    /// somewhere to send.
+    fn call(
+        &self,
+        source: Option<Source>,
+        stop: &AtomicBool,
+        screen: &Screen,
+    ) -> Result<Summary, Broken> {
         let clock = Clock::start();
-        let exchange = Exchange::start(self.setup.clone())
-            .map_err(|error| Broken::Failed(Failure::from_sentence(Exit::Environment, &error.to_string())))?;
+        let exchange = Exchange::start(self.setup.clone()).map_err(|error| {
+            Broken::Failed(Failure::from_sentence(Exit::Environment, &error.to_string()))
+        })?;
         let link: Link = match until(stop, None, exchange.connect_over(&self.ways, self.peer)) {
             None => {
                 let what = "interrupted before the far node answered";
-                return Err(Broken::Failed(Failure::new(Exit::Interrupted, what, "start it again")));
+                return Err(Broken::Failed(Failure::new(
+                    Exit::Interrupted,
+                    what,
+                    "start it again",
+                )));
             }
             Some(link) => link.map_err(Broken::Silent)?,
         };
         let source = source.map_or_else(|| self.open(), Ok).map_err(Broken::Failed)?;
         let run = Run { clock, stop, tell: &|look| screen.look(look) };
-        send(&link, source, &self.sink.at(clock.utc()), &self.options, &run).map_err(|end| match end {
-            End::Lost(reason) => Broken::Lost(reason),
-            end => Broken::Failed(super::failure(end, &self.node)),
-        })
+        send(&link, source, &self.sink.at(clock.utc()), &self.options, &run).map_err(
+            |end| match end {
+                End::Lost(reason) => Broken::Lost(reason),
+                end => Broken::Failed(super::failure(end, &self.node)),
+            },
+        )
     }
 
     fn unanswered(&self, error: &LinkError) -> Failure {
         let what = format!("the far node `{}` does not answer or refuses ({error})", self.node);
-        let help = "check that it runs `skyhaul stream serve`, that --node is its address and --peer its key, and that it knows this \
+        let help = "check that it runs `skyhaul stream serve`, that --node is its address and \
+                   --peer its key, and that it knows this \
                     node's key";
         Failure::new(Exit::Peer, &what, help)
     }

@@ -1,4 +1,5 @@
-//! What is shown of a stream: a line each second, the account, the loss map; for people or for programs.
+//! What is shown of a stream: a line each second, the account, the loss map; for people or for
+//! programs.
 
 use crate::commands::rate::rate_text;
 use crate::commands::stamped;
@@ -86,7 +87,8 @@ impl Screen {
         let Ok(mut before) = self.before.lock() else { return };
         let span = look.elapsed.saturating_sub(before.elapsed);
         let since = look.counters.since(&before.counters);
-        let bytes = look.near.map_or(since.bytes, |near| near.bytes.saturating_sub(before.near.bytes));
+        let bytes =
+            look.near.map_or(since.bytes, |near| near.bytes.saturating_sub(before.near.bytes));
         let rate = over(bytes, span);
         if self.json {
             let line = Line::Stats {
@@ -101,8 +103,11 @@ impl Screen {
         } else {
             stamped::say(&self.text(look, &since, (&before, rate)));
         }
-        *before =
-            Before { elapsed: look.elapsed, counters: look.counters, near: look.near.unwrap_or_default() };
+        *before = Before {
+            elapsed: look.elapsed,
+            counters: look.counters,
+            near: look.near.unwrap_or_default(),
+        };
     }
 
     /// The session was lost, and the far node is called again for a further stream.
@@ -110,8 +115,9 @@ impl Screen {
         if self.json {
             say(&Line::Lost { node, reason });
         } else {
-            let text =
-                format!("the session with {node} is lost ({reason}); reconnecting for a further stream");
+            let text = format!(
+                "the session with {node} is lost ({reason}); reconnecting for a further stream"
+            );
             stamped::say(&text);
         }
         if let Ok(mut before) = self.before.lock() {
@@ -123,12 +129,18 @@ impl Screen {
     ///
     /// # Errors
     /// The result or the map cannot be written.
-    pub fn finish(&self, summary: &Summary, map: Option<File>, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn finish(
+        &self,
+        summary: &Summary,
+        map: Option<File>,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let Summary { counters, .. } = summary;
         if let Some(map) = map {
             let mut map = BufWriter::new(map);
             for missing in &summary.map {
-                let line = serde_json::to_string(&place(summary.format, missing)).unwrap_or_default();
+                let line =
+                    serde_json::to_string(&place(summary.format, missing)).unwrap_or_default();
                 writeln!(map, "{line}")?;
             }
             map.flush()?;
@@ -178,7 +190,8 @@ impl Screen {
             None => text.push_str(&format!("{rate}; ")),
         }
         text.push_str(&format!(
-            "{received} received, {repaired} repaired, {late} late, {lost} lost, {reordered} reordered"
+            "{received} received, {repaired} repaired, {late} late, {lost} lost, {reordered} \
+            reordered"
         ));
         if since.missing() > 0 {
             text.push_str(&format!("; runs: {}", since.runs));
@@ -189,7 +202,8 @@ impl Screen {
                 "; pacing error {} us, at most {} us",
                 near.pacing_mean_us, near.pacing_max_us
             )),
-            None => text.push_str(&format!("; at most {} us behind the fastest", look.slowest.as_micros())),
+            None => text
+                .push_str(&format!("; at most {} us behind the fastest", look.slowest.as_micros())),
         }
         if let Some(budget) = self.budget
             && share(since) > budget.as_f64()
@@ -209,8 +223,9 @@ pub fn by_budget(summary: &Summary, budget: Option<Probability>) -> Result<(), F
         None => Ok(()),
         Some(budget) => {
             let (missing, sent) = (summary.counters.missing(), summary.counters.sent);
-            let what =
-                format!("{missing} of {sent} frames are missing at the sink, above the budget of {budget}");
+            let what = format!(
+                "{missing} of {sent} frames are missing at the sink, above the budget of {budget}"
+            );
             Err(Failure::new(
                 Exit::Result,
                 &what,
@@ -232,30 +247,49 @@ pub fn create(path: &Path) -> Result<File, Failure> {
 }
 
 fn account(summary: &Summary, rate: Rate) -> String {
-    let Counters { sent, received, repaired, late, lost, reordered, reordered_by, guessed, unmarked, .. } =
-        summary.counters;
+    let Counters {
+        sent,
+        received,
+        repaired,
+        late,
+        lost,
+        reordered,
+        reordered_by,
+        guessed,
+        unmarked,
+        ..
+    } = summary.counters;
     let what = if summary.format == Format::Datagrams { "datagrams" } else { "frames" };
     let mut text = format!(
-        "{sent} {what} in {:.1} s: {received} received, {repaired} repaired, {late} late, {lost} lost; {} at the sink\n",
+        "{sent} {what} in {:.1} s: {received} received, {repaired} repaired, {late} late, {lost} \
+        lost; {} at the sink\n",
         summary.elapsed.as_secs_f64(),
         rate_text(rate.as_bps())
     );
     text.push_str(&format!(
-        "missing: {:.2e}, in runs: {}; reordered: {reordered}, by {reordered_by} at most; S/N x {:.5}",
+        "missing: {:.2e}, in runs: {}; reordered: {reordered}, by {reordered_by} at most; S/N x \
+        {:.5}",
         share(&summary.counters),
         summary.counters.runs,
         factor(&summary.counters)
     ));
     if let Some(near) = summary.near {
         text.push_str(&format!(
-            "\nsource: {} dropped here for lack of room, {} missing and {} out of order at the input, {} bytes not in frames; pacing \
+            "\nsource: {} dropped here for lack of room, {} missing and {} out of order at the \
+            input, {} bytes not in frames; pacing \
              error {} us in the mean, {} us at most",
-            near.unsent, near.source_missing, near.source_reordered, near.skipped, near.pacing_mean_us, near.pacing_max_us
+            near.unsent,
+            near.source_missing,
+            near.source_reordered,
+            near.skipped,
+            near.pacing_mean_us,
+            near.pacing_max_us
         ));
     }
     if guessed + unmarked > 0 {
         text.push_str(&format!(
-            "\n{guessed} invalid frames may have a wrong header, {unmarked} could not be made: their description was lost"
+            "\n{guessed} invalid frames may have a wrong header, {unmarked} could not be made: \
+            their description was lost"
         ));
     }
     text

@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The arguments of `skyhaul stream serve`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing is written anywhere that neither --root nor an --allow names. docs/how-to/streams.md says more.
+#[command(after_help = "Nothing is written anywhere that neither --root nor an --allow names. \
+                 docs/how-to/streams.md says more.
 
 Example:
-  skyhaul stream serve --bind 0.0.0.0:4750 --key there.key --peer SHA256:… --root /data/scans --allow udp://10.0.0.5:2630
-  skyhaul stream serve --bind 127.0.0.1:4750 --insecure-test --allow null"
-)]
+  skyhaul stream serve --bind 0.0.0.0:4750 --key there.key --peer SHA256:… --root /data/scans \
+  --allow udp://10.0.0.5:2630
+  skyhaul stream serve --bind 127.0.0.1:4750 --insecure-test --allow null")]
 pub struct Serve {
     /// Where to listen for calls; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
@@ -32,8 +32,8 @@ pub struct Serve {
     /// The folder that callers may write new files to.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// A sink that callers may name: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or `shm:/NAME` (with `?size=SIZE` for
-    /// rings up to that size). Several may be given.
+    /// A sink that callers may name: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or
+    /// `shm:/NAME` (with `?size=SIZE` for rings up to that size). Several may be given.
     #[arg(long, value_name = "SINK")]
     allow: Vec<String>,
     /// This node's name, for the other end's log.
@@ -88,8 +88,14 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, what, "omit --json, or --allow -"));
     }
     let allowed = Allowed::new(command.root.as_deref(), sinks).map_err(|source| {
-        let place = command.root.as_ref().map_or_else(String::new, |root| root.display().to_string());
-        Failure::io("the folder cannot be written to", &place, "give --root an existing folder", source)
+        let place =
+            command.root.as_ref().map_or_else(String::new, |root| root.display().to_string());
+        Failure::io(
+            "the folder cannot be written to",
+            &place,
+            "give --root an existing folder",
+            source,
+        )
     })?;
     let stop = signals::stop_flag()?;
     let setup = Setup {

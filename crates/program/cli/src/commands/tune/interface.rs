@@ -1,11 +1,14 @@
 //! The interface that leads to the line: packet size, queue, what it takes from the processor.
 
-use skyhaul_host::{Finding, Interface, Line, Offload, Ring, State, offloads, queue_discipline, rings};
+use skyhaul_host::{
+    Finding, Interface, Line, Offload, Ring, State, offloads, queue_discipline, rings,
+};
 use skyhaul_units::Rate;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What is to be said of the interface. `ethtool` and `tc` are asked where they are installed and the host is this one.
+/// What is to be said of the interface. `ethtool` and `tc` are asked where they are installed and
+/// the host is this one.
 pub fn findings(interface: &Interface, line: &Line, root: &Path) -> Vec<Finding> {
     let mut found = vec![mtu(interface, line)];
     if root != Path::new("/") {
@@ -32,12 +35,26 @@ fn mtu(interface: &Interface, line: &Line) -> Finding {
     Finding {
         setting: format!("{} packet size", interface.name),
         is: Some(format!("{} bytes", interface.mtu)),
-        needs: if is_good { "no more".to_owned() } else { format!("{JUMBO} bytes, if all of the way carries them") },
+        needs: if is_good {
+            "no more".to_owned()
+        } else {
+            format!(
+                "{JUMBO} bytes, if all of the \
+                                                                  way carries them"
+            )
+        },
         state: if is_good { State::Good } else { State::Short },
-        why: "the work is for each packet: six times fewer of 9000 bytes. Both ends must have the same, or the receiver's buffers fill with air"
+        why: "the work is for each packet: six times fewer of 9000 bytes. Both ends must have the \
+             same, or the receiver's buffers fill with air"
             .to_owned(),
         change: None,
-        remedy: (!is_good).then(|| format!("ip link set {} mtu {JUMBO}, after the network's people agreed", interface.name)),
+        remedy: (!is_good).then(|| {
+            format!(
+                "ip link set {} mtu {JUMBO}, after the network's people \
+                                           agreed",
+                interface.name
+            )
+        }),
     }
 }
 
@@ -48,9 +65,16 @@ fn queue(name: &str, now: &str) -> Finding {
         is: Some(now.to_owned()),
         needs: "fq or fq_codel".to_owned(),
         state: if is_good { State::Good } else { State::Short },
-        why: "fq sends each connection's packets evenly, as bbr wants; with others the kernel times them itself, at more cost".to_owned(),
+        why: "fq sends each connection's packets evenly, as bbr wants; with others the kernel \
+             times them itself, at more cost"
+            .to_owned(),
         change: None,
-        remedy: (!is_good).then(|| format!("tc qdisc replace dev {name} root fq, if the kernel has it (modprobe sch_fq)")),
+        remedy: (!is_good).then(|| {
+            format!(
+                "tc qdisc replace dev {name} root fq, if the kernel has \
+                                           it (modprobe sch_fq)"
+            )
+        }),
     }
 }
 
@@ -79,8 +103,9 @@ fn ring(name: &str, (way, flag): (&str, &str), ring: Ring, line: &Line) -> Findi
         is: Some(format!("{} packets", ring.now)),
         needs: format!("{} packets", if is_good { ring.now } else { ring.most }),
         state: if is_good { State::Good } else { State::Short },
-        why: "what comes while the processor is elsewhere waits here; beyond, the interface drops it"
-            .to_owned(),
+        why:
+            "what comes while the processor is elsewhere waits here; beyond, the interface drops it"
+                .to_owned(),
         change: None,
         remedy: (!is_good).then(|| format!("ethtool -G {name} {flag} {}", ring.most)),
     }
@@ -101,7 +126,8 @@ fn unasked(name: &str, what: &str, needs: &str, program: &str) -> Finding {
 /// What a program prints, where it is installed and succeeds.
 fn printed(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
-    let output = command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let output =
+        command.args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

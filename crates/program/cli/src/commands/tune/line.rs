@@ -25,14 +25,17 @@ pub struct Found {
 /// The line that the command is about.
 ///
 /// # Errors
-/// The other end has no address or does not answer; the rate is not known; there is no such interface.
+/// The other end has no address or does not answer; the rate is not known; there is no such
+/// interface.
 pub fn find(command: &Tune) -> Result<Found, Failure> {
     let to = command.to.as_deref().map(resolve).transpose()?;
     let interface = interface(command, to)?;
     let (round_trip, is_measured) = match (command.rtt, to) {
         (Some(given), _) => (given, false),
         (None, Some(to)) => (measure(to)?, true),
-        (None, None) => return Err(Failure::new(Exit::Usage, "the round trip is not known", "give --rtt")),
+        (None, None) => {
+            return Err(Failure::new(Exit::Usage, "the round trip is not known", "give --rtt"));
+        }
     };
     let of_interface = interface.as_ref().and_then(|interface| interface.mbps);
     let rate = command.rate.or_else(|| of_interface.map(Rate::from_mbps)).ok_or_else(|| {
@@ -50,8 +53,9 @@ fn resolve(to: &str) -> Result<SocketAddr, Failure> {
     });
     let full = if has_port { to.to_owned() } else { format!("{}:{PORT}", bracketed(to)) };
     let help = "check the name, or give its address";
-    let mut found =
-        full.to_socket_addrs().map_err(|source| Failure::io("the host has no address", to, help, source))?;
+    let mut found = full
+        .to_socket_addrs()
+        .map_err(|source| Failure::io("the host has no address", to, help, source))?;
     found.next().ok_or_else(|| Failure::new(Exit::Usage, "the host has no address", help).at(to))
 }
 
@@ -63,7 +67,8 @@ fn bracketed(host: &str) -> String {
     }
 }
 
-/// The shortest of some round trips: from asking for a connection to the answer, which a refusal is too.
+/// The shortest of some round trips: from asking for a connection to the answer, which a refusal is
+/// too.
 #[allow(clippy::disallowed_methods, reason = "a real round trip takes real time")]
 fn measure(to: SocketAddr) -> Result<Duration, Failure> {
     let mut shortest = None;
@@ -74,7 +79,12 @@ fn measure(to: SocketAddr) -> Result<Duration, Failure> {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(source) => {
                 let help = "name a port that answers (--to HOST:PORT), or give --rtt";
-                return Err(Failure::io("the other end does not answer", &to.to_string(), help, source));
+                return Err(Failure::io(
+                    "the other end does not answer",
+                    &to.to_string(),
+                    help,
+                    source,
+                ));
             }
         }
         let took = Duration::from_std(begun.elapsed());
@@ -88,12 +98,15 @@ fn interface(command: &Tune, to: Option<SocketAddr>) -> Result<Option<Interface>
     if let Some(name) = &command.interface {
         return all.remove(name).map(Some).ok_or_else(|| {
             let known: Vec<&str> = all.keys().map(String::as_str).collect();
-            let help =
-                format!("there are {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") });
+            let help = format!(
+                "there are {}",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            );
             Failure::new(Exit::Usage, "there is no such interface", &help).at(name)
         });
     }
-    let leading = to.and_then(|to| towards(to, &command.root)).or_else(|| default_route(&command.root));
+    let leading =
+        to.and_then(|to| towards(to, &command.root)).or_else(|| default_route(&command.root));
     Ok(leading.and_then(|name| all.remove(&name)))
 }
 

@@ -102,8 +102,12 @@ fn in_words(reached: &Throughput) -> String {
         Limit::Line => format!("{rate}: the line"),
         Limit::ReceiveBuffer => format!("{rate}: the receive buffer holds a window of {window}"),
         Limit::SendBuffer => format!("{rate}: the send buffer holds {window} under way"),
-        Limit::NoWindowScaling => format!("{rate}: without window scaling a window has 64 KiB at the most"),
-        Limit::GreatestWindow => format!("{rate}: the greatest window of TCP; use several connections"),
+        Limit::NoWindowScaling => {
+            format!("{rate}: without window scaling a window has 64 KiB at the most")
+        }
+        Limit::GreatestWindow => {
+            format!("{rate}: the greatest window of TCP; use several connections")
+        }
         Limit::CongestionControl => format!("{rate}: the congestion controller, at this loss"),
     }
 }

@@ -1,5 +1,5 @@
-//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a transfer or a running node told
-//! of itself, or from both.
+//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a
+//! transfer or a running node told of itself, or from both.
 
 mod node;
 mod rest;
@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 /// The arguments of `skyhaul why`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "The more it is given, the surer it is: a line alone shows the line's faults, a transfer alone those of its ends.
+    after_help = "The more it is given, the surer it is: a line alone shows the line's faults, a \
+                 transfer alone those of its ends.
 docs/how-to/why.md says what each cause looks like, and what to do about it.
 
 Example:
@@ -35,7 +36,8 @@ Example:
   skyhaul why --tcp 192.0.2.7:5201"
 )]
 pub struct Why {
-    /// Where `skyhaul probe serve` runs, and a file with what `skyhaul perf send --json` printed: either or both.
+    /// Where `skyhaul probe serve` runs, and a file with what `skyhaul perf send --json` printed:
+    /// either or both.
     #[arg(value_name = "HOST|TRANSFER", num_args = 0..=2)]
     of: Vec<String>,
     /// Sends to this `skyhaul perf serve` for some seconds, to have a transfer to judge.
@@ -50,7 +52,8 @@ pub struct Why {
     /// At a centre: the station whose transfer is judged; left out: the one that brings most.
     #[arg(long, value_name = "NAME")]
     station: Option<String>,
-    /// Judges a TCP connection of this host: the other end's address and port, or the number of the process that has it.
+    /// Judges a TCP connection of this host: the other end's address and port, or the number of the
+    /// process that has it.
     #[arg(long, value_name = "ADDR|PID")]
     tcp: Option<String>,
     /// Looks at the way from the far end to this one.
@@ -59,7 +62,8 @@ pub struct Why {
     /// How long the line is probed, about.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(4..=600))]
     seconds: u64,
-    /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the far end allows.
+    /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the
+    /// far end allows.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     /// How long a transfer, a node or a TCP connection is looked at.
@@ -77,17 +81,24 @@ pub struct Why {
 /// Measures, judges and prints.
 ///
 /// # Errors
-/// There is nothing to judge; the far end, file or connection is not there; the run was interrupted.
+/// There is nothing to judge; the far end, file or connection is not there; the run was
+/// interrupted.
 pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(station) = command.station.as_deref().filter(|_| !command.has_node()) {
         let what = format!("--station {station} applies to a centre on this machine");
-        return Err(Failure::new(Exit::Usage, &what, "give the centre too, with --config or --node"));
+        return Err(Failure::new(
+            Exit::Usage,
+            &what,
+            "give the centre too, with --config or --node",
+        ));
     }
     let (host, file) = command.targets()?;
     let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
     // First what runs already, then what this command sends: one disturbs the other.
     let (made, name) = match command.transfer(file) {
-        Err(failure) if far.is_some() && command.send.is_some() => (Err(command.missed(failure)?), None),
+        Err(failure) if far.is_some() && command.send.is_some() => {
+            (Err(command.missed(failure)?), None)
+        }
         transfer => {
             let (transfer, name) = transfer?.unzip();
             (Ok(transfer), name)
@@ -106,7 +117,11 @@ pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
     let evidence = Evidence { line, transfer };
     let verdict = judge(&evidence);
     let of = show::Of { far: far.as_ref().map(FarEnd::place), transfer: name };
-    if command.json { show::json(&of, &verdict, &evidence, out) } else { show::text(&of, &verdict, out) }
+    if command.json {
+        show::json(&of, &verdict, &evidence, out)
+    } else {
+        show::text(&of, &verdict, out)
+    }
 }
 
 impl Why {
@@ -123,8 +138,8 @@ impl Why {
             (_, 2..) => "two transfers are given",
             _ => return Ok((hosts.first().copied(), files.first().copied())),
         };
-        let help =
-            "give a host with `skyhaul probe serve`, and a transfer as a file, --config, --send or --tcp";
+        let help = "give a host with `skyhaul probe serve`, and a transfer as a file, --config, \
+                   --send or --tcp";
         Err(Failure::new(Exit::Usage, fault, help).at(&self.of.join(" ")))
     }
 
@@ -164,7 +179,8 @@ impl Why {
             headers: far.headers(),
         };
         let (begin, own) = (far.utc(), own_clock(far));
-        let found = skyhaul_probe::why::examine(&mut near, &plan, &mut |doing| self.progress(doing));
+        let found =
+            skyhaul_probe::why::examine(&mut near, &plan, &mut |doing| self.progress(doing));
         let mut found = found.map_err(|error| far.failure(&error))?;
         near.close();
         let seconds = far.utc().since(begin).as_secs_f64();
@@ -179,7 +195,8 @@ impl Why {
         Ok(found)
     }
 
-    /// One part of what was to be measured is missing because the other end did not answer: the other part is judged all the same.
+    /// One part of what was to be measured is missing because the other end did not answer: the
+    /// other part is judged all the same.
     fn missed(&self, failure: Failure) -> Result<Failure, Failure> {
         if failure.exit() != Exit::Peer {
             return Err(failure);
@@ -195,7 +212,8 @@ impl Why {
     }
 }
 
-/// By how many milliseconds this host's calendar clock is ahead of the clock that measures, which nobody sets.
+/// By how many milliseconds this host's calendar clock is ahead of the clock that measures, which
+/// nobody sets.
 fn own_clock(far: &FarEnd) -> f64 {
     let calendar = clock_gettime(ClockId::Realtime);
     let nanos = i128::from(calendar.tv_sec) * 1_000_000_000 + i128::from(calendar.tv_nsec);

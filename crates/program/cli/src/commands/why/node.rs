@@ -4,8 +4,8 @@ use super::rest::rest;
 use crate::commands::status::Node;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
-    CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus, StationPeer,
-    StationStatus, StoreState, ThreadStatus, ask,
+    CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus,
+    StationPeer, StationStatus, StoreState, ThreadStatus, ask,
 };
 use skyhaul_probe::why::{End, Lack, Listener, Owes, Silence, SourceKind, Transfer, Waited};
 use skyhaul_units::{Duration, Instant};
@@ -18,10 +18,12 @@ pub struct Watched {
     pub transfer: Transfer,
 }
 
-/// Looks at a running node's session for `span`. Of a centre's, at that with `station`, or at the one that brings most.
+/// Looks at a running node's session for `span`. Of a centre's, at that with `station`, or at the
+/// one that brings most.
 ///
 /// # Errors
-/// No node answers, it has no such session, the session ended meanwhile, or the wait was interrupted.
+/// No node answers, it has no such session, the session ended meanwhile, or the wait was
+/// interrupted.
 pub fn watched(node: &Node, station: Option<&str>, span: Duration) -> Result<Watched, Failure> {
     let socket = node.socket()?;
     let mut looks = vec![ask(&socket)?];
@@ -73,7 +75,11 @@ fn ended(what: &str) -> Failure {
 fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
     match looks {
         [first, .., last] => Ok((first, last)),
-        _ => Err(Failure::new(Exit::Usage, "one sample of a node is not enough", "give a longer --watch")),
+        _ => Err(Failure::new(
+            Exit::Usage,
+            "one sample of a node is not enough",
+            "give a longer --watch",
+        )),
     }
 }
 
@@ -93,12 +99,16 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let sent = grown(|line| line.symbols_sent + line.symbols_repeated);
     let lost = grown(|line| line.symbols_lost);
     let waited = parts(&then, &now);
-    let input = |look: &StationStatus| look.channels.iter().map(|channel| channel.bytes).sum::<u64>();
+    let input =
+        |look: &StationStatus| look.channels.iter().map(|channel| channel.bytes).sum::<u64>();
     let millis = |of: fn(&LinePath) -> f64, look: &StationStatus| shortest(&look.line, of);
-    let loaded: Vec<f64> = looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
-    let least = looks.iter().filter_map(|look| millis(|path| path.min_rtt_s, look)).reduce(f64::min);
+    let loaded: Vec<f64> =
+        looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
+    let least =
+        looks.iter().filter_map(|look| millis(|path| path.min_rtt_s, look)).reduce(f64::min);
     // While blocks wait for the line, whoever makes them may well run all the time.
-    let names: &[&str] = if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
+    let names: &[&str] =
+        if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
     let silence = silence(looks);
     let transfer = Transfer {
         goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
@@ -112,10 +122,14 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         waited,
         controller: controller(&last.line),
         declared_bps: declared(&last.line),
-        round_trip_ms: (!loaded.is_empty()).then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
+        round_trip_ms: (!loaded.is_empty())
+            .then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
         shortest_round_trip_ms: least,
         loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
-        payload: active(&last.line).map(LinePath::full_payload).filter(|payload| *payload > 0).max(),
+        payload: active(&last.line)
+            .map(LinePath::full_payload)
+            .filter(|payload| *payload > 0)
+            .max(),
         payload_shrunk: shrunk(&last.line),
         sender_share: busiest((&first.threads, &last.threads), names, seconds),
         datagrams: sent,
@@ -127,21 +141,28 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
 }
 
-/// The longest time in which nothing was heard of the centre, while the line had something to wait for. What changes with each of its
-/// answers are the measured round trips.
+/// The longest time in which nothing was heard of the centre, while the line had something to wait
+/// for. What changes with each of its answers are the measured round trips.
 fn silence(looks: &[&StationStatus]) -> Silence {
-    let at = |look: &StationStatus| Instant::ZERO + Duration::from_micros((look.uptime_s * 1e6) as u64);
+    let at =
+        |look: &StationStatus| Instant::ZERO + Duration::from_micros((look.uptime_s * 1e6) as u64);
     let trace = |look: &StationStatus| {
         let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
         look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
     };
-    let idle = |look: &StationStatus| look.line.session.map_or(0.0, |session| session.waited_s.application);
+    let idle = |look: &StationStatus| {
+        look.line.session.map_or(0.0, |session| session.waited_s.application)
+    };
     let Some(first) = looks.first() else { return Silence::default() };
     let mut listener = Listener::new(at(first), trace(first));
     for pair in looks.windows(2) {
         let span = pair[1].uptime_s - pair[0].uptime_s;
         let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
-        listener.look(at(pair[1]), trace(pair[1]), if is_idle { Owes::Nothing } else { Owes::Answer });
+        listener.look(
+            at(pair[1]),
+            trace(pair[1]),
+            if is_idle { Owes::Nothing } else { Owes::Answer },
+        );
     }
     listener.silence()
 }
@@ -151,7 +172,8 @@ fn arrived(then: &LineStatus, now: &LineStatus, silence: Silence) -> u64 {
     let reported = now.bytes_reported.saturating_sub(then.bytes_reported);
     let grown = |of: fn(&LineStatus) -> u64| of(now).saturating_sub(of(then));
     let (first, again) = (grown(|line| line.symbols_sent), grown(|line| line.symbols_repeated));
-    // What is sent into a line that is out does not arrive; nor does what is sent again and again while no block is reported.
+    // What is sent into a line that is out does not arrive; nor does what is sent again and again
+    // while no block is reported.
     let is_out = silence.seconds > silence.of_s * ALL_BUT;
     let is_lost = again > first && grown(|line| line.symbols_lost) > first;
     if reported == 0 && (is_out || is_lost) { 0 } else { sent_first(then, now) }
@@ -176,8 +198,8 @@ fn source(station: &StationStatus) -> SourceKind {
     }
 }
 
-/// Bytes of blocks sent between two looks, what was sent again not counted: a slow line takes seconds for a whole block, and
-/// reports none before.
+/// Bytes of blocks sent between two looks, what was sent again not counted: a slow line takes
+/// seconds for a whole block, and reports none before.
 fn sent_first(then: &LineStatus, now: &LineStatus) -> u64 {
     let bytes = |line: &LineStatus| line.paths.iter().map(|path| path.bytes_sent).sum::<u64>();
     let first = now.symbols_sent.saturating_sub(then.symbols_sent);
@@ -189,8 +211,8 @@ fn sent_first(then: &LineStatus, now: &LineStatus) -> u64 {
 fn no_session(line: &LineStatus) -> Failure {
     let reason = line.reason.as_deref().map_or(String::new(), |reason| format!(" ({reason})"));
     let what = format!("the station has no session with its centre at {}{reason}", line.peer);
-    let help =
-        "check that the centre runs and is reachable: `skyhaul config check --connect` shows the fault";
+    let help = "check that the centre runs and is reachable: `skyhaul config check --connect` \
+               shows the fault";
     Failure::new(Exit::Peer, &what, help)
 }
 
@@ -225,7 +247,9 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
     }
     let seconds = last.uptime_s - first.uptime_s;
     let peers: Vec<&StationPeer> = looks.iter().filter_map(|look| find(look, &now.name)).collect();
-    let shut = |peer: &&&StationPeer| peer.window_bytes > 0 && peer.held_bytes >= peer.window_bytes / 8 * 7;
+    let shut = |peer: &&&StationPeer| {
+        peer.window_bytes > 0 && peer.held_bytes >= peer.window_bytes / 8 * 7
+    };
     let is_refusing = [first, last].iter().all(|look| look.store.state != StoreState::Ok);
     let disk = ((last.store.disk_busy_s - first.store.disk_busy_s) / seconds).clamp(0.0, 1.0);
     let drops = first.socket_drops.zip(last.socket_drops);
@@ -259,9 +283,11 @@ fn connected<'a>(
     station: Option<&str>,
 ) -> Result<(&'a StationPeer, &'a StationPeer), Failure> {
     let both = last.stations.iter().filter_map(|now| Some((find(first, &now.name)?, now)));
-    let grown =
-        |(then, now): &(&StationPeer, &StationPeer)| now.bytes_delivered.saturating_sub(then.bytes_delivered);
-    let found = both.filter(|(_, now)| station.is_none_or(|station| station == now.name)).max_by_key(grown);
+    let grown = |(then, now): &(&StationPeer, &StationPeer)| {
+        now.bytes_delivered.saturating_sub(then.bytes_delivered)
+    };
+    let found =
+        both.filter(|(_, now)| station.is_none_or(|station| station == now.name)).max_by_key(grown);
     found.ok_or_else(|| {
         let names: Vec<&str> = last.stations.iter().map(|peer| &*peer.name).collect();
         let what = match station {
@@ -269,7 +295,8 @@ fn connected<'a>(
             None => "no station is connected to this centre".to_owned(),
         };
         let help = match names[..] {
-            [] => "start one; if one runs, `skyhaul status` there shows why it has no session".to_owned(),
+            [] => "start one; if one runs, `skyhaul status` there shows why it has no session"
+                .to_owned(),
             _ => format!("connected are {}", names.join(", ")),
         };
         Failure::new(Exit::Peer, &what, &help)
@@ -281,10 +308,15 @@ fn find<'a>(look: &'a CentreStatus, name: &str) -> Option<&'a StationPeer> {
 }
 
 /// The part of the time for which the busiest of the threads with one of these names ran.
-fn busiest((then, now): (&[ThreadStatus], &[ThreadStatus]), names: &[&str], seconds: f64) -> Option<f64> {
+fn busiest(
+    (then, now): (&[ThreadStatus], &[ThreadStatus]),
+    names: &[&str],
+    seconds: f64,
+) -> Option<f64> {
     let ours = now.iter().filter(|thread| names.contains(&&*thread.name));
     let ran = ours.map(|thread| {
-        let before = then.iter().find(|before| before.id == thread.id).map_or(0.0, |before| before.cpu_s);
+        let before =
+            then.iter().find(|before| before.id == thread.id).map_or(0.0, |before| before.cpu_s);
         ((thread.cpu_s - before) / seconds).clamp(0.0, 1.0)
     });
     ran.reduce(f64::max)
@@ -318,7 +350,11 @@ fn active(line: &LineStatus) -> impl Iterator<Item = &LinePath> {
 
 /// Of several paths, that of the shortest, in milliseconds.
 fn shortest(line: &LineStatus, of: fn(&LinePath) -> f64) -> Option<f64> {
-    active(line).map(of).filter(|seconds| *seconds > 0.0).reduce(f64::min).map(|seconds| seconds * 1e3)
+    active(line)
+        .map(of)
+        .filter(|seconds| *seconds > 0.0)
+        .reduce(f64::min)
+        .map(|seconds| seconds * 1e3)
 }
 
 /// Who decides how fast the paths in use go.
@@ -381,7 +417,10 @@ mod tests {
                 ThreadStatus { id: 2, ..thread("line", 0.25) },
                 ThreadStatus { id: 3, ..thread("channel", 1.0) },
             ],
-            channels: vec![ChannelStatus { bytes: (seconds * 2e6) as u64, ..ChannelStatus::default() }],
+            channels: vec![ChannelStatus {
+                bytes: (seconds * 2e6) as u64,
+                ..ChannelStatus::default()
+            }],
             line: LineStatus {
                 state: LineState::Open,
                 connects: 1,
@@ -413,10 +452,15 @@ mod tests {
         let transfer = watched.transfer;
         assert_eq!((transfer.goodput_bps, transfer.source_bps), (7_200_000, Some(16_000_000)));
         assert_eq!((transfer.datagrams, transfer.payload), (4_000, Some(1_472)));
-        assert_eq!((transfer.controller.as_str(), transfer.declared_bps), ("line", Some(16_000_000)));
+        assert_eq!(
+            (transfer.controller.as_str(), transfer.declared_bps),
+            ("line", Some(16_000_000))
+        );
         let near = |figure: Option<f64>, wanted: f64| (figure.unwrap() - wanted).abs() < 1e-6;
         assert!(near(Some(transfer.loss), 0.05) && near(Some(transfer.waited.path), 1.0));
-        assert!(near(transfer.round_trip_ms, 300.0) && near(transfer.shortest_round_trip_ms, 200.0));
+        assert!(
+            near(transfer.round_trip_ms, 300.0) && near(transfer.shortest_round_trip_ms, 200.0)
+        );
         // The thread that decodes ran all the time, but nobody waited for it.
         assert!(near(transfer.sender_share, 0.25));
     }
@@ -429,20 +473,30 @@ mod tests {
             let heard = seconds.min(3.0);
             station.line.paths.iter_mut().for_each(|path| path.rtt_s += heard / 1e3);
             station.line.bytes_reported = (heard * 8e5) as u64;
-            station.shortage = ShortageStatus { throttled_s: seconds / 4.0, stolen_ticks: 10, ticks: 1_000 };
+            station.shortage =
+                ShortageStatus { throttled_s: seconds / 4.0, stolen_ticks: 10, ticks: 1_000 };
             station
         };
         let watched = looked((0..=20u32).map(|n| out(2.0 + f64::from(n) / 4.0)).collect()).unwrap();
         let silence = watched.transfer.silence.unwrap();
-        assert!((silence.seconds - 4.0).abs() < 1e-6 && (silence.at_s - 1.0).abs() < 1e-6, "{silence:?}");
+        assert!(
+            (silence.seconds - 4.0).abs() < 1e-6 && (silence.at_s - 1.0).abs() < 1e-6,
+            "{silence:?}"
+        );
         assert!(watched.transfer.goodput_bps > 0);
         let lack = watched.transfer.sender_lack.unwrap();
-        assert!((lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6, "{lack:?}");
+        assert!(
+            (lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6,
+            "{lack:?}"
+        );
         // From the first look on nothing is heard: what is sent arrives nowhere.
-        let dead = looked((0..=8u32).map(|n| out(4.0 + f64::from(n) / 4.0)).collect()).unwrap().transfer;
+        let dead =
+            looked((0..=8u32).map(|n| out(4.0 + f64::from(n) / 4.0)).collect()).unwrap().transfer;
         assert_eq!(dead.goodput_bps, 0);
-        let verdict =
-            skyhaul_probe::why::judge(&skyhaul_probe::why::Evidence { line: None, transfer: Some(dead) });
+        let verdict = skyhaul_probe::why::judge(&skyhaul_probe::why::Evidence {
+            line: None,
+            transfer: Some(dead),
+        });
         assert_eq!(verdict.cause.name(), "outage", "{verdict:?}");
     }
 
@@ -476,7 +530,10 @@ mod tests {
         let mut anew = station(6.0);
         anew.line.connects = 2;
         assert!(looked(vec![station(2.0), anew]).is_err());
-        assert!(looked(vec![station(2.0)]).is_err() && looked(vec![station(2.0), station(2.0)]).is_err());
+        assert!(
+            looked(vec![station(2.0)]).is_err()
+                && looked(vec![station(2.0), station(2.0)]).is_err()
+        );
     }
 
     #[test]

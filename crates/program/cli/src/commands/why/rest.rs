@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering;
 ///
 /// # Errors
 /// It was interrupted.
-#[allow(clippy::disallowed_methods, reason = "counters are read again after a time: nothing wakes it")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "counters are read again after a time: nothing wakes it"
+)]
 pub fn rest(span: Duration) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let mut left = span;

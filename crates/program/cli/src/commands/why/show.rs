@@ -18,7 +18,12 @@ pub struct Of {
 ///
 /// # Errors
 /// The output is gone.
-pub fn json(of: &Of, verdict: &Verdict, found: &Evidence, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn json(
+    of: &Of,
+    verdict: &Verdict,
+    found: &Evidence,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Whole<'a> {
         kind: &'static str,
@@ -48,7 +53,12 @@ pub fn text(of: &Of, verdict: &Verdict, out: &mut dyn Write) -> Result<(), Failu
     .collect();
     writeln!(out, "judged     {}", judged.join(", "))?;
     writeln!(out, "verdict    {}", verdict.sentence)?;
-    writeln!(out, "cause      {}, confidence {:.0} %", verdict.cause.name(), verdict.confidence * 100.0)?;
+    writeln!(
+        out,
+        "cause      {}, confidence {:.0} %",
+        verdict.cause.name(),
+        verdict.confidence * 100.0
+    )?;
     for (place, figure) in verdict.evidence.iter().enumerate() {
         writeln!(out, "{:<10} {figure}", if place == 0 { "evidence" } else { "" })?;
     }

@@ -23,14 +23,16 @@ pub fn watched(which: &str, span: Duration) -> Result<Transfer, Failure> {
     let before = sockets(which)?;
     let found: Vec<&TcpSample> = before.iter().filter(|sample| is_it(sample, wanted)).collect();
     if found.is_empty() {
-        let help = "give the other end's address and port as `ss -tn` shows them, or run this as root for processes of other users";
+        let help = "give the other end's address and port as `ss -tn` shows them, or run this as \
+                   root for processes of other users";
         return Err(Failure::new(Exit::Usage, "there is no such TCP connection", help).at(which));
     }
     rest(span)?;
     let after = sockets(which)?;
     let of = |sample: &&TcpSample| {
-        let later =
-            after.iter().find(|later| (later.local, later.remote) == (sample.local, sample.remote))?;
+        let later = after
+            .iter()
+            .find(|later| (later.local, later.remote) == (sample.local, sample.remote))?;
         sample.until(later, span).ok()
     };
     found.iter().filter_map(of).max_by_key(|transfer| transfer.goodput_bps).ok_or_else(|| {
@@ -42,7 +44,8 @@ pub fn watched(which: &str, span: Duration) -> Result<Transfer, Failure> {
 fn parse(which: &str) -> Result<Which, Failure> {
     let process = which.parse().map(Which::Process);
     process.or_else(|_| which.parse().map(Which::At)).map_err(|_| {
-        let help = "give an address with a port, such as 192.0.2.7:5201, or the number of a process";
+        let help =
+            "give an address with a port, such as 192.0.2.7:5201, or the number of a process";
         Failure::new(Exit::Usage, &format!("`{which}` does not name a TCP connection"), help)
     })
 }
@@ -50,7 +53,9 @@ fn parse(which: &str) -> Result<Which, Failure> {
 fn is_it(sample: &TcpSample, which: Which) -> bool {
     match which {
         Which::Process(process) => sample.pids.contains(&process),
-        Which::At(address) => unmapped(sample.remote) == address || unmapped(sample.local) == address,
+        Which::At(address) => {
+            unmapped(sample.remote) == address || unmapped(sample.local) == address
+        }
     }
 }
 
@@ -60,10 +65,12 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
 }
 
 fn sockets(place: &str) -> Result<Vec<TcpSample>, Failure> {
-    let output = Command::new("ss").args(["-tinHOp", "state", "established"]).output().map_err(|source| {
-        let help = "install iproute2, which has `ss`";
-        Failure::io("the kernel's TCP connections cannot be read", place, help, source)
-    })?;
+    let output = Command::new("ss").args(["-tinHOp", "state", "established"]).output().map_err(
+        |source| {
+            let help = "install iproute2, which has `ss`";
+            Failure::io("the kernel's TCP connections cannot be read", place, help, source)
+        },
+    )?;
     Ok(read_sockets(&String::from_utf8_lossy(&output.stdout)))
 }
 

@@ -52,7 +52,8 @@ pub fn read(path: &Path) -> Result<Transfer, Failure> {
         let help = "give a file with what `skyhaul perf send --json` printed";
         Failure::io("the transfer cannot be read", &place, help, source)
     })?;
-    let line = text.lines().rev().find(|line| line.trim_start().starts_with('{')).unwrap_or_default();
+    let line =
+        text.lines().rev().find(|line| line.trim_start().starts_with('{')).unwrap_or_default();
     parse(line).map_err(|error| {
         let what = format!("this is not what `skyhaul perf send --json` prints ({error})");
         Failure::new(Exit::Usage, &what, "run it again with this release").at(&place)
@@ -65,7 +66,8 @@ pub fn read(path: &Path) -> Result<Transfer, Failure> {
 /// None but for a release whose parts do not fit each other.
 pub fn of(report: &Report) -> Result<Transfer, Failure> {
     let text = serde_json::to_string(report).expect("a report is plain data");
-    parse(&text).map_err(|error| Failure::new(Exit::Environment, &error.to_string(), "install one release"))
+    parse(&text)
+        .map_err(|error| Failure::new(Exit::Environment, &error.to_string(), "install one release"))
 }
 
 fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
@@ -74,8 +76,9 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
     let seconds = waited.application + waited.window + waited.buffer + waited.classes + waited.path;
     let part = |wait: f64| if seconds > 0.0 { wait / seconds } else { 0.0 };
     // Over several paths, the one that the round trip says least of.
-    let millis =
-        |of: fn(&RunPath) -> f64| run.paths.iter().map(of).reduce(f64::min).map(|seconds| seconds * 1e3);
+    let millis = |of: fn(&RunPath) -> f64| {
+        run.paths.iter().map(of).reduce(f64::min).map(|seconds| seconds * 1e3)
+    };
     Ok(Transfer {
         goodput_bps: run.goodput_bps,
         steady_bps: run.steady_bps,
@@ -88,7 +91,11 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
         },
         round_trip_ms: millis(|path| path.loaded_rtt_s),
         shortest_round_trip_ms: millis(|path| path.min_rtt_s),
-        loss: if run.losses.sent == 0 { 0.0 } else { run.losses.path as f64 / run.losses.sent as f64 },
+        loss: if run.losses.sent == 0 {
+            0.0
+        } else {
+            run.losses.path as f64 / run.losses.sent as f64
+        },
         payload: Some(run.control.payload),
         payload_shrunk: run.control.payload_shrunk,
         declared_bps: run.control.declared_bps,

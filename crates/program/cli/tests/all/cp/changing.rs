@@ -31,7 +31,12 @@ fn a_file_that_shrinks_while_it_is_read_is_told_and_nothing_stands_under_its_nam
     let ends = Ends::new(&["--write"]);
     fs::write(ends.path("near/small"), "small").unwrap();
     let copying = begun(&ends, &["small", "large", "far:"]);
-    fs::File::options().write(true).open(ends.path("near/large")).unwrap().set_len(1 << 20).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(ends.path("near/large"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
     let told = failed(&copying.end(), 1);
     assert_eq!(
         (&told["path"], &told["reason"], &told["by"]),
@@ -39,7 +44,11 @@ fn a_file_that_shrinks_while_it_is_read_is_told_and_nothing_stands_under_its_nam
     );
     assert!(!ends.path("far/large").exists() && ends.path("far/small").exists());
 
-    assert_eq!(ends.copied(&["large", "far:"])["resumed_bytes"], 0, "what came belongs to another file");
+    assert_eq!(
+        ends.copied(&["large", "far:"])["resumed_bytes"],
+        0,
+        "what came belongs to another file"
+    );
     assert_eq!(fs::read(ends.path("far/large")).unwrap(), noise(48 << 20, 11)[..1 << 20]);
     assert_no_parts(&ends.path("far"));
 }
@@ -48,7 +57,12 @@ fn a_file_that_shrinks_while_it_is_read_is_told_and_nothing_stands_under_its_nam
 fn a_file_that_is_written_to_while_it_is_read_is_told_and_nothing_stands_under_its_name() {
     let ends = Ends::new(&["--write"]);
     let copying = begun(&ends, &["large", "far:"]);
-    fs::File::options().append(true).open(ends.path("near/large")).unwrap().set_len(50 << 20).unwrap();
+    fs::File::options()
+        .append(true)
+        .open(ends.path("near/large"))
+        .unwrap()
+        .set_len(50 << 20)
+        .unwrap();
     assert_eq!(failed(&copying.end(), 0)["reason"], "changed");
     assert!(!ends.path("far/large").exists());
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fs;
 
 /// A class that is slower than the line, and one that is not.
-const TREE: &str = "[[class]]\nname = \"bulk\"\nceiling = \"8 Mbit/s\"\n\n[[class]]\nname = \"live\"\n";
+const TREE: &str =
+    "[[class]]\nname = \"bulk\"\nceiling = \"8 Mbit/s\"\n\n[[class]]\nname = \"live\"\n";
 
 /// Whether a file of 2 MB took at least the time that 8 Mbit/s allow; a slow machine takes longer.
 #[track_caller]
@@ -38,7 +39,11 @@ fn what_is_fetched_keeps_to_the_ceiling_of_its_class_there() {
     assert_held(&ends.copied(&["far:file", ".", "--class", "bulk"]));
     assert_eq!(fs::read(ends.path("near/file")).unwrap(), noise(2_000_000, 2));
     let other = ends.cp(&["far:file", "other", "--class", "none"]);
-    assert_refused(&other, 4, &["the far node `far` refuses", "no class `none` there", "bulk, live"]);
+    assert_refused(
+        &other,
+        4,
+        &["the far node `far` refuses", "no class `none` there", "bulk, live"],
+    );
 }
 
 #[test]
@@ -48,10 +53,21 @@ fn a_mirror_goes_under_a_class_too() {
     fs::write(ends.path("near/tree/file"), noise(2_000_000, 3)).unwrap();
     fs::write(ends.path("near/classes.toml"), TREE).unwrap();
     let node = format!("far={}", ends.address);
-    let words =
-        ["sync", "tree", "far:", "--node", &node, "--insecure-test", "--cc", "line", "--rate", "400mbit"];
+    let words = [
+        "sync",
+        "tree",
+        "far:",
+        "--node",
+        &node,
+        "--insecure-test",
+        "--cc",
+        "line",
+        "--rate",
+        "400mbit",
+    ];
     let classes = ["--config", "classes.toml", "--class", "bulk", "--json"];
-    let output = crate::support::process::run(&[&words[..], &classes[..]].concat(), &ends.path("near"));
+    let output =
+        crate::support::process::run(&[&words[..], &classes[..]].concat(), &ends.path("near"));
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_held(&summary(&text(&output.stdout)));
 }

@@ -1,4 +1,5 @@
-//! A file of a terabyte that goes on near its end. It is sparse: neither end has room for it, nor time to read it.
+//! A file of a terabyte that goes on near its end. It is sparse: neither end has room for it, nor
+//! time to read it.
 
 use super::{Ends, assert_no_parts, noise};
 use skyhaul_files::{Chunk, Stamp, map};
@@ -19,7 +20,8 @@ fn a_terabyte_goes_on_where_it_was_without_what_is_there_being_read_again() {
     }
     source.write_all_at(&tail, SIZE - TAIL as u64).unwrap();
 
-    // What an interrupted copy leaves that has all but the last two chunks. Nobody hashes them again, so their values may be any.
+    // What an interrupted copy leaves that has all but the last two chunks. Nobody hashes them
+    // again, so their values may be any.
     let chunks = Chunk::of(SIZE);
     let held = chunks.count(SIZE) - 2;
     let part = File::create(ends.path("far/.large.skyhaul-part")).unwrap();

@@ -24,12 +24,22 @@ fn a_copy_beyond_those_that_the_far_end_takes_says_so_and_waits_for_its_turn() {
     fs::create_dir(folder.path().join("far")).unwrap();
     fs::write(folder.path().join("one"), "one").unwrap();
     let (address, at) = (free_address().to_string(), folder.path());
-    let words =
-        ["files", "serve", "--bind", &address, "--insecure-test", "--root", "far", "--write", "--json"];
+    let words = [
+        "files",
+        "serve",
+        "--bind",
+        &address,
+        "--insecure-test",
+        "--root",
+        "far",
+        "--write",
+        "--json",
+    ];
     let mut serving = Running::start(&words, at);
     let node = format!("far={address}");
     let copy = |from: &str, to: &str| {
-        let mut command = skyhaul(&["cp", from, to, "--node", &node, "--insecure-test", "--json"], at);
+        let mut command =
+            skyhaul(&["cp", from, to, "--node", &node, "--insecure-test", "--json"], at);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
     };

@@ -59,10 +59,16 @@ fn a_folder_keeps_its_name_so_that_the_same_command_goes_on_with_it() {
     fs::write(ends.path("near/folder/in/x"), "x").unwrap();
     for (copied, unchanged) in [(1, 0), (0, 1)] {
         let account = ends.copied(&["folder", "far:to"]);
-        assert_eq!((&account["copied"], &account["unchanged"]), (&copied.into(), &unchanged.into()));
+        assert_eq!(
+            (&account["copied"], &account["unchanged"]),
+            (&copied.into(), &unchanged.into())
+        );
         assert_eq!(contents(&ends, "far/to/folder/in/x"), "x");
         let account = ends.copied(&["far:to/folder", "back"]);
-        assert_eq!((&account["copied"], &account["unchanged"]), (&copied.into(), &unchanged.into()));
+        assert_eq!(
+            (&account["copied"], &account["unchanged"]),
+            (&copied.into(), &unchanged.into())
+        );
         assert_eq!(contents(&ends, "near/back/folder/in/x"), "x");
     }
 }

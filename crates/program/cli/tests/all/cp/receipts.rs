@@ -26,7 +26,8 @@ fn receipts_are_kept_for_this_user_and_one_old_file_of_them() {
     for name in ["one", "two", "three"] {
         fs::write(ends.path("near").join(name), noise(10_000, 1)).unwrap();
     }
-    for (name, flags) in [("one", &[][..]), ("two", &["--dry-run"]), ("three", &["--receipts", "/dev/null"])]
+    for (name, flags) in
+        [("one", &[][..]), ("two", &["--dry-run"]), ("three", &["--receipts", "/dev/null"])]
     {
         let output = ends.copy(home.path(), name, flags);
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -34,7 +35,8 @@ fn receipts_are_kept_for_this_user_and_one_old_file_of_them() {
         assert_eq!(told, name == "one", "{}", text(&output.stdout));
     }
     let receipts = fs::read_to_string(&kept).unwrap();
-    let receipts: Vec<Value> = receipts.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let receipts: Vec<Value> =
+        receipts.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((receipts.len(), &receipts[0]["path"]), (1, &"one".into()));
     assert_eq!(receipts[0]["blake3"], blake3::hash(&noise(10_000, 1)).to_string());
 
@@ -53,7 +55,11 @@ fn a_copy_is_made_where_receipts_cannot_be_kept_and_not_where_they_were_asked_fo
     symlink("/dev/null", home.path().join(".local")).unwrap();
     let output = ends.copy(home.path(), "file", &[]);
     assert!(output.status.success() && ends.path("far/file").exists());
-    assert!(text(&output.stderr).contains("note: receipts are not written: "), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("note: receipts are not written: "),
+        "{}",
+        text(&output.stderr)
+    );
     let refused = ends.copy(home.path(), "file", &["--receipts", "nowhere/receipts"]);
     assert_refused(&refused, 3, &["the receipts cannot be written", "nowhere/receipts"]);
 }

@@ -51,7 +51,8 @@ fn rights_that_changed_are_carried_without_the_contents() {
     }
     let node = format!("far={}", ends.address);
     let sync = |flags: &[&str]| {
-        let words = [&["sync", "tree", "far:mirror", "--node", &node, "--insecure-test"], flags].concat();
+        let words =
+            [&["sync", "tree", "far:mirror", "--node", &node, "--insecure-test"], flags].concat();
         let output = run(&words, &ends.path("near"));
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
@@ -65,7 +66,8 @@ fn rights_that_changed_are_carried_without_the_contents() {
     assert!(dry.contains("would change the permissions of a"), "{dry}");
     assert_ne!(mode("far/mirror/a"), 0o600, "a dry run changes nothing");
     let account = summary(&sync(&["--json"]));
-    let counts = ["rights", "unchanged", "copied", "carried_bytes"].map(|count| account[count].clone());
+    let counts =
+        ["rights", "unchanged", "copied", "carried_bytes"].map(|count| account[count].clone());
     assert_eq!(counts, [1, 1, 0, 0].map(Value::from), "{account}");
     assert_eq!((mode("far/mirror/a"), mode("far/mirror/in")), (0o600, 0o750));
     assert!(sync(&[]).contains(" 2 already there, "), "and then there is nothing to do");

@@ -101,8 +101,8 @@ impl Player {
     }
 }
 
-/// What must arrive of a recording played `times` times: its frames as the program decodes them, which are those that
-/// independent decoders found, repeated.
+/// What must arrive of a recording played `times` times: its frames as the program decodes them,
+/// which are those that independent decoders found, repeated.
 pub fn repeated(times: usize) -> Frames {
     let folder = tempfile::tempdir().unwrap();
     let capture = recording(WHOLE_CADUS).display().to_string();

@@ -37,8 +37,8 @@ impl Node {
 }
 
 impl Site {
-    /// Nodes that are configured and not started; `spool` are more keys of the station's spool, `channels` its channels,
-    /// as in its configuration.
+    /// Nodes that are configured and not started; `spool` are more keys of the station's spool,
+    /// `channels` its channels, as in its configuration.
     pub fn prepare(folders: Folders, spool: &str, channels: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let path = |name: &str| home.path().join(name);
@@ -56,7 +56,8 @@ impl Site {
             keys[1]
         );
         let centre = format!(
-            "{}\n[listen]\nbind = \"{address}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \"{}\"\n
+            "{}\n[listen]\nbind = \"{address}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \
+            \"{}\"\n
 [products]\ndir = \"{}\"\n\n[session]\nreceive_window = \"1 MiB\"\n",
             node::table("centre", &states[1]),
             keys[0],
@@ -96,7 +97,9 @@ impl Site {
     /// Waits until a node has said something.
     pub fn logged(&self, node: Node, part: &str) {
         let log = self.file(&format!("{}.log", node.name()));
-        self.wait(part, || fs::read_to_string(&log).is_ok_and(|log| log.contains(part)).then_some(()));
+        self.wait(part, || {
+            fs::read_to_string(&log).is_ok_and(|log| log.contains(part)).then_some(())
+        });
     }
 
     /// Waits until a node has ended by itself: its exit code, and its log.
@@ -108,7 +111,11 @@ impl Site {
     }
 
     /// What the station says, once it is as `wanted`.
-    pub fn station(&mut self, what: &str, wanted: impl Fn(&StationStatus) -> bool) -> StationStatus {
+    pub fn station(
+        &mut self,
+        what: &str,
+        wanted: impl Fn(&StationStatus) -> bool,
+    ) -> StationStatus {
         self.status(Node::Station, what, |status| match status {
             NodeStatus::Station(status) if wanted(&status) => Some(status),
             _ => None,

@@ -1,5 +1,5 @@
-//! A file system of its own that can be filled to the last byte: a `tmpfs` in a mount namespace. The test runs itself
-//! again in there.
+//! A file system of its own that can be filled to the last byte: a `tmpfs` in a mount namespace.
+//! The test runs itself again in there.
 
 use rustix::fs::statvfs;
 use std::fs::{self, File};
@@ -31,8 +31,9 @@ pub fn on_a_small_disk(name: &str, body: impl FnOnce(&SmallDisk)) {
     }
     let folder = tempfile::tempdir().unwrap();
     let refused = |way: &[&str]| {
-        let tried =
-            inside(way, folder.path(), &["true".as_ref()]).ok().filter(|tried| tried.status.success());
+        let tried = inside(way, folder.path(), &["true".as_ref()])
+            .ok()
+            .filter(|tried| tried.status.success());
         tried.is_none()
     };
     let Some(way) = WAYS.into_iter().find(|way| !refused(way)) else {

@@ -28,7 +28,11 @@ fn a_command_line_that_means_nothing_is_told() {
     assert_misused(&forward(&rule), &["the ports are missing"]);
     let other = forward(&[&["-L", "0=near:a:1"][..], &node].concat());
     assert_told(&other, 2, &["the far node `near` is not known", "--node near="]);
-    assert_told(&forward(&["-L", "0=far:a:1", "--node", "far=127.0.0.1:9"]), 2, &["the keys are missing"]);
+    assert_told(
+        &forward(&["-L", "0=far:a:1", "--node", "far=127.0.0.1:9"]),
+        2,
+        &["the keys are missing"],
+    );
 }
 
 #[test]
@@ -54,11 +58,26 @@ fn a_far_node_with_another_key_and_one_that_does_not_know_ours_are_told() {
     for (known, expected, part) in
         [(&near, &other, "key is not the expected"), (&other, &far, "does not trust our key")]
     {
-        let serve = ["forward", "serve", "--bind", "127.0.0.1:0", "--key", "far.key", "--peer", known];
+        let serve =
+            ["forward", "serve", "--bind", "127.0.0.1:0", "--key", "far.key", "--peer", known];
         let mut serving = Running::start_logged(&serve, folder);
         let node = format!("far={}", serving.address());
-        let call = ["forward", "-L", "0=far:a:1", "--node", &node, "--key", "near.key", "--peer", expected];
-        assert_told(&run(&call, folder), 4, &["the far node `far` does not answer or refuses", part]);
+        let call = [
+            "forward",
+            "-L",
+            "0=far:a:1",
+            "--node",
+            &node,
+            "--key",
+            "near.key",
+            "--peer",
+            expected,
+        ];
+        assert_told(
+            &run(&call, folder),
+            4,
+            &["the far node `far` does not answer or refuses", part],
+        );
         serving.log_until("refused 127.0.0.1:");
     }
 }

@@ -12,9 +12,14 @@ use std::process::{Command, Stdio};
 /// The server's program; distributions keep it beside others of its release.
 fn server() -> Option<PathBuf> {
     let releases = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = releases.map(|release| release.path().join("bin/postgres")).collect();
+    let mut found: Vec<PathBuf> =
+        releases.map(|release| release.path().join("bin/postgres")).collect();
     found.sort();
-    found.into_iter().rev().chain(find("postgres")).find(|path| path.with_file_name("initdb").is_file())
+    found
+        .into_iter()
+        .rev()
+        .chain(find("postgres"))
+        .find(|path| path.with_file_name("initdb").is_file())
 }
 
 /// The server runs as nobody where this is root, whom it refuses.
@@ -59,12 +64,14 @@ fn psql_asks_and_fills_a_database_through_it() {
     let target = format!("unix:{place}/.s.PGSQL.5432");
     let ends = Ends::start(&["--allow", &target], &["-L", &format!("0=far:{target}")], 1);
     let psql = |words: &[&str]| {
-        let at = ["psql", "-X", "-h", "127.0.0.1", "-p", ends.port(), "-U", "tester", "-d", "postgres"];
+        let at =
+            ["psql", "-X", "-h", "127.0.0.1", "-p", ends.port(), "-U", "tester", "-d", "postgres"];
         program(&[&at[..], &["-v", "ON_ERROR_STOP=1", "-Atq"], words].concat())
     };
     // It listens before it answers.
     until(|| psql(&["-c", "select 1"]).status.success().then_some(()), || "no answer".to_owned());
-    let filled = "create table frames as select place, md5(place::text) as digest from generate_series(1, 50000) place";
+    let filled = "create table frames as select place, md5(place::text) as digest from \
+                 generate_series(1, 50000) place";
     for words in [["-c", filled], ["-c", "insert into frames select place, digest from frames"]] {
         let done = psql(&words);
         assert!(done.status.success(), "{}", text(&done.stderr));

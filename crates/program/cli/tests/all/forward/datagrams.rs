@@ -33,15 +33,19 @@ fn each_client_has_its_answers_from_either_side() {
     let target = reversing();
     let rule = format!("udp:{target}");
     let spec = format!("udp:0=far:{target}");
-    let mut ends =
-        Ends::start(&["--allow", &rule, "--allow-listen", "udp:127.0.0.1:*"], &["-L", &spec, "-R", &spec], 1);
+    let mut ends = Ends::start(
+        &["--allow", &rule, "--allow-listen", "udp:127.0.0.1:*"],
+        &["-L", &spec, "-R", &spec],
+        1,
+    );
     let there = far_listens(&mut ends);
     for place in [ends.local[0].clone(), there] {
         let place = place.strip_prefix("udp:").unwrap();
         let clients: Vec<UdpSocket> = (0..5).map(|_| socket()).collect();
         for len in [0, 1, 1_400, 30_000] {
-            let of =
-                |number: u8| pattern(len).into_iter().map(|byte| byte ^ number << 3).collect::<Vec<u8>>();
+            let of = |number: u8| {
+                pattern(len).into_iter().map(|byte| byte ^ number << 3).collect::<Vec<u8>>()
+            };
             for (number, client) in (0u8..5).zip(&clients) {
                 client.send_to(&of(number), place).unwrap();
             }
@@ -61,7 +65,11 @@ fn what_is_not_allowed_is_told_once_and_what_follows_is_dropped() {
     let client = socket();
     let place = ends.local[0].strip_prefix("udp:").unwrap().to_owned();
     client.send_to(b"first", &place).unwrap();
-    assert!(ends.near.log_until("cannot connect to").contains("the connecting node's rules do not allow it"));
+    assert!(
+        ends.near
+            .log_until("cannot connect to")
+            .contains("the connecting node's rules do not allow it")
+    );
     client.send_to(b"second", &place).unwrap();
     // What was sent is taken before the signal, or lies there unread: it is never sent.
     ends.near.signal(rustix::process::Signal::INT);
@@ -98,12 +106,22 @@ fn datagrams_that_a_slow_line_would_bring_too_late_are_dropped_and_counted() {
         &rule,
     ];
     let mut far = Running::start(&serve, here);
-    let line = ["relay", "--listen", "127.0.0.1:0", "--to", &free, "--rate", "1mbit", "--delay", "20ms"];
+    let line =
+        ["relay", "--listen", "127.0.0.1:0", "--to", &free, "--rate", "1mbit", "--delay", "20ms"];
     let mut relay = Running::start(&line, here);
     let node = format!("far={}", relay.address());
     let spec = format!("udp:0=far:{target}");
-    let call =
-        ["forward", "--node", &node, "--insecure-test", "--json", "--stats", "100ms", "--deadline", "300ms"];
+    let call = [
+        "forward",
+        "--node",
+        &node,
+        "--insecure-test",
+        "--json",
+        "--stats",
+        "100ms",
+        "--deadline",
+        "300ms",
+    ];
     let mut near = Running::start(&[&call[..], &["-L", &spec]].concat(), here);
     let listening: Value = serde_json::from_str(&near.line()).unwrap();
     let place = listening["at"].as_str().unwrap().strip_prefix("udp:").unwrap().to_owned();

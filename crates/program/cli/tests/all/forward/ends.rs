@@ -13,8 +13,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// A near end with the flags of `near`, of which so many are ports here, and a far end named `far` with those of
-    /// `serve`.
+    /// A near end with the flags of `near`, of which so many are ports here, and a far end named
+    /// `far` with those of `serve`.
     pub fn start(serve: &[&str], near: &[&str], ports: usize) -> Self {
         let here = Path::new(".");
         let bind = ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test"];
@@ -34,7 +34,8 @@ impl Ends {
 
 /// The address in a line like `listening on 127.0.0.1:8080, for far:10.0.0.5:80`.
 fn listening(line: &str) -> String {
-    let (_, rest) = line.split_once("listening on ").unwrap_or_else(|| panic!("`{line}` names no port"));
+    let (_, rest) =
+        line.split_once("listening on ").unwrap_or_else(|| panic!("`{line}` names no port"));
     rest.split_once(", for ").unwrap().0.to_owned()
 }
 
@@ -51,7 +52,10 @@ pub fn are_installed(programs: &[&str]) -> bool {
 pub fn find(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = ["/usr/sbin", "/usr/local/sbin"].map(Into::into);
-    std::env::split_paths(&path).chain(places).map(|folder| folder.join(program)).find(|path| path.is_file())
+    std::env::split_paths(&path)
+        .chain(places)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
 }
 
 /// Runs a program of others to its end.

@@ -33,10 +33,12 @@ fn a_connection_that_is_not_made_is_answered_with_the_true_reason() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let ends = Ends::start(&["--allow", &closed], &["-D", "0"], 1);
     // RFC 1928 6: 5 is refused, 2 is not allowed; curl tells the number.
-    for (host, number) in [(closed.as_str(), "(5)"), ("127.0.0.2:9", "(2)"), ("localhost:9", "(2)")] {
+    for (host, number) in [(closed.as_str(), "(5)"), ("127.0.0.2:9", "(2)"), ("localhost:9", "(2)")]
+    {
         let url = format!("http://{host}/");
         let proxy = ["--socks5-hostname", &ends.local[0], &url];
-        let failed = program(&[&["curl", "-sS", "--noproxy", "", "--max-time", "60"], &proxy[..]].concat());
+        let failed =
+            program(&[&["curl", "-sS", "--noproxy", "", "--max-time", "60"], &proxy[..]].concat());
         let said = text(&failed.stderr);
         assert!(failed.status.code() == Some(97) && said.contains(number), "{host}: {said}");
     }

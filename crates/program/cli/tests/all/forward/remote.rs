@@ -53,10 +53,12 @@ fn a_far_node_that_may_not_or_cannot_listen_ends_the_run_with_the_reason() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let rule = format!("127.0.0.1:{port}");
-    for (allow, reason) in
-        [(&[][..], "the listening node's rules do not allow it"), (&["--allow-listen", &rule], "in use")]
-    {
-        let serve = [&["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], allow].concat();
+    for (allow, reason) in [
+        (&[][..], "the listening node's rules do not allow it"),
+        (&["--allow-listen", &rule], "in use"),
+    ] {
+        let serve =
+            [&["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test"], allow].concat();
         let mut far = Running::start_logged(&serve, here);
         let node = format!("far={}", far.address());
         let wish = format!("{port}=far:127.0.0.1:9");

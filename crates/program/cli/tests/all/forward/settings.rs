@@ -9,8 +9,8 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-const CLASSES: &str =
-    "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"live\"\nguarantee = \"2 Mbit/s\"\npriority = 0\n";
+const CLASSES: &str = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"live\"\nguarantee = \"2 \
+                      Mbit/s\"\npriority = 0\n";
 
 #[test]
 fn forwards_of_a_file_go_under_their_classes_and_end_when_they_are_still_for_too_long() {
@@ -19,8 +19,10 @@ fn forwards_of_a_file_go_under_their_classes_and_end_when_they_are_still_for_too
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
     let near = format!(
-        "{CLASSES}[[forward]]\nlocal = \"0=far:{target}\"\nclass = \"live\"\npriority = 0\ndeadline = \"300 ms\"\n\
-         [[forward]]\nlocal = \"0=far:{target}\"\nidle = \"1 s\"\n[[forward]]\nsocks = \"0\"\nclass = \"bulk\"\n"
+        "{CLASSES}[[forward]]\nlocal = \"0=far:{target}\"\nclass = \"live\"\npriority = \
+        0\ndeadline = \"300 ms\"\n\
+         [[forward]]\nlocal = \"0=far:{target}\"\nidle = \"1 s\"\n[[forward]]\nsocks = \
+         \"0\"\nclass = \"bulk\"\n"
     );
     std::fs::write(folder.join("near.toml"), near).unwrap();
     std::fs::write(folder.join("far.toml"), format!("allow = [\"{target}\"]\n{CLASSES}")).unwrap();
@@ -64,14 +66,16 @@ fn a_file_that_means_nothing_is_told_with_its_line() {
         std::fs::write(folder.join("near.toml"), text).unwrap();
         assert_told(&run(&node, folder), 2, parts);
     }
-    let serve = ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--config", "far.toml"];
+    let serve =
+        ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--config", "far.toml"];
     assert_told(&run(&serve, folder), 2, &["far.toml", "cannot be read"]);
     std::fs::write(folder.join("far.toml"), "allow = [\"10.0.0.0/8\"]\n").unwrap();
     assert_told(&run(&serve, folder), 2, &["far.toml:1", "the ports are missing"]);
     let several = ["--node", "one=127.0.0.1:9", "--node", "two=127.0.0.1:9"];
     let refused = run(&[&["forward", "-D", "0", "--insecure-test"], &several[..]].concat(), folder);
     assert_told(&refused, 2, &["there are several far nodes", "one, two"]);
-    let often = ["forward", "-D", "0", "--insecure-test", "--node", "far=127.0.0.1:9", "--stats", "1ms"];
+    let often =
+        ["forward", "-D", "0", "--insecure-test", "--node", "far=127.0.0.1:9", "--stats", "1ms"];
     assert_told(&run(&often, folder), 2, &["--stats 10s"]);
 }
 
@@ -80,7 +84,8 @@ fn statistics_are_told_in_words_and_as_events() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap().to_string();
     let here = Path::new(".");
-    let serve = ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--allow", &target];
+    let serve =
+        ["forward", "serve", "--bind", "127.0.0.1:0", "--insecure-test", "--allow", &target];
     let mut far = Running::start_logged(&[&serve[..], &["--stats", "200ms"]].concat(), here);
     let node = format!("far={}", far.address());
     let call = ["forward", "--node", &node, "--insecure-test", "--json", "--stats", "200ms"];
@@ -98,7 +103,10 @@ fn statistics_are_told_in_words_and_as_events() {
             break line;
         }
     };
-    assert_eq!((&stats["counters"]["connections"], &stats["counters"]["accepted"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&stats["counters"]["connections"], &stats["counters"]["accepted"]),
+        (&1.into(), &1.into())
+    );
     assert!(stats["counters"]["line"]["symbols_sent"].as_u64() > Some(0), "{stats}");
     for name in ["seconds", "sent_bps", "received_bps"] {
         assert!(stats[name].is_number(), "{stats}");

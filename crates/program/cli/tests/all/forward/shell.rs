@@ -6,14 +6,16 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Takes connections, and gives each to a server of its own; gives the target. No server is left when its connection ends.
+/// Takes connections, and gives each to a server of its own; gives the target. No server is left
+/// when its connection ends.
 fn start(folder: &Path) -> String {
     let path = |name: &str| folder.join(name).display().to_string();
     for name in ["host", "user"] {
         printed(&["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &path(name)]);
     }
     let config = format!(
-        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nSubsystem sftp internal-sftp\n",
+        "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nSubsystem \
+        sftp internal-sftp\n",
         path("host"),
         path("user.pub")
     );
@@ -83,7 +85,9 @@ fn ssh_scp_and_rsync_work_through_it() {
     }
     for number in 0..20 {
         for copy in [&to, &folder.join("back")] {
-            assert!(std::fs::read(copy.join(number.to_string())).unwrap() == pattern(number * 7_001));
+            assert!(
+                std::fs::read(copy.join(number.to_string())).unwrap() == pattern(number * 7_001)
+            );
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::support::process::Running;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Two namespaces joined by a pair of devices, removed however the test ends: a host, and its router, which has the target's
-/// address too.
+/// Two namespaces joined by a pair of devices, removed however the test ends: a host, and its
+/// router, which has the target's address too.
 struct Hosts {
     router: String,
     host: String,
@@ -67,8 +67,10 @@ impl Hosts {
     /// Diverts what comes from the host; whether the kernel can.
     fn divert(&self, port: &str) -> bool {
         let rules = format!(
-            "table ip divert {{ chain prerouting {{ type filter hook prerouting priority mangle; policy accept;\n\
-             iifname \"in0\" meta l4proto tcp tproxy to 127.0.0.1:{port} meta mark set 1 accept\n}}\n}}\n"
+            "table ip divert {{ chain prerouting {{ type filter hook prerouting priority mangle; \
+            policy accept;\n\
+             iifname \"in0\" meta l4proto tcp tproxy to 127.0.0.1:{port} meta mark set 1 \
+             accept\n}}\n}}\n"
         );
         let mut command = Self::command(&self.router, &["nft", "-f", "-"]);
         let mut nft = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -123,6 +125,9 @@ fn connections_that_a_router_diverts_are_made_from_the_far_node_to_where_they_we
     }
     let client = Hosts::command(&hosts.host, &["python3", "-c", CLIENT]).output().unwrap();
     // It is the router that the server sees; the address that no rule allows is reset.
-    assert_eq!(String::from_utf8_lossy(&client.stdout), "10.99.0.5 said hello\nConnectionResetError\n");
+    assert_eq!(
+        String::from_utf8_lossy(&client.stdout),
+        "10.99.0.5 said hello\nConnectionResetError\n"
+    );
     assert!(near.log_until("cannot connect to").contains("10.98.0.6:8080"));
 }

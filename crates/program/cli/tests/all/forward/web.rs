@@ -78,10 +78,16 @@ fn curl_goes_by_socket_files_at_both_ends() {
         serve(&stream, &stream);
     });
     let rule = format!("unix:{}", there.display());
-    let _ends = Ends::start(&["--allow", &rule], &["-L", &format!("unix:{}=far:{rule}", here.display())], 1);
+    let _ends = Ends::start(
+        &["--allow", &rule],
+        &["-L", &format!("unix:{}=far:{rule}", here.display())],
+        1,
+    );
     let got = folder.path().join("got");
     let socket = ["--unix-socket", here.to_str().unwrap(), "http://there/"];
-    printed(&[&["curl", "-sS", "--max-time", "60", "-o", got.to_str().unwrap()], &socket[..]].concat());
+    printed(
+        &[&["curl", "-sS", "--max-time", "60", "-o", got.to_str().unwrap()], &socket[..]].concat(),
+    );
     assert!(std::fs::read(got).unwrap() == pattern(PAGE));
 }
 

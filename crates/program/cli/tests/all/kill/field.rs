@@ -60,10 +60,20 @@ impl Field {
         let line = relay.local_addr();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = std::thread::Builder::new().spawn(move || relay.run(&stopped).unwrap()).unwrap();
-        let field = Self { folder, keys, line, stop, relay: Some(thread), nodes: [None, None], begun: now() };
+        let thread =
+            std::thread::Builder::new().spawn(move || relay.run(&stopped).unwrap()).unwrap();
+        let field = Self {
+            folder,
+            keys,
+            line,
+            stop,
+            relay: Some(thread),
+            nodes: [None, None],
+            begun: now(),
+        };
         let text = format!(
-            "{}\n[listen]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \"{}\"\n
+            "{}\n[listen]\nbind = \"{centre}\"\n\n[[peer]]\nname = \"station\"\nfingerprint = \
+            \"{}\"\n
 [products]\ndir = \"products\"\ncadu_files = true\n",
             node::table("centre", Path::new("centre")),
             field.keys[STATION]
@@ -79,7 +89,8 @@ impl Field {
     /// Three new channels; what earlier ones captured may still be under way.
     pub fn begin_pass(&mut self, pass: u64) {
         let mut text = format!(
-            "{}\n[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n\n[line]\nrate = \"50 Mbit/s\"\n",
+            "{}\n[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \
+            \"{}\"\n\n[line]\nrate = \"50 Mbit/s\"\n",
             node::table("station", Path::new("station")),
             self.line,
             self.keys[CENTRE]
@@ -87,7 +98,8 @@ impl Field {
         for (number, name) in CLEAN.iter().enumerate() {
             let path = recording(name).display().to_string();
             text += &format!(
-                "\n[[channel]]\nname = \"pass-{pass}-{number}\"\ninput = \"file:{path}\"\nrate = \"{PLAYED_AT}\"\n"
+                "\n[[channel]]\nname = \"pass-{pass}-{number}\"\ninput = \"file:{path}\"\nrate = \
+                \"{PLAYED_AT}\"\n"
             );
         }
         fs::write(self.path("station.toml"), text).unwrap();
@@ -102,7 +114,9 @@ impl Field {
     /// Whether all of the pass, and of those before, has become products.
     pub fn is_pass_over(&mut self, pass: u64) -> bool {
         self.look();
-        self.nodes[STATION].is_none() && self.archives() == pass as usize * CLEAN.len() && self.is_idle()
+        self.nodes[STATION].is_none()
+            && self.archives() == pass as usize * CLEAN.len()
+            && self.is_idle()
     }
 
     /// Lets the nodes work for a while.
@@ -155,13 +169,17 @@ impl Field {
     fn archives(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.path("products")) else { return 0 };
         entries
-            .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "cadu"))
+            .filter(|entry| {
+                entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "cadu")
+            })
             .count()
     }
 
     /// Whether the centre has nothing to do.
     fn is_idle(&self) -> bool {
-        let Ok(NodeStatus::Centre(centre)) = ask(&self.path("centre/status.sock")) else { return false };
+        let Ok(NodeStatus::Centre(centre)) = ask(&self.path("centre/status.sock")) else {
+            return false;
+        };
         centre.contacts.iter().all(|contact| contact.state == ContactState::Done)
     }
 

@@ -1,4 +1,5 @@
-//! What lies in the centre's folder of products in the end, against what independent decoders found in the recordings.
+//! What lies in the centre's folder of products in the end, against what independent decoders found
+//! in the recordings.
 
 use crate::support::process::printed;
 use crate::support::recordings::{CLEAN, expected, sha256};
@@ -28,8 +29,10 @@ impl Outcome {
             packet_files: BTreeMap::new(),
         };
         let mut accounts = BTreeSet::new();
-        let mut entries: Vec<_> =
-            fs::read_dir(folder.join("products")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut entries: Vec<_> = fs::read_dir(folder.join("products"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         entries.sort();
         for path in &entries {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -37,9 +40,11 @@ impl Outcome {
             match path.extension().and_then(|kind| kind.to_str()) {
                 Some("cadu") => outcome.archive(path),
                 Some("json") => {
-                    let account: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+                    let account: Value =
+                        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
                     let text = |part: &Value| part.as_str().unwrap().to_owned();
-                    let key = (text(&account["contacts"][0]["name"]), text(&account["product"]["name"]));
+                    let key =
+                        (text(&account["contacts"][0]["name"]), text(&account["product"]["name"]));
                     assert!(accounts.insert(key.clone()), "{key:?} is there twice");
                     assert_eq!(account["accounting"]["balanced"], true, "{key:?}");
                     assert_eq!(account["accounting"]["duplicates"], 0, "{key:?}");
@@ -69,7 +74,8 @@ impl Outcome {
         *self.passes.entry((frames, digest)).or_default() += 1;
     }
 
-    /// Each recording has arrived once a pass, frame by frame, and has become the same products each time.
+    /// Each recording has arrived once a pass, frame by frame, and has become the same products
+    /// each time.
     pub fn compare(&self, passes: u64) {
         let wanted: BTreeMap<(u64, String), u64> = CLEAN
             .iter()
@@ -80,7 +86,8 @@ impl Outcome {
             })
             .collect();
         assert_eq!(self.passes, wanted, "frames and digest of each contact");
-        let uneven: Vec<_> = self.packet_files.iter().filter(|(_, count)| **count != passes).collect();
+        let uneven: Vec<_> =
+            self.packet_files.iter().filter(|(_, count)| **count != passes).collect();
         assert!(uneven.is_empty(), "products that are not there once a pass: {uneven:?}");
     }
 }

@@ -35,11 +35,13 @@ impl Pair {
         let link = LinkConfig::line(Rate::from_mbps(50), Duration::from_millis(20));
         let config = RelayConfig::new("127.0.0.1:0".parse().unwrap(), centre, link);
         let mut relay = Relay::bind(config).unwrap();
-        let (line, handle, stop) = (relay.local_addr(), relay.handle(), Arc::new(AtomicBool::new(false)));
+        let (line, handle, stop) =
+            (relay.local_addr(), relay.handle(), Arc::new(AtomicBool::new(false)));
         let stopped = stop.clone();
         let relay = Some(std::thread::spawn(move || relay.run(&stopped).unwrap()));
         let text = format!(
-            "{}[listen]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \"products\"\n[[peer]]\nname = \"station\"\n\
+            "{}[listen]\nbind = \"{centre}\"\ntcp = false\n[products]\ndir = \
+            \"products\"\n[[peer]]\nname = \"station\"\n\
              fingerprint = \"{}\"\n{peer}{tables}",
             node::table("centre", Path::new("centre")),
             keys[0]
@@ -55,7 +57,8 @@ impl Pair {
     /// Writes the station's configuration with these tables.
     pub fn station(&self, tables: &str) {
         let text = format!(
-            "{}[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n[line]\nrate = \"40 Mbit/s\"\n\
+            "{}[centre]\nname = \"centre\"\naddress = \"{}\"\nfingerprint = \"{}\"\n[line]\nrate = \
+            \"40 Mbit/s\"\n\
              [[path]]\ntransport = \"udp\"\n{tables}",
             node::table("station", Path::new("station")),
             self.line,
@@ -96,7 +99,8 @@ impl Pair {
         until(look, || self.state())
     }
 
-    /// The products of the only contact, once they are there: packets and hash of each. Their names have the time when they were made.
+    /// The products of the only contact, once they are there: packets and hash of each. Their names
+    /// have the time when they were made.
     pub fn products(&self) -> Vec<(u64, String)> {
         let look = || {
             let status = self.status("centre");

@@ -18,11 +18,14 @@ impl Scan {
         Self(bytes)
     }
 
-    /// Files of `folder` that have all of it and nothing else; parts of those that broke off are none.
+    /// Files of `folder` that have all of it and nothing else; parts of those that broke off are
+    /// none.
     pub fn copies(&self, folder: &Path) -> usize {
         let Ok(entries) = fs::read_dir(folder) else { return 0 };
         let paths = entries.map(|entry| entry.unwrap().path());
         let is_whole = |path: &Path| path.extension().is_some_and(|end| end == "vdif");
-        paths.filter(|path| is_whole(path) && fs::read(path).is_ok_and(|bytes| bytes == self.0)).count()
+        paths
+            .filter(|path| is_whole(path) && fs::read(path).is_ok_and(|bytes| bytes == self.0))
+            .count()
     }
 }

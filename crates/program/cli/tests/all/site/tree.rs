@@ -38,7 +38,8 @@ impl Tree {
         fs::remove_file(self.0.join("deep/er/file-2")).unwrap();
     }
 
-    /// Every file with its bytes; what is not there has none, and what is not whole has a name that tells it.
+    /// Every file with its bytes; what is not there has none, and what is not whole has a name that
+    /// tells it.
     pub fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let (mut found, mut waiting) = (BTreeMap::new(), vec![self.0.clone()]);
         while let Some(folder) = waiting.pop() {

@@ -14,7 +14,9 @@ use std::process::Stdio;
 fn files(ends: &Ends, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(ends.path("far")).unwrap().map(|entry| entry.unwrap().path());
     let fitting = |path: &PathBuf| path.to_str().is_some_and(|path| path.ends_with(end));
-    entries.filter(|path| fitting(path) && path.metadata().is_ok_and(|data| data.len() > 0)).collect()
+    entries
+        .filter(|path| fitting(path) && path.metadata().is_ok_and(|data| data.len() > 0))
+        .collect()
 }
 
 /// A source of datagrams and the stream of it to a sink.

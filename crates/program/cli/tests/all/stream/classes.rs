@@ -28,7 +28,17 @@ fn a_stream_keeps_to_the_ceiling_of_its_class_and_what_is_above_is_dropped() {
             &node,
             "--insecure-test",
         ];
-        let line = ["--lateness", "100ms", "--budget", "50 %", "--json", "--cc", "line", "--rate", "100mbit"];
+        let line = [
+            "--lateness",
+            "100ms",
+            "--budget",
+            "50 %",
+            "--json",
+            "--cc",
+            "line",
+            "--rate",
+            "100mbit",
+        ];
         run(
             &[&words[..], &line, &["--config", "classes.toml", "--class", class]].concat(),
             ends.folder.path(),

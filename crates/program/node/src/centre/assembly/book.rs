@@ -1,8 +1,9 @@
-//! Which products of several contacts are due: kept in memory, and in the state folder so that a kill at any instant loses
-//! nothing and makes nothing twice.
+//! Which products of several contacts are due: kept in memory, and in the state folder so that a
+//! kill at any instant loses nothing and makes nothing twice.
 //!
-//! A contact that is finished is noted before the store is told so. A job is planned, with everything that decides its
-//! bytes and names, before it is begun; one that was interrupted is done again as planned, over the same files.
+//! A contact that is finished is noted before the store is told so. A job is planned, with
+//! everything that decides its bytes and names, before it is begun; one that was interrupted is
+//! done again as planned, over the same files.
 
 use super::forms::{Contact, Job, Note, Plan, Target, Version};
 use super::overlap::{group_of, groups, with_completing};
@@ -67,17 +68,24 @@ impl Standing {
             from: window.map(|window| window.from.to_string()),
             to: window.map(|window| window.to.to_string()),
             state,
-            version: self.job.versions.values().map(|version| version.version).max().unwrap_or_default(),
+            version: self
+                .job
+                .versions
+                .values()
+                .map(|version| version.version)
+                .max()
+                .unwrap_or_default(),
             contacts: self.waiting,
             ..AssembledProduct::default()
         }
     }
 }
 
-/// How long a contact that stays open keeps products from being made, from when they would be due: the longest
-/// pass of a satellite in low orbit is a quarter of that.
+/// How long a contact that stays open keeps products from being made, from when they would be due:
+/// the longest pass of a satellite in low orbit is a quarter of that.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Jobs that are remembered: 24 a day of one spacecraft are seven years. Beyond it the oldest are forgotten.
+/// Jobs that are remembered: 24 a day of one spacecraft are seven years. Beyond it the oldest are
+/// forgotten.
 const JOBS_MAX: usize = 65_536;
 
 impl Book {
@@ -126,7 +134,8 @@ impl Book {
         self.known.insert(contact.clone(), note);
         // What came before it may be for its products too.
         let is_of = |whole: &Contact| whole == &contact || others.contains(whole);
-        let completing = self.known.values().filter(|note| note.completed().as_ref().is_some_and(is_of));
+        let completing =
+            self.known.values().filter(|note| note.completed().as_ref().is_some_and(is_of));
         let completing: Vec<Contact> = completing.map(Note::contact).collect();
         for entered in core::iter::once(&contact).chain(&others).chain(&completing) {
             self.enter(entered);
@@ -139,9 +148,12 @@ impl Book {
         let second = |time: Utc| time.as_micros().div_euclid(SECOND_US);
         let others = self.known.iter().filter(|(contact, _)| *contact != own);
         let names = others.flat_map(|(_, note)| note.versions.values());
-        let is_its =
-            |name: &ProductName| second(name.created()) == second(created) && name.uniqueness() == digit;
-        !names.filter_map(|version| ProductName::parse(&version.name).ok()).any(|name| is_its(&name))
+        let is_its = |name: &ProductName| {
+            second(name.created()) == second(created) && name.uniqueness() == digit
+        };
+        !names
+            .filter_map(|version| ProductName::parse(&version.name).ok())
+            .any(|name| is_its(&name))
     }
 
     /// Whether a contact is noted.
@@ -157,13 +169,17 @@ impl Book {
         if let Some(work) = self.work.values().find(|work| work.job.plan.is_some()) {
             return Ok(Some(work.job.clone()));
         }
-        let Some((key, work)) = self.work.iter().find(|(_, work)| self.is_due(work, now, open)) else {
+        let Some((key, work)) = self.work.iter().find(|(_, work)| self.is_due(work, now, open))
+        else {
             return Ok(None);
         };
         // Whole seconds, each given once: names have no finer time.
-        let second =
-            now.as_micros().div_euclid(SECOND_US).max(self.last_created_us.div_euclid(SECOND_US) + 1);
-        let contacts: BTreeSet<_> = work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
+        let second = now
+            .as_micros()
+            .div_euclid(SECOND_US)
+            .max(self.last_created_us.div_euclid(SECOND_US) + 1);
+        let contacts: BTreeSet<_> =
+            work.job.contacts.iter().chain(work.waiting.keys()).cloned().collect();
         let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
         let joined = self.joined(&work.job, &contacts);
         let span_us = self.own(&work.job.target).and_then(|note| note.span_us);
@@ -187,7 +203,11 @@ impl Book {
     ///
     /// # Errors
     /// The disk refuses: the job will be done again.
-    pub fn done(&mut self, job: &Job, versions: BTreeMap<String, Version>) -> Result<(), LedgerError> {
+    pub fn done(
+        &mut self,
+        job: &Job,
+        versions: BTreeMap<String, Version>,
+    ) -> Result<(), LedgerError> {
         let Some(plan) = &job.plan else { return Ok(()) };
         let mut made = job.clone();
         made.contacts.clone_from(&plan.contacts);
@@ -215,14 +235,16 @@ impl Book {
         Ok(())
     }
 
-    /// The contacts that are joined: as they were for the version before, where that was otherwise, so that it shows what is new; and
-    /// as they are now.
+    /// The contacts that are joined: as they were for the version before, where that was otherwise,
+    /// so that it shows what is new; and as they are now.
     fn joined(&self, job: &Job, contacts: &BTreeSet<Contact>) -> Vec<Vec<Contact>> {
         if !self.rules.products.select {
             return Vec::new();
         }
-        let now: Vec<&Note> = contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
-        let before: Vec<&Note> = job.contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
+        let now: Vec<&Note> =
+            contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
+        let before: Vec<&Note> =
+            job.contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
         let joined = |notes: &[&Note]| {
             let notes = || notes.iter().copied();
             let groups = match &job.target {
@@ -248,7 +270,8 @@ impl Book {
 
     /// The contacts whose data jobs still need.
     pub fn held(&self) -> BTreeSet<Contact> {
-        let going = self.work.values().filter(|work| !work.waiting.is_empty() || work.job.plan.is_some());
+        let going =
+            self.work.values().filter(|work| !work.waiting.is_empty() || work.job.plan.is_some());
         let planned = |work: &Work| work.job.plan.clone().map_or(Vec::new(), |plan| plan.contacts);
         going
             .flat_map(|work| {
@@ -264,14 +287,19 @@ impl Book {
     /// The disk refuses.
     pub fn forget(&mut self, is_kept: impl Fn(&Contact) -> bool) -> Result<(), LedgerError> {
         let held = self.held();
-        let gone = self.known.iter().filter(|(contact, _)| !is_kept(contact) && !held.contains(*contact));
-        for (contact, key) in gone.map(|(contact, note)| (contact.clone(), note.key())).collect::<Vec<_>>() {
+        let gone =
+            self.known.iter().filter(|(contact, _)| !is_kept(contact) && !held.contains(*contact));
+        for (contact, key) in
+            gone.map(|(contact, note)| (contact.clone(), note.key())).collect::<Vec<_>>()
+        {
             self.notes.remove(&key)?;
             self.known.remove(&contact);
         }
         while self.work.len() > JOBS_MAX {
-            let idle =
-                self.work.iter().filter(|(_, work)| work.waiting.is_empty() && work.job.plan.is_none());
+            let idle = self
+                .work
+                .iter()
+                .filter(|(_, work)| work.waiting.is_empty() && work.job.plan.is_none());
             let oldest = idle.min_by_key(|(_, work)| work.job.made_us).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             self.jobs.remove(&oldest)?;
@@ -282,7 +310,9 @@ impl Book {
 
     /// All jobs.
     pub fn standing(&self) -> impl Iterator<Item = Standing> {
-        self.work.values().map(|work| Standing { job: work.job.clone(), waiting: work.waiting.len() })
+        self.work
+            .values()
+            .map(|work| Standing { job: work.job.clone(), waiting: work.waiting.len() })
     }
 
     /// Puts a noted contact on the list of every job that it has packets for.
@@ -293,13 +323,15 @@ impl Book {
             let Some(length) = self.rules.of(&note.mission, product).window else { continue };
             for cell in cells {
                 let target = Target::window(&note.mission, note.scid, *cell, length);
-                let entry = targets.entry(target.key()).or_insert_with(|| (target, BTreeSet::new()));
+                let entry =
+                    targets.entry(target.key()).or_insert_with(|| (target, BTreeSet::new()));
                 entry.1.insert(product.clone());
             }
         }
         let own = note.completed().map_or(Some(note), |base| self.known.get(&base));
         let others = self.known.values().filter(|other| {
-            let is_completed = note.completes.is_some() && Some(other.contact()) == own.map(Note::contact);
+            let is_completed =
+                note.completes.is_some() && Some(other.contact()) == own.map(Note::contact);
             is_completed || own.is_some_and(|own| own.overlaps(other)) && self.is_joined(other)
         });
         let mut versions: BTreeMap<String, &Note> = BTreeMap::new();
@@ -335,8 +367,10 @@ impl Book {
         let scid = match &work.job.target {
             Target::Window { scid, .. } => Some(*scid),
             Target::Contact { station, flow } => {
-                let completes = |note: &Note| note.station == *station && note.completes == Some(*flow);
-                if work.waiting.keys().any(|contact| self.known.get(contact).is_some_and(completes)) {
+                let completes =
+                    |note: &Note| note.station == *station && note.completes == Some(*flow);
+                if work.waiting.keys().any(|contact| self.known.get(contact).is_some_and(completes))
+                {
                     return true;
                 }
                 self.own(&work.job.target).map(|note| note.scid)
@@ -344,12 +378,16 @@ impl Book {
         };
         let is_window = matches!(work.job.target, Target::Window { .. });
         let is_first = work.job.versions.is_empty();
-        let is_over =
-            work.job.target.span().is_some_and(|window| now >= window.to + self.rules.products.wait);
+        let is_over = work
+            .job
+            .target
+            .span()
+            .is_some_and(|window| now >= window.to + self.rules.products.wait);
         if is_window && is_first && !is_over {
             return false;
         }
-        let may_bring = open.iter().any(|contact| contact.scid.is_none_or(|open| Some(open) == scid));
+        let may_bring =
+            open.iter().any(|contact| contact.scid.is_none_or(|open| Some(open) == scid));
         let newest = work.waiting.keys().filter_map(|contact| self.known.get(contact));
         let newest = newest.map(|note| Utc::from_micros(note.noted_us)).max().unwrap_or_default();
         let over = work.job.target.span().map(|window| window.to + self.rules.products.wait);
@@ -361,7 +399,10 @@ fn put(ledger: &Ledger, key: &str, record: &impl Serialize) -> Result<(), Ledger
     ledger.put(key, &serde_json::to_vec(record).expect("records have text keys only"))
 }
 
-fn load<T: DeserializeOwned>(ledger: &Ledger, damaged: &mut Vec<String>) -> Result<Vec<T>, LedgerError> {
+fn load<T: DeserializeOwned>(
+    ledger: &Ledger,
+    damaged: &mut Vec<String>,
+) -> Result<Vec<T>, LedgerError> {
     let loaded = ledger.load()?;
     damaged.extend(ledger.mend(&loaded)?);
     damaged.extend(loaded.damaged);

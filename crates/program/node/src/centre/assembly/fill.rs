@@ -1,5 +1,5 @@
-//! Frames of contacts that complete another one, put among its frames where they belong, so that packets come whole that lie in
-//! frames of both.
+//! Frames of contacts that complete another one, put among its frames where they belong, so that
+//! packets come whole that lie in frames of both.
 
 use super::job::{Source, Undone, walk};
 use crate::centre::shared::Shared;
@@ -20,8 +20,9 @@ pub struct Fill {
     frames: BTreeMap<BitPosition, (CapturedFrame, Standing)>,
 }
 
-/// Frames held to be put among others, of all contacts of a job together: 64 MiB, 1 % of 7 GB. A contact that has more, or
-/// completes one that is not of the job, stands for itself: packets that lie in its frames alone come whole.
+/// Frames held to be put among others, of all contacts of a job together: 64 MiB, 1 % of 7 GB. A
+/// contact that has more, or completes one that is not of the job, stands for itself: packets that
+/// lie in its frames alone come whole.
 const HELD_MAX: usize = 64 << 20;
 /// What a frame costs beside its bytes.
 const FRAME: usize = 256;
@@ -49,7 +50,8 @@ pub fn weave(sources: &[(Source, Standing)], shared: &Shared) -> Result<Vec<Fill
                 cost += frame.bytes.len() + FRAME;
                 if cost <= room {
                     // What is read of a block shares its memory.
-                    let (bytes, check_symbols) = (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
+                    let (bytes, check_symbols) =
+                        (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
                     frames.push(CapturedFrame { bytes, check_symbols, ..frame });
                 }
             }
@@ -60,7 +62,9 @@ pub fn weave(sources: &[(Source, Standing)], shared: &Shared) -> Result<Vec<Fill
         }
         room -= cost;
         fills[at].is_woven = true;
-        fills[completed].frames.extend(frames.into_iter().map(|frame| (frame.position, (frame, *standing))));
+        fills[completed]
+            .frames
+            .extend(frames.into_iter().map(|frame| (frame.position, (frame, *standing))));
     }
     Ok(fills)
 }

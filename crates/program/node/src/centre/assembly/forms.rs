@@ -1,8 +1,8 @@
-//! What is written down about products of several contacts, as JSON in the state folder: what contacts brought, which
-//! products were made of them, and what was planned before it is done.
+//! What is written down about products of several contacts, as JSON in the state folder: what
+//! contacts brought, which products were made of them, and what was planned before it is done.
 //!
-//! Times are microseconds since 1970. Unknown fields are passed over, so that a version of the program reads what the
-//! next one wrote.
+//! Times are microseconds since 1970. Unknown fields are passed over, so that a version of the
+//! program reads what the next one wrote.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_level0::naming::ProductName;
@@ -33,7 +33,8 @@ pub struct Note {
     pub cells: BTreeMap<String, Vec<Cell>>,
     /// Its session-based products as they were published.
     pub versions: BTreeMap<String, Version>,
-    /// When its first and its last packet were made; not known of contacts noted by earlier releases.
+    /// When its first and its last packet were made; not known of contacts noted by earlier
+    /// releases.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
 }
@@ -85,7 +86,8 @@ pub enum Target {
         /// Its length in seconds.
         length_s: u64,
     },
-    /// Session-based ones, of a contact with what completes it and what contacts that overlap it have in its span.
+    /// Session-based ones, of a contact with what completes it and what contacts that overlap it
+    /// have in its span.
     Contact {
         /// The station.
         station: String,
@@ -103,10 +105,12 @@ pub struct Plan {
     pub contacts: Vec<Contact>,
     /// The products.
     pub products: Vec<String>,
-    /// Contacts whose frames are joined, group by group; a contact may be in one of the version before, too.
+    /// Contacts whose frames are joined, group by group; a contact may be in one of the version
+    /// before, too.
     #[serde(default)]
     pub joined: Vec<Vec<Contact>>,
-    /// Of a contact's products: when its first and its last packet were made. Nothing outside comes from contacts that overlap.
+    /// Of a contact's products: when its first and its last packet were made. Nothing outside comes
+    /// from contacts that overlap.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
 }
@@ -130,7 +134,8 @@ impl Note {
         self.completes.map(|flow| (self.station.clone(), flow))
     }
 
-    /// Whether packets of both were made at the same time, by the same spacecraft. Contacts that complete others overlap none.
+    /// Whether packets of both were made at the same time, by the same spacecraft. Contacts that
+    /// complete others overlap none.
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_whole = self.completes.is_none() && other.completes.is_none();
         let is_same = self.scid == other.scid && self.mission == other.mission;

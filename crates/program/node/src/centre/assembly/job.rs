@@ -61,7 +61,8 @@ impl Source {
     }
 }
 
-/// Publishes the products of a planned job; returns them and the mission as the newest contact has it.
+/// Publishes the products of a planned job; returns them and the mission as the newest contact has
+/// it.
 ///
 /// # Errors
 /// [`Undone`]; what is published already is published again, the same, when the job is done again.
@@ -77,7 +78,8 @@ pub fn run(
         .map(|(station, flow)| source(station, *flow, shared))
         .collect::<Result<_, _>>()?;
     // The mission as the newest contact has it: the same whatever the order of arrival.
-    let newest = sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
+    let newest =
+        sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
     let Some(newest) = newest else { return Err(Undone::Gone("every contact".to_owned())) };
     let mission = newest.mission.clone();
     let mission = &mission;
@@ -90,7 +92,9 @@ pub fn run(
     let scid = scid.ok_or_else(|| Undone::Refused("no contact names the spacecraft".to_owned()))?;
     let names = mission.products().iter().map(|group| group.name.as_str());
     let (rules, dir, window) = match &job.target {
-        Target::Window { .. } => (rules.time(mission.name(), names), &rules.products.dir, job.target.span()),
+        Target::Window { .. } => {
+            (rules.time(mission.name(), names), &rules.products.dir, job.target.span())
+        }
         Target::Contact { .. } => (rules.session(mission.name(), names), &rules.products.dir, None),
     };
     let previous =
@@ -104,12 +108,14 @@ pub fn run(
     };
     let refused = |error: String| Undone::Refused(format!("{}: {error}", dir.display()));
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
-    let mut assembly = Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
+    let mut assembly =
+        Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
     let sources: Vec<(Source, Standing)> =
         sources.into_iter().map(|source| with_standing(job, source)).collect();
     let fills = weave(&sources, shared)?;
     let members = sources.iter().zip(&fills).map(|((source, standing), fill)| {
-        let is_other = job.target.is_of_another(&source.station, (source.flow, source.open.completes));
+        let is_other =
+            job.target.is_of_another(&source.station, (source.flow, source.open.completes));
         Member { source, standing: *standing, fill, is_other }
     });
     let members: Vec<Member<'_>> = members.collect();
@@ -167,7 +173,8 @@ fn give(
 
 /// A contact, and whether the version before had it.
 fn with_standing(job: &Job, source: Source) -> (Source, Standing) {
-    let is_known = job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
+    let is_known =
+        job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
     (source, if is_known { Standing::Known } else { Standing::New })
 }
 
@@ -192,8 +199,8 @@ fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
     Ok(Source { station: station.to_owned(), flow, closed, open, mission, inputs })
 }
 
-/// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed over: it was told when
-/// the contact was processed.
+/// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed
+/// over: it was told when the contact was processed.
 pub fn walk(
     station: &str,
     flow: u32,
@@ -225,7 +232,10 @@ pub fn reader(station: &str, flow: u32, shared: &Shared) -> Result<KeptReader, U
 }
 
 /// Hands the contact's records in a block to `sink`.
-pub fn records(record: &Record, sink: &mut impl FnMut(Entry) -> Result<(), Undone>) -> Result<(), Undone> {
+pub fn records(
+    record: &Record,
+    sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
+) -> Result<(), Undone> {
     let Some((_, wire)) = Stamps::split(&record.payload) else { return Ok(()) };
     let Ok((_, payload)) = split_taken(wire) else { return Ok(()) };
     let Ok((_, content)) = Head::decode(payload) else { return Ok(()) };

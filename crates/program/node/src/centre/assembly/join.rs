@@ -1,6 +1,8 @@
-//! Joins contacts that overlap, frame by frame: read side by side from the store, of each frame the better copy, in order, once.
+//! Joins contacts that overlap, frame by frame: read side by side from the store, of each frame the
+//! better copy, in order, once.
 //!
-//! What comes out depends on what the contacts hold only, neither on the order in which they came nor on the clock.
+//! What comes out depends on what the contacts hold only, neither on the order in which they came
+//! nor on the clock.
 
 use super::fill::{Cursor, Fill};
 use super::forms::Contact;
@@ -38,8 +40,9 @@ pub struct Group<'a> {
     standing: Standing,
 }
 
-/// Most frames that wait for their like: a minute of 11 Mbit/s, 80 MB of frames of a usual length. Where a recording begins further
-/// before another one, and was played later, packets come whole from each contact by itself.
+/// Most frames that wait for their like: a minute of 11 Mbit/s, 80 MB of frames of a usual length.
+/// Where a recording begins further before another one, and was played later, packets come whole
+/// from each contact by itself.
 const HELD: usize = 1 << 16;
 /// Frames by which it is found how far apart they are.
 const SAMPLE: usize = 256;
@@ -57,7 +60,8 @@ pub fn group<'a>(contacts: &[Contact], all: &[Member<'a>]) -> Group<'a> {
     members.sort_by_key(|Member { source, .. }| (source.open.opened, &source.station, source.flow));
     if let Some(Member { source: first, .. }) = members.first().copied() {
         members.retain(|Member { source, .. }| {
-            source.mission.name() == first.mission.name() && source.mission.frame() == first.mission.frame()
+            source.mission.name() == first.mission.name()
+                && source.mission.frame() == first.mission.frame()
         });
     }
     Group { members, standing }
@@ -98,8 +102,11 @@ pub fn give(
         while let Some(selected) = select.poll(NO_TIME) {
             let from = &group.members[selected.input];
             let is_listed = from.is_other && from.standing == Standing::New;
-            let given =
-                if is_listed { joint.new_frame(&selected.frame) } else { joint.frame(&selected.frame) };
+            let given = if is_listed {
+                joint.new_frame(&selected.frame)
+            } else {
+                joint.frame(&selected.frame)
+            };
             given.map_err(refused)?;
         }
     }
@@ -112,7 +119,8 @@ pub fn give(
     Ok(())
 }
 
-/// Gives the products the packets that a contact of which they are not had whole: what was sent twice comes in other frames.
+/// Gives the products the packets that a contact of which they are not had whole: what was sent
+/// twice comes in other frames.
 ///
 /// # Errors
 /// [`Undone`].
@@ -123,7 +131,8 @@ pub fn beside(
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
     let mut side = Side::open(member, Standing::New, shared)?;
-    let mut joint = assembly.joint(&member.source.mission, scid, member.standing).map_err(refused)?;
+    let mut joint =
+        assembly.joint(&member.source.mission, scid, member.standing).map_err(refused)?;
     while let Some(frame) = side.next(shared)? {
         joint.frame(&frame).map_err(refused)?;
     }
@@ -140,7 +149,8 @@ struct Side<'a> {
     ready: VecDeque<CapturedFrame>,
     /// Bits from one frame to the next.
     stride: u64,
-    /// The place of the next frame where the contact's own do not say where it was in the downlink: they are those of several inputs.
+    /// The place of the next frame where the contact's own do not say where it was in the downlink:
+    /// they are those of several inputs.
     place: Option<BitPosition>,
     fill: Cursor<'a>,
     /// Which of those that belong among them are given: all, or what the version before had.
@@ -164,7 +174,9 @@ impl<'a> Side<'a> {
 
     fn next(&mut self, shared: &Shared) -> Result<Option<CapturedFrame>, Undone> {
         while self.ready.is_empty() && self.read(shared)? {}
-        let Some(mut frame) = self.completing().or_else(|| self.ready.pop_front()) else { return Ok(None) };
+        let Some(mut frame) = self.completing().or_else(|| self.ready.pop_front()) else {
+            return Ok(None);
+        };
         if let Some(place) = &mut self.place {
             frame.position = *place;
             *place = place.plus_bits(self.stride);
@@ -199,7 +211,8 @@ impl<'a> Side<'a> {
                     && frame.is_good()
                 {
                     // What is read of a block shares its memory.
-                    let (bytes, check_symbols) = (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
+                    let (bytes, check_symbols) =
+                        (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
                     ready.push_back(CapturedFrame { bytes, check_symbols, ..frame });
                 }
                 Ok(())
@@ -217,7 +230,8 @@ fn apart(positions: impl Iterator<Item = BitPosition>) -> Option<u64> {
     let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
     let mut before: Option<BitPosition> = None;
     for position in positions {
-        if let Some(bits) = before.and_then(|before| position.as_bits().checked_sub(before.as_bits()))
+        if let Some(bits) =
+            before.and_then(|before| position.as_bits().checked_sub(before.as_bits()))
             && bits > 0
         {
             *counts.entry(bits).or_default() += 1;
@@ -235,7 +249,8 @@ mod tests {
 
     #[test]
     fn frames_are_as_far_apart_as_most_of_them_are() {
-        let apart = |positions: &[u64]| apart(positions.iter().map(|bits| BitPosition::from_bits(*bits)));
+        let apart =
+            |positions: &[u64]| apart(positions.iter().map(|bits| BitPosition::from_bits(*bits)));
         assert_eq!(apart(&[]), None);
         assert_eq!(apart(&[7]), None);
         assert_eq!(apart(&[0, 100, 300, 400, 499, 599]), Some(100), "lost frames and slips");

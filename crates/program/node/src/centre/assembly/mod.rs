@@ -1,5 +1,6 @@
-//! Products of several contacts: of windows of time, and further versions of a contact's products when another contact
-//! completes it. Made behind the contacts' own products, from what the store keeps.
+//! Products of several contacts: of windows of time, and further versions of a contact's products
+//! when another contact completes it. Made behind the contacts' own products, from what the store
+//! keeps.
 
 mod book;
 mod fill;
@@ -71,7 +72,8 @@ impl Assembler {
     /// Does the next job; whether there was one.
     fn turn(&self) -> Result<bool, String> {
         let open = self.open_contacts();
-        let next = self.shared.book().next(self.clock.utc(), &open).map_err(|error| error.to_string())?;
+        let next =
+            self.shared.book().next(self.clock.utc(), &open).map_err(|error| error.to_string())?;
         let Some(job) = next else {
             self.shared.life.clear_alarm(PRODUCTS);
             return Ok(false);
@@ -79,14 +81,16 @@ impl Assembler {
         let Some(plan) = &job.plan else { return Ok(false) };
         match job::run(&job, plan, &self.rules, &self.shared) {
             Ok((mission, products)) => {
-                let records = records::make(&job, plan, (&mission, &products), &self.rules, &self.shared)?;
+                let records =
+                    records::make(&job, plan, (&mission, &products), &self.rules, &self.shared)?;
                 self.made(&job, &products, &records)?;
             }
             Err(Undone::Stopped) => return Ok(false),
             Err(Undone::Refused(reason)) => return Err(reason),
             Err(Undone::Gone(what)) => {
                 tracing::warn!(
-                    "{}: cannot make a further version: {what} is no longer in the store; its packets are in its own products",
+                    "{}: cannot make a further version: {what} is no longer in the store; its \
+                    packets are in its own products",
                     job.target.key()
                 );
                 self.shared.book().seal(&job).map_err(|error| error.to_string())?;
@@ -105,14 +109,21 @@ impl Assembler {
         self.shared.book().done(job, versions).map_err(|error| error.to_string())?;
         for product in published() {
             let shown = self.shown(job, product);
-            tracing::info!(product = shown.product, version = shown.version, path = shown.path, "made");
+            tracing::info!(
+                product = shown.product,
+                version = shown.version,
+                path = shown.path,
+                "made"
+            );
             self.shared.assembled(&shown);
         }
-        let version = published().map(|product| product.sidecar.product.version).max().unwrap_or_default();
+        let version =
+            published().map(|product| product.sidecar.product.version).max().unwrap_or_default();
         for file in records {
             let record = rdr::shown(file, &self.rules.products.dir);
             tracing::info!(path = record.path, "made");
-            let name = file.collections.first().map_or_else(String::new, |first| first.name.clone());
+            let name =
+                file.collections.first().map_or_else(String::new, |first| first.name.clone());
             let (packets, gaps) = (record.packets, record.gaps);
             let (path, sha256) = (record.path, record.sha256);
             let missing = rdr::missing(file);
@@ -144,7 +155,10 @@ impl Assembler {
             sidecar.product.window.as_ref().map(|window| at(window).to_string())
         };
         AssembledProduct {
-            mission: sidecar.contacts.first().map_or_else(String::new, |contact| contact.mission.clone()),
+            mission: sidecar
+                .contacts
+                .first()
+                .map_or_else(String::new, |contact| contact.mission.clone()),
             product: sidecar.product.name.clone(),
             contact,
             from: span(|window| window.from),
@@ -168,12 +182,15 @@ impl Assembler {
     fn open_contacts(&self) -> Vec<OpenContact> {
         let open: Vec<(String, u32)> = {
             let store = self.shared.store();
-            store.open_contacts().map(|(station, flow)| (station.as_str().to_owned(), flow.0)).collect()
+            store
+                .open_contacts()
+                .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
+                .collect()
         };
         let shown = |(station, flow): &(String, u32)| self.shared.shown(station, *flow);
         let states = open.iter().map(shown);
-        let going =
-            states.filter(|shown| shown.as_ref().is_none_or(|shown| shown.state != ContactState::Failed));
+        let going = states
+            .filter(|shown| shown.as_ref().is_none_or(|shown| shown.state != ContactState::Failed));
         going.map(|shown| OpenContact { scid: shown.and_then(|shown| shown.scid) }).collect()
     }
 

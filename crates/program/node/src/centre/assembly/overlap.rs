@@ -1,20 +1,23 @@
-//! Which contacts overlap: in a window those whose packets were made in the same ten minutes, with a contact those whose packets
-//! were made in its span. When they were received does not tell, as recordings are played later.
+//! Which contacts overlap: in a window those whose packets were made in the same ten minutes, with
+//! a contact those whose packets were made in its span. When they were received does not tell, as
+//! recordings are played later.
 
 use super::forms::{Contact, Note};
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_level0::{Cell, Window};
 use std::collections::BTreeSet;
 
-/// Contacts that overlap others in the window, with those that these overlap; in an order of their own, whatever that of the notes.
-/// Those that complete others are none: they have frames here and there only. Of more than [`MAX_INPUTS`] together, the next ones
-/// are a group of their own.
+/// Contacts that overlap others in the window, with those that these overlap; in an order of their
+/// own, whatever that of the notes. Those that complete others are none: they have frames here and
+/// there only. Of more than [`MAX_INPUTS`] together, the next ones are a group of their own.
 pub fn groups<'a>(notes: impl Iterator<Item = &'a Note>, window: &Window) -> Vec<Vec<Contact>> {
     let mut groups: Vec<(BTreeSet<Cell>, BTreeSet<Contact>)> = Vec::new();
     for note in notes.filter(|note| note.completes.is_none()) {
-        let cells = note.cells.values().flatten().copied().filter(|cell| window.contains(cell.from()));
+        let cells =
+            note.cells.values().flatten().copied().filter(|cell| window.contains(cell.from()));
         let mut joined = (cells.collect::<BTreeSet<_>>(), BTreeSet::from([note.contact()]));
-        let (overlapping, others) = groups.into_iter().partition(|(cells, _)| !cells.is_disjoint(&joined.0));
+        let (overlapping, others) =
+            groups.into_iter().partition(|(cells, _)| !cells.is_disjoint(&joined.0));
         groups = others;
         let overlapping: Vec<(BTreeSet<Cell>, BTreeSet<Contact>)> = overlapping;
         for (cells, contacts) in overlapping {
@@ -29,17 +32,22 @@ pub fn groups<'a>(notes: impl Iterator<Item = &'a Note>, window: &Window) -> Vec
     parts.filter(|part| part.len() > 1).map(<[Contact]>::to_vec).collect()
 }
 
-/// A contact and those of others that are joined with it, which are in an order of their own; none where it is alone. Of more than
+/// A contact and those of others that are joined with it, which are in an order of their own; none
+/// where it is alone. Of more than
 /// [`MAX_INPUTS`], the rest stand for themselves.
 pub fn group_of<'a>(own: &Contact, others: impl Iterator<Item = &'a Note>) -> Option<Vec<Contact>> {
     let others = others.filter(|note| note.completes.is_none() && note.contact() != *own);
     let others: BTreeSet<Contact> = others.map(Note::contact).collect();
-    let group: Vec<Contact> = core::iter::once(own.clone()).chain(others).take(MAX_INPUTS).collect();
+    let group: Vec<Contact> =
+        core::iter::once(own.clone()).chain(others).take(MAX_INPUTS).collect();
     (group.len() > 1).then_some(group)
 }
 
 /// Puts the contacts that complete one of a group behind it: their frames are among its own.
-pub fn with_completing<'a>(mut group: Vec<Contact>, notes: impl Iterator<Item = &'a Note>) -> Vec<Contact> {
+pub fn with_completing<'a>(
+    mut group: Vec<Contact>,
+    notes: impl Iterator<Item = &'a Note>,
+) -> Vec<Contact> {
     let is_of = |note: &&Note| note.completed().is_some_and(|completed| group.contains(&completed));
     let completing: BTreeSet<Contact> = notes.filter(is_of).map(Note::contact).collect();
     group.extend(completing);
@@ -81,7 +89,11 @@ mod tests {
         assert_eq!(flows(&[note(0, &[1, 2]), note(1, &[3, 4])]), Vec::<Vec<u32>>::new());
         assert_eq!(flows(&[note(0, &[1, 2]), note(1, &[4]), note(2, &[2, 3])]), [[0, 2]]);
         assert_eq!(flows(&[note(0, &[1, 2]), note(1, &[3, 4]), note(2, &[2, 3])]), [[0, 1, 2]]);
-        assert_eq!(flows(&[note(0, &[12]), note(1, &[12])]), Vec::<Vec<u32>>::new(), "in the next window");
+        assert_eq!(
+            flows(&[note(0, &[12]), note(1, &[12])]),
+            Vec::<Vec<u32>>::new(),
+            "in the next window"
+        );
         let completing = Note { completes: Some(0), ..note(1, &[1]) };
         assert_eq!(flows(&[note(0, &[1]), completing]), Vec::<Vec<u32>>::new());
     }
@@ -100,10 +112,14 @@ mod tests {
         let group = group_of(&own, notes.iter()).unwrap();
         assert_eq!((group.len(), &group[0]), (MAX_INPUTS, &own));
         assert_eq!(group_of(&own, notes[7..8].iter()), None, "alone");
-        let of =
-            |flow: u32, completes| Note { station: "station-1".to_owned(), completes, ..note(flow, &[1]) };
+        let of = |flow: u32, completes| Note {
+            station: "station-1".to_owned(),
+            completes,
+            ..note(flow, &[1])
+        };
         let completing = [of(40, Some(7)), of(41, Some(8))];
-        let group = with_completing(vec![own.clone(), notes[0].contact()], notes.iter().chain(&completing));
+        let group =
+            with_completing(vec![own.clone(), notes[0].contact()], notes.iter().chain(&completing));
         assert_eq!(group, [own, notes[0].contact(), completing[0].contact()]);
     }
 

@@ -12,8 +12,9 @@ use skyhaul_level0::{Form, Window};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 
-/// Makes the Raw Data Records of what a job published, where they are wanted: each granule of it anew, with the job's
-/// creation time. Where they cannot be made the products are there all the same, and an alarm says so.
+/// Makes the Raw Data Records of what a job published, where they are wanted: each granule of it
+/// anew, with the job's creation time. Where they cannot be made the products are there all the
+/// same, and an alarm says so.
 ///
 /// # Errors
 /// The folder refuses: the job is done again, and gives the same files.
@@ -51,7 +52,8 @@ pub fn make(
         }
         Err(NotMade::Again(reason)) => Err(reason),
         Err(NotMade::ByHand(reason)) => {
-            let by_hand = format!("{}: {reason}; then make them with `skyhaul rdr make`", job.target.key());
+            let by_hand =
+                format!("{}: {reason}; then make them with `skyhaul rdr make`", job.target.key());
             shared.life.alarm(NO_RECORDS, &by_hand);
             Ok(Vec::new())
         }
@@ -63,7 +65,11 @@ fn named(product: &Product) -> (String, Version) {
 }
 
 /// The packet files of the newest versions of products.
-fn files(newest: &BTreeMap<String, Version>, mission: &Mission, rules: &ProductRules) -> Vec<String> {
+fn files(
+    newest: &BTreeMap<String, Version>,
+    mission: &Mission,
+    rules: &ProductRules,
+) -> Vec<String> {
     let file = |(product, version): (&String, &Version)| {
         let name = ProductName::parse(&version.name).ok()?.file(FileNumber::PACKETS);
         match rules.of(mission.name(), product).form {
@@ -75,7 +81,8 @@ fn files(newest: &BTreeMap<String, Version>, mission: &Mission, rules: &ProductR
     newest.iter().filter(|(_, version)| version.packets > 0).filter_map(file).collect()
 }
 
-/// The packet files of windows that a granule of this one may run into, and of other products of the same span.
+/// The packet files of windows that a granule of this one may run into, and of other products of
+/// the same span.
 fn beside(
     job: &Job,
     window: Window,
@@ -87,7 +94,8 @@ fn beside(
         Target::Window { mission, scid, .. } => Some((mission.clone(), *scid)),
         Target::Contact { .. } => None,
     };
-    let is_near = |other: &Window| other.from < window.to + LONGEST && window.from < other.to + LONGEST;
+    let is_near =
+        |other: &Window| other.from < window.to + LONGEST && window.from < other.to + LONGEST;
     let book = shared.book();
     let others = book.standing().filter(|other| {
         whose(&other.job.target) == whose(&job.target)

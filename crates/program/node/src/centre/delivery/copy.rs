@@ -1,5 +1,5 @@
-//! A published file on its way to a consumer: copied once, with the checksum that its record gives taken as it goes by, and
-//! held to the digest that it was published with.
+//! A published file on its way to a consumer: copied once, with the checksum that its record gives
+//! taken as it goes by, and held to the digest that it was published with.
 
 use super::list::ItemFile;
 use sha2::{Digest, Sha256};
@@ -17,8 +17,14 @@ pub struct Seen {
     pub is_as_published: bool,
 }
 
-/// Copies a file into a folder, makes it durable, and then gives it its name; one that is not as it was published gets none.
-pub fn copy(from: &Path, dir: &Path, file: &ItemFile, kind: Option<ChecksumKind>) -> io::Result<Seen> {
+/// Copies a file into a folder, makes it durable, and then gives it its name; one that is not as it
+/// was published gets none.
+pub fn copy(
+    from: &Path,
+    dir: &Path,
+    file: &ItemFile,
+    kind: Option<ChecksumKind>,
+) -> io::Result<Seen> {
     let part = dir.join(format!(".{}.part", file.name));
     let mut to = File::create(&part)?;
     let seen = pass(File::open(from)?, &mut to, file, kind)?;

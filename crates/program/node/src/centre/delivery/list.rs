@@ -1,5 +1,5 @@
-//! Which products are to be handed over to whom, and how far that is: durable, so that nothing is forgotten or handed over
-//! twice whatever dies.
+//! Which products are to be handed over to whom, and how far that is: durable, so that nothing is
+//! forgotten or handed over twice whatever dies.
 
 use crate::config::{DeliveryEntry, DeliveryMode};
 use crate::status::{DeliveryState, DeliveryStatus};
@@ -68,8 +68,8 @@ pub struct DeliveryList {
     damaged: Vec<String>,
 }
 
-/// Deliveries that are remembered: 30 a day of ten consumers are seven months. Beyond it the oldest that are settled are
-/// forgotten.
+/// Deliveries that are remembered: 30 a day of ten consumers are seven months. Beyond it the oldest
+/// that are settled are forgotten.
 const ITEMS_MAX: usize = 65_536;
 
 impl Item {
@@ -122,7 +122,8 @@ impl DeliveryList {
         &self.damaged
     }
 
-    /// Puts a published product on the list of everyone who gets it. One that is on it already stays as it is.
+    /// Puts a published product on the list of everyone who gets it. One that is on it already
+    /// stays as it is.
     ///
     /// # Errors
     /// The disk refuses: offer it again.
@@ -140,7 +141,9 @@ impl DeliveryList {
         let stamp = |stamp: Option<skyhaul_level0::Stamp>| Some(stamp?.time?.as_micros());
         let is_expedited = sidecar.product.kind != ProductKind::Pds;
         let lineage = format!("{mission}/{}/{of}/{is_expedited}", sidecar.product.name);
-        for consumer in self.consumers.clone().iter().filter(|entry| entry.takes(&sidecar.product.name)) {
+        for consumer in
+            self.consumers.clone().iter().filter(|entry| entry.takes(&sidecar.product.name))
+        {
             let item = Item {
                 consumer: consumer.name.to_string(),
                 sequence: self.next,
@@ -175,7 +178,8 @@ impl DeliveryList {
         self.forget()
     }
 
-    /// Who gets only what is complete does not get a version that a newer one replaced before its time.
+    /// Who gets only what is complete does not get a version that a newer one replaced before its
+    /// time.
     fn supersede(&mut self, newer: &Item, mode: DeliveryMode) -> Result<(), LedgerError> {
         if mode == DeliveryMode::First || newer.is_expedited {
             return Ok(());
@@ -221,7 +225,11 @@ impl DeliveryList {
     /// # Errors
     /// The disk refuses: it is handed over again, with the same files and names.
     pub fn sent(&mut self, item: &Item) -> Result<(), LedgerError> {
-        self.put(Item { state: DeliveryState::Delivered, attempts: item.attempts + 1, ..item.clone() })
+        self.put(Item {
+            state: DeliveryState::Delivered,
+            attempts: item.attempts + 1,
+            ..item.clone()
+        })
     }
 
     /// It is not handed over, for this reason.
@@ -233,8 +241,8 @@ impl DeliveryList {
         self.put(Item { state: DeliveryState::Withheld, reason, ..item.clone() })
     }
 
-    /// A consumer's notice about the delivery called `stem`, where the notice names no number; the delivery, where it is
-    /// known.
+    /// A consumer's notice about the delivery called `stem`, where the notice names no number; the
+    /// delivery, where it is known.
     ///
     /// # Errors
     /// The disk refuses: read the notice again.
@@ -244,7 +252,9 @@ impl DeliveryList {
         stem: Option<&str>,
         notice: &Notice,
     ) -> Result<Option<Item>, LedgerError> {
-        let Some(mut item) = self.answered(consumer, stem, notice).cloned() else { return Ok(None) };
+        let Some(mut item) = self.answered(consumer, stem, notice).cloned() else {
+            return Ok(None);
+        };
         let most = self.consumer(consumer).map_or(1, |entry| entry.attempts);
         item.reason = notice.failure();
         item.state = match &item.reason {
@@ -285,7 +295,8 @@ impl DeliveryList {
     fn forget(&mut self) -> Result<(), LedgerError> {
         while self.items.len() > ITEMS_MAX {
             let settled = self.items.iter().filter(|(_, item)| item.is_settled());
-            let Some(oldest) = settled.min_by_key(|(_, item)| item.sequence).map(|(key, _)| key.clone())
+            let Some(oldest) =
+                settled.min_by_key(|(_, item)| item.sequence).map(|(key, _)| key.clone())
             else {
                 break;
             };

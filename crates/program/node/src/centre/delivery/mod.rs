@@ -1,5 +1,5 @@
-//! Hands products over to other systems: files, then a delivery record, then its signal file, into a folder of theirs; and
-//! reads the notices that they answer with.
+//! Hands products over to other systems: files, then a delivery record, then its signal file, into
+//! a folder of theirs; and reads the notices that they answer with.
 
 mod copy;
 mod list;
@@ -82,7 +82,8 @@ impl Deliverer {
         Ok(())
     }
 
-    /// Hands a product over; the name of a file of it that is not as it was published: then there is no record of it.
+    /// Hands a product over; the name of a file of it that is not as it was published: then there
+    /// is no record of it.
     fn hand_over(&self, consumer: &DeliveryEntry, item: &Item) -> Result<Option<String>, String> {
         let unusable = |path: &Path, error: &dyn std::fmt::Display| {
             format!("{}: {error}; repair the folder, no data is lost", path.display())
@@ -97,9 +98,8 @@ impl Deliverer {
             };
             let seen = match before {
                 Some(seen) => seen,
-                None => {
-                    copy::copy(&from, &consumer.dir, file, kind).map_err(|error| unusable(&from, &error))?
-                }
+                None => copy::copy(&from, &consumer.dir, file, kind)
+                    .map_err(|error| unusable(&from, &error))?,
             };
             if !seen.is_as_published {
                 return Ok(Some(file.name.clone()));
@@ -159,7 +159,9 @@ impl Deliverer {
             is_expedited: item.is_expedited,
             created,
             expires: created + consumer.expires,
-            span: item.span_us.map(|(first, last)| (Utc::from_micros(first), Utc::from_micros(last))),
+            span: item
+                .span_us
+                .map(|(first, last)| (Utc::from_micros(first), Utc::from_micros(last))),
             files: item.files.iter().zip(checksums).map(file).collect(),
         }
     }
@@ -171,11 +173,13 @@ impl Deliverer {
         let Ok(entries) = fs::read_dir(&dir) else { return Ok(()) };
         let is_notice = |name: &str| NOTICES.iter().any(|suffix| name.ends_with(suffix));
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| is_notice(name)).take(NOTICES_AT_ONCE).collect();
+        let mut names: Vec<String> =
+            names.filter(|name| is_notice(name)).take(NOTICES_AT_ONCE).collect();
         names.sort();
         for name in names {
             let path = dir.join(&name);
-            self.notice(consumer, &path, &name).map_err(|error| format!("{}: {error}", path.display()))?;
+            self.notice(consumer, &path, &name)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())
     }

@@ -49,7 +49,8 @@ fn spool() -> (Spool, [FlowId; 2]) {
         ..SpoolConfig::default()
     };
     let mut spool =
-        Spool::open(Arc::new(SimDisk::new(ByteCount::mib(512))), config, NOW, SpoolDraw([7; 24])).unwrap();
+        Spool::open(Arc::new(SimDisk::new(ByteCount::mib(512))), config, NOW, SpoolDraw([7; 24]))
+            .unwrap();
     let flows = [0, 1].map(|_| spool.open_flow(NOW).unwrap());
     for (flow, channel, count) in [(flows[0], "slow", 60), (flows[1], "fast", 10)] {
         for number in 0..count {
@@ -62,7 +63,8 @@ fn spool() -> (Spool, [FlowId; 2]) {
 
 /// A session whose far end has greeted it, and which sends nothing for want of room.
 fn session() -> Session {
-    let mut session = Session::new(SessionConfig { send_buffer: BUFFER, ..SessionConfig::default() });
+    let mut session =
+        Session::new(SessionConfig { send_buffer: BUFFER, ..SessionConfig::default() });
     let mut far = Session::new(SessionConfig::default());
     session.open(Opening { name: "station".to_owned(), ..Opening::default() });
     far.open(Opening { name: "centre".to_owned(), ..Opening::default() });

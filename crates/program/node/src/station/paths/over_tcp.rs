@@ -1,4 +1,5 @@
-//! The TCP sides of paths: opened when they are needed, called while UDP does not work, left when it does.
+//! The TCP sides of paths: opened when they are needed, called while UDP does not work, left when
+//! it does.
 
 use super::super::fallback::Step;
 use super::super::sockets::resolve_in;
@@ -13,7 +14,8 @@ use skyhaul_units::{Instant, Utc};
 const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
 
 impl Paths {
-    /// The path that the centre is called on, over TCP: its endpoint there, the centre's address. None where it has no TCP side.
+    /// The path that the centre is called on, over TCP: its endpoint there, the centre's address.
+    /// None where it has no TCP side.
     pub fn call_tcp(
         &mut self,
         manager: &mut SessionManager,
@@ -58,7 +60,9 @@ impl Paths {
         for place in 0..self.planned.len() {
             let planned = &mut self.planned[place];
             let (udp, options) = (planned.path, planned.options());
-            let udp = udp.and_then(|udp| states.iter().find(|(id, _)| *id == udp)).map(|(_, state)| *state);
+            let udp = udp
+                .and_then(|udp| states.iter().find(|(id, _)| *id == udp))
+                .map(|(_, state)| *state);
             if planned.out_until(utc).is_some() {
                 continue;
             }
@@ -83,7 +87,12 @@ impl Paths {
         }
     }
 
-    fn join_tcp(&mut self, now: Instant, place: usize, (manager, session): (&mut SessionManager, SessionId)) {
+    fn join_tcp(
+        &mut self,
+        now: Instant,
+        place: usize,
+        (manager, session): (&mut SessionManager, SessionId),
+    ) {
         let Some(socket) = self.tcp_socket(place, manager) else { return };
         let planned = &mut self.planned[place];
         let options = planned.options();
@@ -100,7 +109,8 @@ impl Paths {
         }
     }
 
-    /// A session has begun over TCP on the path that was called, because `reason`: how it may use it.
+    /// A session has begun over TCP on the path that was called, because `reason`: how it may use
+    /// it.
     pub fn begun_over_tcp(&mut self, now: Instant, reason: &str) -> PathOptions {
         let place = self.called();
         let Some(planned) = place.and_then(|place| self.planned.get_mut(place)) else {

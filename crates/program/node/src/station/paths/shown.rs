@@ -72,9 +72,10 @@ impl LinePath {
 /// What the session measures of a path.
 fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     (shown.state, shown.reason) = match status.state {
-        PathState::Stalled => {
-            ("failed".to_owned(), Some("it does not answer; its data goes over the other paths".to_owned()))
-        }
+        PathState::Stalled => (
+            "failed".to_owned(),
+            Some("it does not answer; its data goes over the other paths".to_owned()),
+        ),
         PathState::Silent => (
             PathState::Silent.name().to_owned(),
             Some("nothing is received from it; data without urgency waits".to_owned()),

@@ -4,15 +4,16 @@ use super::Paths;
 use skyhaul_transport::PathId;
 
 impl Paths {
-    /// A path carries symbol datagrams of this size when it comes up: those of the configured packets.
+    /// A path carries symbol datagrams of this size when it comes up: those of the configured
+    /// packets.
     pub fn up(&mut self, path: PathId, payload: usize) {
         if let Some(planned) = self.planned.iter_mut().find(|planned| planned.path == Some(path)) {
             planned.full = payload;
         }
     }
 
-    /// The size of the IP packets of a path that carries symbol datagrams of `payload` bytes; none where they are as large
-    /// as configured.
+    /// The size of the IP packets of a path that carries symbol datagrams of `payload` bytes; none
+    /// where they are as large as configured.
     pub fn packet(&self, path: PathId, payload: usize) -> Option<u64> {
         let planned = self.planned.iter().find(|planned| planned.path == Some(path))?;
         let less = planned.less(payload);

@@ -1,9 +1,10 @@
-//! Frames that the centre misses: looked for where the station may still have them, and sent as a contact that completes
-//! theirs.
+//! Frames that the centre misses: looked for where the station may still have them, and sent as a
+//! contact that completes theirs.
 //!
-//! A thread of its own takes the centre's questions, one at a time: decoding a recording again must hold up neither inputs nor
-//! line. What it finds goes through the spool like everything else, under the class of `[refill]`. Each channel has one such
-//! contact open at the most; it ends when the centre has nothing more to ask, or asks about another contact, or is silent.
+//! A thread of its own takes the centre's questions, one at a time: decoding a recording again must
+//! hold up neither inputs nor line. What it finds goes through the spool like everything else,
+//! under the class of `[refill]`. Each channel has one such contact open at the most; it ends when
+//! the centre has nothing more to ask, or asks about another contact, or is silent.
 
 mod questions;
 mod search;
@@ -57,7 +58,8 @@ struct Completing {
     format: InputFormat,
     memo: Memo,
     asked_at: Instant,
-    /// The frames in it, by virtual channel and count: what is asked for again because an answer was lost is not sent again.
+    /// The frames in it, by virtual channel and count: what is asked for again because an answer
+    /// was lost is not sent again.
     sent: BTreeMap<(Channel, u64), Seen>,
 }
 
@@ -65,8 +67,8 @@ struct Completing {
 const LOOK: Duration = Duration::from_millis(100);
 /// A contact that the centre asks no more about ends after this: longer than a line is usually out.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Frames of a contact that completes another which are remembered: 5 MB. Beyond, what is asked for again is sent again, and the
-/// centre drops the copies.
+/// Frames of a contact that completes another which are remembered: 5 MB. Beyond, what is asked for
+/// again is sent again, and the centre drops the copies.
 const SENT_MAX: usize = 65_536;
 /// So long a recording may be behind what comes in: as long as its queue holds at 100 Mbit/s.
 const LAG: Duration = Duration::from_secs(5);
@@ -99,10 +101,12 @@ impl RefillRunner {
             let found = Resume::find(&mut runner.common.shared.spool(), &memo, 1);
             if let Resume::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
-                let contact = Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
+                let contact =
+                    Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
                 let contact = contact.sent_as(REFILL);
                 let asked_at = runner.common.clock.now();
-                let completing = Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
+                let completing =
+                    Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
                 runner.open.insert(channel.name.to_string(), completing);
             }
         }
@@ -121,7 +125,11 @@ impl RefillRunner {
             if let Some(ask) = self.common.shared.questions.next(LOOK) {
                 // One without an answer is put again later.
                 if let Some(answer) = self.look(&ask) {
-                    tracing::info!(contact = ask.contact.0, "refill request: {}", in_words(&answer, &ask));
+                    tracing::info!(
+                        contact = ask.contact.0,
+                        "refill request: {}",
+                        in_words(&answer, &ask)
+                    );
                     self.common.shared.questions.answer(answer);
                     self.common.shared.life.wake_line();
                 }
@@ -142,7 +150,8 @@ impl RefillRunner {
                 wanted.take_seen(seen);
             }
         }
-        let channel = self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
+        let channel =
+            self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
         let outcome = match channel {
             _ if !self.config.enabled => Some(Why::Disabled),
             None => Some(Why::NoChannel),
@@ -160,7 +169,12 @@ impl RefillRunner {
     }
 
     /// Why no recording could be looked into, if so.
-    fn look_in(&mut self, ask: &Ask, channel: &config::Channel, wanted: &mut Wanted) -> Option<Why> {
+    fn look_in(
+        &mut self,
+        ask: &Ask,
+        channel: &config::Channel,
+        wanted: &mut Wanted,
+    ) -> Option<Why> {
         if wanted.is_complete() {
             return None;
         }
@@ -185,7 +199,8 @@ impl RefillRunner {
         if feed.format == config::InputFormat::Vita49 {
             return Some(Why::Packets);
         }
-        let reader = RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
+        let reader =
+            RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
         match self.look_in_recording(ask, (&reader, (channel, feed), &mission), wanted) {
             Ok(()) => None,
             Err(error) => {
@@ -209,7 +224,8 @@ impl RefillRunner {
                     return false;
                 }
             };
-            let mut found = |frame: &CapturedFrame| self.send(ask, mission, frame, InputFormat::Bits);
+            let mut found =
+                |frame: &CapturedFrame| self.send(ask, mission, frame, InputFormat::Bits);
             if !in_block(&record.payload, mission, wanted, &mut found) {
                 return true;
             }
@@ -219,17 +235,25 @@ impl RefillRunner {
     fn look_in_recording(
         &mut self,
         ask: &Ask,
-        (reader, (channel, feed), mission): (&RawReader, (&config::Channel, &config::Feed), &Mission),
+        (reader, (channel, feed), mission): (
+            &RawReader,
+            (&config::Channel, &config::Feed),
+            &Mission,
+        ),
         wanted: &mut Wanted,
     ) -> Result<(), RawError> {
         let (missions, attempts) = (self.common.missions.clone(), self.config.attempts());
-        let decoding = Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
+        let decoding =
+            Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
         let Common { shared, clock, .. } = self.common.clone();
-        let mut found = |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
+        let mut found =
+            |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
         loop {
             in_recording(reader, &decoding, wanted, &mut found)?;
             let now = clock.utc();
-            if wanted.behind().is_none_or(|received| received + LAG < now) || shared.life.is_stopping() {
+            if wanted.behind().is_none_or(|received| received + LAG < now)
+                || shared.life.is_stopping()
+            {
                 return Ok(());
             }
             // The disk that records is behind what came in.
@@ -237,10 +261,12 @@ impl RefillRunner {
         }
     }
 
-    /// Adds a frame to the contact that completes the one asked about, which is opened where it is not.
+    /// Adds a frame to the contact that completes the one asked about, which is opened where it is
+    /// not.
     fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputFormat) {
         let now = self.common.clock.now();
-        if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact)) {
+        if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact))
+        {
             self.end_all(|completing| completing.open.channel == ask.channel);
         }
         if !self.open.contains_key(&ask.channel) {
@@ -252,7 +278,9 @@ impl RefillRunner {
         }
         let Some(completing) = self.open.get_mut(&ask.channel) else { return };
         completing.contact.frame(now, frame);
-        if let Some(seen) = seen(frame, mission.frame()).filter(|_| completing.sent.len() < SENT_MAX) {
+        if let Some(seen) =
+            seen(frame, mission.frame()).filter(|_| completing.sent.len() < SENT_MAX)
+        {
             completing.sent.insert((seen.channel, seen.count), seen);
         }
         if completing.contact.due(GATHER) == Some(Instant::ZERO) {
@@ -261,7 +289,13 @@ impl RefillRunner {
     }
 
     /// Opens a contact; none where the spool does not take one now. The centre asks again.
-    fn begin(&self, ask: &Ask, mission: &Mission, opened: Utc, format: InputFormat) -> Option<Completing> {
+    fn begin(
+        &self,
+        ask: &Ask,
+        mission: &Mission,
+        opened: Utc,
+        format: InputFormat,
+    ) -> Option<Completing> {
         let Common { shared, clock, .. } = &self.common;
         let keeps = self
             .channels
@@ -285,12 +319,19 @@ impl RefillRunner {
         };
         shared.life.clear_alarm("requested frames cannot be sent");
         let memo = Memo::of_refill(&self.state, &ask.channel);
-        if let Err(error) = memo.remember(&Place::Open { from: vec![0], format, flow, open: open.clone() }) {
+        if let Err(error) =
+            memo.remember(&Place::Open { from: vec![0], format, flow, open: open.clone() })
+        {
             shared.life.alarm("a refill's state cannot be saved", &error.to_string());
         }
         let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));
-        tracing::info!(channel = ask.channel, flow = flow.0, completes = ask.contact.0, "contact completed");
+        tracing::info!(
+            channel = ask.channel,
+            flow = flow.0,
+            completes = ask.contact.0,
+            "contact completed"
+        );
         let (asked_at, sent) = (clock.now(), BTreeMap::new());
         Some(Completing { contact, open, format, memo, asked_at, sent })
     }
@@ -324,7 +365,10 @@ impl RefillRunner {
     fn end(&mut self, completing: Completing) {
         let Completing { mut contact, open, format, memo, .. } = completing;
         let (Common { shared, clock, .. }, flow) = (&self.common, contact.flow());
-        if memo.remember(&Place::Closing { next: vec![0], from: Vec::new(), format, flow, open }).is_err() {
+        if memo
+            .remember(&Place::Closing { next: vec![0], from: Vec::new(), format, flow, open })
+            .is_err()
+        {
             // Left open, it is ended at the next start.
             return;
         }

@@ -1,4 +1,5 @@
-//! What the line and the thread that looks for frames hand each other: questions one way, answers the other.
+//! What the line and the thread that looks for frames hand each other: questions one way, answers
+//! the other.
 
 use skyhaul_level0::ledger::talk::{Answer, Ask};
 use skyhaul_units::Duration;
@@ -18,7 +19,8 @@ struct State {
     answers: VecDeque<Answer>,
 }
 
-/// Questions and answers that wait: a centre has four questions open at most. What comes beyond is asked again.
+/// Questions and answers that wait: a centre has four questions open at most. What comes beyond is
+/// asked again.
 const WAITING_MAX: usize = 16;
 
 impl Questions {
@@ -38,8 +40,9 @@ impl Questions {
 
     /// The next question, waiting for one at most for `patience`.
     pub fn next(&self, patience: Duration) -> Option<Ask> {
-        let waited =
-            self.news.wait_timeout_while(self.state(), patience.to_std(), |state| state.asks.is_empty());
+        let waited = self
+            .news
+            .wait_timeout_while(self.state(), patience.to_std(), |state| state.asks.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0.asks.pop_front()
     }
 

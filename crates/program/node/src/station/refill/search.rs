@@ -1,4 +1,5 @@
-//! Looks for frames where the station may still have them: in the blocks of its spool, and in the recording of a channel.
+//! Looks for frames where the station may still have them: in the blocks of its spool, and in the
+//! recording of a channel.
 
 use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
@@ -24,7 +25,8 @@ pub struct Decoding<'a> {
     pub mission: &'a Mission,
     /// The missions known.
     pub missions: &'a MissionSet,
-    /// The thresholds, of one decoding after the other: each looks for what those before did not find.
+    /// The thresholds, of one decoding after the other: each looks for what those before did not
+    /// find.
     pub attempts: &'a [SyncConfig],
 }
 
@@ -51,8 +53,9 @@ pub fn in_block(
     first.is_none_or(|first| first <= until)
 }
 
-/// Takes what is wanted of a recording, decoding it again as often as there are thresholds to try and something is not found.
-/// What a code proves is taken alone: tolerant thresholds see markers where none are.
+/// Takes what is wanted of a recording, decoding it again as often as there are thresholds to try
+/// and something is not found. What a code proves is taken alone: tolerant thresholds see markers
+/// where none are.
 ///
 /// # Errors
 /// The disk refuses.

@@ -21,7 +21,8 @@ pub struct Wanted {
 #[derive(Debug)]
 struct Sought {
     span: Span,
-    /// What was not found yet; none where the frame count cannot be followed, which no frame says yet.
+    /// What was not found yet; none where the frame count cannot be followed, which no frame says
+    /// yet.
     gap: Option<Gap>,
     found: u64,
     /// Where what was looked through ends, in bits of the input; zero where nothing was.
@@ -37,8 +38,8 @@ pub struct Stretch {
     pub input: core::ops::Range<u64>,
 }
 
-/// Read before the frame before a gap and behind the one after it: the synchroniser finds its frames again within a few, and
-/// a receiver hands over what it has several times a second.
+/// Read before the frame before a gap and behind the one after it: the synchroniser finds its
+/// frames again within a few, and a receiver hands over what it has several times a second.
 const MARGIN: Duration = Duration::from_millis(500);
 /// The same in frames, for slow downlinks.
 const MARGIN_FRAMES: u64 = 16;
@@ -47,8 +48,11 @@ impl Wanted {
     /// What `ask` asks for.
     pub fn new(ask: &Ask) -> Self {
         let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, covered_to: 0 };
-        let by_time =
-            ask.spans.iter().enumerate().map(|(at, span)| ((span.from.received, at), span.to.received));
+        let by_time = ask
+            .spans
+            .iter()
+            .enumerate()
+            .map(|(at, span)| ((span.from.received, at), span.to.received));
         Self { spans: ask.spans.iter().map(sought).collect(), by_time: by_time.collect() }
     }
 
@@ -79,9 +83,11 @@ impl Wanted {
         about.into_iter().any(|at| self.spans.get_mut(at).is_some_and(|sought| sought.take(seen)))
     }
 
-    /// The spans that a place lies in. It says which one it is, the time only that it is the same transmission.
+    /// The spans that a place lies in. It says which one it is, the time only that it is the same
+    /// transmission.
     fn about(&self, place: Place) -> impl Iterator<Item = usize> + '_ {
-        // All that begin before it are looked at: they are as long as a fade, and few of them are open at one time.
+        // All that begin before it are looked at: they are as long as a fade, and few of them are
+        // open at one time.
         let before = self.by_time.range(..=(place.received + MARGIN, usize::MAX)).rev();
         let going_on = before.filter(move |(_, until)| place.received <= **until + MARGIN);
         going_on.map(|((_, at), _)| *at).filter(move |at| {
@@ -93,14 +99,16 @@ impl Wanted {
 
     /// A piece of the recording was looked through.
     pub fn covered(&mut self, piece: &RawPiece) {
-        let (start, end) = (8 * piece.stamp.input, 8 * (piece.stamp.input + piece.bytes.len() as u64));
+        let (start, end) =
+            (8 * piece.stamp.input, 8 * (piece.stamp.input + piece.bytes.len() as u64));
         let received = piece.stamp.received;
         for ((_, at), until) in self.by_time.range(..=(received + MARGIN, usize::MAX)) {
             if *until + MARGIN < received {
                 continue;
             }
             if let Some(sought) = self.spans.get_mut(*at) {
-                let (from, to) = (sought.span.from.position.as_bits(), sought.span.to.position.as_bits());
+                let (from, to) =
+                    (sought.span.from.position.as_bits(), sought.span.to.position.as_bits());
                 if start < to && from < end {
                     sought.covered_to = sought.covered_to.max(end);
                 }
@@ -108,21 +116,25 @@ impl Wanted {
         }
     }
 
-    /// When the newest frame was received that a recording does not reach yet, if something before it was not found.
+    /// When the newest frame was received that a recording does not reach yet, if something before
+    /// it was not found.
     pub fn behind(&self) -> Option<Utc> {
         let left = self.spans.iter().filter(|sought| sought.found < sought.span.count);
         let behind = left.filter(|sought| sought.covered_to < sought.span.to.position.as_bits());
         behind.map(|sought| sought.span.to.received).max()
     }
 
-    /// Where a recording is to be read for what was not found, in the order of time, without overlap.
+    /// Where a recording is to be read for what was not found, in the order of time, without
+    /// overlap.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
         let left = self.by_time.keys().filter_map(|(_, at)| self.spans.get(*at));
         for sought in left.filter(|sought| sought.found < sought.span.count) {
             let next = stretch(&sought.span);
             match stretches.last_mut() {
-                Some(last) if next.span.from <= last.span.to && next.input.start <= last.input.end => {
+                Some(last)
+                    if next.span.from <= last.span.to && next.input.start <= last.input.end =>
+                {
                     last.span.to = last.span.to.max(next.span.to);
                     last.input.start = last.input.start.min(next.input.start);
                     last.input.end = last.input.end.max(next.input.end);
@@ -154,7 +166,9 @@ impl Sought {
         if channel != seen.channel {
             return false;
         }
-        let gap = self.gap.get_or_insert_with(|| Gap::new(channel, (first, count, seen.modulus), (from, to)));
+        let gap = self
+            .gap
+            .get_or_insert_with(|| Gap::new(channel, (first, count, seen.modulus), (from, to)));
         let is_new = gap.modulus == seen.modulus && gap.take(seen.count);
         self.found += u64::from(is_new);
         is_new
@@ -178,7 +192,8 @@ fn stretch(span: &Span) -> Stretch {
     let margin = MARGIN + to.received.since(from.received).scaled(MARGIN_FRAMES, frames);
     let bytes = (to.position.as_bits() - from.position.as_bits()) / 8;
     let bytes = (bytes / frames).saturating_mul(MARGIN_FRAMES).max(BYTES);
-    let earliest = Utc::from_micros(from.received.as_micros().saturating_sub(margin.as_micros() as i64));
+    let earliest =
+        Utc::from_micros(from.received.as_micros().saturating_sub(margin.as_micros() as i64));
     let start = from.position.byte().saturating_sub(bytes);
     let end = to.position.byte().saturating_add(bytes);
     Stretch {
@@ -199,7 +214,8 @@ mod tests {
     use skyhaul_ccsds::quality::{BitPosition, Quality};
     use skyhaul_units::FlowId;
 
-    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \"aos\"\nlength = 64\n\
+    const MISSION: &str = "name = \"given\"\ntitle = \"Given\"\nscids = [159]\n[frame]\nkind = \
+                          \"aos\"\nlength = 64\n\
                            [coding]\nrandomiser = \"none\"\n";
     const CHANNEL: Channel = Channel { scid: Scid::from_bits(159), vcid: Vcid::from_bits(6) };
 
@@ -218,7 +234,14 @@ mod tests {
         bytes[2..5].copy_from_slice(&(count as u32).to_be_bytes()[1..]);
         let Place { received, position } = place(at);
         let (quality, bytes) = (Quality::NOT_CHECKED, Bytes::from(bytes));
-        CapturedFrame { received, position, quality, set_aside: None, bytes, check_symbols: Bytes::new() }
+        CapturedFrame {
+            received,
+            position,
+            quality,
+            set_aside: None,
+            bytes,
+            check_symbols: Bytes::new(),
+        }
     }
 
     fn wanted(spans: &[Span]) -> Wanted {
@@ -243,11 +266,17 @@ mod tests {
                 taken.push(at);
             }
             assert!(!wanted.take(&frame(at, at, 7), &format), "another channel");
-            assert!(!wanted.take(&frame(at + 100, at, 6), &format), "another place with the same count");
+            assert!(
+                !wanted.take(&frame(at + 100, at, 6), &format),
+                "another place with the same count"
+            );
         }
         assert_eq!(taken, [10, 11, 12, 20, 21]);
         assert!(wanted.is_complete() && wanted.extent().is_none());
-        assert_eq!(wanted.answer(7, Some(Why::NoRecording)).outcomes, [(3, Why::Found), (2, Why::Found)]);
+        assert_eq!(
+            wanted.answer(7, Some(Why::NoRecording)).outcomes,
+            [(3, Why::Found), (2, Why::Found)]
+        );
     }
 
     #[test]

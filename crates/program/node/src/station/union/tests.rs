@@ -9,13 +9,15 @@ const CADU: usize = 1_024;
 const WINDOW: Duration = Duration::from_millis(50);
 
 fn clean() -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/npp.20241206T173815.dat");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/npp.20241206T173815.dat");
     let mut bytes = std::fs::read(path).expect("the bundled capture");
     bytes.truncate(600 * CADU);
     bytes
 }
 
-/// From block `first` on, a stretch of every fourth is destroyed, which lies in two CADUs at the most.
+/// From block `first` on, a stretch of every fourth is destroyed, which lies in two CADUs at the
+/// most.
 fn damaged(first: usize) -> Vec<u8> {
     let mut bytes = clean();
     for cadu in bytes.chunks_mut(CADU).skip(first).step_by(4) {
@@ -29,7 +31,8 @@ fn soft(bytes: &[u8]) -> Vec<u8> {
     bits.map(|bit| if bit == 1 { 60 } else { 196 }).collect()
 }
 
-/// When the pieces of each input come, at 15 Mbit/s and so much later, and what their captures make of them.
+/// When the pieces of each input come, at 15 Mbit/s and so much later, and what their captures make
+/// of them.
 fn events(inputs: &[(Vec<u8>, Option<InputFormat>, Duration)]) -> Vec<(Utc, usize, CaptureEvent)> {
     let mut all = Vec::new();
     for (input, (bytes, format, skew)) in inputs.iter().enumerate() {
@@ -98,10 +101,12 @@ fn inputs_of_different_formats_are_one_downlink_and_no_frame_waits_longer_than_t
 
 #[test]
 fn an_input_of_another_downlink_is_left_out_and_counted() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/aqua.20241206T175646.dat");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/aqua.20241206T175646.dat");
     let other = std::fs::read(path).expect("the bundled capture")[..100 * CADU].to_vec();
     let mut union = Union::new(2, Some(WINDOW));
-    let mut all = events(&[(clean(), None, Duration::ZERO), (other, None, Duration::from_millis(40))]);
+    let mut all =
+        events(&[(clean(), None, Duration::ZERO), (other, None, Duration::from_millis(40))]);
     let sightings: Vec<Sighting> = all
         .iter()
         .filter_map(|(_, input, event)| match event {

@@ -1,11 +1,13 @@
-//! What is said of paths that bring nothing over, or less than they did: in the log, as alarms, in the line's status.
+//! What is said of paths that bring nothing over, or less than they did: in the log, as alarms, in
+//! the line's status.
 
 use super::Uplink;
 use skyhaul_net::SessionManager;
 use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 
 /// No path of the line brings anything over.
-const SILENT: &str = "nothing is received from the centre; data not yet delivered waits in the spool";
+const SILENT: &str =
+    "nothing is received from the centre; data not yet delivered waits in the spool";
 
 impl Uplink {
     /// A path's standing has changed.
@@ -47,9 +49,13 @@ impl Uplink {
             }
             PathState::Silent => tracing::warn!(
                 path = title,
-                "path silent: nothing received for 1 s plus three round trips; data without urgency waits"
+                "path silent: nothing received for 1 s plus three round trips; data without \
+                urgency waits"
             ),
-            _ => tracing::warn!(path = title, "path does not answer; its data goes over the other paths"),
+            _ => tracing::warn!(
+                path = title,
+                "path does not answer; its data goes over the other paths"
+            ),
         }
     }
 
@@ -59,7 +65,8 @@ impl Uplink {
             Some(size) => {
                 let full = self.paths.mtu();
                 let reason = format!(
-                    "packets of {full} bytes are lost; {size} bytes are sent instead. Write `mtu = \"{size} B\"` under \
+                    "packets of {full} bytes are lost; {size} bytes are sent instead. Write `mtu = \
+                    \"{size} B\"` under \
                      [line] if this is permanent"
                 );
                 self.shared.life.alarm(&about, &reason);
@@ -76,7 +83,8 @@ impl Uplink {
         }
     }
 
-    /// Says in the line's status that it is open in name alone, where all of its paths bring nothing over.
+    /// Says in the line's status that it is open in name alone, where all of its paths bring
+    /// nothing over.
     pub(super) fn say_whether_silent(&mut self, used: &[(PathId, PathStatus)]) {
         let brings_nothing = |state| {
             matches!(

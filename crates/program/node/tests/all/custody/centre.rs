@@ -1,4 +1,5 @@
-//! The centre's end: keeps what arrives, syncs in groups, receipts, processes whole flows, loses power.
+//! The centre's end: keeps what arrives, syncs in groups, receipts, processes whole flows, loses
+//! power.
 
 use super::truth::{Deeds, is_final};
 use super::{Moment, NAME, millis};
@@ -8,8 +9,8 @@ use skyhaul_node::custody::{PREFACE, Stamps, custody_of, keep};
 use skyhaul_node::payload::split_taken;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, Item, Receipt, Sender, Seq,
-    SpoolIdentity, SpoolKnown, StationName, StoreError,
+    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, Item, Receipt, Sender,
+    Seq, SpoolIdentity, SpoolKnown, StationName, StoreError,
 };
 use skyhaul_transport::{Custody, Received, SPOOLS_MAX, Session};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
@@ -71,7 +72,12 @@ impl Centre {
         let sync = node.sync.as_ref().map(|(at, _)| *at);
         let queue = (!node.queue.is_empty()).then_some(node.retry_at);
         let finish = node.readers.values().filter_map(|reading| reading.finish_at);
-        sync.into_iter().chain(queue).chain(finish).chain([node.free_at]).min().expect("one is always there")
+        sync.into_iter()
+            .chain(queue)
+            .chain(finish)
+            .chain([node.free_at])
+            .min()
+            .expect("one is always there")
     }
 
     /// Does what is due; `false` where the process has died of its disk.
@@ -99,7 +105,9 @@ impl Centre {
         let station = StationName::new(NAME).unwrap();
         for ((space, flow), known) in &mut self.deeds.contacts {
             match store.status(space, *flow) {
-                FlowStatus::Unknown => assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone"),
+                FlowStatus::Unknown => {
+                    assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone")
+                }
                 FlowStatus::Open { durable, .. } => {
                     assert!(
                         known.promised <= durable && !known.processed,
@@ -152,7 +160,12 @@ impl Node {
     /// The station has said which spool it sends from.
     pub fn greeted(&mut self, connection: u64, spool: SpoolIdentity) {
         let Some((known, sender)) = self.senders.get_mut(&connection) else { return };
-        let told = known.iter().find(|known| known.spool.id == spool.id).cloned().unwrap_or_default().state;
+        let told = known
+            .iter()
+            .find(|known| known.spool.id == spool.id)
+            .cloned()
+            .unwrap_or_default()
+            .state;
         let space = self.store.admit(&self.station, spool.id).unwrap().space;
         *sender = Some(Sender { station: self.station.clone(), space, spool, told });
     }
@@ -186,7 +199,12 @@ impl Node {
         Ok(())
     }
 
-    fn keep(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
+    fn keep(
+        &mut self,
+        at: Moment,
+        deeds: &mut Deeds,
+        line: &mut Line<'_>,
+    ) -> Result<(), StoreError> {
         if at.now < self.retry_at {
             return Ok(());
         }
@@ -221,15 +239,27 @@ impl Node {
         Ok(())
     }
 
-    fn finish_sync(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
-        let Some((_, handle)) = self.sync.take_if(|(done_at, _)| *done_at <= at.now) else { return Ok(()) };
+    fn finish_sync(
+        &mut self,
+        at: Moment,
+        deeds: &mut Deeds,
+        line: &mut Line<'_>,
+    ) -> Result<(), StoreError> {
+        let Some((_, handle)) = self.sync.take_if(|(done_at, _)| *done_at <= at.now) else {
+            return Ok(());
+        };
         let commit = self.store.synced(handle.sync());
         commit.receipts.iter().for_each(|receipt| self.tell(deeds, line, receipt));
         commit.failed.into_iter().next().map_or(Ok(()), |(_, _, error)| Err(error.into()))
     }
 
     /// Reads what has become durable.
-    fn read(&mut self, at: Moment, deeds: &mut Deeds, rng: &mut ChaCha8Rng) -> Result<(), StoreError> {
+    fn read(
+        &mut self,
+        at: Moment,
+        deeds: &mut Deeds,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(), StoreError> {
         let open: Vec<(StationName, FlowId)> =
             self.store.open_contacts().map(|(space, flow)| (space.clone(), flow)).collect();
         for (space, flow) in open {
@@ -256,10 +286,20 @@ impl Node {
     }
 
     /// Level-0 is done with a contact.
-    fn finish(&mut self, at: Moment, deeds: &mut Deeds, line: &mut Line<'_>) -> Result<(), StoreError> {
-        let due = |reading: &Reading| reading.finish_at.is_some_and(|finish_at| finish_at <= at.now);
-        let contacts: Vec<(StationName, FlowId)> =
-            self.readers.iter().filter(|(_, reading)| due(reading)).map(|(key, _)| key.clone()).collect();
+    fn finish(
+        &mut self,
+        at: Moment,
+        deeds: &mut Deeds,
+        line: &mut Line<'_>,
+    ) -> Result<(), StoreError> {
+        let due =
+            |reading: &Reading| reading.finish_at.is_some_and(|finish_at| finish_at <= at.now);
+        let contacts: Vec<(StationName, FlowId)> = self
+            .readers
+            .iter()
+            .filter(|(_, reading)| due(reading))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in contacts {
             match self.store.finish(&key.0, key.1, at.utc()) {
                 Ok(receipt) => {
@@ -281,7 +321,8 @@ impl Node {
         deeds.promise(&receipt.station, receipt.flow, receipt.next);
         let Some((number, session)) = line else { return };
         let sender = self.senders.get(number).and_then(|(_, sender)| sender.as_ref());
-        let is_its = |sender: &Sender| sender.space == receipt.station && self.store.is_taken_up(sender);
+        let is_its =
+            |sender: &Sender| sender.space == receipt.station && self.store.is_taken_up(sender);
         if sender.is_some_and(is_its) {
             session.receipt(receipt.flow, receipt.next);
         }

@@ -1,4 +1,5 @@
-//! A station and a centre, with the production code of both, one line between them, and what goes wrong.
+//! A station and a centre, with the production code of both, one line between them, and what goes
+//! wrong.
 
 mod centre;
 mod station;
@@ -83,7 +84,8 @@ const STATIONS_MAX: usize = 3;
 pub struct World {
     now: Instant,
     rng: ChaCha8Rng,
-    /// Of numbers that the nodes draw, and of which of several stations something strikes: apart, so that they change nothing else.
+    /// Of numbers that the nodes draw, and of which of several stations something strikes: apart,
+    /// so that they change nothing else.
     luck: ChaCha8Rng,
     /// All that have the key: at least one.
     stations: Vec<Station>,
@@ -146,11 +148,13 @@ impl World {
         }
     }
 
-    /// The same, with copies of the spool that are put back, that go on beside it, and with others under its key.
+    /// The same, with copies of the spool that are put back, that go on beside it, and with others
+    /// under its key.
     pub fn with_copies(seed: u64) -> Self {
         let mut world = Self::new(seed);
         for _ in 0..world.luck.random_range(1..8) {
-            let at = Instant::ZERO + Duration::from_micros(world.luck.random_range(0..PASS.as_micros()));
+            let at =
+                Instant::ZERO + Duration::from_micros(world.luck.random_range(0..PASS.as_micros()));
             let copies = [Trouble::Backup, Trouble::PutBack, Trouble::Clone, Trouble::Twin];
             world.troubles.insert(at, copies[world.luck.random_range(0..copies.len())]);
         }
@@ -190,7 +194,8 @@ impl World {
     }
 
     fn step(&mut self) {
-        while let Some(entry) = self.troubles.first_entry().filter(|entry| *entry.key() <= self.now) {
+        while let Some(entry) = self.troubles.first_entry().filter(|entry| *entry.key() <= self.now)
+        {
             let trouble = entry.remove();
             self.strike(trouble);
         }
@@ -201,7 +206,8 @@ impl World {
             }
         }
         let number = self.connections;
-        let sessions = self.connection.as_mut().and_then(|connection| connection.sessions[CENTRE].as_mut());
+        let sessions =
+            self.connection.as_mut().and_then(|connection| connection.sessions[CENTRE].as_mut());
         let line = sessions.map(|session| (number, session));
         let lives = self.centre.work(at, &mut self.rng, line);
         let refused = self.centre.node.as_mut().and_then(|node| node.refused.take());
@@ -222,7 +228,9 @@ impl World {
         }
         let connected = self.connected();
         let waiting = self.stations.iter().enumerate().filter(|(of, _)| Some(*of) != connected);
-        let calls = waiting.filter(|(_, station)| station.node.is_some()).map(|(_, station)| station.call_at);
+        let calls = waiting
+            .filter(|(_, station)| station.node.is_some())
+            .map(|(_, station)| station.call_at);
         next = calls.fold(next, Instant::min);
         let Some(Connection { path, sessions, .. }) = &self.connection else { return next };
         for (session, end) in sessions.iter().zip(&path.ends) {
@@ -251,7 +259,9 @@ impl World {
                 continue;
             }
             self.stations[of].call_at = self.now + millis(300);
-            let Some(spool) = self.stations[of].node.as_ref().and_then(|node| node.spool.identity()) else {
+            let Some(spool) =
+                self.stations[of].node.as_ref().and_then(|node| node.spool.identity())
+            else {
                 continue;
             };
             if let Some(other) = connected
@@ -260,26 +270,35 @@ impl World {
                 self.stations[of].call_at = self.now + millis(1_000);
                 continue;
             }
-            let Some(centre) = self.centre.node.as_mut().filter(|_| self.now >= self.cut_until) else {
+            let Some(centre) = self.centre.node.as_mut().filter(|_| self.now >= self.cut_until)
+            else {
                 continue;
             };
             if let Some(other) = connected {
-                self.stations[other].call_at = self.now + millis(self.luck.random_range(500..4_000));
+                self.stations[other].call_at =
+                    self.now + millis(self.luck.random_range(500..4_000));
                 self.stations[other].node.iter_mut().for_each(station::Node::disconnected);
             }
             self.connections += 1;
-            let mut sessions = [Session::new(self.session.clone()), Session::new(self.session.clone())];
+            let mut sessions =
+                [Session::new(self.session.clone()), Session::new(self.session.clone())];
             sessions[STATION].open(Opening { name: NAME.to_owned(), spool, ..Opening::default() });
             let custody = centre.custody(self.connections, &mut self.centre.deeds);
-            sessions[CENTRE].open(Opening { name: "centre".to_owned(), custody, ..Opening::default() });
+            sessions[CENTRE].open(Opening {
+                name: "centre".to_owned(),
+                custody,
+                ..Opening::default()
+            });
             let path = PlainPath::new(self.line, self.rng.random());
             self.connection = Some(Connection { of, path, sessions: sessions.map(Some) });
         }
     }
 
-    /// Whether a station's session ends for that of another one: now and then, and where it has nothing more to send.
+    /// Whether a station's session ends for that of another one: now and then, and where it has
+    /// nothing more to send.
     fn makes_place(&mut self, of: usize) -> bool {
-        let is_idle = self.stations[of].node.as_ref().is_none_or(|node| node.spool.live_flows().is_empty());
+        let is_idle =
+            self.stations[of].node.as_ref().is_none_or(|node| node.spool.live_flows().is_empty());
         is_idle || (!self.stations[of].is_ending && self.luck.random_bool(0.3))
     }
 
@@ -287,7 +306,9 @@ impl World {
         let Some(Connection { of, path, sessions }) = &mut self.connection else { return };
         let of = *of;
         let station = &mut self.stations[of];
-        let Some(session) = sessions[STATION].as_mut().filter(|_| station.node.is_some()) else { return };
+        let Some(session) = sessions[STATION].as_mut().filter(|_| station.node.is_some()) else {
+            return;
+        };
         drive(session, &mut path.ends[STATION], at.now);
         let mut closed = false;
         while let Some(event) = session.poll() {
@@ -314,7 +335,9 @@ impl World {
 
     fn serve_centre(&mut self, at: Moment) {
         let Some(Connection { path, sessions, .. }) = &mut self.connection else { return };
-        let (Some(session), Some(node)) = (&mut sessions[CENTRE], &mut self.centre.node) else { return };
+        let (Some(session), Some(node)) = (&mut sessions[CENTRE], &mut self.centre.node) else {
+            return;
+        };
         drive(session, &mut path.ends[CENTRE], at.now);
         let mut closed = false;
         while let Some(event) = session.poll() {
@@ -322,7 +345,10 @@ impl World {
                 Event::Closed(CloseReason::Path(_)) => closed = true,
                 Event::Block(received) => node.arrived(self.connections, received),
                 Event::Greeted { spool, .. } => node.greeted(self.connections, spool),
-                Event::PathUp(_) | Event::PathStalled(_) | Event::PathBack(_) | Event::Settled { .. } => {}
+                Event::PathUp(_)
+                | Event::PathStalled(_)
+                | Event::PathBack(_)
+                | Event::Settled { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -408,7 +434,8 @@ impl World {
         }
     }
 
-    /// The session at `side` is gone; the other end is told so by the first answer, or hears nothing more.
+    /// The session at `side` is gone; the other end is told so by the first answer, or hears
+    /// nothing more.
     fn gone(&mut self, side: usize) {
         let found_out = self.now + millis(self.rng.random_range(100..3_500));
         if let Some(Connection { path, sessions, .. }) = &mut self.connection {
@@ -417,8 +444,8 @@ impl World {
         }
     }
 
-    /// Everything that was promised has been processed, and no station holds anything back. What is at the centre is what one
-    /// spool or another held.
+    /// Everything that was promised has been processed, and no station holds anything back. What is
+    /// at the centre is what one spool or another held.
     fn is_settled(&self) -> bool {
         let Some(centre) = &self.centre.node else { return false };
         let has_sent = |station: &Station| {
@@ -439,7 +466,10 @@ impl World {
     fn state(&self) -> String {
         let contacts = self.centre.deeds.contacts.iter().map(|((space, flow), contact)| {
             let Contact { promised, processed, records } = contact;
-            format!("{space} {flow:?}: {promised} promised, {} read, processed {processed}", records.len())
+            format!(
+                "{space} {flow:?}: {promised} promised, {} read, processed {processed}",
+                records.len()
+            )
         });
         let stations = self.stations.iter().map(|station| {
             let live = station.node.as_ref().map(|node| node.spool.live_flows());
@@ -447,7 +477,8 @@ impl World {
             format!("parted {}, live {live:?}, lacks {lacks:?}", station.parted)
         });
         let sessions = self.connection.as_ref().map(|connection| connection.sessions.each_ref());
-        let stats = sessions.map(|sessions| sessions.map(|session| session.as_ref().map(Session::stats)));
+        let stats =
+            sessions.map(|sessions| sessions.map(|session| session.as_ref().map(Session::stats)));
         format!("{}\n{stats:#?}", contacts.chain(stations).collect::<Vec<_>>().join("\n"))
     }
 }

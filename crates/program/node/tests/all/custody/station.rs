@@ -114,7 +114,10 @@ impl Station {
         }
         for (flow, known) in &mut truth.flows {
             let Some(next) = open.get(flow) else {
-                assert!(known.durable == known.appended.len(), "{flow:?} is closed and lacks records");
+                assert!(
+                    known.durable == known.appended.len(),
+                    "{flow:?} is closed and lacks records"
+                );
                 continue;
             };
             let kept = *next as usize;
@@ -165,7 +168,13 @@ fn draw(rng: &mut ChaCha8Rng) -> SpoolDraw {
 }
 
 impl Node {
-    fn work(&mut self, at: Moment, truth: &mut Truth, rng: &mut ChaCha8Rng, is_ending: bool) -> bool {
+    fn work(
+        &mut self,
+        at: Moment,
+        truth: &mut Truth,
+        rng: &mut ChaCha8Rng,
+        is_ending: bool,
+    ) -> bool {
         let outcome = self
             .finish_sync(at, truth)
             .and_then(|()| self.capture(at, truth, rng, is_ending))
@@ -235,7 +244,8 @@ impl Node {
         if self.sync.is_none()
             && let Some(handle) = self.spool.sync_handle()
         {
-            let covers = truth.flows.iter().map(|(flow, known)| (*flow, known.appended.len())).collect();
+            let covers =
+                truth.flows.iter().map(|(flow, known)| (*flow, known.appended.len())).collect();
             let done_at = at.now + millis(rng.random_range(1..40));
             self.sync = Some(Sync { done_at, handle, covers });
         }
@@ -255,7 +265,11 @@ impl Node {
         if at.now >= self.free_at {
             self.free_at = at.now + Duration::from_secs(1);
             self.spool.free(at.utc())?;
-            assert_eq!(self.spool.stats().custody_ahead, 0, "the centre has what the station never had");
+            assert_eq!(
+                self.spool.stats().custody_ahead,
+                0,
+                "the centre has what the station never had"
+            );
         }
         Ok(())
     }

@@ -57,7 +57,8 @@ impl Truth {
         self.flows.entry(flow).or_default()
     }
 
-    /// Whether a contact that reads so is this spool's as far as it goes. What its disk did not keep for a second time was told.
+    /// Whether a contact that reads so is this spool's as far as it goes. What its disk did not
+    /// keep for a second time was told.
     fn has(&self, flow: FlowId, records: &[Vec<u8>]) -> bool {
         let Some(known) = self.flows.get(&flow) else { return false };
         let same = |(ours, theirs): (&Vec<u8>, &Vec<u8>)| ours == theirs || theirs == LOST;
@@ -73,15 +74,18 @@ impl Deeds {
     /// The centre tells a station that it keeps everything below `next`.
     pub fn promise(&mut self, space: &StationName, flow: FlowId, next: Seq) {
         let known = self.contact(space, flow);
-        assert!(next != Seq::FINISHED || known.processed, "{space} {flow:?} is called finished and is not");
+        assert!(
+            next != Seq::FINISHED || known.processed,
+            "{space} {flow:?} is called finished and is not"
+        );
         known.promised = known.promised.max(next);
     }
 
     /// A contact is of one spool, whatever came under the same number.
     pub fn check(&self, spools: &[Truth]) {
         for ((space, flow), contact) in &self.contacts {
-            let is_ones =
-                contact.records.is_empty() || spools.iter().any(|spool| spool.has(*flow, &contact.records));
+            let is_ones = contact.records.is_empty()
+                || spools.iter().any(|spool| spool.has(*flow, &contact.records));
             assert!(is_ones, "{space} {flow:?}: a contact of several");
         }
     }
@@ -109,9 +113,9 @@ impl Deeds {
                     known.appended.len()
                 ));
             }
-            let ends = its
-                .iter()
-                .any(|contact| contact.processed && contact.records.last() == known.appended.last());
+            let ends = its.iter().any(|contact| {
+                contact.processed && contact.records.last() == known.appended.last()
+            });
             if known.is_final() && !ends {
                 return Some(format!("{flow:?}: its end was not processed"));
             }

@@ -1,4 +1,5 @@
-//! What to do about a cause, where what is known of the transfer makes the usual advice void or says more.
+//! What to do about a cause, where what is known of the transfer makes the usual advice void or
+//! says more.
 
 use super::processors::{Held, held};
 use crate::why::cause::Cause;
@@ -11,9 +12,10 @@ pub(super) fn of(cause: Cause, evidence: &Evidence) -> &'static str {
         Cause::Application => source(transfer.source),
         Cause::SenderProcessor => held(transfer.sender_lack).map(processor),
         Cause::ReceiverProcessor => held(transfer.receiver_lack).map(processor),
-        Cause::DeclaredRate if transfer.waited.classes >= CLASSES_MUCH => {
-            Some("give the class a greater share or no upper rate (`skyhaul config classes` shows the tree)")
-        }
+        Cause::DeclaredRate if transfer.waited.classes >= CLASSES_MUCH => Some(
+            "give the class a greater share or no upper rate (`skyhaul config classes` shows the \
+            tree)",
+        ),
         _ => control(cause, transfer),
     };
     better.unwrap_or(cause.what_to_do())
@@ -22,12 +24,16 @@ pub(super) fn of(cause: Cause, evidence: &Evidence) -> &'static str {
 const fn source(kind: SourceKind) -> Option<&'static str> {
     match kind {
         SourceKind::Live => Some(
-            "nothing: what the receiver brings goes out at once; where more was to come, look at the antenna and its demodulator",
+            "nothing: what the receiver brings goes out at once; where more was to come, look at \
+            the antenna and its demodulator",
         ),
-        SourceKind::File => {
-            Some("see whether the disk that the source reads from is slow, or whether its `rate` is meant")
+        SourceKind::File => Some(
+            "see whether the disk that the source reads from is slow, or whether its `rate` is \
+            meant",
+        ),
+        SourceKind::Offered => {
+            Some("offer more (`--offer`), where more is wanted: the line was not tried")
         }
-        SourceKind::Offered => Some("offer more (`--offer`), where more is wanted: the line was not tried"),
         SourceKind::Program => None,
     }
 }
@@ -35,14 +41,16 @@ const fn source(kind: SourceKind) -> Option<&'static str> {
 const fn processor(held: Held) -> &'static str {
     match held {
         Held::Quota => {
-            "raise the processor quota of the service or container that it runs in (`CPUQuota=` in its unit, `cpu.max` of its \
+            "raise the processor quota of the service or container that it runs in (`CPUQuota=` in \
+            its unit, `cpu.max` of its \
              control group)"
         }
         Held::Host => {
             "give the virtual machine processors of its own, or move it to a host that is less full"
         }
         Held::Programs => {
-            "see with top which programs take the processors; give this one a higher priority (`Nice=`, `CPUWeight=`) or a \
+            "see with top which programs take the processors; give this one a higher priority \
+            (`Nice=`, `CPUWeight=`) or a \
              machine of its own"
         }
     }
@@ -54,13 +62,16 @@ fn control(cause: Cause, transfer: &Transfer) -> Option<&'static str> {
     let bears_loss = is_adaptive || is_line || transfer.controller.starts_with("bbr");
     match cause {
         Cause::RandomLoss if bears_loss => Some(
-            "have the line mended; the controller in use does not take loss for congestion, so that nothing is left to change here",
+            "have the line mended; the controller in use does not take loss for congestion, so \
+            that nothing is left to change here",
         ),
         Cause::Controller if is_adaptive => Some(
-            "use `line` with the line's rate where the line is your own; look again: what others sent meanwhile may be over",
+            "use `line` with the line's rate where the line is your own; look again: what others \
+            sent meanwhile may be over",
         ),
         Cause::Controller if is_line => Some(
-            "look again: the controller keeps to the declared rate and gives way to queues alone; what others sent meanwhile may be over",
+            "look again: the controller keeps to the declared rate and gives way to queues alone; \
+            what others sent meanwhile may be over",
         ),
         Cause::Queueing if is_adaptive => {
             Some("declare a rate just below the line's, or shape before the modem (fq_codel, cake)")
@@ -69,7 +80,8 @@ fn control(cause: Cause, transfer: &Transfer) -> Option<&'static str> {
             Some("declare a rate just below the line's: now more is declared than it carries")
         }
         Cause::Policer if is_line => Some(
-            "ask the provider for the rate that was agreed on; until then declare less: a rate just below the policer's",
+            "ask the provider for the rate that was agreed on; until then declare less: a rate \
+            just below the policer's",
         ),
         Cause::DeclaredRate if is_adaptive => Some("declare the rate that the line has, or none"),
         _ => None,

@@ -1,4 +1,5 @@
-//! Rules about the two ends: application, processors, disk, windows, buffers, and what a host drops.
+//! Rules about the two ends: application, processors, disk, windows, buffers, and what a host
+//! drops.
 
 use super::processors::{self, BUSY, BUSY_OFTEN, held};
 use super::{Finding, percent, rate};
@@ -32,28 +33,41 @@ fn application(transfer: &Transfer) -> Option<Finding> {
     }
     let (goodput, part) = (rate(transfer.goodput_bps), percent(share));
     let sentence = if share >= WAIT_ALL && transfer.source == SourceKind::Live {
-        format!("nothing waits to be sent: all that the receiver brings, {goodput}, goes out at once")
+        format!(
+            "nothing waits to be sent: all that the receiver brings, {goodput}, goes out at once"
+        )
     } else if share >= WAIT_ALL {
         format!(
-            "nothing waits to be sent: the source is what is slow; it brought {goodput}, and {part} of the time there was \
+            "nothing waits to be sent: the source is what is slow; it brought {goodput}, and \
+            {part} of the time there was \
              nothing to send"
         )
     } else {
         format!(
-            "the application hands over no more than {goodput}: the transport had nothing to send {part} of the time"
+            "the application hands over no more than {goodput}: the transport had nothing to send \
+            {part} of the time"
         )
     };
     // A source whose own processor is at its limit is a matter of that processor.
     let is_busy = transfer.sender_share.is_some_and(|share| share >= BUSY);
     let weight = if is_busy { BESIDE } else { 1.0 } * (0.55 + 0.4 * share);
     let figures = [Some(waits(transfer)), source(transfer)];
-    Some(Finding::new(Cause::Application, weight, sentence, figures.into_iter().flatten().collect()))
+    Some(Finding::new(
+        Cause::Application,
+        weight,
+        sentence,
+        figures.into_iter().flatten().collect(),
+    ))
 }
 
 /// What comes in, and what of it is still here.
 fn source(transfer: &Transfer) -> Option<String> {
     let (brought, waiting) = transfer.source_bps.zip(transfer.waiting_bytes)?;
-    Some(format!("{} came in; {:.1} MB are not at the receiver yet", rate(brought), waiting as f64 / 1e6))
+    Some(format!(
+        "{} came in; {:.1} MB are not at the receiver yet",
+        rate(brought),
+        waiting as f64 / 1e6
+    ))
 }
 
 /// A receiver that keeps up knows nothing of what the sender waits for.
@@ -76,7 +90,8 @@ fn other_end(transfer: &Transfer) -> Option<Finding> {
     Some(Finding::new(Cause::OtherEnd, WEIGHT_ELSEWHERE, sentence, vec![waits(transfer), figures]))
 }
 
-/// What holds the window shut: a disk or processor that does not keep up, or else the window itself.
+/// What holds the window shut: a disk or processor that does not keep up, or else the window
+/// itself.
 fn window(transfer: &Transfer) -> Option<Finding> {
     let share = transfer.waited.window;
     if share < WAIT_MUCH {
@@ -87,14 +102,18 @@ fn window(transfer: &Transfer) -> Option<Finding> {
         Some(disk) if disk >= DISK_BUSY => Finding::new(
             Cause::ReceiverDisk,
             weight + 0.02,
-            format!("the receiver's disk takes no more: it was waited for {} of the time", percent(disk)),
+            format!(
+                "the receiver's disk takes no more: it was waited for {} of the time",
+                percent(disk)
+            ),
             vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))],
         ),
         None if is_window_long(transfer) => Finding::new(
             Cause::ReceiverDisk,
             weight * BESIDE,
             format!(
-                "the receiver takes no more, though its window is long enough: its disk is what is slow, or its processor; the \
+                "the receiver takes no more, though its window is long enough: its disk is what is \
+                slow, or its processor; the \
                  sender waited for it {} of the time",
                 percent(share)
             ),
@@ -107,7 +126,8 @@ fn window(transfer: &Transfer) -> Option<Finding> {
             Cause::FlowWindow,
             weight,
             format!(
-                "the receiver's window is too small for this round trip: the sender waited for it {} of the time",
+                "the receiver's window is too small for this round trip: the sender waited for it \
+                {} of the time",
                 percent(share)
             ),
             [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
@@ -115,8 +135,9 @@ fn window(transfer: &Transfer) -> Option<Finding> {
     })
 }
 
-/// A disk that works most of the time shows also while the window is open: one sync may outlast the look, and a window holds what
-/// comes in many seconds. From the sender's end what is not written yet must say so too.
+/// A disk that works most of the time shows also while the window is open: one sync may outlast the
+/// look, and a window holds what comes in many seconds. From the sender's end what is not written
+/// yet must say so too.
 fn slow_disk(transfer: &Transfer) -> Option<Finding> {
     let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY)?;
     let mut figures = vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))];
@@ -127,15 +148,20 @@ fn slow_disk(transfer: &Transfer) -> Option<Finding> {
             && (backlog.disk_bps as f64) < transfer.goodput_bps as f64
     });
     if let Some(backlog) = behind {
-        figures.push(format!("{:.1} MB were received and not written yet", backlog.bytes as f64 / 1e6));
+        figures.push(format!(
+            "{:.1} MB were received and not written yet",
+            backlog.bytes as f64 / 1e6
+        ));
         let sentence = format!(
-            "the receiver's disk is slow: it takes {} where {} come; the window hides that until it is full",
+            "the receiver's disk is slow: it takes {} where {} come; the window hides that until \
+            it is full",
             rate(backlog.disk_bps),
             rate(transfer.goodput_bps)
         );
         return Some(Finding::new(Cause::ReceiverDisk, 0.7 + 0.25 * disk, sentence, figures));
     }
-    let sentence = format!("the receiver's disk is slow: it was waited for {} of the time", percent(disk));
+    let sentence =
+        format!("the receiver's disk is slow: it was waited for {} of the time", percent(disk));
     (transfer.seen_from == End::Receiver)
         .then(|| Finding::new(Cause::ReceiverDisk, WEIGHT_DISK * disk, sentence, figures))
 }
@@ -143,7 +169,10 @@ fn slow_disk(transfer: &Transfer) -> Option<Finding> {
 /// What the receiver lets be under way would carry several times as much at this round trip.
 fn is_window_long(transfer: &Transfer) -> bool {
     let needed = transfer.round_trip_ms.map(|millis| transfer.goodput_bps as f64 / 8e3 * millis);
-    transfer.window_bytes.zip(needed).is_some_and(|(told, needed)| told as f64 >= WINDOW_LONG * needed)
+    transfer
+        .window_bytes
+        .zip(needed)
+        .is_some_and(|(told, needed)| told as f64 >= WINDOW_LONG * needed)
 }
 
 fn window_told(transfer: &Transfer) -> Option<String> {
@@ -168,7 +197,8 @@ fn send_buffer(transfer: &Transfer) -> Option<Finding> {
             Cause::SocketBuffer,
             0.6 + 0.35 * share,
             format!(
-                "the sending socket's buffer is too small: the sender waited for room in it {} of the time",
+                "the sending socket's buffer is too small: the sender waited for room in it {} of \
+                the time",
                 percent(share)
             ),
             [Some(waits(transfer)), window_size(transfer)].into_iter().flatten().collect(),
@@ -189,10 +219,15 @@ fn host_drops(line: &LineFound) -> Option<Finding> {
         Finding::new(
             Cause::HostDrops,
             if plain { 0.95 } else { 0.6 },
-            format!("the receiving host drops {} of what arrives, before the socket", percent(part)),
+            format!(
+                "the receiving host drops {} of what arrives, before the \
+                    socket",
+                percent(part)
+            ),
             vec![
                 format!(
-                    "card and processor backlog dropped {dropped} of {all} datagrams; the path lost {path}"
+                    "card and processor backlog dropped {dropped} of {all} datagrams; the path \
+                    lost {path}"
                 ),
                 format!("well below the line's rate: {}", percent(line.gentle.host_drops())),
             ],
@@ -211,7 +246,9 @@ fn socket_drops(evidence: &Evidence) -> Option<Finding> {
     let is_busy = share.is_some_and(|share| share >= BUSY_OFTEN) || held(lack).is_some();
     let (of_line, of_transfer) = socket_counts(evidence);
     let told = |counts: Option<Drops>, what: &str| {
-        counts.map(|(dropped, all)| format!("{what}: the socket dropped {dropped} of {all} datagrams"))
+        counts.map(|(dropped, all)| {
+            format!("{what}: the socket dropped {dropped} of {all} datagrams")
+        })
     };
     Some(Finding::new(
         Cause::SocketBuffer,
@@ -244,8 +281,9 @@ fn socket_counts(evidence: &Evidence) -> (Option<Drops>, Option<Drops>) {
 
 /// The greater part of both.
 fn socket_part(evidence: &Evidence) -> f64 {
-    let part =
-        |counts: Option<(u64, u64)>| counts.map_or(0.0, |(dropped, all)| dropped as f64 / all.max(1) as f64);
+    let part = |counts: Option<(u64, u64)>| {
+        counts.map_or(0.0, |(dropped, all)| dropped as f64 / all.max(1) as f64)
+    };
     let (of_line, of_transfer) = socket_counts(evidence);
     part(of_line).max(part(of_transfer))
 }
@@ -289,13 +327,15 @@ pub(super) fn waits(transfer: &Transfer) -> String {
     )
 }
 
-/// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for others hardly.
+/// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for
+/// others hardly.
 const WAIT_MUCH: f64 = 0.2;
 
 /// With nothing to send for nine tenths of the time, all that came in went out at once.
 const WAIT_ALL: f64 = 0.9;
 
-/// What blocks of a window lie behind one that is missing is a round trip's worth or two, and what is being written as much.
+/// What blocks of a window lie behind one that is missing is a round trip's worth or two, and what
+/// is being written as much.
 const WINDOW_LONG: f64 = 4.0;
 
 /// Of a cause that another one explains, or that was inferred and not told.
@@ -304,16 +344,19 @@ const BESIDE: f64 = 0.9;
 /// More than [`judge`](super::judge) leaves out, less than any cause that figures speak for.
 const WEIGHT_ELSEWHERE: f64 = 0.3;
 
-/// A disk that is not what the receiver waits for answers a group commit in some milliseconds of each tenth of a second.
+/// A disk that is not what the receiver waits for answers a group commit in some milliseconds of
+/// each tenth of a second.
 const DISK_BUSY: f64 = 0.5;
 
 /// What a group commit gathers is written within a fraction of a second.
 const BEHIND_SECONDS: f64 = 0.5;
 
-/// Less than where its window is shut as well: data may be on its way to the disk that nobody waits for.
+/// Less than where its window is shut as well: data may be on its way to the disk that nobody waits
+/// for.
 const WEIGHT_DISK: f64 = 0.6;
 
-/// One in five hundred: Reno then carries 3 Mbit/s at a round trip of 100 ms (Mathis and others 1997).
+/// One in five hundred: Reno then carries 3 Mbit/s at a round trip of 100 ms (Mathis and others
+/// 1997).
 const DROPS_MUCH: f64 = 0.002;
 
 /// Of what was to be sent.

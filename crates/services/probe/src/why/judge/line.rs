@@ -37,7 +37,12 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
     let payload = transfer.and_then(|transfer| transfer.payload);
     let is_hit = payload.is_none_or(|payload| payload > line.payload_max);
     (is_short && is_taken && is_hit).then(|| {
-        let sends = payload.map_or(String::new(), |payload| format!(", and the transfer sends {payload}"));
+        let sends = payload.map_or(String::new(), |payload| {
+            format!(
+                ", and the transfer sends \
+                                                                    {payload}"
+            )
+        });
         Finding::new(
             Cause::MtuBlackHole,
             if payload.is_some() { 0.98 } else { 0.9 },
@@ -46,7 +51,8 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
                 line.payload_max
             ),
             vec![format!(
-                "longest payload that arrives: {} bytes; this host's interface takes longer ones{sends}",
+                "longest payload that arrives: {} bytes; this host's interface takes longer \
+                ones{sends}",
                 line.payload_max
             )],
         )
@@ -61,7 +67,10 @@ fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
         Finding::new(
             Cause::MtuBlackHole,
             0.8,
-            format!("full datagrams of {full} bytes of payload vanish on the way, and nobody says so: {now} are sent now"),
+            format!(
+                "full datagrams of {full} bytes of payload vanish on the way, and nobody says \
+                    so: {now} are sent now"
+            ),
             vec![format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss))],
         )
     })
@@ -75,7 +84,9 @@ fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding>
         return None;
     }
     // One long run of them is an outage.
-    if line.outage_ms >= OUTAGE_MS && gentle.burst_longest as f64 >= gentle.lost_on_path as f64 * ONE_RUN {
+    if line.outage_ms >= OUTAGE_MS
+        && gentle.burst_longest as f64 >= gentle.lost_on_path as f64 * ONE_RUN
+    {
         return None;
     }
     // A controller that keeps its rate through loss loses no more than what is lost.
@@ -84,7 +95,10 @@ fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding>
     let is_queue = foreign_queue(line) && gentle.lost_in_queue >= IN_QUEUE;
     let weight = if is_queue || bears && loss < LOSS_HARD { 0.5 } else { 0.93 };
     let kind = if gentle.in_bursts {
-        format!("in bursts of {:.1} on average, the longest of {}", gentle.burst_mean, gentle.burst_longest)
+        format!(
+            "in bursts of {:.1} on average, the longest of {}",
+            gentle.burst_mean, gentle.burst_longest
+        )
     } else {
         "one by one".to_owned()
     };
@@ -108,7 +122,8 @@ fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding>
 fn policer(line: &LineFound) -> Option<Finding> {
     let load = line.overload?;
     let left = load.offered_bps as f64 * load.left;
-    // What a queue that is busy all the time would stretch to, and what would then be lost once it is full.
+    // What a queue that is busy all the time would stretch to, and what would then be lost once it
+    // is full.
     let queued = left / load.received_bps.max(1) as f64;
     let excess = 1.0 - 1.0 / queued.max(1.0);
     let drops = load.loss() - line.gentle.loss();
@@ -125,7 +140,8 @@ fn policer(line: &LineFound) -> Option<Finding> {
             Cause::Policer,
             0.94,
             format!(
-                "something on the way drops what exceeds {}: a policer, since nothing queues before it does",
+                "something on the way drops what exceeds {}: a policer, since nothing queues \
+                before it does",
                 rate(load.received_bps)
             ),
             vec![
@@ -136,7 +152,12 @@ fn policer(line: &LineFound) -> Option<Finding> {
                     load.queue_ms,
                     load.stretch
                 ),
-                format!("at {}: {} lost", rate(line.gentle.offered_bps), percent(line.gentle.loss())),
+                format!(
+                    "at {}: {} \
+                        lost",
+                    rate(line.gentle.offered_bps),
+                    percent(line.gentle.loss())
+                ),
             ],
         )
     })
@@ -150,7 +171,8 @@ fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Fin
     let depth = line.and_then(|line| line.overload).map(|load| load.queue_ms);
     // What varies or stands without our doing is no queue of ours.
     let foreign = line.map_or(0.0, |line| line.rest.spread_ms.max(line.rest.queue_ms));
-    let stands = transfer.and_then(|transfer| transfer.round_trip_ms).map(|loaded| loaded - idle - foreign);
+    let stands =
+        transfer.and_then(|transfer| transfer.round_trip_ms).map(|loaded| loaded - idle - foreign);
     // The transfer itself must fill it; a long queue that stays empty harms nobody.
     let weight = match (depth, stands) {
         (Some(depth), Some(stands)) if depth >= most && stands >= most / 2.0 => 0.9,
@@ -163,13 +185,15 @@ fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Fin
     let figures = [
         Some(format!("round trip at rest {idle:.1} ms")),
         depth.map(|depth| format!("above the line's rate the delay grows by {depth:.0} ms")),
-        stands.map(|stands| format!("during the transfer the round trip was {stands:.0} ms longer")),
+        stands
+            .map(|stands| format!("during the transfer the round trip was {stands:.0} ms longer")),
     ];
     Some(Finding::new(
         Cause::Queueing,
         weight,
         format!(
-            "a queue of {:.0} ms fills before the line (bufferbloat), at a round trip of {idle:.0} ms",
+            "a queue of {:.0} ms fills before the line (bufferbloat), at a round trip of {idle:.0} \
+            ms",
             depth.or(stands).unwrap_or(0.0)
         ),
         figures.into_iter().flatten().collect(),
@@ -206,9 +230,14 @@ fn steps(line: &LineFound) -> Vec<Finding> {
         found.push(Finding::new(
             Cause::ClockStep,
             0.86,
-            format!("a clock was set: the far end's jumped {way} by {:.1} ms against ours", clock.abs()),
+            format!(
+                "a clock was set: the far end's jumped {way} by {:.1} ms against \
+                    ours",
+                clock.abs()
+            ),
             vec![format!(
-                "step of {clock:+.1} ms, {:.1} s after the beginning, while the round trip stayed as it was",
+                "step of {clock:+.1} ms, {:.1} s after the beginning, while the round trip stayed \
+                as it was",
                 line.clock_step_at_s
             )],
         ));
@@ -220,8 +249,10 @@ fn steps(line: &LineFound) -> Vec<Finding> {
 fn declared(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> {
     let classes = transfer.waited.classes;
     if classes >= 0.3 {
-        let sentence =
-            format!("the rates given to classes hold the transfer back {} of the time", percent(classes));
+        let sentence = format!(
+            "the rates given to classes hold the transfer back {} of the time",
+            percent(classes)
+        );
         return Some(Finding::new(
             Cause::DeclaredRate,
             0.6 + 0.35 * classes,
@@ -256,17 +287,24 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
     if transfer.waited.path < 0.3 || transfer.declared_bps.is_some() {
         return None;
     }
-    let name =
-        if transfer.controller.is_empty() { "the congestion controller" } else { &*transfer.controller };
+    let name = if transfer.controller.is_empty() {
+        "the congestion controller"
+    } else {
+        &*transfer.controller
+    };
     let Some(usage) = usage(line, Some(transfer)) else {
         return Some(Finding::new(
             Cause::Controller,
             // Whatever makes a controller cautious looks like this from the transfer's end.
             0.22,
             format!(
-                "the congestion controller ({name}) lets no more go; whether the line has more, only a probe of it can say"
+                "the congestion controller ({name}) lets no more go; whether the line has more, \
+                only a probe of it can say"
             ),
-            vec![waits(transfer), format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss))],
+            vec![
+                waits(transfer),
+                format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss)),
+            ],
         ));
     };
     (usage < USED).then(|| {
@@ -279,7 +317,10 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
         Finding::new(
             Cause::Controller,
             if alone { 0.55 + 0.3 * (1.0 - usage) } else { 0.4 },
-            format!("the congestion controller ({name}) uses {} of what the line carries", percent(usage)),
+            format!(
+                "the congestion controller ({name}) uses {} of what the line carries",
+                percent(usage)
+            ),
             figures,
         )
     })
@@ -292,7 +333,11 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
     let (weight, sentence) = match (line, usage(line, transfer), transfer) {
         (Some(line), Some(usage), _) if contended => (
             0.3,
-            format!("the transfer uses {} of the {} that others leave", percent(usage), rate(free(line))),
+            format!(
+                "the transfer uses {} of the {} that others leave",
+                percent(usage),
+                rate(free(line))
+            ),
         ),
         (Some(line), Some(_), Some(transfer))
             if transfer.reached_bps() as f64 > line.available_bps as f64 * MORE =>
@@ -300,7 +345,8 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
             (
                 0.5,
                 format!(
-                    "nothing was found that holds the transfer back: it had {}, more than the probe brought through",
+                    "nothing was found that holds the transfer back: it had {}, more than the \
+                    probe brought through",
                     rate(transfer.reached_bps())
                 ),
             )
@@ -308,19 +354,24 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
         (Some(line), Some(usage), _) if line.is_at_least && usage >= USED => (
             0.5,
             format!(
-                "nothing was found that holds the transfer back: it uses {} of what was tried, and nothing faster was",
+                "nothing was found that holds the transfer back: it uses {} of what was tried, and \
+                nothing faster was",
                 percent(usage)
             ),
         ),
         (_, Some(usage), _) => (
             0.5 + 0.35 * ((usage - USED) / (1.0 - USED)).clamp(-2.0, 1.0),
-            format!("nothing holds the transfer back: it uses {} of what the line carries", percent(usage)),
+            format!(
+                "nothing holds the transfer back: it uses {} of what the line carries",
+                percent(usage)
+            ),
         ),
         // Of a transfer over it, nothing is known.
         (Some(line), None, _) if line.is_at_least => (
             0.2,
             format!(
-                "nothing was found that would hold a transfer back up to {}; nothing faster was tried",
+                "nothing was found that would hold a transfer back up to {}; nothing faster was \
+                tried",
                 rate(line.available_bps)
             ),
         ),
@@ -331,13 +382,15 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
                 rate(line.available_bps)
             ),
         ),
-        (None, None, _) => {
-            (0.25, "nothing speaks for any cause; measure the line too (give its far end)".to_owned())
-        }
+        (None, None, _) => (
+            0.25,
+            "nothing speaks for any cause; measure the line too (give its far end)".to_owned(),
+        ),
     };
     let mut figures = Vec::new();
     if let Some(line) = line {
-        figures.push(format!("the probe brought {} of UDP payload through", rate(line.available_bps)));
+        figures
+            .push(format!("the probe brought {} of UDP payload through", rate(line.available_bps)));
         figures.extend(line.overload.map(|load: Load| {
             format!(
                 "above that, {} are lost and the delay grows by {:.0} ms",
@@ -353,7 +406,8 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
     Finding::new(Cause::LineFull, weight, sentence, figures)
 }
 
-/// The part of the line's rate that the transfer used, at most all of it; `None` where one of both is not known.
+/// The part of the line's rate that the transfer used, at most all of it; `None` where one of both
+/// is not known.
 pub(super) fn usage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<f64> {
     let (line, transfer) = line.zip(transfer)?;
     (line.available_bps > 0).then(|| transfer.reached_bps() as f64 / carries(line, transfer) as f64)
@@ -391,22 +445,24 @@ fn goodput(transfer: &Transfer) -> String {
 /// 1,500 bytes of Ethernet less the headers of IPv6 and UDP: what programs take for granted.
 const PAYLOAD_ETHERNET: u64 = 1_452;
 
-/// One lost in a thousand: Reno then carries 22 Mbit/s at a round trip of 20 ms and 2.8 at 160 (Mathis and others 1997).
+/// One lost in a thousand: Reno then carries 22 Mbit/s at a round trip of 20 ms and 2.8 at 160
+/// (Mathis and others 1997).
 const LOSS_MUCH: f64 = 0.001;
 /// Fewer losses may be chance.
 const LOSSES_MIN: u64 = 3;
 /// What every transfer feels, whatever its controller.
 const LOSS_HARD: f64 = 0.03;
 
-/// A queue stretches by all that is offered beyond what passes, a policer by nothing; half lies between.
+/// A queue stretches by all that is offered beyond what passes, a policer by nothing; half lies
+/// between.
 const STRETCH_POLICED: f64 = 0.5;
 /// A burst of 96 KiB at 50 Mbit/s; a queue before a line holds more.
 const POLICED_QUEUE_MS: f64 = 10.0;
 /// Offered so much more than passed, or else the two are too near to each other to be told apart.
 const QUEUED_LEAST: f64 = 1.15;
 
-/// Longer than what speech bears one way without harm, 150 ms (ITU-T G.114), and than the queues that routers are given on
-/// purpose, a round trip of 100 ms.
+/// Longer than what speech bears one way without harm, 150 ms (ITU-T G.114), and than the queues
+/// that routers are given on purpose, a round trip of 100 ms.
 const QUEUE_LONG_MS: f64 = 200.0;
 
 /// As in the rule of outages.
@@ -429,17 +485,19 @@ const NOISE: f64 = 4.0;
 const ROUTE_STEP_MS: f64 = 2.0;
 /// And so much of the whole.
 const ROUTE_STEP_PART: f64 = 0.03;
-/// NTP steps a clock only from 128 ms on (RFC 5905 11.3), but operators and virtual machines do from a few.
+/// NTP steps a clock only from 128 ms on (RFC 5905 11.3), but operators and virtual machines do
+/// from a few.
 const CLOCK_STEP_MS: f64 = 5.0;
 
 /// Of a declared rate, headers, reports and repair taken off.
 const DECLARED_USED: f64 = 0.75;
-/// What the line must have beyond a declared rate for that to be what holds it back; the one is payload, the other IP packets.
+/// What the line must have beyond a declared rate for that to be what holds it back; the one is
+/// payload, the other IP packets.
 const DECLARED_LEFT: f64 = 1.1;
 
 /// As in the rules of the ends: a fifth of the time is no accident.
 const OTHER_WAITS: f64 = 0.2;
 
-/// Goodput over what a probe finds: headers and reports take a twentieth; what is missing beyond a tenth more, the controller
-/// leaves.
+/// Goodput over what a probe finds: headers and reports take a twentieth; what is missing beyond a
+/// tenth more, the controller leaves.
 const USED: f64 = 0.85;

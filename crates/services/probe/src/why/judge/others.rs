@@ -22,30 +22,39 @@ pub(super) fn shared(line: &LineFound) -> Option<Shared> {
         .filter(|shared| shared.others_bps as f64 >= shared.line_bps as f64 * OTHERS_LEAST)
 }
 
-/// A queue that is not ours: below the line's rate the delay comes and goes slowly, or losses come where it is longest; or it wavers at
-/// rest. Jitter has no memory, and spreads far wider than its floor wavers.
+/// A queue that is not ours: below the line's rate the delay comes and goes slowly, or losses come
+/// where it is longest; or it wavers at rest. Jitter has no memory, and spreads far wider than its
+/// floor wavers.
 pub(super) fn foreign_queue(line: &LineFound) -> bool {
     let (gentle, rest) = (line.gentle, line.rest);
     let varies = gentle.wavers_ms.max(gentle.jitter_ms);
     let slowly = varies >= FOREIGN_MS && gentle.follows >= FOLLOWS;
-    let overflows =
-        varies >= FOREIGN_MS && gentle.lost_on_path >= LOSSES_MIN && gentle.lost_in_queue >= IN_QUEUE;
+    let overflows = varies >= FOREIGN_MS
+        && gentle.lost_on_path >= LOSSES_MIN
+        && gentle.lost_in_queue >= IN_QUEUE;
     let idle = rest.wavers_ms >= FOREIGN_MS && rest.wavers_ms >= rest.spread_ms * FLOOR_PART;
     // What varies at rest and not beside a steady stream comes in bursts.
     let bursts = rest.spread_ms >= JITTER_MS && gentle.jitter_ms < rest.spread_ms * BURST_PART;
     slowly || overflows || (idle || bursts) && !is_gathered(line)
 }
 
-/// Jitter that keeps the order gathers the datagrams of a stream: their gaps, the longest left out, become shorter.
+/// Jitter that keeps the order gathers the datagrams of a stream: their gaps, the longest left out,
+/// become shorter.
 pub(super) fn is_gathered(line: &LineFound) -> bool {
-    line.gentle.stretch < GATHERED && line.gentle.follows < FOLLOWS && line.gentle.lost_on_path < LOSSES_MIN
+    line.gentle.stretch < GATHERED
+        && line.gentle.follows < FOLLOWS
+        && line.gentle.lost_on_path < LOSSES_MIN
 }
 
 fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let (shared, queue) = (shared(line), foreign_queue(line));
     let weight = match (shared, queue) {
         (Some(_), true) => 0.95,
-        (Some(shared), false) if shared.others_bps as f64 >= shared.line_bps as f64 * OTHERS_PLAIN => 0.92,
+        (Some(shared), false)
+            if shared.others_bps as f64 >= shared.line_bps as f64 * OTHERS_PLAIN =>
+        {
+            0.92
+        }
         (Some(_), false) => 0.75,
         (None, true) => 0.9,
         (None, false) => return None,
@@ -87,7 +96,8 @@ fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Findin
 
 /// The transfer has the line to itself, whatever others may send.
 fn has_all(line: &LineFound, transfer: &Transfer) -> bool {
-    let whole = shared(line).map_or(line.available_bps, |shared| shared.line_bps.max(line.available_bps));
+    let whole =
+        shared(line).map_or(line.available_bps, |shared| shared.line_bps.max(line.available_bps));
     transfer.reached_bps() as f64 >= whole as f64 * HAS_ALL
 }
 
@@ -108,7 +118,8 @@ fn reordering(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
         (Some(_), false) => 0.94,
     };
     let mut figures = vec![format!(
-        "at {}: {} of the datagrams come after one that was sent later, behind {} others at most; {} lost",
+        "at {}: {} of the datagrams come after one that was sent later, behind {} others at most; \
+        {} lost",
         rate(gentle.offered_bps),
         percent(gentle.reordered),
         gentle.reordered_by,
@@ -119,7 +130,8 @@ fn reordering(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
         figures.push(against(line, transfer));
     }
     let sentence = format!(
-        "datagrams overtake each other on the way ({}): a sender takes what is late for lost, and slows down",
+        "datagrams overtake each other on the way ({}): a sender takes what is late for lost, and \
+        slows down",
         percent(gentle.reordered)
     );
     Some(Finding::new(Cause::Reordering, weight, sentence, figures))
@@ -131,7 +143,10 @@ fn jitter(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let varies = gentle.jitter_ms.max(rest.spread_ms);
     let is_queue = foreign_queue(line);
     let is_much = varies >= JITTER_MS.max(line.idle_round_trip_ms * JITTER_PART);
-    if !is_much || is_queue || gentle.reordered >= REORDERED_MUCH && gentle.reordered_by >= REORDERED_BY {
+    if !is_much
+        || is_queue
+        || gentle.reordered >= REORDERED_MUCH && gentle.reordered_by >= REORDERED_BY
+    {
         return None;
     }
     let weight = match (transfer, is_borne(line, transfer)) {
@@ -140,12 +155,14 @@ fn jitter(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
         (Some(_), false) => 0.88,
     };
     let mut figures = vec![format!(
-        "delay varies by {varies:.0} ms from one datagram to the next; the shortest ones stay as they are, within {:.1} ms: that is no queue",
+        "delay varies by {varies:.0} ms from one datagram to the next; the shortest ones stay as \
+        they are, within {:.1} ms: that is no queue",
         gentle.wavers_ms
     )];
     figures.extend(transfer.map(|transfer| against(line, transfer)));
     let sentence = format!(
-        "the delay varies by {varies:.0} ms from one datagram to the next: a sender that goes by delay takes that for a queue"
+        "the delay varies by {varies:.0} ms from one datagram to the next: a sender that goes by \
+        delay takes that for a queue"
     );
     Some(Finding::new(Cause::Jitter, weight, sentence, figures))
 }
@@ -181,7 +198,8 @@ const REORDERED_MUCH: f64 = 0.005;
 const REORDERED_BY: u64 = 3;
 /// Timers of hosts and of radio links' frames are below it.
 const JITTER_MS: f64 = 10.0;
-/// And of the round trip: an eighth is what QUIC waits beyond it (RFC 9002 6.1.2), half of that is felt.
+/// And of the round trip: an eighth is what QUIC waits beyond it (RFC 9002 6.1.2), half of that is
+/// felt.
 const JITTER_PART: f64 = 0.06;
 /// What does not keep a transfer from the line's rate is told beside what does.
 const BORNE: f64 = 0.5;

@@ -17,34 +17,43 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
 
 /// There is something to send, and nothing of it arrives.
 pub(super) fn is_dead(transfer: &Transfer) -> bool {
-    transfer.seen_from == End::Sender && transfer.goodput_bps == 0 && transfer.waited.application < IDLE
+    transfer.seen_from == End::Sender
+        && transfer.goodput_bps == 0
+        && transfer.waited.application < IDLE
 }
 
 /// The silence of a transfer, where it is none of the line's round trip and of what is lost anyway.
 fn silence(transfer: Option<&Transfer>) -> Option<Silence> {
     let transfer = transfer?;
     let trip =
-        transfer.round_trip_ms.unwrap_or(0.0).max(transfer.shortest_round_trip_ms.unwrap_or(0.0)) / 1e3;
-    transfer
-        .silence
-        .filter(|silence| silence.seconds >= SILENT_LEAST.max(SILENT_TRIPS * trip) && silence.of_s > 0.0)
+        transfer.round_trip_ms.unwrap_or(0.0).max(transfer.shortest_round_trip_ms.unwrap_or(0.0))
+            / 1e3;
+    transfer.silence.filter(|silence| {
+        silence.seconds >= SILENT_LEAST.max(SILENT_TRIPS * trip) && silence.of_s > 0.0
+    })
 }
 
 fn dead(line: Option<&LineFound>, transfer: &Transfer) -> Finding {
-    let lost = format!("{} of the datagrams sent or sent again are known to be lost", percent(transfer.loss));
+    let lost = format!(
+        "{} of the datagrams sent or sent again are known to be lost",
+        percent(transfer.loss)
+    );
     let mut figures = vec![format!("goodput {}", rate(0)), waits(transfer), lost];
     let heard = transfer.silence.filter(|silence| silence.seconds < silence.of_s * HEARD);
     if let Some(silence) = heard {
-        // Short datagrams come and go, those with data do not: unless the probe says that long ones pass.
+        // Short datagrams come and go, those with data do not: unless the probe says that long ones
+        // pass.
         let payload = transfer.payload.unwrap_or(0);
         let passes = line.is_some_and(|line| line.payload_max >= payload);
         figures.push(format!(
-            "the far end was heard all the while, but for {:.1} s; full datagrams have {payload} bytes of payload",
+            "the far end was heard all the while, but for {:.1} s; full datagrams have {payload} \
+            bytes of payload",
             silence.seconds
         ));
         if payload > 0 && !passes {
             let sentence = format!(
-                "short datagrams arrive and full ones of {payload} bytes do not: longer packets than the way takes vanish, and nobody says so"
+                "short datagrams arrive and full ones of {payload} bytes do not: longer packets \
+                than the way takes vanish, and nobody says so"
             );
             return Finding::new(Cause::MtuBlackHole, 0.92, sentence, figures);
         }
@@ -56,7 +65,8 @@ fn dead(line: Option<&LineFound>, transfer: &Transfer) -> Finding {
         ));
     }
     let sentence =
-        "nothing arrives at the far end: the line is out, or something on the way drops all of it".to_owned();
+        "nothing arrives at the far end: the line is out, or something on the way drops all of it"
+            .to_owned();
     Finding::new(Cause::Outage, if heard.is_none() { 0.95 } else { 0.7 }, sentence, figures)
 }
 
@@ -82,19 +92,28 @@ fn outage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
             silence.seconds, silence.at_s, silence.of_s
         ));
     }
-    figures.extend(probed.map(|seconds| format!("nothing of the probe came through for {seconds:.1} s")));
+    figures.extend(
+        probed.map(|seconds| format!("nothing of the probe came through for {seconds:.1} s")),
+    );
     if let Some(transfer) = transfer {
         figures.push(format!("goodput {}, the outage included", rate(transfer.goodput_bps)));
     }
     let seconds = silent.map_or(0.0, |silence| silence.seconds).max(probed.unwrap_or(0.0));
-    Some(Finding::new(Cause::Outage, weight, format!("the line was out for {seconds:.1} s"), figures))
+    Some(Finding::new(
+        Cause::Outage,
+        weight,
+        format!("the line was out for {seconds:.1} s"),
+        figures,
+    ))
 }
 
 /// Either end has no processor time left.
 fn is_busy(transfer: &Transfer) -> bool {
     let shares = [transfer.sender_share, transfer.receiver_share];
     shares.into_iter().flatten().any(|share| share >= BUSY_OFTEN)
-        || [transfer.sender_lack, transfer.receiver_lack].into_iter().any(|lack| held(lack).is_some())
+        || [transfer.sender_lack, transfer.receiver_lack]
+            .into_iter()
+            .any(|lack| held(lack).is_some())
 }
 
 /// Half of the time and more without anything to send: then no line is needed.

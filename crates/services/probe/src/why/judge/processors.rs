@@ -27,8 +27,8 @@ pub(super) fn held(lack: Option<Lack>) -> Option<Held> {
     (lack.ready >= READY_MUCH).then_some(Held::Programs)
 }
 
-/// A thread that runs all the time can do no more; nor can one that would and may not, nor one that runs most of the time while its
-/// socket overflows.
+/// A thread that runs all the time can do no more; nor can one that would and may not, nor one that
+/// runs most of the time while its socket overflows.
 pub(super) fn findings(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding> {
     let ends = [
         (Cause::SenderProcessor, transfer.sender_share, transfer.sender_lack, "sender", false),
@@ -40,27 +40,29 @@ pub(super) fn findings(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding
             is_overflowing,
         ),
     ];
-    let of = |(cause, share, lack, end, overflows): (Cause, Option<f64>, Option<Lack>, &str, bool)| {
-        let weight = weight(share.unwrap_or(0.0), lack, overflows)?;
-        let share = share.unwrap_or(0.0);
-        let mut figures = vec![
-            format!("busiest thread of the {end}: {} of a core", percent(share)),
-            format!("goodput {}", rate(transfer.goodput_bps)),
-        ];
-        if overflows {
-            figures.push("its socket overflows meanwhile".to_owned());
-        }
-        let by = held(lack);
-        if let Some(lack) = lack.filter(|_| by.is_some()) {
-            figures.push(format!(
-                "it was ready and did not run {} of the time; quota used up {}, processors taken by the machine's host {}",
+    let of =
+        |(cause, share, lack, end, overflows): (Cause, Option<f64>, Option<Lack>, &str, bool)| {
+            let weight = weight(share.unwrap_or(0.0), lack, overflows)?;
+            let share = share.unwrap_or(0.0);
+            let mut figures = vec![
+                format!("busiest thread of the {end}: {} of a core", percent(share)),
+                format!("goodput {}", rate(transfer.goodput_bps)),
+            ];
+            if overflows {
+                figures.push("its socket overflows meanwhile".to_owned());
+            }
+            let by = held(lack);
+            if let Some(lack) = lack.filter(|_| by.is_some()) {
+                figures.push(format!(
+                "it was ready and did not run {} of the time; quota used up {}, processors taken \
+                by the machine's host {}",
                 percent(lack.ready),
                 percent(lack.throttled),
                 percent(lack.stolen)
             ));
-        }
-        Some(Finding::new(cause, weight, sentence(end, share, by), figures))
-    };
+            }
+            Some(Finding::new(cause, weight, sentence(end, share, by), figures))
+        };
     ends.into_iter().filter_map(of).collect()
 }
 
@@ -74,7 +76,9 @@ fn weight(share: f64, lack: Option<Lack>, overflows: bool) -> Option<f64> {
     let busy = match share {
         _ if overflows && (share >= BUSY_OFTEN || held(Some(lack)).is_some()) => Some(0.94),
         _ if share >= BUSY => Some(0.82 + 0.15 * above(share, BUSY, 1.0)),
-        _ if wanted >= BUSY && lack.ready >= READY_MUCH => Some(0.75 + 0.2 * above(wanted, BUSY, 1.0)),
+        _ if wanted >= BUSY && lack.ready >= READY_MUCH => {
+            Some(0.75 + 0.2 * above(wanted, BUSY, 1.0))
+        }
         _ if share >= BUSY_OFTEN => Some(0.55 + 0.25 * above(share, BUSY_OFTEN, BUSY)),
         _ => None,
     };
@@ -85,12 +89,14 @@ fn sentence(end: &str, share: f64, by: Option<Held>) -> String {
     match by {
         Some(Held::Quota) => {
             format!(
-                "the {end} has used up its processor quota: its control group was stopped again and again"
+                "the {end} has used up its processor quota: its control group was stopped again \
+                and again"
             )
         }
         Some(Held::Host) => {
             format!(
-                "the {end}'s machine does not get its processors: the host that it runs on gives them to others"
+                "the {end}'s machine does not get its processors: the host that it runs on gives \
+                them to others"
             )
         }
         Some(Held::Programs) if share < BUSY => {
@@ -103,13 +109,15 @@ fn sentence(end: &str, share: f64, by: Option<Held>) -> String {
     }
 }
 
-/// A thread that waits for datagrams in batches rests at least a tenth of the time while it keeps up.
+/// A thread that waits for datagrams in batches rests at least a tenth of the time while it keeps
+/// up.
 pub(super) const BUSY: f64 = 0.9;
 /// What arrives comes in bursts: at four fifths of the time on average, some of it waits.
 pub(super) const BUSY_OFTEN: f64 = 0.8;
 /// A thread that keeps up is ready for some hundredths of the time before it runs.
 const READY_MUCH: f64 = 0.15;
-/// A group that is stopped once in ten periods for a part of one loses nothing that a buffer does not bear.
+/// A group that is stopped once in ten periods for a part of one loses nothing that a buffer does
+/// not bear.
 const THROTTLED_MUCH: f64 = 0.08;
 /// Stopped for a third of the time, nothing else need be looked for.
 const THROTTLED_PLAIN: f64 = 0.35;

@@ -9,7 +9,13 @@ fn line() -> LineFound {
         idle_round_trip_ms: 80.0,
         payload_max: 1_472,
         payload_refused: Some(1_473),
-        gentle: Load { offered_bps: 6_000_000, left: 1.0, datagrams: 8_000, stretch: 1.0, ..Load::default() },
+        gentle: Load {
+            offered_bps: 6_000_000,
+            left: 1.0,
+            datagrams: 8_000,
+            stretch: 1.0,
+            ..Load::default()
+        },
         overload: Some(Load {
             offered_bps: 30_000_000,
             left: 1.0,
@@ -45,8 +51,12 @@ fn transfer() -> Transfer {
 #[test]
 fn a_session_with_nothing_to_send_is_told_so_with_what_its_source_brought() {
     let waited = Waited { application: 0.97, path: 0.03, ..Waited::default() };
-    let figures =
-        |transfer| Transfer { waited, source_bps: Some(3_000_000), waiting_bytes: Some(0), ..transfer };
+    let figures = |transfer| Transfer {
+        waited,
+        source_bps: Some(3_000_000),
+        waiting_bytes: Some(0),
+        ..transfer
+    };
     let idle = figures(Transfer { goodput_bps: 2_500_000, ..transfer() });
     let verdict = judge(&Evidence { line: Some(line()), transfer: Some(idle.clone()) });
     assert_eq!(verdict.cause, Cause::Application);
@@ -117,7 +127,11 @@ fn a_full_line_is_held_back_by_nothing_and_one_change_makes_another_cause_of_it(
     let of = |waited| Some(Transfer { waited, ..slow() });
     let path = Waited { path: 0.95, ..Waited::default() };
     let cases = [
-        (Cause::Application, line(), of(Waited { application: 0.7, path: 0.3, ..Waited::default() })),
+        (
+            Cause::Application,
+            line(),
+            of(Waited { application: 0.7, path: 0.3, ..Waited::default() }),
+        ),
         (Cause::FlowWindow, line(), of(Waited { window: 0.8, ..Waited::default() })),
         (Cause::SocketBuffer, line(), of(Waited { buffer: 0.8, ..Waited::default() })),
         (Cause::DeclaredRate, line(), of(Waited { classes: 0.8, ..Waited::default() })),
@@ -145,8 +159,13 @@ fn a_disk_that_does_not_keep_up_shuts_the_window() {
     // What is not written yet fills the window, and hides nothing.
     let waited = Waited { window: 0.3, ..Waited::default() };
     let backlog = Some(Backlog { bytes: 2_000_000, disk_bps: 4_000_000 });
-    let verdict = judge(&Evidence { line: None, transfer: Some(Transfer { waited, backlog, ..transfer }) });
-    assert!(verdict.sentence.starts_with("the receiver's disk takes no more"), "{}", verdict.sentence);
+    let verdict =
+        judge(&Evidence { line: None, transfer: Some(Transfer { waited, backlog, ..transfer }) });
+    assert!(
+        verdict.sentence.starts_with("the receiver's disk takes no more"),
+        "{}",
+        verdict.sentence
+    );
 }
 
 #[test]
@@ -166,8 +185,14 @@ fn where_datagrams_go_missing_decides_who_drops_them() {
     let slow = || Some(Transfer { goodput_bps: 3_000_000, ..transfer() });
     let gentle = line().gentle;
     assert_eq!(cause(Some(lossy(Load { lost_on_path: 80, ..gentle })), slow()), Cause::RandomLoss);
-    assert_eq!(cause(Some(lossy(Load { dropped_by_host: 80, ..gentle })), slow()), Cause::HostDrops);
-    assert_eq!(cause(Some(lossy(Load { dropped_by_socket: 80, ..gentle })), slow()), Cause::SocketBuffer);
+    assert_eq!(
+        cause(Some(lossy(Load { dropped_by_host: 80, ..gentle })), slow()),
+        Cause::HostDrops
+    );
+    assert_eq!(
+        cause(Some(lossy(Load { dropped_by_socket: 80, ..gentle })), slow()),
+        Cause::SocketBuffer
+    );
 }
 
 #[test]

@@ -25,9 +25,16 @@ pub const AHEAD: Duration = Duration::from_secs(7_200);
 
 impl Virtual {
     pub fn new(up: LinkConfig, down: LinkConfig, seed: u64) -> Self {
-        let limits =
-            Limits { rate: Rate::from_mbps(1_000), time: Duration::from_secs(900), datagrams: 1 << 20 };
-        let far = Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0) + AHEAD, secret: [9; 32] });
+        let limits = Limits {
+            rate: Rate::from_mbps(1_000),
+            time: Duration::from_secs(900),
+            datagrams: 1 << 20,
+        };
+        let far = Far::new(FarConfig {
+            limits,
+            utc_at_zero: Utc::from_nanos(0) + AHEAD,
+            secret: [9; 32],
+        });
         let (up, down) = (Link::new(up, seed), Link::new(down, seed + 1_000));
         Self { now: Instant::ZERO, up, down, far, payload_max: 1_472 }
     }

@@ -1,4 +1,5 @@
-//! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions losing alike.
+//! `bisect`: the highest loss at which a stream of blocks still arrives in time, both directions
+//! losing alike.
 
 use super::stream::{FLOW, Stream};
 use super::{Broken, Experiment, Plain, Refused};
@@ -51,8 +52,8 @@ pub(super) struct Settings {
     high: u32,
     /// How long each step of the search runs.
     step: Duration,
-    /// By when a block has to be there in a step. Left out: `within`. Where that allows a backlog to grow for longer than
-    /// a step, a shorter time shows in the step what would come of it.
+    /// By when a block has to be there in a step. Left out: `within`. Where that allows a backlog
+    /// to grow for longer than a step, a shorter time shows in the step what would come of it.
     step_within: Option<Duration>,
     /// How long the loss that was found must hold.
     duration: Duration,
@@ -82,8 +83,9 @@ impl Experiment for Settings {
         while fails - holds > 1 {
             let middle = u32::midpoint(holds, fails);
             let run = self.stream_over(middle, self.step, seed)?;
-            let is_soon =
-                self.step_within.is_none_or(|most| run.longest.is_some_and(|longest| longest <= most));
+            let is_soon = self
+                .step_within
+                .is_none_or(|most| run.longest.is_some_and(|longest| longest <= most));
             if run.late == 0 && is_soon { holds = middle } else { fails = middle }
         }
         // A short run that holds may hide what a long one shows.
@@ -140,13 +142,15 @@ const HIGHEST: Metric = Metric {
     key: "highest_loss",
     heading: "highest loss",
     unit: Unit::Share,
-    meaning: "the highest loss, to the percent, in both directions, at which all blocks of the whole run were in time",
+    meaning: "the highest loss, to the percent, in both directions, at which all blocks of the \
+             whole run were in time",
 };
 const BOUND: Metric = Metric {
     key: "bound",
     heading: "bound",
     unit: Unit::Share,
-    meaning: "the loss at which the line carries just the stream: 1 − stream ÷ (rate × payload ÷ IP packet)",
+    meaning: "the loss at which the line carries just the stream: 1 − stream ÷ (rate × payload ÷ \
+             IP packet)",
 };
 const BLOCKS: Metric = Metric {
     key: "blocks.offered",

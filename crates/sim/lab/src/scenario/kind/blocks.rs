@@ -1,8 +1,8 @@
 //! `blocks`: blocks with deadlines over one path: what arrives in time, and what repair costs.
 //!
-//! How many blocks stay unrepaired is counted, and for residuals too small to be counted computed: every group of the
-//! code that was formed, with the repairs that were in time, has an exact chance of failing under independent loss. Over
-//! QUIC there is the count alone.
+//! How many blocks stay unrepaired is counted, and for residuals too small to be counted computed:
+//! every group of the code that was formed, with the repairs that were in time, has an exact chance
+//! of failing under independent loss. Over QUIC there is the count alone.
 
 mod groups;
 
@@ -28,7 +28,9 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 impl super::Cell for Settings {
     fn check(&self) -> Result<(), Refused> {
         if self.smallest > self.largest || self.largest > ByteCount::mib(1) {
-            return Err(Refused::new("the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB"));
+            return Err(Refused::new(
+                "the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB",
+            ));
         }
         watched::check(self.warm_up, self.duration)
     }
@@ -128,14 +130,20 @@ struct Figures {
 impl Figures {
     fn of(stream: &Stream, ran: &Ran) -> Self {
         let from = stream.counted_from();
-        let watched: Vec<&Record> = ran.ledger.of(FLOW).iter().filter(|record| record.at >= from).collect();
-        let mut latencies: Vec<Duration> = watched.iter().filter_map(|record| record.latency()).collect();
+        let watched: Vec<&Record> =
+            ran.ledger.of(FLOW).iter().filter(|record| record.at >= from).collect();
+        let mut latencies: Vec<Duration> =
+            watched.iter().filter_map(|record| record.latency()).collect();
         latencies.sort_unstable();
         Self {
             offered: watched.len(),
             late: watched.iter().filter(|record| !record.is_on_time()).count(),
             refused: ran.ledger.refused_count(),
-            ended: [ran.received.blocks_delivered, ran.received.blocks_repaired, ran.received.blocks_expired],
+            ended: [
+                ran.received.blocks_delivered,
+                ran.received.blocks_repaired,
+                ran.received.blocks_expired,
+            ],
             overhead: ran.sent.overhead(),
             recovered: ran.received.symbols_recovered,
             repeated: ran.sent.repeated,
@@ -163,7 +171,9 @@ impl Figures {
         measured.add(&OVERHEAD, self.overhead);
         measured.add(&RECOVERED, self.recovered as f64);
         measured.add(&REPEATED, self.repeated as f64);
-        let at = |share: usize| self.latencies.get((self.latencies.len().saturating_sub(1)) * share / 1_000);
+        let at = |share: usize| {
+            self.latencies.get((self.latencies.len().saturating_sub(1)) * share / 1_000)
+        };
         for (metric, share) in
             [(&LATENCY_P50, 500), (&LATENCY_P99, 990), (&LATENCY_P999, 999), (&LATENCY_MAX, 1_000)]
         {
@@ -194,7 +204,8 @@ const DELIVERED: Metric = Metric {
     key: "blocks.delivered",
     heading: "delivered",
     unit: Unit::Count,
-    meaning: "blocks of the whole run that the receiver gave out and of which nothing was sent again",
+    meaning: "blocks of the whole run that the receiver gave out and of which nothing was sent \
+             again",
 };
 const REPAIRED: Metric = Metric {
     key: "blocks.repaired",
@@ -218,14 +229,16 @@ const COMPUTED: Metric = Metric {
     key: "residual_ppm",
     heading: "residual, per million",
     unit: Unit::Share,
-    meaning: "blocks of a million that stay unrepaired in the mean over all losses: the sum over the groups formed of \
+    meaning: "blocks of a million that stay unrepaired in the mean over all losses: the sum over \
+             the groups formed of \
               their exact chance of failing, with the repairs that were in time, over all blocks",
 };
 const OVERHEAD: Metric = Metric {
     key: "overhead",
     heading: "overhead",
     unit: Unit::Share,
-    meaning: "bytes of repair symbols and repetitions ÷ bytes of symbols sent first, after start-up",
+    meaning: "bytes of repair symbols and repetitions ÷ bytes of symbols sent first, after \
+             start-up",
 };
 const RECOVERED: Metric = Metric {
     key: "symbols.recovered",
@@ -233,9 +246,14 @@ const RECOVERED: Metric = Metric {
     unit: Unit::Count,
     meaning: "symbols that repair brought back",
 };
-const REPEATED: Metric =
-    Metric { key: "symbols.repeated", heading: "repeated", unit: Unit::Count, meaning: "symbols sent again" };
-const LATENCY_P50: Metric = latency("latency_s.p50", "latency p50", "median time from hand-over to arrival");
+const REPEATED: Metric = Metric {
+    key: "symbols.repeated",
+    heading: "repeated",
+    unit: Unit::Count,
+    meaning: "symbols sent again",
+};
+const LATENCY_P50: Metric =
+    latency("latency_s.p50", "latency p50", "median time from hand-over to arrival");
 const LATENCY_P99: Metric = latency("latency_s.p99", "p99", "99th percentile of it");
 const LATENCY_P999: Metric = latency("latency_s.p999", "p99.9", "99.9th percentile of it");
 const LATENCY_MAX: Metric = latency("latency_s.max", "max", "the longest");

@@ -1,6 +1,8 @@
 //! A controller as a scenario names it.
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::de::{
+    Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer,
+};
 use skyhaul_congestion::{ControllerConfig, LineConfig};
 use skyhaul_units::Rate;
 
@@ -42,8 +44,11 @@ impl<'de> Visitor<'de> for NameOrTable {
         if name == "line" {
             return Ok(Choice::Declared);
         }
-        let table = toml::Table::from_iter([("kind".to_owned(), toml::Value::String(name.to_owned()))]);
-        ControllerConfig::deserialize(table).map(Choice::Config).map_err(|error| E::custom(error.message()))
+        let table =
+            toml::Table::from_iter([("kind".to_owned(), toml::Value::String(name.to_owned()))]);
+        ControllerConfig::deserialize(table)
+            .map(Choice::Config)
+            .map_err(|error| E::custom(error.message()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choice, A::Error> {

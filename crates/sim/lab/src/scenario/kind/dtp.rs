@@ -1,10 +1,12 @@
-//! `dtp`: text, audio and video over two paths that cannot always carry all of it, as in the evaluation of deadline-aware
-//! transports (`draft-shi-quic-dtp` and its papers): what of it is in time, by its worth.
+//! `dtp`: text, audio and video over two paths that cannot always carry all of it, as in the
+//! evaluation of deadline-aware transports (`draft-shi-quic-dtp` and its papers): what of it is in
+//! time, by its worth.
 //!
-//! The bound beside it is computed without a run. It fills all that the paths bring between the first hand-over and the
-//! last deadline with what is worth most for its bytes, headers and the repetition that independent loss makes
-//! unavoidable included; the last item in part. A group of video frames is one item, because frames are worth nothing
-//! without the first. No schedule can do better: when each block must be sent does not count in it.
+//! The bound beside it is computed without a run. It fills all that the paths bring between the
+//! first hand-over and the last deadline with what is worth most for its bytes, headers and the
+//! repetition that independent loss makes unavoidable included; the last item in part. A group of
+//! video frames is one item, because frames are worth nothing without the first. No schedule can do
+//! better: when each block must be sent does not count in it.
 
 mod rival;
 
@@ -28,7 +30,8 @@ impl Kind for Dtp {
     }
 
     fn about(&self) -> &'static str {
-        "text, audio and video with deadlines over several thin paths: the worth of what is in time, beside a bound"
+        "text, audio and video with deadlines over several thin paths: the worth of what is in \
+        time, beside a bound"
     }
 
     fn metrics(&self) -> &'static [&'static Metric] {
@@ -38,7 +41,9 @@ impl Kind for Dtp {
     fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
         let cell: Cell = parameters.read()?;
         if cell.rtts.is_empty() || cell.rtts.len() > 8 {
-            return Err(Refused::new("the number of paths is out of range; give `rtts` 1 to 8 values"));
+            return Err(Refused::new(
+                "the number of paths is out of range; give `rtts` 1 to 8 values",
+            ));
         }
         Ok(Box::new(cell))
     }
@@ -99,7 +104,8 @@ impl Experiment for Cell {
 impl Cell {
     /// What becomes of all blocks.
     fn carry(&self, seed: u64, over: Over) -> Result<Ledger, Broken> {
-        let paths: Vec<WorldPath> = self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
+        let paths: Vec<WorldPath> =
+            self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
         let (start, stop) = self.interval();
         let users = (Traffic::new(applications(start, stop), seed), Arrivals::default());
         let config = WorldConfig::alike(SessionConfig::default());
@@ -111,7 +117,12 @@ impl Cell {
     }
 
     fn line(&self, rtt: Duration) -> PlainLine {
-        PlainLine { rate: self.bandwidth, one_way_delay: rtt / 2, loss: self.loss, ..PlainLine::default() }
+        PlainLine {
+            rate: self.bandwidth,
+            one_way_delay: rtt / 2,
+            loss: self.loss,
+            ..PlainLine::default()
+        }
     }
 
     fn interval(&self) -> (Instant, Instant) {
@@ -169,7 +180,8 @@ fn worth(priority: u8) -> f64 {
 }
 
 fn all_worth(ledger: &Ledger) -> f64 {
-    ledger.records().map(|(_, record)| worth(record.priority)).sum::<f64>() + ledger.refused_count() as f64
+    ledger.records().map(|(_, record)| worth(record.priority)).sum::<f64>()
+        + ledger.refused_count() as f64
 }
 
 fn worth_in_time(ledger: &Ledger) -> f64 {
@@ -187,14 +199,16 @@ const SCORE: Metric = Metric {
     key: "score",
     heading: "score",
     unit: Unit::Share,
-    meaning: "worth of the blocks in time, by priority three, two and one, ÷ worth of all; a frame counts if the one \
+    meaning: "worth of the blocks in time, by priority three, two and one, ÷ worth of all; a frame \
+             counts if the one \
               that it needs is in time too",
 };
 const BOUND: Metric = Metric {
     key: "bound",
     heading: "bound",
     unit: Unit::Share,
-    meaning: "the same for all that the paths could carry, filled by worth per byte whatever the order: an upper bound",
+    meaning: "the same for all that the paths could carry, filled by worth per byte whatever the \
+             order: an upper bound",
 };
 const OF_BOUND: Metric =
     Metric { key: "of_bound", heading: "÷ bound", unit: Unit::Share, meaning: "score ÷ bound" };
@@ -202,11 +216,16 @@ const RIVAL: Metric = Metric {
     key: "rival_score",
     heading: "rival",
     unit: Unit::Share,
-    meaning: "the score of three multipath connections: New Reno for each path, shortest round trip first, in-order \
+    meaning: "the score of three multipath connections: New Reno for each path, shortest round \
+             trip first, in-order \
               streams, no deadlines",
 };
-const OF_RIVAL: Metric =
-    Metric { key: "of_rival", heading: "÷ rival", unit: Unit::Share, meaning: "score ÷ the rival's" };
+const OF_RIVAL: Metric = Metric {
+    key: "of_rival",
+    heading: "÷ rival",
+    unit: Unit::Share,
+    meaning: "score ÷ the rival's",
+};
 const TEXT_SHARE: Metric = share("in_time.text", "text");
 const AUDIO_SHARE: Metric = share("in_time.audio", "audio");
 const VIDEO_SHARE: Metric = share("in_time.video", "video");

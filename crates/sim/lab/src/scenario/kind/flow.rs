@@ -41,7 +41,8 @@ pub(super) struct Cell {
 impl Cell {
     pub fn new(line: Line) -> Result<Self, Refused> {
         let impossible = |error: skyhaul_link::LossError| Refused::new(error.to_string());
-        let (data, returns) = (line.data().map_err(impossible)?, line.returns().map_err(impossible)?);
+        let (data, returns) =
+            (line.data().map_err(impossible)?, line.returns().map_err(impossible)?);
         let one = |controller| FlowOf {
             controller,
             rtt: None,
@@ -53,17 +54,25 @@ impl Cell {
             (Some(controller), []) => vec![one(controller)],
             (None, flows @ [_, ..]) if flows.len() <= MAX_FLOWS => flows.to_vec(),
             (None, [_, ..]) => {
-                return Err(Refused::new(format!("there are too many flows; give {MAX_FLOWS} at most")));
+                return Err(Refused::new(format!(
+                    "there are too many flows; give {MAX_FLOWS} at most"
+                )));
             }
             (Some(_), _) => {
-                return Err(Refused::new("`controller` and `flows` are both given; give one of them"));
+                return Err(Refused::new(
+                    "`controller` and `flows` are both given; give one of them",
+                ));
             }
             (None, []) => {
-                return Err(Refused::new("nobody sends; give `controller`, or `flows` for several"));
+                return Err(Refused::new(
+                    "nobody sends; give `controller`, or `flows` for several",
+                ));
             }
         };
         if flows.iter().any(|flow| flow.rtt.is_some_and(|rtt| rtt < line.rtt)) {
-            return Err(Refused::new("a flow's round trip is below the line's; lower `rtt` of the line"));
+            return Err(Refused::new(
+                "a flow's round trip is below the line's; lower `rtt` of the line",
+            ));
         }
         if line.warm_up() >= line.duration {
             return Err(Refused::new(
@@ -141,7 +150,8 @@ impl Cell {
         let recoveries: Option<Vec<_>> = recoveries.collect();
         if let Some(recoveries) = recoveries.filter(|recoveries| !recoveries.is_empty()) {
             measured.add_time(&RECOVERY, recoveries.iter().map(|(spent, _)| *spent).max());
-            let beyond = recoveries.iter().map(|(_, beyond)| *beyond).fold(f64::NEG_INFINITY, f64::max);
+            let beyond =
+                recoveries.iter().map(|(_, beyond)| *beyond).fold(f64::NEG_INFINITY, f64::max);
             measured.add(&RECOVERY_BEYOND, beyond);
         }
     }
@@ -190,9 +200,13 @@ impl Experiment for Cell {
     }
 }
 
-/// From a turn of the line until packets arrive at `rate` for good, as far as [`HORIZON`] shows: means of a second stay at
-/// it or above. `None` where the last of them is still below.
-fn recovery(record: &FlowRecord, (turn, until): (Instant, Instant), rate: Rate) -> Option<Duration> {
+/// From a turn of the line until packets arrive at `rate` for good, as far as [`HORIZON`] shows:
+/// means of a second stay at it or above. `None` where the last of them is still below.
+fn recovery(
+    record: &FlowRecord,
+    (turn, until): (Instant, Instant),
+    rate: Rate,
+) -> Option<Duration> {
     let watched = until.since(turn).min(HORIZON).saturating_sub(STEADY);
     let steps = watched.as_nanos() / STEP.as_nanos();
     let is_below = |step: &u64| {
@@ -296,7 +310,8 @@ const RECOVERY: Metric = Metric {
     key: "recovery_s",
     heading: "recovery",
     unit: Unit::Seconds,
-    meaning: "longest time from a change, or the end of an outage, until packets arrive at 90 % of the new limit and go on to",
+    meaning: "longest time from a change, or the end of an outage, until packets arrive at 90 % of \
+             the new limit and go on to",
 };
 const RECOVERY_BEYOND: Metric = Metric {
     key: "recovery_less_2rtt_s",
@@ -347,10 +362,11 @@ const QUEUE_COURSE: &str = "queue";
 
 /// The interval of the flow simulation's samples.
 const STEP: Duration = Duration::from_millis(10);
-/// A rate is taken over a quarter of a round trip, but no less than this: a queue's worth of jitter is no rate.
+/// A rate is taken over a quarter of a round trip, but no less than this: a queue's worth of jitter
+/// is no rate.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(20);
-/// Over how long a rate is taken that has to last: the short pauses in which a controller looks for the empty line's
-/// round trip do not count.
+/// Over how long a rate is taken that has to last: the short pauses in which a controller looks for
+/// the empty line's round trip do not count.
 const STEADY: Duration = Duration::from_secs(1);
 /// How long after a turn of the line it is watched: three times what recovery may take at 160 ms.
 const HORIZON: Duration = Duration::from_secs(7);
@@ -367,7 +383,9 @@ mod tests {
 
     #[test]
     fn jain_is_one_for_equals_and_falls_to_one_over_n() {
-        let of = |mbps: &[u64]| jain(&mbps.iter().map(|mbps| Rate::from_mbps(*mbps)).collect::<Vec<_>>());
+        let of = |mbps: &[u64]| {
+            jain(&mbps.iter().map(|mbps| Rate::from_mbps(*mbps)).collect::<Vec<_>>())
+        };
         assert!((of(&[10, 10, 10]) - 1.0).abs() < 1e-9);
         assert!((of(&[10, 0]) - 0.5).abs() < 1e-9);
     }
@@ -393,7 +411,8 @@ mod tests {
         let never = cell(&text("10 Mbit/s")).run(1).unwrap();
         assert_eq!(never.figure("recovery_s"), None);
         let change = "changes = [{ at = \"3 s\", rate = \"20 Mbit/s\" }]";
-        let outage = text("10 Mbit/s").replace(change, "outages = [{ start = \"2 s\", length = \"1 s\" }]");
+        let outage =
+            text("10 Mbit/s").replace(change, "outages = [{ start = \"2 s\", length = \"1 s\" }]");
         let back = cell(&outage).run(1).unwrap().figure("recovery_s").unwrap();
         assert!((0.02..1.5).contains(&back), "{back}");
         let slower = text("5 Mbit/s").replace("rate = \"20 Mbit/s\"", "rate = \"5 Mbit/s\"");
@@ -410,7 +429,8 @@ mod tests {
             ("controller = \"line\"\nloss = \"60 %\"\nmean_burst = 1", "lengthen the bursts"),
         ];
         for (text, reason) in cases {
-            let line = toml::from_str(&format!("rate = \"10 Mbit/s\"\nrtt = \"40 ms\"\n{text}")).unwrap();
+            let line =
+                toml::from_str(&format!("rate = \"10 Mbit/s\"\nrtt = \"40 ms\"\n{text}")).unwrap();
             let refused = Cell::new(line).err().unwrap();
             assert!(refused.sentence.contains(reason), "{text}: {}", refused.sentence);
         }

@@ -1,4 +1,5 @@
-//! `goodput`: the production session manager over QUIC, one flow of blocks as fast as it may, beside bare packets on the same line.
+//! `goodput`: the production session manager over QUIC, one flow of blocks as fast as it may,
+//! beside bare packets on the same line.
 
 mod transfer;
 
@@ -19,7 +20,8 @@ impl Kind for Goodput {
     }
 
     fn about(&self) -> &'static str {
-        "blocks in order over the production engine and QUIC, and how far bare packets on the same line agree"
+        "blocks in order over the production engine and QUIC, and how far bare packets on the same \
+        line agree"
     }
 
     fn metrics(&self) -> &'static [&'static Metric] {
@@ -31,8 +33,9 @@ impl Kind for Goodput {
         let Some(controller) = line.controller else {
             return Err(Refused::new("nobody sends; give `controller`"));
         };
-        let is_plain_only =
-            line.offered.is_some() || line.remembered.is_some() || line.acknowledging == Ends::Kernel;
+        let is_plain_only = line.offered.is_some()
+            || line.remembered.is_some()
+            || line.acknowledging == Ends::Kernel;
         if is_plain_only {
             let what = "`offered`, `remembered` and `acknowledging` are for bare packets";
             return Err(Refused::new(format!("{what}; use the kind `flow`, or leave them out")));
@@ -79,8 +82,9 @@ impl Experiment for Cell {
 }
 
 impl Cell {
-    /// The pace of blocks given out in order, between the mean positions in the two halves of the watch: by how much the
-    /// order happens to lag at one instant, several round trips at heavy loss, does not count.
+    /// The pace of blocks given out in order, between the mean positions in the two halves of the
+    /// watch: by how much the order happens to lag at one instant, several round trips at heavy
+    /// loss, does not count.
     fn pace(&self, transfer: &mut Transfer) -> Result<(Rate, Series), Broken> {
         let from = self.line.warm_up();
         let half = self.line.duration.saturating_sub(from) / 2;
@@ -92,7 +96,9 @@ impl Cell {
                 let at = start + SAMPLE * sample;
                 let position = transfer.run_until(Instant::ZERO + at)?;
                 let arrived = Rate::over(position - before, SAMPLE).as_bps();
-                points.extend((before > ByteCount::ZERO).then_some((at.as_secs_f64(), arrived as f64)));
+                points.extend(
+                    (before > ByteCount::ZERO).then_some((at.as_secs_f64(), arrived as f64)),
+                );
                 before = position;
                 sum += u128::from(position.as_u64());
             }

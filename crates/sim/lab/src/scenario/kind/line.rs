@@ -4,7 +4,9 @@ use super::controller::Choice;
 use core::num::NonZeroU32;
 use serde::Deserialize;
 use skyhaul_congestion::Memory;
-use skyhaul_link::{Change, GilbertElliott, LinkConfig, Loss, LossError, Outage, Policer, Reordering};
+use skyhaul_link::{
+    Change, GilbertElliott, LinkConfig, Loss, LossError, Outage, Policer, Reordering,
+};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
 /// A line both ways, what goes wrong on it, and who sends.
@@ -50,7 +52,8 @@ pub(super) struct Line {
     /// How the far end acknowledges.
     #[serde(default)]
     pub acknowledging: Ends,
-    /// What of each 1,500-byte packet the application gets. Left out: 1,430, a full symbol's; a kernel's TCP has 1,448.
+    /// What of each 1,500-byte packet the application gets. Left out: 1,430, a full symbol's; a
+    /// kernel's TCP has 1,448.
     #[serde(default = "payload")]
     pub payload: ByteCount,
     /// How long the line is used.
@@ -183,18 +186,24 @@ impl Line {
 
     /// Packets that the line could carry in the whole run: what a run costs.
     pub fn packets(&self) -> u64 {
-        let fastest = self.changes.iter().filter_map(|change| change.rate).fold(self.rate, Ord::max);
-        let slowest = [self.policer.map(|policer| policer.rate), self.offered].into_iter().flatten();
+        let fastest =
+            self.changes.iter().filter_map(|change| change.rate).fold(self.rate, Ord::max);
+        let slowest =
+            [self.policer.map(|policer| policer.rate), self.offered].into_iter().flatten();
         (slowest.fold(fastest, Ord::min) * self.duration).as_u64() / PACKET.as_u64()
     }
 
-    /// The most that can arrive between two instants, in IP packets: rate × (1 − loss), less what is policed or not
-    /// offered, and nothing in outages.
+    /// The most that can arrive between two instants, in IP packets: rate × (1 − loss), less what
+    /// is policed or not offered, and nothing in outages.
     pub fn capacity(&self, from: Instant, to: Instant) -> ByteCount {
         let mut edges: Vec<Duration> = self.changes.iter().map(|change| change.at).collect();
-        edges.extend(self.outages.iter().flat_map(|outage| [outage.start, outage.start + outage.length]));
-        let edges =
-            edges.into_iter().map(|edge| Instant::ZERO + edge).filter(|edge| (from..to).contains(edge));
+        edges.extend(
+            self.outages.iter().flat_map(|outage| [outage.start, outage.start + outage.length]),
+        );
+        let edges = edges
+            .into_iter()
+            .map(|edge| Instant::ZERO + edge)
+            .filter(|edge| (from..to).contains(edge));
         let mut edges: Vec<Instant> = [from, to].into_iter().chain(edges).collect();
         edges.sort_unstable();
         edges.windows(2).map(|part| self.limit(part[0]) * part[1].since(part[0])).sum()
@@ -203,7 +212,8 @@ impl Line {
     /// The most that can arrive a second at an instant, in IP packets.
     pub fn limit(&self, at: Instant) -> Rate {
         let since_start = at.since(Instant::ZERO);
-        let is_out = |outage: &Outage| (outage.start..outage.start + outage.length).contains(&since_start);
+        let is_out =
+            |outage: &Outage| (outage.start..outage.start + outage.length).contains(&since_start);
         if self.outages.iter().any(is_out) {
             return Rate::ZERO;
         }
@@ -292,7 +302,10 @@ mod tests {
         assert_eq!(line.limit(at(20)), Rate::from_mbps(100));
         assert_eq!(line.limit(at(40)), Rate::from_mbps(50));
         // 10 s of 90, 5 s of nothing, 5 s of 90, 10 s of 100, 10 s of 50 Mbit/s.
-        assert_eq!(line.capacity(at(0), at(40)), ByteCount::new((15 * 90 + 10 * 100 + 10 * 50) * 125_000));
+        assert_eq!(
+            line.capacity(at(0), at(40)),
+            ByteCount::new((15 * 90 + 10 * 100 + 10 * 50) * 125_000)
+        );
         let (short, long) = (Duration::from_millis(160), Duration::from_millis(240));
         assert_eq!(line.turns(), [(at(15), short), (at(20), long), (at(30), long)]);
     }
@@ -300,9 +313,14 @@ mod tests {
     #[test]
     fn loss_is_where_it_is_said_to_be() {
         let of = |lossy: &str| {
-            let line = line(&format!("rate = \"1 Mbit/s\"\nrtt = \"10 ms\"\nloss = \"1 %\"\n{lossy}"));
+            let line =
+                line(&format!("rate = \"1 Mbit/s\"\nrtt = \"10 ms\"\nloss = \"1 %\"\n{lossy}"));
             let is_lossy = |link: LinkConfig| link.loss != Loss::None;
-            (is_lossy(line.data().unwrap()), is_lossy(line.returns().unwrap()), line.limit(at(0)).as_bps())
+            (
+                is_lossy(line.data().unwrap()),
+                is_lossy(line.returns().unwrap()),
+                line.limit(at(0)).as_bps(),
+            )
         };
         assert_eq!(of(""), (true, false, 990_000));
         assert_eq!(of("lossy = \"both\"\nmean_burst = 8"), (true, true, 990_000));

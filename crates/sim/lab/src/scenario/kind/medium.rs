@@ -50,6 +50,7 @@ pub(super) const OFF_PLAIN: Metric = Metric {
     key: "off_plain",
     heading: "off plain",
     unit: Unit::Share,
-    meaning: "how far the run over QUIC is from the same over plain paths, as a share: in goodput, or in blocks on time or \
+    meaning: "how far the run over QUIC is from the same over plain paths, as a share: in goodput, \
+             or in blocks on time or \
               in bytes sent for a byte, whichever is farther",
 };

@@ -42,7 +42,11 @@ trait Cell: Experiment + DeserializeOwned + 'static {
 }
 
 impl<C: Cell> Plain<C> {
-    const fn new(name: &'static str, about: &'static str, metrics: &'static [&'static Metric]) -> Self {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        metrics: &'static [&'static Metric],
+    ) -> Self {
         Self { name, about, metrics, cells: PhantomData }
     }
 }

@@ -1,4 +1,5 @@
-//! `one-way`: blocks over a line without return: what stays lost, by the groups as they were sent and as counted.
+//! `one-way`: blocks over a line without return: what stays lost, by the groups as they were sent
+//! and as counted.
 
 use super::{Broken, Experiment, Kind, Parameters, Refused};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
@@ -21,7 +22,8 @@ impl Kind for OneWay {
     }
 
     fn about(&self) -> &'static str {
-        "blocks over a line without return: the share that stays lost against the one asked for, and what it costs"
+        "blocks over a line without return: the share that stays lost against the one asked for, \
+        and what it costs"
     }
 
     fn metrics(&self) -> &'static [&'static Metric] {
@@ -81,7 +83,10 @@ impl Experiment for Cell {
         let mut run = Run {
             transmitter: transmitter.map_err(|error| broken(&error))?,
             listener: Listener::new(key, ReceiverConfig::default()),
-            link: Link::new(LinkConfig { one_way_delay: DELAY, loss, ..LinkConfig::default() }, seed),
+            link: Link::new(
+                LinkConfig { one_way_delay: DELAY, loss, ..LinkConfig::default() },
+                seed,
+            ),
             block: Block::reliable(FlowId(0), Bytes::from(vec![0x5a; self.block.as_usize()])),
             delivered: 0,
             missing: 0,
@@ -164,8 +169,11 @@ impl Run {
             }
             self.listener.expire(now);
             self.take();
-            let next =
-                [self.transmitter.next_timeout(now), self.link.next_event(), self.listener.next_timeout()];
+            let next = [
+                self.transmitter.next_timeout(now),
+                self.link.next_event(),
+                self.listener.next_timeout(),
+            ];
             match next.into_iter().flatten().min() {
                 Some(due) => now = due.max(now + SHORTEST),
                 None => return,
@@ -188,7 +196,8 @@ const OF_TARGET: Metric = Metric {
     key: "residual_of_target",
     heading: "residual ÷ asked",
     unit: Unit::Share,
-    meaning: "share of blocks that stays lost under the assumed loss, computed from each group as it was sent, ÷ the share asked for",
+    meaning: "share of blocks that stays lost under the assumed loss, computed from each group as \
+             it was sent, ÷ the share asked for",
 };
 const COUNTED: Metric = Metric {
     key: "counted_of_target",
@@ -198,8 +207,12 @@ const COUNTED: Metric = Metric {
 };
 const OFFERED: Metric =
     Metric { key: "blocks.offered", heading: "blocks", unit: Unit::Count, meaning: "blocks sent" };
-const LOST: Metric =
-    Metric { key: "blocks.lost", heading: "lost", unit: Unit::Count, meaning: "blocks that stayed lost" };
+const LOST: Metric = Metric {
+    key: "blocks.lost",
+    heading: "lost",
+    unit: Unit::Count,
+    meaning: "blocks that stayed lost",
+};
 const OVERHEAD: Metric = Metric {
     key: "overhead",
     heading: "overhead",

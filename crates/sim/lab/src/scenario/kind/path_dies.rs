@@ -126,7 +126,8 @@ impl Cell {
 
     /// A run in which the first path dies so, or does not.
     fn pauses(&self, seed: u64, dies: Option<Dies>) -> Result<Pauses, Broken> {
-        let paths = [self.path(self.rate, self.rtt), self.path(self.surviving_rate, self.surviving_rtt)];
+        let paths =
+            [self.path(self.rate, self.rtt), self.path(self.surviving_rate, self.surviving_rtt)];
         let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from(vec![0x5a; BLOCK])), u64::MAX);
         let mut world = World::new(WorldConfig::default(), &paths, seed, bulk, Watch::default());
         if !world.open() {

@@ -11,7 +11,8 @@ use skyhaul_units::Duration;
 /// The kind.
 pub(super) static KIND: Plain<Settings> = Plain::new(
     "paths",
-    "bulk data over a random set of two or three paths, beside what the best and all of them could carry",
+    "bulk data over a random set of two or three paths, beside what the best and all of them could \
+    carry",
     METRICS,
 );
 
@@ -21,16 +22,17 @@ pub(super) struct Settings {
     /// What the paths are.
     #[serde(default)]
     over: Medium,
-    /// Who decides over QUIC how fast each path sends; `line`, as if left out, declares each its rate.
+    /// Who decides over QUIC how fast each path sends; `line`, as if left out, declares each its
+    /// rate.
     controller: Option<Choice>,
 }
 
 impl super::Cell for Settings {
     fn check(&self) -> Result<(), Refused> {
         match self {
-            Self { over: Medium::Plain, controller: Some(_) } => {
-                Err(Refused::new("plain paths have no controller; leave it out, or add over = \"quic\""))
-            }
+            Self { over: Medium::Plain, controller: Some(_) } => Err(Refused::new(
+                "plain paths have no controller; leave it out, or add over = \"quic\"",
+            )),
             _ => Ok(()),
         }
     }
@@ -62,9 +64,13 @@ impl Experiment for Settings {
         measured.add(&RATIO, used.over_sum());
         measured.add(&OVER_BEST, used.over_best());
         measured.add(&PATHS, set.paths.len() as f64);
-        // Plain paths are told their rate: there is nothing to agree with for a controller that is told nothing.
+        // Plain paths are told their rate: there is nothing to agree with for a controller that is
+        // told nothing.
         if over == Over::Quic(None) {
-            measured.add(&OFF_PLAIN, off(used.over_sum(), set.run(Over::Plain).map_err(broken)?.over_sum()));
+            measured.add(
+                &OFF_PLAIN,
+                off(used.over_sum(), set.run(Over::Plain).map_err(broken)?.over_sum()),
+            );
         }
         Ok(measured)
     }

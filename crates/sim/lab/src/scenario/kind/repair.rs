@@ -54,8 +54,10 @@ impl Experiment for Settings {
     fn run(&self, seed: u64) -> Result<Measured, Broken> {
         let [with, without] = [Some(Goal::default()), None];
         let over = self.over.over();
-        let (repaired, unrepaired) = (self.goodput(with, seed, over)?, self.goodput(without, seed, over)?);
-        let (end_repaired, end_plain) = (self.end(with, seed, over)?, self.end(without, seed, over)?);
+        let (repaired, unrepaired) =
+            (self.goodput(with, seed, over)?, self.goodput(without, seed, over)?);
+        let (end_repaired, end_plain) =
+            (self.end(with, seed, over)?, self.end(without, seed, over)?);
         let mut measured = Measured::default();
         measured.add_rate(&GOODPUT, repaired);
         measured.add(&OF_PLAIN, repaired.as_bps() as f64 / unrepaired.as_bps() as f64);

@@ -13,7 +13,8 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
 /// The kind.
 pub(super) static KIND: Plain<Settings> = Plain::new(
     "shared",
-    "several applications of two nodes in one session and one class tree: who gets what of a line, and how late",
+    "several applications of two nodes in one session and one class tree: who gets what of a line, \
+    and how late",
     METRICS,
 );
 
@@ -80,11 +81,15 @@ impl super::Cell for Settings {
                 return refuse(format!("the blocks of `{name}` do not fit; give `block` ≤ 1 MiB"));
             }
             if application.expendable && application.lifetime.is_none() {
-                return refuse(format!("`{name}` is expendable and never late; give its `lifetime`"));
+                return refuse(format!(
+                    "`{name}` is expendable and never late; give its `lifetime`"
+                ));
             }
         }
         if self.over == Medium::Plain && self.controller.is_some() {
-            return refuse("plain paths have no controller; leave it out, or add over = \"quic\"".to_owned());
+            return refuse(
+                "plain paths have no controller; leave it out, or add over = \"quic\"".to_owned(),
+            );
         }
         if self.until > self.duration {
             return refuse("figures count beyond the end; lengthen `duration`".to_owned());
@@ -111,7 +116,8 @@ impl Experiment for Settings {
         });
         let users = (Traffic::new(streams.collect::<Vec<_>>(), seed), Arrivals::default());
         let near = SessionConfig { classes: tree.clone(), ..SessionConfig::default() };
-        let world = WorldConfig { sessions: [near, SessionConfig::default()], ..WorldConfig::default() };
+        let world =
+            WorldConfig { sessions: [near, SessionConfig::default()], ..WorldConfig::default() };
         let path = watched::path(self.rate, self.rtt, self.loss);
         let over = match (self.over, self.controller) {
             (Medium::Quic, Some(Choice::Config(controller))) => Over::Quic(Some(controller)),
@@ -129,7 +135,8 @@ impl Experiment for Settings {
         let (traffic, arrivals) = sessions.into_users()?;
         let mut ledger = traffic.ledger;
         ledger.settle(&arrivals);
-        let sent: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+        let sent: Vec<u64> =
+            after.iter().zip(before).map(|(after, before)| after - before).collect();
         Ok(self.measured(&ledger, &sent, limit(&path)))
     }
 }
@@ -162,17 +169,20 @@ impl Settings {
         let flows = || (0..).map(FlowId).zip(&self.applications);
         let arrived: Vec<u64> =
             flows().map(|(flow, _)| ledger.bytes_within(flow, from, until).as_u64()).collect();
-        let kept = flows().zip(sent.iter().zip(&arrived)).map(|((_, application), (sent, arrived))| {
-            // What has a rate below its guarantee is to arrive as it is.
-            let (due, got) = match application.rate.filter(|rate| *rate <= application.guarantee) {
-                Some(rate) => (rate, *arrived),
-                None => (application.guarantee, *sent),
-            };
-            got as f64 / (due * span).as_u64() as f64
-        });
+        let kept =
+            flows().zip(sent.iter().zip(&arrived)).map(|((_, application), (sent, arrived))| {
+                // What has a rate below its guarantee is to arrive as it is.
+                let (due, got) =
+                    match application.rate.filter(|rate| *rate <= application.guarantee) {
+                        Some(rate) => (rate, *arrived),
+                        None => (application.guarantee, *sent),
+                    };
+                got as f64 / (due * span).as_u64() as f64
+            });
         let mut measured = Measured::default();
         measured.add_rate(&LIMIT, limit);
-        measured.add(&OF_LIMIT, arrived.iter().sum::<u64>() as f64 / (limit * span).as_u64() as f64);
+        measured
+            .add(&OF_LIMIT, arrived.iter().sum::<u64>() as f64 / (limit * span).as_u64() as f64);
         measured.add(
             &KEPT,
             kept.fold(None, |least: Option<f64>, kept| Some(least.map_or(kept, |l| l.min(kept)))),
@@ -185,15 +195,19 @@ impl Settings {
             records.filter(|record| (from..until).contains(&record.at)).collect()
         };
         let timed = counted(false);
-        let mut latencies: Vec<Duration> = timed.iter().filter_map(|record| record.latency()).collect();
+        let mut latencies: Vec<Duration> =
+            timed.iter().filter_map(|record| record.latency()).collect();
         latencies.sort_unstable();
-        let at = |share: usize| latencies.get(latencies.len().saturating_sub(1) * share / 100).copied();
+        let at =
+            |share: usize| latencies.get(latencies.len().saturating_sub(1) * share / 100).copied();
         for (metric, share) in [(&LATENCY_P50, 50), (&LATENCY_P99, 99), (&LATENCY_MAX, 100)] {
             measured.add_time(metric, at(share));
         }
         measured.add(&LATE, share_late(&timed));
         measured.add(&LOST, share_late(&counted(true)));
-        measured.series.extend(flows().map(|(flow, application)| self.course(ledger, flow, application)));
+        measured
+            .series
+            .extend(flows().map(|(flow, application)| self.course(ledger, flow, application)));
         measured
     }
 
@@ -249,7 +263,8 @@ const KEPT: Metric = Metric {
     key: "guarantee_kept",
     heading: "guarantee kept",
     unit: Unit::Share,
-    meaning: "the worst class: sent ÷ its guarantee, or arrived ÷ handed over where that is less than the guarantee",
+    meaning: "the worst class: sent ÷ its guarantee, or arrived ÷ handed over where that is less \
+             than the guarantee",
 };
 const LATENCY_P50: Metric =
     latency("latency_s.p50", "latency p50", "of reliable blocks that can be late: median");

@@ -88,9 +88,15 @@ impl Stream {
     }
 
     fn session(&self) -> SessionConfig {
-        let goal = self.target.map_or_else(Goal::default, |target| Goal { target, ..Goal::default() });
+        let goal =
+            self.target.map_or_else(Goal::default, |target| Goal { target, ..Goal::default() });
         let (receive_window, send_buffer) = WINDOWS;
-        SessionConfig { repair: Some(goal), receive_window, send_buffer, ..SessionConfig::default() }
+        SessionConfig {
+            repair: Some(goal),
+            receive_window,
+            send_buffer,
+            ..SessionConfig::default()
+        }
     }
 
     fn config(&self) -> StreamConfig {
@@ -120,7 +126,8 @@ impl Sent {
         })
     }
 
-    /// Repair and repetition over what was sent first, in bytes; repeated symbols are taken to be as long as the others.
+    /// Repair and repetition over what was sent first, in bytes; repeated symbols are taken to be
+    /// as long as the others.
     pub fn overhead(&self) -> f64 {
         let share = self.repeated as f64 / (self.symbols + self.repeated) as f64;
         let again = self.bytes as f64 * share;
@@ -143,7 +150,8 @@ impl core::ops::Sub for Sent {
 
 /// The stream's flow.
 pub(super) const FLOW: FlowId = FlowId(0);
-/// A handshake over QUIC in which two of three packets are lost takes so long at most; nothing is sent before.
+/// A handshake over QUIC in which two of three packets are lost takes so long at most; nothing is
+/// sent before.
 const SETTLING: Duration = Duration::from_secs(30);
 /// What far and near side hold at most: three minutes of a stream of 31 Mbit/s are 700 MB.
 const WINDOWS: (ByteCount, ByteCount) = (ByteCount::mib(512), ByteCount::mib(1024));

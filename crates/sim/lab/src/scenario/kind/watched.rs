@@ -5,11 +5,17 @@ use crate::world::WorldPath;
 use crate::{Acknowledging, PlainLine};
 use skyhaul_units::{Duration, Probability, Rate};
 
-/// A path over a line of this rate, round trip and loss, each packet lost alone in both directions, whose far end
-/// acknowledges as QUIC does.
+/// A path over a line of this rate, round trip and loss, each packet lost alone in both directions,
+/// whose far end acknowledges as QUIC does.
 pub(super) fn path(rate: Rate, rtt: Duration, loss: Probability) -> WorldPath {
     let acknowledging = Acknowledging::Batches;
-    WorldPath::new(PlainLine { rate, one_way_delay: rtt / 2, loss, acknowledging, ..PlainLine::default() })
+    WorldPath::new(PlainLine {
+        rate,
+        one_way_delay: rtt / 2,
+        loss,
+        acknowledging,
+        ..PlainLine::default()
+    })
 }
 
 /// # Errors

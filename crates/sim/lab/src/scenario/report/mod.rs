@@ -1,7 +1,8 @@
-//! Outcomes as one self-contained HTML page: parameters, bars, plots, tables, and how to run it again.
+//! Outcomes as one self-contained HTML page: parameters, bars, plots, tables, and how to run it
+//! again.
 //!
-//! The page needs nothing from elsewhere, follows the reader's light or dark scheme, and is the same for the same
-//! outcomes.
+//! The page needs nothing from elsewhere, follows the reader's light or dark scheme, and is the
+//! same for the same outcomes.
 
 mod plots;
 
@@ -20,7 +21,8 @@ pub fn page(outcomes: &[Outcome<'_>]) -> String {
     let (judged, reached) =
         outcomes.iter().map(Outcome::score).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let mut body = format!(
-        "<h1>{}</h1>\n<p class=\"quiet\">skyhaul {}, virtual time. {reached} of {judged} bars reached.</p>\n",
+        "<h1>{}</h1>\n<p class=\"quiet\">skyhaul {}, virtual time. {reached} of {judged} bars \
+        reached.</p>\n",
         escape(&title),
         env!("CARGO_PKG_VERSION"),
     );
@@ -33,7 +35,8 @@ pub fn page(outcomes: &[Outcome<'_>]) -> String {
 
 fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
     html.push_str(
-        "<div class=\"scroll\"><table><tr><th class=\"word\">scenario</th><th class=\"word\">shows</th>",
+        "<div class=\"scroll\"><table><tr><th class=\"word\">scenario</th><th \
+        class=\"word\">shows</th>",
     );
     html.push_str("<th>runs</th><th>bars reached</th></tr>\n");
     for outcome in outcomes {
@@ -42,14 +45,17 @@ fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
         let (name, title) = (escape(&outcome.scenario.name), prose(&outcome.scenario.title));
         let _ = writeln!(
             html,
-            "<tr><td class=\"word\"><a href=\"#{name}\">{name}</a></td><td class=\"word long\">{title}</td>\
+            "<tr><td class=\"word\"><a href=\"#{name}\">{name}</a></td><td class=\"word \
+            long\">{title}</td>\
              <td>{}</td><td class=\"{class}\">{reached} of {judged}</td></tr>",
             outcome.runs.len()
         );
     }
     html.push_str("</table></div>\n");
-    let missed: Vec<_> =
-        outcomes.iter().flat_map(|outcome| missed(outcome).map(move |bar| (outcome, bar))).collect();
+    let missed: Vec<_> = outcomes
+        .iter()
+        .flat_map(|outcome| missed(outcome).map(move |bar| (outcome, bar)))
+        .collect();
     if missed.is_empty() {
         return;
     }
@@ -58,7 +64,8 @@ fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
         let name = escape(&outcome.scenario.name);
         let _ = writeln!(
             html,
-            "<li><a href=\"#{name}\">{name}</a>: {} <span class=\"fail\">{}</span> where {} must be {}</li>",
+            "<li><a href=\"#{name}\">{name}</a>: {} <span class=\"fail\">{}</span> where {} must \
+            be {}</li>",
             prose(&bar.text),
             table::show(verdict.reached, bar.metric),
             escape(bar.metric.heading),
@@ -79,7 +86,8 @@ fn section(outcome: &Outcome<'_>, html: &mut String) {
     let _ = writeln!(html, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{title}</p>");
     let _ = writeln!(
         html,
-        "<p class=\"quiet\">{} runs of {} cells; {:.0} s of line time in {:.1} s of run time. Source: {}</p>",
+        "<p class=\"quiet\">{} runs of {} cells; {:.0} s of line time in {:.1} s of run time. \
+        Source: {}</p>",
         outcome.runs.len(),
         scenario.cells.len(),
         outcome.virtual_time().as_secs_f64(),
@@ -106,11 +114,17 @@ fn section(outcome: &Outcome<'_>, html: &mut String) {
         html.push_str("</div>\n");
     }
     for pivot in &scenario.tables {
-        let _ = writeln!(html, "<h3>{}: {}</h3>", escape(pivot.metric.heading), escape(pivot.metric.meaning));
+        let _ = writeln!(
+            html,
+            "<h3>{}: {}</h3>",
+            escape(pivot.metric.heading),
+            escape(pivot.metric.meaning)
+        );
         grid(&table::pivot(outcome, pivot), html);
     }
     html.push_str("<h3>All runs</h3>\n");
-    let _ = writeln!(html, "<details{}><summary>{} runs</summary>", open(outcome), outcome.runs.len());
+    let _ =
+        writeln!(html, "<details{}><summary>{} runs</summary>", open(outcome), outcome.runs.len());
     grid(&table::list(outcome), html);
     html.push_str("</details>\n");
     parameters(outcome, html);
@@ -124,10 +138,12 @@ fn open(outcome: &Outcome<'_>) -> &'static str {
 
 fn bars(outcome: &Outcome<'_>, html: &mut String) {
     html.push_str(
-        "<h3>Bars</h3>\n<div class=\"scroll\"><table><tr><th class=\"word\"></th><th class=\"word\">bar</th>",
+        "<h3>Bars</h3>\n<div class=\"scroll\"><table><tr><th class=\"word\"></th><th \
+        class=\"word\">bar</th>",
     );
     html.push_str(
-        "<th class=\"word\">figure</th><th>must be</th><th>reached</th><th class=\"word\">over</th>",
+        "<th class=\"word\">figure</th><th>must be</th><th>reached</th><th \
+        class=\"word\">over</th>",
     );
     html.push_str("<th class=\"word\">decided by</th></tr>\n");
     for (bar, verdict) in outcome.scenario.bars.iter().zip(&outcome.verdicts) {
@@ -136,11 +152,14 @@ fn bars(outcome: &Outcome<'_>, html: &mut String) {
             Judgement::Fail => "fail",
             Judgement::NotRun => "not",
         };
-        let decided = outcome.deciding(bar, verdict).map(|run| outcome.describe(run)).unwrap_or_default();
+        let decided =
+            outcome.deciding(bar, verdict).map(|run| outcome.describe(run)).unwrap_or_default();
         let _ = writeln!(
             html,
-            "<tr><td class=\"word {class}\">{}</td><td class=\"word long\">{}</td><td class=\"word\">{}</td>\
-             <td>{}</td><td class=\"{class}\">{}</td><td class=\"word\">{} of {}</td><td class=\"word long\">{}</td></tr>",
+            "<tr><td class=\"word {class}\">{}</td><td class=\"word long\">{}</td><td \
+            class=\"word\">{}</td>\
+             <td>{}</td><td class=\"{class}\">{}</td><td class=\"word\">{} of {}</td><td \
+             class=\"word long\">{}</td></tr>",
             verdict.outcome.name(),
             prose(&bar.text),
             escape(bar.metric.heading),

@@ -18,8 +18,10 @@ pub(super) fn figure(outcome: &Outcome<'_>, plot: &Plot) -> String {
     if legend.len() > 1 || legend.first().is_some_and(|name| !name.is_empty()) {
         html.push_str("<ul class=\"legend\">");
         for (number, name) in legend.iter().enumerate() {
-            let line =
-                format!("<line class=\"course\" {} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>", stroke(number));
+            let line = format!(
+                "<line class=\"course\" {} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>",
+                stroke(number)
+            );
             let _ = write!(html, "<li><svg viewBox=\"0 0 22 8\">{line}</svg>{}</li>", escape(name));
         }
         html.push_str("</ul>");
@@ -117,7 +119,10 @@ fn distribution(
         values.sort_by(f64::total_cmp);
         let share = |runs: usize| runs as f64 / values.len() as f64;
         let steps = values.iter().enumerate().flat_map(|(below, value)| {
-            [chart.at(level.place(*value), share(below)), chart.at(level.place(*value), share(below + 1))]
+            [
+                chart.at(level.place(*value), share(below)),
+                chart.at(level.place(*value), share(below + 1)),
+            ]
         });
         let steps: Vec<_> = steps.collect();
         chart.course(&steps, number);
@@ -125,15 +130,22 @@ fn distribution(
     (chart.finish(), lines.into_iter().map(|(name, _)| name).collect())
 }
 
-fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &'static Metric)) -> String {
+fn heat_map(
+    outcome: &Outcome<'_>,
+    plot: &Plot,
+    (x, y, metric): (usize, usize, &'static Metric),
+) -> String {
     let (columns, rows) = (&outcome.scenario.axes[x], &outcome.scenario.axes[y]);
     let mean = |column: &String, row: &String| {
         let is_there = |run: &&CellOutcome| {
             let labels = outcome.labels(run);
             labels[x] == *column && labels[y] == *row
         };
-        let values: Vec<f64> =
-            outcome.selected(&plot.cells).filter(is_there).filter_map(|run| run.figure(metric.key)).collect();
+        let values: Vec<f64> = outcome
+            .selected(&plot.cells)
+            .filter(is_there)
+            .filter_map(|run| run.figure(metric.key))
+            .collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let table: Vec<Vec<Option<f64>>> = rows
@@ -142,9 +154,10 @@ fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &
         .map(|row| columns.labels.iter().map(|column| mean(column, row)).collect())
         .collect();
     let scale = Scale::around(table.iter().flatten().flatten().copied());
-    let mut chart = Chart::new(&plot.title, ROW_HEIGHT.mul_add(rows.labels.len() as f64, HEIGHT / 4.0))
-        .with_words_left(&rows.labels)
-        .with_words_below(&columns.labels);
+    let mut chart =
+        Chart::new(&plot.title, ROW_HEIGHT.mul_add(rows.labels.len() as f64, HEIGHT / 4.0))
+            .with_words_left(&rows.labels)
+            .with_words_below(&columns.labels);
     chart.words(&columns.labels, &columns.name);
     let (width, height) = (1.0 / columns.labels.len() as f64, 1.0 / rows.labels.len() as f64);
     for (row, values) in table.iter().enumerate() {
@@ -156,8 +169,10 @@ fn heat_map(outcome: &Outcome<'_>, plot: &Plot, (x, y, metric): (usize, usize, &
             let from = column as f64 * width;
             let corners = [chart.at(from, top), chart.at(from + width, top - height)];
             let shown = metric.unit.show(*value);
-            let words =
-                format!("{} {}, {} {}", columns.name, columns.labels[column], rows.name, rows.labels[row]);
+            let words = format!(
+                "{} {}, {} {}",
+                columns.name, columns.labels[column], rows.name, rows.labels[row]
+            );
             chart.field(corners, scale.place(*value), &shown, &format!("{words}: {shown}"));
         }
     }
@@ -178,7 +193,14 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
             let series = run.result.iter().flat_map(|measured| &measured.series);
             series.filter(|series| series.name == name).map(move |series| {
                 let words = [of_run.as_str(), series.part.as_str()];
-                (words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", "), series)
+                (
+                    words
+                        .into_iter()
+                        .filter(|word| !word.is_empty())
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                    series,
+                )
             })
         })
         .take(MOST_LINES)
@@ -194,7 +216,8 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
     chart.level(&level, &named("", x_unit));
     chart.frame();
     for (number, (_, course)) in courses.iter().enumerate() {
-        let place = |(x, y): &(f64, f64)| chart.at(level.place(x / x_scale), upright.place(y / y_scale));
+        let place =
+            |(x, y): &(f64, f64)| chart.at(level.place(x / x_scale), upright.place(y / y_scale));
         let places: Vec<_> = course.points.iter().map(place).collect();
         chart.course(&places, number);
     }

@@ -79,12 +79,15 @@ impl Transfer {
             seed,
         };
         let calling = node(&source_key, source_at, seed);
-        let called =
-            PeerConfig { callers: [source_key.fingerprint()].into(), ..node(&sink_key, sink_at, !seed) };
+        let called = PeerConfig {
+            callers: [source_key.fingerprint()].into(),
+            ..node(&sink_key, sink_at, !seed)
+        };
         network.add_node(Peer::new(calling, Role::Source(source)).unwrap(), &[source_at]);
         let sink = network.add_node(Peer::new(called, Role::Sink(sink)).unwrap(), &[sink_at]);
         let there = network.add_link(line.link(line.loss), seed.wrapping_mul(2));
-        let back = network.add_link(line.link(line.loss_back), seed.wrapping_mul(2).wrapping_add(1));
+        let back =
+            network.add_link(line.link(line.loss_back), seed.wrapping_mul(2).wrapping_add(1));
         network.route(source_at, sink_at, there);
         network.route(sink_at, source_at, back);
         Self { network, sink }
@@ -154,15 +157,30 @@ impl Application for Role {
             (_, SessionManagerEvent::Connected { id, .. }) => {
                 manager.session(id).unwrap().open(Opening::default());
             }
-            (Self::Source(source), SessionManagerEvent::Session { event: Event::Greeted { .. }, .. }) => {
+            (
+                Self::Source(source),
+                SessionManagerEvent::Session { event: Event::Greeted { .. }, .. },
+            ) => {
                 source.open = true;
             }
-            (_, SessionManagerEvent::Session { event: Event::Settled { .. } | Event::PathUp(_), .. }) => {}
+            (
+                _,
+                SessionManagerEvent::Session {
+                    event: Event::Settled { .. } | Event::PathUp(_),
+                    ..
+                },
+            ) => {}
             (Self::Sink(_), SessionManagerEvent::Session { event: Event::Greeted { .. }, .. }) => {}
-            (Self::Sink(sink), SessionManagerEvent::Session { id, event: Event::Block(received) }) => {
+            (
+                Self::Sink(sink),
+                SessionManagerEvent::Session { id, event: Event::Block(received) },
+            ) => {
                 let seq = received.id.seq;
                 assert_eq!(seq, sink.next);
-                assert!(received.bytes == bytes_of(&sink.content, seq), "{seq:?} is not what was sent");
+                assert!(
+                    received.bytes == bytes_of(&sink.content, seq),
+                    "{seq:?} is not what was sent"
+                );
                 sink.next = sink.next.next();
                 sink.delivered += ByteCount::of(received.bytes.len());
                 manager.session(id).unwrap().release(received.bytes.len());

@@ -42,7 +42,8 @@ pub enum Kind {
     Known,
     /// From beside them, and in other forms: losses in bursts, others that come and go.
     Beside,
-    /// From both, on lines that have jitter and a little loss of their own, and with other controllers.
+    /// From both, on lines that have jitter and a little loss of their own, and with other
+    /// controllers.
     Noisy,
 }
 
@@ -89,10 +90,11 @@ impl Case {
         let (low, high) = dice.range((5.0, 15.0), [(2.5, 5.0), (15.0, 30.0)]);
         let (rate, delay) =
             (dice.draws.mbps(low, high), dice.millis((5.0, 60.0), [(2.0, 5.0), (60.0, 110.0)]));
-        let queue =
-            (rate * dice.millis((40.0, 120.0), [(30.0, 40.0), (120.0, 150.0)])).max(ByteCount::kib(24));
+        let queue = (rate * dice.millis((40.0, 120.0), [(30.0, 40.0), (120.0, 150.0)]))
+            .max(ByteCount::kib(24));
         let is_noisy = dice.kind == Kind::Noisy;
-        let jitter = if is_noisy { dice.draws.millis(0.8, 2.5) } else { dice.draws.millis(0.0, 0.4) };
+        let jitter =
+            if is_noisy { dice.draws.millis(0.8, 2.5) } else { dice.draws.millis(0.0, 0.4) };
         let most = if is_noisy { 0.000_3 } else { 0.000_03 };
         let loss = Loss::Independent(chance(dice.draws.between(0.0, most)));
         let controllers = if is_noisy {
@@ -174,16 +176,18 @@ impl Case {
                 self.controller = named(dice.draws.one_of(&["adaptive", "cubic", "bbr", "reno"]));
             }
             Cause::Queueing => {
-                self.up.queue =
-                    self.rate() * dice.millis((350.0, 1_200.0), [(300.0, 350.0), (1_200.0, 1_500.0)]);
+                self.up.queue = self.rate()
+                    * dice.millis((350.0, 1_200.0), [(300.0, 350.0), (1_200.0, 1_500.0)]);
                 self.controller = named(dice.draws.one_of(&["cubic", "reno", "highspeed"]));
             }
             Cause::MtuBlackHole => {
-                self.payload_max =
-                    dice.between((1_250.0, 1_440.0), [(1_233.0, 1_250.0), (1_440.0, 1_450.0)]) as usize;
+                self.payload_max = dice
+                    .between((1_250.0, 1_440.0), [(1_233.0, 1_250.0), (1_440.0, 1_450.0)])
+                    as usize;
             }
             Cause::HostDrops => {
-                self.receiver.backlog_drops = dice.scale((0.006, 0.1), [(0.005, 0.006), (0.1, 0.2)]);
+                self.receiver.backlog_drops =
+                    dice.scale((0.006, 0.1), [(0.005, 0.006), (0.1, 0.2)]);
                 self.controller = named(dice.draws.one_of(&["adaptive", "cubic", "reno"]));
             }
             Cause::RouteChange => self.reroute(dice),
@@ -195,19 +199,22 @@ impl Case {
             Cause::OtherTraffic => self.share(dice),
             Cause::Reordering => {
                 let probability = chance(dice.scale((0.02, 0.1), [(0.01, 0.02), (0.1, 0.25)]));
-                // Later than an eighth of a round trip counts as lost (RFC 9002 6.1.2), and three of our datagrams must overtake.
+                // Later than an eighth of a round trip counts as lost (RFC 9002 6.1.2), and three
+                // of our datagrams must overtake.
                 let part = dice.between((0.35, 0.8), [(0.25, 0.35), (0.8, 1.5)]);
-                let trip =
-                    (self.up.one_way_delay + self.down.one_way_delay).scaled((part * 1e3) as u64, 1_000);
+                let trip = (self.up.one_way_delay + self.down.one_way_delay)
+                    .scaled((part * 1e3) as u64, 1_000);
                 let extra_delay = trip.max(self.rate().time_for(ByteCount::new(8_000)));
                 self.up.reordering = Some(Reordering { probability, extra_delay });
-                self.controller = named(dice.draws.one_of(&["cubic", "reno", "highspeed", "westwood"]));
+                self.controller =
+                    named(dice.draws.one_of(&["cubic", "reno", "highspeed", "westwood"]));
             }
             Cause::Jitter => {
                 let jitter = dice.millis((12.0, 40.0), [(10.0, 12.0), (40.0, 70.0)]);
                 self.up.jitter = jitter;
                 self.up.one_way_delay = self.up.one_way_delay.max(jitter);
-                // Our controllers bear it: what another program makes of it, the line alone must say.
+                // Our controllers bear it: what another program makes of it, the line alone must
+                // say.
                 self.is_sent = false;
             }
             Cause::Outage => self.cut(dice),
@@ -223,7 +230,8 @@ impl Case {
         }
     }
 
-    /// So much processor time for a datagram that it comes to a part of the line's rate; or a quota that comes to it.
+    /// So much processor time for a datagram that it comes to a part of the line's rate; or a quota
+    /// that comes to it.
     fn busy(&self, dice: &mut Dice<'_>) -> Host {
         let rate = self.part_of_rate(dice.between((0.25, 0.6), [(0.18, 0.25), (0.6, 0.65)]));
         let cost = rate.time_for(ByteCount::new(1_500));
@@ -235,7 +243,8 @@ impl Case {
         Host { cost: cost.scaled((quota * 1e3) as u64, 1_000), quota, ..Host::default() }
     }
 
-    /// Slower than the line; behind a window that it fills, or behind one that hides it for as long as is looked.
+    /// Slower than the line; behind a window that it fills, or behind one that hides it for as long
+    /// as is looked.
     fn slow_disk(&mut self, dice: &mut Dice<'_>) {
         self.disk = Some(self.part_of_rate(dice.between((0.1, 0.6), [(0.05, 0.1), (0.6, 0.7)])));
         self.window = dice.one_of(
@@ -253,7 +262,9 @@ impl Case {
                 let (mean, burst) =
                     (chance(dice.draws.scale(0.01, 0.06)), dice.draws.between(2.0, 7.0) as u32);
                 let burst = NonZeroU32::new(burst).expect("it is two at least");
-                Loss::GilbertElliott(GilbertElliott::with_bursts(mean, burst).expect("few are lost"))
+                Loss::GilbertElliott(
+                    GilbertElliott::with_bursts(mean, burst).expect("few are lost"),
+                )
             }
         };
     }
@@ -263,9 +274,9 @@ impl Case {
         let rate = self.part_of_rate(dice.between((0.35, 0.7), [(0.25, 0.35), (0.7, 0.8)]));
         let flows = dice.draws.one_of(&[1, 2, 3]);
         self.others = Some(match dice.kind {
-            Kind::Known => {
-                dice.draws.one_of(&[Others::Steady { rate, packet }, Others::Windows { flows, packet }])
-            }
+            Kind::Known => dice
+                .draws
+                .one_of(&[Others::Steady { rate, packet }, Others::Windows { flows, packet }]),
             Kind::Beside | Kind::Noisy => {
                 let time = dice.draws.millis(150.0, 700.0);
                 let rate_on = self.part_of_rate(dice.draws.between(0.85, 1.3));
@@ -294,8 +305,10 @@ impl Case {
         if dice.draws.part() < 0.5 || self.send_buffer < ByteCount::kib(96) {
             // A process that comes late to a socket of some datagrams.
             let gather = dice.millis((8.0, 25.0), [(6.0, 8.0), (25.0, 40.0)]);
-            let takes = self.part_of_rate(dice.between((0.2, 0.6), [(0.15, 0.2), (0.6, 0.65)])) * gather;
-            self.receiver = Host { socket: takes.max(ByteCount::kib(4)), gather, ..Host::default() };
+            let takes =
+                self.part_of_rate(dice.between((0.2, 0.6), [(0.15, 0.2), (0.6, 0.65)])) * gather;
+            self.receiver =
+                Host { socket: takes.max(ByteCount::kib(4)), gather, ..Host::default() };
             (self.up.one_way_delay, self.down.one_way_delay) = before;
             self.send_buffer = ByteCount::mib(4);
         }
@@ -316,8 +329,11 @@ impl Case {
         let least = (self.up.one_way_delay + self.down.one_way_delay).scaled(5, 100);
         let longer = dice.millis((5.0, 60.0), [(4.0, 5.0), (60.0, 120.0)]).max(least);
         let shorter = self.up.one_way_delay;
-        let (from, to) =
-            if dice.draws.part() < 0.7 { (shorter, shorter + longer) } else { (shorter + longer, shorter) };
+        let (from, to) = if dice.draws.part() < 0.7 {
+            (shorter, shorter + longer)
+        } else {
+            (shorter + longer, shorter)
+        };
         self.up.one_way_delay = from;
         let at = dice.draws.millis(2_500.0, 7_000.0);
         self.up.changes = vec![Change { at, one_way_delay: Some(to), ..Change::default() }];

@@ -1,4 +1,5 @@
-//! Traffic of others over a link of a case: what keeps its rate, and what goes as fast as it is let.
+//! Traffic of others over a link of a case: what keeps its rate, and what goes as fast as it is
+//! let.
 
 use super::draw::Draws;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -11,7 +12,8 @@ pub enum Others {
     Steady { rate: Rate, packet: ByteCount },
     /// At a rate for a time, and silent for as long, again and again.
     OnOff { rate: Rate, packet: ByteCount, time: Duration },
-    /// Several transfers that halve their windows when they lose something, and open them by a packet a round trip.
+    /// Several transfers that halve their windows when they lose something, and open them by a
+    /// packet a round trip.
     Windows { flows: usize, packet: ByteCount },
 }
 
@@ -54,9 +56,9 @@ impl Cross {
 
     pub const fn packet(&self) -> ByteCount {
         match self.others {
-            Others::Steady { packet, .. } | Others::OnOff { packet, .. } | Others::Windows { packet, .. } => {
-                packet
-            }
+            Others::Steady { packet, .. }
+            | Others::OnOff { packet, .. }
+            | Others::Windows { packet, .. } => packet,
         }
     }
 
@@ -116,7 +118,8 @@ impl Cross {
         }
         for flow in &mut self.flows {
             if now >= flow.heard + TIMEOUT {
-                (flow.window, flow.answered, flow.recovered, flow.heard) = (2.0, flow.sent, flow.sent, now);
+                (flow.window, flow.answered, flow.recovered, flow.heard) =
+                    (2.0, flow.sent, flow.sent, now);
             }
         }
     }

@@ -6,7 +6,9 @@ use super::machine::{Socket, encoded, is_others, numbers};
 use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
 use skyhaul_probe::wire::Limits;
-use skyhaul_probe::{Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError};
+use skyhaul_probe::{
+    Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError,
+};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
 struct Virtual {
@@ -25,12 +27,17 @@ struct Virtual {
 
 /// Measures the line of a case; none where its far end is too slow to answer.
 pub fn measured(case: &Case, seed: u64) -> Option<LineFound> {
-    let limits = Limits { rate: Rate::from_mbps(400), time: Duration::from_secs(600), datagrams: 1 << 18 };
+    let limits =
+        Limits { rate: Rate::from_mbps(400), time: Duration::from_secs(600), datagrams: 1 << 18 };
     let line = Virtual {
         now: Instant::ZERO,
         up: Link::new(case.up.clone(), seed.wrapping_mul(3)),
         down: Link::new(case.down.clone(), seed.wrapping_mul(3) + 1),
-        far: Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(5_000_000_000), secret: [7; 32] }),
+        far: Far::new(FarConfig {
+            limits,
+            utc_at_zero: Utc::from_nanos(5_000_000_000),
+            secret: [7; 32],
+        }),
         socket: Socket::new(case.receiver, seed),
         own: Socket::new(case.sender, seed + 1),
         payload_max: case.payload_max,

@@ -1,4 +1,5 @@
-//! A host of the model: a processor that takes time for each datagram, a socket that holds so much, a backlog that drops.
+//! A host of the model: a processor that takes time for each datagram, a socket that holds so much,
+//! a backlog that drops.
 
 use super::cross::Cross;
 use super::draw::Draws;
@@ -163,7 +164,13 @@ pub struct Machine<E> {
 
 impl<E: NetworkNode> Machine<E> {
     pub fn new(manager: E, host: Host, payload_max: usize, seed: u64) -> Self {
-        Self { manager, socket: Socket::new(host, seed), ends: VecDeque::new(), has_more: false, payload_max }
+        Self {
+            manager,
+            socket: Socket::new(host, seed),
+            ends: VecDeque::new(),
+            has_more: false,
+            payload_max,
+        }
     }
 
     fn serve(&mut self, now: Instant) {
@@ -267,7 +274,8 @@ impl<E: NetworkNode> NetworkNode for Node<E> {
 
 /// A packet of others, in a datagram.
 pub fn encoded((flow, number): (usize, u64), packet: ByteCount) -> Vec<u8> {
-    let mut bytes = [MARK.to_be_bytes(), (flow as u64).to_be_bytes(), number.to_be_bytes()].concat();
+    let mut bytes =
+        [MARK.to_be_bytes(), (flow as u64).to_be_bytes(), number.to_be_bytes()].concat();
     bytes.resize(packet.as_usize().saturating_sub(28).max(24), 0);
     bytes
 }

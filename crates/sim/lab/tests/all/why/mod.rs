@@ -1,11 +1,12 @@
-//! Faults injected into lines and hosts of the model, each measured and judged as `skyhaul why` does, and how often the verdict
-//! is right.
+//! Faults injected into lines and hosts of the model, each measured and judged as `skyhaul why`
+//! does, and how often the verdict is right.
 //!
-//! What measures (the probe's both ends, a transfer of the production session manager, its counters) does not know what was injected:
-//! a case reaches it only as links, hosts and settings. Thresholds were set on seeds below [`HELD_OUT`] of two kinds of parameters;
-//! what is asserted is of seeds from there on, and of a third kind. `make test` judges a few seeds of each
-//! cause, `make test-all` the whole matrix. See it with
-//! `SKYHAUL_RUNG=all cargo test -p skyhaul-lab --test all why:: -- --nocapture`.
+//! What measures (the probe's both ends, a transfer of the production session manager, its
+//! counters) does not know what was injected: a case reaches it only as links, hosts and settings.
+//! Thresholds were set on seeds below [`HELD_OUT`] of two kinds of parameters; what is asserted is
+//! of seeds from there on, and of a third kind. `make test` judges a few seeds of each cause, `make
+//! test-all` the whole matrix. See it with `SKYHAUL_RUNG=all cargo test -p skyhaul-lab --test all
+//! why:: -- --nocapture`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 #![allow(clippy::print_stdout, reason = "the matrix is for people to read")]
 
@@ -32,7 +33,9 @@ fn judged(fault: Cause, seed: u64, kind: Kind) -> [Option<Verdict>; 3] {
         let is_given = line.is_some() || transfer.is_some();
         is_given.then_some(Evidence { line, transfer }).map(|evidence| (judge(&evidence), evidence))
     });
-    if let Some((verdict, evidence)) = verdicts[0].as_ref().filter(|(verdict, _)| verdict.cause != fault) {
+    if let Some((verdict, evidence)) =
+        verdicts[0].as_ref().filter(|(verdict, _)| verdict.cause != fault)
+    {
         println!(
             "{} taken for {} at {:.2} (seed {seed})\n  {case:?}\n  {evidence:?}",
             fault.name(),
@@ -58,8 +61,10 @@ struct Matrix {
 
 impl Matrix {
     fn of(seeds: &Range<u64>, kind: Kind) -> Self {
-        let jobs: Vec<(Cause, u64)> =
-            Cause::ALL.into_iter().flat_map(|fault| seeds.clone().map(move |seed| (fault, seed))).collect();
+        let jobs: Vec<(Cause, u64)> = Cause::ALL
+            .into_iter()
+            .flat_map(|fault| seeds.clone().map(move |seed| (fault, seed)))
+            .collect();
         let judged: Vec<(Cause, [Option<Verdict>; 3])> = std::thread::scope(|scope| {
             let halves = jobs.chunks(jobs.len().div_ceil(2)).map(|part| {
                 let of = move |(fault, seed): &(Cause, u64)| (*fault, judged(*fault, *seed, kind));
@@ -80,14 +85,18 @@ impl Matrix {
     }
 
     fn count(&self, fault: Cause, verdict: Cause) -> usize {
-        self.whole.iter().filter(|(injected, found, _)| (*injected, *found) == (fault, verdict)).count()
+        self.whole
+            .iter()
+            .filter(|(injected, found, _)| (*injected, *found) == (fault, verdict))
+            .count()
     }
 
     fn right(&self) -> (usize, usize) {
         (self.whole.iter().filter(|(fault, found, _)| fault == found).count(), self.whole.len())
     }
 
-    /// Verdicts by confidence, in tenths: how many, how many of them right, and what was said on average.
+    /// Verdicts by confidence, in tenths: how many, how many of them right, and what was said on
+    /// average.
     fn bins(&self) -> BTreeMap<u32, (usize, usize, f64)> {
         let mut bins: BTreeMap<u32, (usize, usize, f64)> = BTreeMap::new();
         for (fault, found, confidence) in self.whole.iter().chain(&self.parts) {
@@ -100,7 +109,8 @@ impl Matrix {
 
     fn print(&self, what: &str) {
         println!("{what}; injected down, verdict across");
-        let heads: Vec<String> = (1..=Cause::ALL.len()).map(|number| format!("{number:>3}")).collect();
+        let heads: Vec<String> =
+            (1..=Cause::ALL.len()).map(|number| format!("{number:>3}")).collect();
         println!("{:>22} {}", "", heads.join(""));
         for (number, fault) in (1..).zip(Cause::ALL) {
             let counts = Cause::ALL.map(|verdict| match self.count(fault, verdict) {
@@ -121,8 +131,8 @@ impl Matrix {
     }
 }
 
-/// Verdicts on seeds and in forms that no threshold was set on: at least nine in ten are right of each kind, and of those of which
-/// nine in ten and more are promised to be.
+/// Verdicts on seeds and in forms that no threshold was set on: at least nine in ten are right of
+/// each kind, and of those of which nine in ten and more are promised to be.
 fn hold(kind: Kind, seeds: &Range<u64>) -> Matrix {
     let matrix = Matrix::of(seeds, kind);
     matrix.print(&format!("{kind:?}, seeds {seeds:?}"));

@@ -1,4 +1,5 @@
-//! A transfer of the production session manager over the links and hosts of a case, and what its ends tell of it.
+//! A transfer of the production session manager over the links and hosts of a case, and what its
+//! ends tell of it.
 
 use super::case::Case;
 use super::cross::Cross;
@@ -168,12 +169,16 @@ impl World {
                     addresses: vec![at[side]],
                     identity: keys[side].clone(),
                     callers,
-                    paths: vec![PathConfig { controller: case.controller, ..PathConfig::default() }],
+                    paths: vec![PathConfig {
+                        controller: case.controller,
+                        ..PathConfig::default()
+                    }],
                     session,
                     seed: seed.wrapping_add(side as u64),
                 };
                 let peer = Peer::new(config, Program { id: None, role }).unwrap();
-                let machine = Machine::new(peer, host, payload_max, seed.wrapping_add(side as u64 + 7));
+                let machine =
+                    Machine::new(peer, host, payload_max, seed.wrapping_add(side as u64 + 7));
                 network.add_node(Node::Machine(Box::new(machine)), &[at[side]])
             })
             .collect();
@@ -200,7 +205,8 @@ impl World {
         let paths = session.iter().flat_map(|session| session.paths());
         paths
             .map(|(_, path)| {
-                path.estimate.rtt.as_nanos() ^ path.estimate.rtt_variation.as_nanos().rotate_left(32)
+                path.estimate.rtt.as_nanos()
+                    ^ path.estimate.rtt_variation.as_nanos().rotate_left(32)
             })
             .sum()
     }
@@ -293,7 +299,8 @@ impl Application for Program {
         {
             manager.connect(now, source.to, source.key).unwrap();
         }
-        let session = self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
+        let session =
+            self.id.and_then(|id| manager.session(id)).filter(|session| session.is_open())?;
         match &mut self.role {
             Role::Source(source) => source.feed(now, session),
             Role::Sink(sink) => {

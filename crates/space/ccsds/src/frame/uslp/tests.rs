@@ -16,7 +16,8 @@ const FORMAT: FrameFormat = FrameFormat {
 
 #[test]
 fn all_header_fields_are_read() {
-    // Version 1100, SCID 0x1234, source, VCID 5, MAP 9, not truncated; length 40; expedited, OCF, 2 octets of count.
+    // Version 1100, SCID 0x1234, source, VCID 5, MAP 9, not truncated; length 40; expedited, OCF, 2
+    // octets of count.
     let mut bytes = vec![0xC1, 0x23, 0x40, 0xB2, 0, 39, 0x8A, 0x01, 0x02];
     // Insert zone; rule 000, packets, first header at 3.
     bytes.extend([0xAA, 0xBB, 0x00, 0, 3]);
@@ -58,7 +59,10 @@ fn only_packets_of_the_packet_protocol_are_looked_for() {
     let parsed = |head: u8, flags: u8| {
         let mut bytes = vec![0xC0, 0x00, 0x10, 0x20, 0, 39, flags, head, 0xFF, 0xFF];
         bytes.resize(40, 0);
-        Frame::parse(&bytes, &FORMAT).unwrap().m_pdu(FrameKind::Uslp).map(|packets| packets.first_header)
+        Frame::parse(&bytes, &FORMAT)
+            .unwrap()
+            .m_pdu(FrameKind::Uslp)
+            .map(|packets| packets.first_header)
     };
     assert_eq!(parsed(0x00, 0), Some(FirstHeader::Continuation));
     assert_eq!(parsed(0x1F, 0), Some(FirstHeader::Idle));
@@ -106,7 +110,11 @@ fn frames_say_how_far_they_reach() {
     };
     assert_eq!(with(0, 0x40), Extent::NoFrame, "another version");
     assert_eq!(with(4, 2), Extent::NoFrame, "longer than the longest");
-    assert_eq!((with(5, 8), with(5, 7)), (Extent::Of(9), Extent::NoFrame), "shorter than its fields");
+    assert_eq!(
+        (with(5, 8), with(5, 7)),
+        (Extent::Of(9), Extent::NoFrame),
+        "shorter than its fields"
+    );
     assert_eq!(with(6, 0x11), Extent::NoFrame, "a spare bit");
     assert_eq!(with(6, 0x0F), Extent::Of(21), "seven octets of count and operational control");
     let zoned = FrameFormat { insert_zone: 12, fecf: FrameCheck::Crc32, ..VARIABLE };
@@ -119,12 +127,21 @@ fn a_truncated_frame_of_another_length_than_the_managed_one_is_refused() {
     bytes.resize(12, 7);
     assert_eq!(Frame::parse(&bytes, &VARIABLE).unwrap().data.len(), 7);
     bytes.push(7);
-    assert_eq!(Frame::parse(&bytes, &VARIABLE), Err(FrameError::Length { found: 13, expected: 12 }));
+    assert_eq!(
+        Frame::parse(&bytes, &VARIABLE),
+        Err(FrameError::Length { found: 13, expected: 12 })
+    );
 }
 
 fn any_fields() -> impl Strategy<Value = UslpFields> {
     (any::<[bool; 4]>(), 0u8..16, 0u8..8, 0u8..32, any::<u16>()).prop_map(
-        |([is_destination, is_truncated, is_expedited, is_control], map, rule, protocol, pointer)| {
+        |(
+            [is_destination, is_truncated, is_expedited, is_control],
+            map,
+            rule,
+            protocol,
+            pointer,
+        )| {
             let rule = ConstructionRule::from_bits(rule);
             UslpFields {
                 is_destination,

@@ -1,4 +1,5 @@
-//! Downlinks without a code that proves frames, whose recordings lack frames and bits of them independently.
+//! Downlinks without a code that proves frames, whose recordings lack frames and bits of them
+//! independently.
 
 use super::*;
 use core::fmt;
@@ -45,7 +46,8 @@ const IDLE: u8 = 7;
 fn format(form: Form) -> FrameFormat {
     let kind = if form == Form::Tm { "tm" } else { "aos" };
     let text = format!(
-        "name = \"bare\"\ntitle = \"Bare\"\nscids = [159]\n[frame]\nkind = \"{kind}\"\nlength = {LENGTH}\n\
+        "name = \"bare\"\ntitle = \"Bare\"\nscids = [159]\n[frame]\nkind = \"{kind}\"\nlength = \
+        {LENGTH}\n\
          [coding]\nrandomiser = \"none\"\n"
     );
     *Mission::from_toml(&text).unwrap().frame()
@@ -112,8 +114,9 @@ fn joined(form: Form, inputs: &[Vec<(usize, CapturedFrame)>]) -> Vec<Bytes> {
     let mut files: Vec<_> = inputs.iter().map(|frames| frames.iter().peekable()).collect();
     let mut out = Vec::new();
     let mut turn = 0;
-    while let Some(next) =
-        (0..files.len()).filter(|at| files[*at].peek().is_some()).min_by_key(|at| select.holding(*at))
+    while let Some(next) = (0..files.len())
+        .filter(|at| files[*at].peek().is_some())
+        .min_by_key(|at| select.holding(*at))
     {
         turn += 1;
         for (_, frame) in files[next].by_ref().take(1) {
@@ -134,19 +137,21 @@ fn channel(form: Form, bytes: &[u8]) -> u8 {
     if form == Form::Tm { bytes[1] >> 1 & 7 } else { bytes[1] & 63 }
 }
 
-/// Every frame that an input has is in the union once; each channel in its order; and what comes before a frame that all have,
-/// comes before it.
+/// Every frame that an input has is in the union once; each channel in its order; and what comes
+/// before a frame that all have, comes before it.
 fn check(form: Form, sent: &[Vec<u8>], ways: &[Ways], out: &[Bytes]) -> Result<(), TestCaseError> {
     let has = |index: usize, ways: &Ways| matches!(ways.0[index], Way::Came | Way::Wrong);
     let good = |index: &usize| ways.iter().any(|ways| has(*index, ways));
     let expected: Vec<usize> = (0..sent.len()).filter(good).collect();
     for of in 0..64 {
         let is_of = |bytes: &&[u8]| channel(form, bytes) == of;
-        let sent: Vec<&[u8]> = expected.iter().map(|index| &sent[*index][..NAMED]).filter(is_of).collect();
+        let sent: Vec<&[u8]> =
+            expected.iter().map(|index| &sent[*index][..NAMED]).filter(is_of).collect();
         let out: Vec<&[u8]> = out.iter().map(|bytes| &bytes[..NAMED]).filter(is_of).collect();
         prop_assert_eq!(out, sent, "channel {}", of);
     }
-    let index_of = |bytes: &Bytes| match u64::from_be_bytes(*bytes[8..].first_chunk::<8>().unwrap()) {
+    let index_of = |bytes: &Bytes| match u64::from_be_bytes(*bytes[8..].first_chunk::<8>().unwrap())
+    {
         0 => None,
         index => Some(index as usize),
     };
@@ -167,11 +172,10 @@ fn form() -> impl Strategy<Value = Form> {
     prop_oneof![Just(Form::Aos), Just(Form::Tm)]
 }
 
-/// Channels as they are interleaved: one that has most frames, and idle frames among them. Two of these come first: it is known by
-/// them that their count goes on.
+/// Channels as they are interleaved: one that has most frames, and idle frames among them. Two of
+/// these come first: it is known by them that their count goes on.
 fn channels() -> impl Strategy<Value = String> {
-    let channel =
-        prop_oneof![6 => Just('1'), 2 => Just('2'), 1 => prop::char::range('3', '5'), 1 => Just('7')];
+    let channel = prop_oneof![6 => Just('1'), 2 => Just('2'), 1 => prop::char::range('3', '5'), 1 => Just('7')];
     prop::collection::vec(channel, 600).prop_map(|channels| "77".chars().chain(channels).collect())
 }
 
@@ -224,7 +228,8 @@ fn two_recordings_that_each_lack_one_frame_give_all() {
                 Ways(ways)
             };
             let ways = [lacking(one), lacking(other)];
-            let inputs: Vec<_> = ways.iter().map(|ways| recorded(&sent, ways, Duration::ZERO)).collect();
+            let inputs: Vec<_> =
+                ways.iter().map(|ways| recorded(&sent, ways, Duration::ZERO)).collect();
             let out = joined(form, &inputs);
             assert_eq!(out.len(), 60, "{form:?} without {one}, and without {other}");
             check(form, &sent, &ways, &out).unwrap();

@@ -1,5 +1,5 @@
-//! Real captures to frames, without the capture pipeline: the recordings have no errors and do not slip, so that
-//! finding the first marker is enough.
+//! Real captures to frames, without the capture pipeline: the recordings have no errors and do not
+//! slip, so that finding the first marker is enough.
 
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality, Verdict};
@@ -21,9 +21,11 @@ pub fn mission(name: &str) -> Mission {
 pub fn frames(recording: &[u8], start: Utc) -> Vec<CapturedFrame> {
     let at = |bit: usize| {
         let word: [u8; 5] = recording[bit / 8..][..5].try_into().unwrap();
-        (u64::from_be_bytes([0, 0, 0, word[0], word[1], word[2], word[3], word[4]]) >> (8 - bit % 8)) as u32
+        (u64::from_be_bytes([0, 0, 0, word[0], word[1], word[2], word[3], word[4]])
+            >> (8 - bit % 8)) as u32
     };
-    let first = (0..8 * CADU).find(|bit| at(*bit) == MARKER && at(bit + 8 * CADU) == MARKER).unwrap();
+    let first =
+        (0..8 * CADU).find(|bit| at(*bit) == MARKER && at(bit + 8 * CADU) == MARKER).unwrap();
     let whole = (recording.len() * 8 - first) / (8 * CADU);
     let sequence = Randomiser::Ccsds255.sequence(FRAME);
     (0..whole)
@@ -31,8 +33,9 @@ pub fn frames(recording: &[u8], start: Utc) -> Vec<CapturedFrame> {
             let bit = first + cadu * 8 * CADU;
             assert_eq!(at(bit), MARKER, "the recording slips");
             let body = bit + 32;
-            let pair =
-                |byte: usize| u16::from_be_bytes([recording[byte], *recording.get(byte + 1).unwrap_or(&0)]);
+            let pair = |byte: usize| {
+                u16::from_be_bytes([recording[byte], *recording.get(byte + 1).unwrap_or(&0)])
+            };
             let mut bytes: Vec<u8> =
                 (0..FRAME).map(|byte| (pair(body / 8 + byte) >> (8 - body % 8)) as u8).collect();
             sequence.apply(0, &mut bytes);

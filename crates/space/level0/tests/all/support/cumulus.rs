@@ -1,4 +1,5 @@
-//! The reader of delivery records that NASA's Cumulus has, installed below `target/tmp` on first use.
+//! The reader of delivery records that NASA's Cumulus has, installed below `target/tmp` on first
+//! use.
 
 use serde_json::Value;
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
-//! What the tests share: a folder in memory, packets made to measure, captures, independent readers.
+//! What the tests share: a folder in memory, packets made to measure, captures, independent
+//! readers.
 
 pub mod captures;
 pub mod cumulus;
@@ -243,5 +244,6 @@ pub fn process_mission(
 
 /// The bytes of a product's packet file.
 pub fn packet_file<'a>(product: &Product, files: &'a Memory) -> &'a [u8] {
-    &files.published[&product.sidecar.product.packet_file.as_ref().expect("a packet was delivered").name]
+    &files.published
+        [&product.sidecar.product.packet_file.as_ref().expect("a packet was delivered").name]
 }

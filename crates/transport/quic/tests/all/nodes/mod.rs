@@ -1,11 +1,14 @@
-//! Two engines with several addresses each, joined by a line from each address to its counterpart, under one virtual
-//! clock; and a bare endpoint beside the caller, for what no session manager does.
+//! Two engines with several addresses each, joined by a line from each address to its counterpart,
+//! under one virtual clock; and a bare endpoint beside the caller, for what no session manager
+//! does.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::{Bytes, BytesMut};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint, SessionManager};
 use skyhaul_sessions::{Received, SessionId, SessionManagerEvent, SocketId, Transmit};
-use skyhaul_transport::{Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig};
+use skyhaul_transport::{
+    Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig,
+};
 use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,7 +24,10 @@ const STILL_MAX: u32 = 100;
 
 /// Where an end is reached over a line.
 pub fn address(node: usize, socket: usize) -> SocketAddr {
-    SocketAddr::from(([192, 0, u8::try_from(socket).unwrap(), 1 + u8::try_from(node).unwrap()], 4433))
+    SocketAddr::from((
+        [192, 0, u8::try_from(socket).unwrap(), 1 + u8::try_from(node).unwrap()],
+        4433,
+    ))
 }
 
 /// Where the bare endpoint is reached.
@@ -71,14 +77,18 @@ pub struct World {
     still: u32,
 }
 
-#[allow(clippy::disallowed_methods, reason = "the standard library has no other way to make a clock reading")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the standard library has no other way to make a clock reading"
+)]
 fn epoch() -> std::time::Instant {
     static EPOCH: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     *EPOCH.get_or_init(std::time::Instant::now)
 }
 
 fn endpoint(key: u8, seed: u8, listen: bool) -> QuicEndpoint {
-    let mut config = EndpointConfig::new(identity(key), PathConfig::over(Rate::from_mbps(50)), epoch());
+    let mut config =
+        EndpointConfig::new(identity(key), PathConfig::over(Rate::from_mbps(50)), epoch());
     config.listen = listen;
     config.trusted = BTreeSet::from([identity(1).fingerprint(), identity(3).fingerprint()]);
     config.rng_seed = Some([seed; 32]);
@@ -86,7 +96,8 @@ fn endpoint(key: u8, seed: u8, listen: bool) -> QuicEndpoint {
 }
 
 fn node(key: u8, listen: bool) -> Node {
-    let mut manager = SessionManager::new(endpoint(key, key * 10, listen), SessionConfig::default());
+    let mut manager =
+        SessionManager::new(endpoint(key, key * 10, listen), SessionConfig::default());
     for socket in 1..SOCKETS {
         manager.add_carrier(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
     }
@@ -107,8 +118,8 @@ fn node(key: u8, listen: bool) -> Node {
 }
 
 impl World {
-    /// A session over the first addresses. `bare` is the key of the bare endpoint: 1 is the caller's, 3 another that the
-    /// called end trusts.
+    /// A session over the first addresses. `bare` is the key of the bare endpoint: 1 is the
+    /// caller's, 3 another that the called end trusts.
     pub fn connected(bare: u8) -> Self {
         Self::over(bare, Duration::from_millis(20), 0)
     }
@@ -131,7 +142,8 @@ impl World {
         };
         let called = identity(2).fingerprint();
         world.nodes[CALLER].manager.connect(world.now, address(CALLED, 0), called).unwrap();
-        let up = world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
+        let up =
+            world.run(120, |world| world.nodes.iter().all(|node| node.up.contains(&PathId(0))));
         assert!(up, "no session");
         world
     }
@@ -183,7 +195,8 @@ impl World {
     }
 
     fn deliver(&mut self) {
-        while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now)
+        {
             let (from, to, payload) = entry.remove();
             let payload = BytesMut::from(&payload[..]);
             let received = Received { remote: from, local_ip: None, ecn: None, payload };
@@ -208,7 +221,9 @@ impl World {
                 node.event(event);
             }
             node.manager.flush(self.now);
-            while let Some((socket, transmit)) = self.nodes[index].manager.poll_transmit(self.now, &mut out) {
+            while let Some((socket, transmit)) =
+                self.nodes[index].manager.poll_transmit(self.now, &mut out)
+            {
                 self.sent[index] += transmit.size as u64;
                 self.fly(address(index, socket.0), &transmit, &out, Some(socket.0));
             }

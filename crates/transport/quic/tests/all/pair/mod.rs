@@ -98,7 +98,8 @@ impl Link {
         let lost = self.rng.next_u64() % 1_000_000_000 < u64::from(self.options.loss.as_ppb());
         let out = self.outages.iter().any(|(from, to)| (*from..*to).contains(&self.free_at));
         if !lost && !out {
-            self.flying.push_back((self.free_at + self.options.one_way, Bytes::copy_from_slice(payload)));
+            self.flying
+                .push_back((self.free_at + self.options.one_way, Bytes::copy_from_slice(payload)));
         }
     }
 }
@@ -154,7 +155,10 @@ pub fn identity(node: u8) -> Identity {
 }
 
 /// One fixed reading for all worlds: only differences matter.
-#[allow(clippy::disallowed_methods, reason = "the standard library has no other way to make a clock reading")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the standard library has no other way to make a clock reading"
+)]
 fn epoch() -> std::time::Instant {
     static EPOCH: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     *EPOCH.get_or_init(std::time::Instant::now)
@@ -205,7 +209,8 @@ impl World {
             addresses: [address(CLIENT), address(SERVER)],
             links: [link(0), link(1)],
         };
-        let expected = identity(options.expected.unwrap_or(u8::try_from(SERVER).unwrap())).fingerprint();
+        let expected =
+            identity(options.expected.unwrap_or(u8::try_from(SERVER).unwrap())).fingerprint();
         world.call = world.nodes[CLIENT].connect(Instant::ZERO, address(SERVER), expected).unwrap();
         world
     }
@@ -218,7 +223,8 @@ impl World {
 
     /// Hands a node any bytes as a datagram.
     pub fn inject(&mut self, node: usize, remote: SocketAddr, bytes: &[u8]) {
-        let received = Received { remote, local_ip: None, ecn: None, payload: BytesMut::from(bytes) };
+        let received =
+            Received { remote, local_ip: None, ecn: None, payload: BytesMut::from(bytes) };
         self.nodes[node].handle_datagram(self.now, received);
     }
 
@@ -232,7 +238,8 @@ impl World {
                 return true;
             }
             let timeouts = self.nodes.iter().filter_map(QuicEndpoint::next_timeout);
-            let arrivals = self.links.iter().filter_map(|link| link.flying.front().map(|(at, _)| *at));
+            let arrivals =
+                self.links.iter().filter_map(|link| link.flying.front().map(|(at, _)| *at));
             let next = timeouts.chain(arrivals).min().unwrap_or(Instant::FAR_FUTURE).max(self.now);
             if next > limit {
                 self.now = limit;
@@ -282,7 +289,8 @@ impl World {
         while self.links[link].flying.front().is_some_and(|(at, _)| *at <= self.now) {
             let (_, payload) = self.links[link].flying.pop_front().expect("just seen");
             let payload = BytesMut::from(&payload[..]);
-            let received = Received { remote: self.addresses[1 - to], local_ip: None, ecn: None, payload };
+            let received =
+                Received { remote: self.addresses[1 - to], local_ip: None, ecn: None, payload };
             self.nodes[to].handle_datagram(self.now, received);
         }
     }

@@ -1,7 +1,8 @@
 //! Two ends of a path joined by two byte pipes, under one virtual clock.
 //!
-//! A pipe is what TCP over a line is to its user: it takes bytes until its buffer is full, carries them at its rate, cuts
-//! them anywhere, and now and then stops for a while to repair a loss, after which all comes at once.
+//! A pipe is what TCP over a line is to its user: it takes bytes until its buffer is full, carries
+//! them at its rate, cuts them anywhere, and now and then stops for a while to repair a loss, after
+//! which all comes at once.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -105,7 +106,8 @@ impl Pipe {
             let (piece, behind) = rest.split_at(cut);
             rest = behind;
             self.free_at = self.free_at.max(now) + self.rate.time_for(ByteCount::of(cut));
-            let stalls = self.stall_one_in > 0 && self.rng.next_u64().is_multiple_of(self.stall_one_in);
+            let stalls =
+                self.stall_one_in > 0 && self.rng.next_u64().is_multiple_of(self.stall_one_in);
             let late = if stalls { self.one_way * 3 } else { Duration::ZERO };
             self.arrives = self.arrives.max(self.free_at + self.one_way + late);
             let mut piece = piece.to_vec();
@@ -137,7 +139,8 @@ pub struct Seen {
     pub down: Option<(Instant, DownReason)>,
     pub acked: Vec<u64>,
     pub lost: Vec<u64>,
-    /// Datagrams that came, in bytes and number, and how late the last one was that carried its time.
+    /// Datagrams that came, in bytes and number, and how late the last one was that carried its
+    /// time.
     pub datagrams: u64,
     pub datagram_bytes: u64,
     pub latencies: Vec<Duration>,
@@ -147,8 +150,8 @@ pub struct Seen {
 /// What an end does whenever its path has room.
 pub enum App {
     Silent,
-    /// Sends datagrams of `size` bytes that begin with their number and the time, at most so many; counts the handed over
-    /// ones in `next`.
+    /// Sends datagrams of `size` bytes that begin with their number and the time, at most so many;
+    /// counts the handed over ones in `next`.
     Numbers {
         next: u64,
         count: u64,

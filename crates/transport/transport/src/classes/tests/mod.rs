@@ -41,10 +41,14 @@ const STATION: &str = r#"
 
 #[test]
 fn guarantees_and_ceilings_hold_and_the_rest_goes_by_priority() {
-    // voice borrows first, up to its ceiling. The class science lends the 10 Mbit/s that its children are not
-    // promised, and after that they borrow from the root; 5 Mbit/s are left to bulk by right.
+    // voice borrows first, up to its ceiling. The class science lends the 10 Mbit/s that its
+    // children are not promised, and after that they borrow from the root; 5 Mbit/s are left to
+    // bulk by right.
     let sender = run(STATION, 93);
-    assert_rates(&sender, &[("voice", 2_000), ("products", 20_000), ("bulk", 5_000), ("level0", 66_000)]);
+    assert_rates(
+        &sender,
+        &[("voice", 2_000), ("products", 20_000), ("bulk", 5_000), ("level0", 66_000)],
+    );
 }
 
 #[test]
@@ -70,17 +74,25 @@ fn guarantees_hold_at_depth_four_with_any_mix_of_sizes() {
         sender.source("near").sizes = vec![small, 1_500, 700];
         sender.run(TEN_SECONDS, |_| ());
         // fat borrows from the root beside outside, up to the ceiling of b: 45 - 0.3 - 20.
-        assert_rates(&sender, &[("thin", 300), ("beside", 20_000), ("fat", 24_700), ("near", 10_000)]);
+        assert_rates(
+            &sender,
+            &[("thin", 300), ("beside", 20_000), ("fat", 24_700), ("near", 10_000)],
+        );
         assert_rates(&sender, &[("outside", 45_000)]);
     }
 }
 
 #[test]
 fn guarantees_hold_for_256_leaves_of_unequal_size() {
-    // One leaf is promised half of the line, the other 255 the rest; who borrows first is the smallest.
-    let mut text = String::from("class = [{ name = \"half\", guarantee = \"50 Mbit/s\", priority = 7 },");
+    // One leaf is promised half of the line, the other 255 the rest; who borrows first is the
+    // smallest.
+    let mut text =
+        String::from("class = [{ name = \"half\", guarantee = \"50 Mbit/s\", priority = 7 },");
     for number in 0..255 {
-        text += &format!("{{ name = \"{number}\", guarantee = \"190 kbit/s\", priority = {} }},", number % 8);
+        text += &format!(
+            "{{ name = \"{number}\", guarantee = \"190 kbit/s\", priority = {} }},",
+            number % 8
+        );
     }
     text += "]";
     let sender = run(&text, 100);
@@ -98,8 +110,9 @@ fn a_lone_sender_gets_the_whole_line() {
         String::from("rate = \"93 Mbit/s\"\nclass = [{ name = \"0\", guarantee = \"64 kbit/s\" },");
     for level in 1..64 {
         let (outer, guarantee) = (level - 1, 64 - level);
-        deep +=
-            &format!("{{ name = \"{level}\", parent = \"{outer}\", guarantee = \"{guarantee} kbit/s\" }},");
+        deep += &format!(
+            "{{ name = \"{level}\", parent = \"{outer}\", guarantee = \"{guarantee} kbit/s\" }},"
+        );
     }
     deep += "]";
     let wide = r#"
@@ -227,7 +240,8 @@ fn the_line_rate_is_a_ceiling_only_where_none_is_configured() {
 
 #[test]
 fn what_leaves_without_being_picked_is_paid_for() {
-    let mut tree = ClassTree::new(&config("class = [{ name = \"a\", ceiling = \"8 Mbit/s\" }]")).unwrap();
+    let mut tree =
+        ClassTree::new(&config("class = [{ name = \"a\", ceiling = \"8 Mbit/s\" }]")).unwrap();
     tree.charge(Instant::ZERO, ClassId(0), ByteCount::new(100_000));
     assert_eq!(tree.pick(Instant::ZERO, |_| true), None);
     let wake = tree.next_timeout(Instant::ZERO, |_| true).unwrap();

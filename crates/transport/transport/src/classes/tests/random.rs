@@ -1,4 +1,5 @@
-//! Random trees and sources: no ceiling is exceeded in any interval, and nothing waits without need.
+//! Random trees and sources: no ceiling is exceeded in any interval, and nothing waits without
+//! need.
 
 use super::sender::Departure;
 use super::*;
@@ -33,17 +34,20 @@ fn load() -> impl Strategy<Value = (u64, Option<u64>)> {
     (40u64..9_000, proptest::option::of(1u64..20_000))
 }
 
-/// A tree of these classes on a line of `rate`: ceilings shrink inwards, and guarantees fit into them.
+/// A tree of these classes on a line of `rate`: ceilings shrink inwards, and guarantees fit into
+/// them.
 fn build(rate: Rate, seeds: &[Seed]) -> ClassesConfig {
     let mut classes: Vec<ClassConfig> = Vec::new();
     let mut inner = vec![rate; seeds.len()];
     for (index, seed) in seeds.iter().enumerate() {
         let parent = Some(seed.parent % (index + 1)).filter(|parent| *parent < index);
         let outer = parent.map_or(rate, |parent| inner[parent]);
-        let ceiling = seed.ceiling.map(|percent| outer.scaled(percent, 100).max(Rate::from_bps(1_000)));
+        let ceiling =
+            seed.ceiling.map(|percent| outer.scaled(percent, 100).max(Rate::from_bps(1_000)));
         inner[index] = ceiling.unwrap_or(outer).min(outer);
         // Divided by all classes, the guarantees of some of them always fit.
-        let guarantee = inner.iter().take(index + 1).min().map(|least| least.scaled(1, seeds.len() as u64));
+        let guarantee =
+            inner.iter().take(index + 1).min().map(|least| least.scaled(1, seeds.len() as u64));
         classes.push(ClassConfig {
             name: index.to_string(),
             parent: parent.map(|parent| parent.to_string()),
@@ -56,7 +60,8 @@ fn build(rate: Rate, seeds: &[Seed]) -> ClassesConfig {
     }
     // Only leaves keep a guarantee of their own; inner classes get the sum.
     for index in 0..classes.len() {
-        if classes.iter().any(|class| class.parent.as_deref() == Some(classes[index].name.as_str())) {
+        if classes.iter().any(|class| class.parent.as_deref() == Some(classes[index].name.as_str()))
+        {
             classes[index].guarantee = None;
         }
     }
@@ -75,7 +80,8 @@ fn above(config: &ClassesConfig, leaf: &str) -> Vec<(usize, Rate)> {
     found
 }
 
-/// The level of a bucket in billionths of a bit after `departures`, told step by step as a textbook would.
+/// The level of a bucket in billionths of a bit after `departures`, told step by step as a textbook
+/// would.
 fn level(ceiling: Rate, departures: &[Departure], now: Instant) -> i128 {
     let rate = i128::from(ceiling.as_bps());
     let full = rate * 20_000_000;
@@ -84,7 +90,8 @@ fn level(ceiling: Rate, departures: &[Departure], now: Instant) -> i128 {
     };
     let (mut level, mut at) = (0, Instant::ZERO);
     for departure in departures {
-        level = fill(level, at, departure.at) - i128::from(departure.bytes.as_u64()) * 8_000_000_000;
+        level =
+            fill(level, at, departure.at) - i128::from(departure.bytes.as_u64()) * 8_000_000_000;
         at = departure.at;
     }
     fill(level, at, now)
@@ -107,7 +114,9 @@ fn worst_excess(ceiling: Rate, departures: &[Departure]) -> i128 {
 fn below(sender: &Sender, config: &ClassesConfig, class: usize) -> Vec<Departure> {
     let names: Vec<&str> = sender.tree.leaves().map(|(_, name)| name).collect();
     let inside = |departure: &&Departure| {
-        above(config, names[usize::from(departure.leaf.0)]).iter().any(|(number, _)| *number == class)
+        above(config, names[usize::from(departure.leaf.0)])
+            .iter()
+            .any(|(number, _)| *number == class)
     };
     sender.departures.iter().filter(inside).copied().collect()
 }
@@ -142,7 +151,8 @@ proptest! {
                 let closed = ceilings.iter().any(|(class, ceiling)| {
                     level(*ceiling, &below(sender, &config, *class), sender.now) < 0
                 });
-                assert!(closed, "class {} waits at {} for nothing", names[usize::from(source.leaf.0)], sender.now);
+                assert!(closed, "class {} waits at {} for \
+                                nothing", names[usize::from(source.leaf.0)], sender.now);
             }
         });
         let largest = loads.iter().map(|(size, _)| *size).max().unwrap_or(0);
@@ -151,7 +161,8 @@ proptest! {
             // The burst of 20 ms, one datagram that overdraws, and a nanosecond of rounding.
             let allowed = i128::from(ceiling.as_bps()) * 20_000_001 + i128::from(largest) * 8_000_000_000;
             let excess = worst_excess(ceiling, &below(&sender, &config, number));
-            prop_assert!(excess <= allowed, "class {}: {} above, {} allowed", number, excess, allowed);
+            prop_assert!(excess <= allowed, "class {}: {} above, {} \
+                                            allowed", number, excess, allowed);
         }
     }
 
@@ -170,7 +181,8 @@ proptest! {
             let leaf = sender.tree.find(&class.name).unwrap();
             let sent = sender.tree.counters(leaf).sent.as_u64();
             // Within 1 %, and the datagrams under way of everybody.
-            prop_assert!(sent * 100 + 100 * 1_500 * 14 >= due * 99, "class {}: {sent} of {due}", class.name);
+            prop_assert!(sent * 100 + 100 * 1_500 * 14 >= due * 99, "class {}: {sent} of \
+                                                                    {due}", class.name);
         }
     }
 }

@@ -59,7 +59,14 @@ impl Source {
 impl Sender {
     pub(super) fn new(config: &ClassesConfig, line: Rate) -> Self {
         let tree = ClassTree::new(config).unwrap();
-        Self { tree, line, sources: Vec::new(), departures: Vec::new(), now: Instant::ZERO, wakes: 0 }
+        Self {
+            tree,
+            line,
+            sources: Vec::new(),
+            departures: Vec::new(),
+            now: Instant::ZERO,
+            wakes: 0,
+        }
     }
 
     /// A sender with data in every leaf at all times.
@@ -86,7 +93,8 @@ impl Sender {
             idle(self);
             self.wakes += 1;
             let held = self.tree.next_timeout(now, has);
-            let arrival = sources.iter().filter(|s| !s.has(now) && s.ready() > now).map(Source::ready).min();
+            let arrival =
+                sources.iter().filter(|s| !s.has(now) && s.ready() > now).map(Source::ready).min();
             let next = held.into_iter().chain(arrival).min().unwrap_or(end);
             assert!(next > now, "waits for the past");
             self.now = next;

@@ -103,7 +103,10 @@ fn one_loss_ends_a_clean_time_without_alarm() {
     feed(&mut meter, &mut now, &mut Line::new(0.0, 0.0), Duration::from_secs(20));
     meter.fate(now, true);
     let estimate = meter.estimate();
-    assert!(!estimate.is_clean && estimate.upper < Probability::from_ppb(1_000_000), "{estimate:?}");
+    assert!(
+        !estimate.is_clean && estimate.upper < Probability::from_ppb(1_000_000),
+        "{estimate:?}"
+    );
 }
 
 #[test]

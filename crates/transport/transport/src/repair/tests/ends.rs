@@ -9,7 +9,8 @@ fn plan(sources: u8, stride: u8, repairs: u8) -> Plan {
     Plan {
         sources,
         stride,
-        // A table that never gives more than wanted and always that many: certain loss, held to a share.
+        // A table that never gives more than wanted and always that many: certain loss, held to a
+        // share.
         repairs: fixed(repairs, sources),
         spare: u32::MAX,
         ..Plan::default()
@@ -17,8 +18,10 @@ fn plan(sources: u8, stride: u8, repairs: u8) -> Plan {
 }
 
 fn fixed(repairs: u8, sources: u8) -> RepairTable {
-    let every =
-        RepairTable::for_target(Chain::new(Probability::ONE, Probability::ONE, 1), Probability::from_ppb(1));
+    let every = RepairTable::for_target(
+        Chain::new(Probability::ONE, Probability::ONE, 1),
+        Probability::from_ppb(1),
+    );
     every.capped(u32::from(repairs), u32::from(sources))
 }
 
@@ -27,11 +30,12 @@ fn content(number: usize) -> Bytes {
     Bytes::from((0..len).map(|at| (at * number + 11 * at) as u8 ^ 0xa5).collect::<Vec<u8>>())
 }
 
-/// Protects `count` datagrams due in a second and gives everything that is sent for them, the open group closed.
+/// Protects `count` datagrams due in a second and gives everything that is sent for them, the open
+/// group closed.
 fn sent(coder: &mut Coder, count: usize) -> (Vec<(Sid, Bytes)>, Vec<RepairSymbol>) {
     let due = Some(Instant::ZERO + Duration::from_secs(1));
-    let sources =
-        (0..count).map(|number| (coder.protect(Instant::ZERO, &content(number), due), content(number)));
+    let sources = (0..count)
+        .map(|number| (coder.protect(Instant::ZERO, &content(number), due), content(number)));
     let sources = sources.collect();
     let at_due = Instant::ZERO + Duration::from_secs(1);
     let repairs = core::iter::from_fn(|| coder.poll(at_due)).collect();
@@ -44,7 +48,10 @@ fn recovered(decoder: &mut Decoder) -> Vec<(Sid, Bytes)> {
 
 fn balanced(decoder: &Decoder) {
     let counted = decoder.counters();
-    assert_eq!(counted.repairs, counted.used + counted.wasted + counted.rejected + decoder.held() as u64);
+    assert_eq!(
+        counted.repairs,
+        counted.used + counted.wasted + counted.rejected + decoder.held() as u64
+    );
 }
 
 #[test]
@@ -112,7 +119,8 @@ fn a_group_is_closed_by_its_span_or_before_its_earliest_deadline() {
     assert_eq!(coder.protect(ms(31), &content(3), Some(ms(100))).to_wire(), 2);
 }
 
-/// A group of one or two has no repair, and so nothing had that went out within the lead of its deadline.
+/// A group of one or two has no repair, and so nothing had that went out within the lead of its
+/// deadline.
 #[test]
 fn a_group_that_begins_late_stays_open_for_half_of_the_time_left() {
     let mut coder = Coder::new();
@@ -163,7 +171,8 @@ fn sources_without_deadline_are_repaired_when_nothing_else_is_to_be_sent() {
     coder.protect(Instant::ZERO, &content(11), None);
     let later = Instant::ZERO + Duration::from_secs(100);
     assert_eq!((coder.next_timeout(), coder.poll(later)), (None, None));
-    let tail: Vec<u8> = core::iter::from_fn(|| coder.poll_tail(later)).map(|repair| repair.count).collect();
+    let tail: Vec<u8> =
+        core::iter::from_fn(|| coder.poll_tail(later)).map(|repair| repair.count).collect();
     assert_eq!(tail, [10, 10, 10, 10, 10, 2]);
 }
 
@@ -213,7 +222,13 @@ fn numbers_go_round() {
             skyhaul_coding::erasure::repair(1, &slices, 90),
         ]
         .concat();
-        decoder.repair(RepairSymbol { first: sid(0), count: 12, stride: 1, index: 1, bytes: bytes.into() });
+        decoder.repair(RepairSymbol {
+            first: sid(0),
+            count: 12,
+            stride: 1,
+            index: 1,
+            bytes: bytes.into(),
+        });
         assert_eq!(recovered(&mut decoder), [(sid(5), content(5))], "from {start}");
     }
 }
@@ -238,8 +253,13 @@ fn symbols_that_contradict_each_other_recover_nothing() {
 
 #[test]
 fn what_no_honest_sender_sends_is_refused() {
-    let good =
-        RepairSymbol { first: Sid(7), count: 2, stride: 1, index: 0, bytes: Bytes::from_static(b"\0\0x") };
+    let good = RepairSymbol {
+        first: Sid(7),
+        count: 2,
+        stride: 1,
+        index: 0,
+        bytes: Bytes::from_static(b"\0\0x"),
+    };
     let mut decoder = Decoder::new();
     for bad in [
         RepairSymbol { count: 0, ..good.clone() },
@@ -313,11 +333,13 @@ proptest! {
             }
             for (sid, found) in recovered(&mut decoder) {
                 prop_assert_eq!(&found, &all[sid.to_wire() as usize].1);
-                prop_assert!(here.insert(sid.to_wire(), found).is_none(), "recovered although it was there");
+                prop_assert!(here.insert(sid.to_wire(), found).is_none(), "recovered although it \
+                                                                          was there");
             }
             balanced(&decoder);
         }
-        // Whatever is still missing cannot be had: its group has more missing than repairs that came.
+        // Whatever is still missing cannot be had: its group has more missing than repairs that
+        // came.
         for symbol in &symbols {
             let numbers = (0..u32::from(symbol.count)).map(|at| symbol.first.to_wire() + at * u32::from(symbol.stride));
             let missing = numbers.filter(|number| !here.contains_key(number)).count();

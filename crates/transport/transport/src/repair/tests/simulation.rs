@@ -1,6 +1,8 @@
-//! A flow with deadlines over a lossy line in virtual time: planner, meter, coder and decoder together.
+//! A flow with deadlines over a lossy line in virtual time: planner, meter, coder and decoder
+//! together.
 //!
-//! Datagrams have a few bytes here and the size on the line that the plan says, so that millions pass in seconds.
+//! Datagrams have a few bytes here and the size on the line that the plan says, so that millions
+//! pass in seconds.
 
 #![allow(clippy::unwrap_used, reason = "a simulation that breaks its own rules is a failed test")]
 
@@ -34,8 +36,9 @@ struct Outcome {
 
 impl Outcome {
     fn overhead(&self, from: usize, to: usize) -> f64 {
-        let (source, repair) =
-            self.seconds[from..to].iter().fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1));
+        let (source, repair) = self.seconds[from..to]
+            .iter()
+            .fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1));
         repair as f64 / source as f64
     }
 }
@@ -135,9 +138,14 @@ impl Sender {
         let block = self.waiting.front_mut()?;
         let (number, due) = (block.number, block.due);
         block.left -= 1;
-        let len = if block.left == 0 { block.last } else { Coder::content_max(self.coder.plan().payload) };
-        let content =
-            Bytes::copy_from_slice(&[number.to_be_bytes(), (block.left as u64).to_be_bytes()].concat());
+        let len = if block.left == 0 {
+            block.last
+        } else {
+            Coder::content_max(self.coder.plan().payload)
+        };
+        let content = Bytes::copy_from_slice(
+            &[number.to_be_bytes(), (block.left as u64).to_be_bytes()].concat(),
+        );
         if block.left == 0 {
             self.waiting.pop_front();
         }
@@ -249,7 +257,8 @@ impl Random {
     }
 }
 
-/// 20 Mbit/s in blocks of 1-100 KB over a geostationary line, due 1.2 one-way delays after their own time.
+/// 20 Mbit/s in blocks of 1-100 KB over a geostationary line, due 1.2 one-way delays after their
+/// own time.
 fn geostationary() -> Trial {
     let loss = Probability::from_ppb(50_000_000);
     Trial {

@@ -54,7 +54,8 @@ fn the_simple_policies_order_by_what_they_are_named_after() {
         started: false,
         followers: Followers::default(),
     };
-    let blocks = [block(0, 2, None), block(1, 1, Some(900)), block(2, 1, Some(500)), block(3, 0, None)];
+    let blocks =
+        [block(0, 2, None), block(1, 1, Some(900)), block(2, 1, Some(500)), block(3, 0, None)];
     let sorted = |policy: &dyn Policy| {
         let mut orders: Vec<_> =
             blocks.iter().map(|b| (policy.key(Instant::ZERO, b, &line), b.order)).collect();
@@ -66,7 +67,8 @@ fn the_simple_policies_order_by_what_they_are_named_after() {
     assert_eq!(sorted(&Strict), [3, 2, 1, 0]);
 }
 
-/// Thousandths of the worth that is on time at `percent` of load, summed over twelve seeds: urgency, draft, earliest, fifo.
+/// Thousandths of the worth that is on time at `percent` of load, summed over twelve seeds:
+/// urgency, draft, earliest, fifo.
 fn on_time(workload: fn(u64, u64) -> Vec<simulation::Offer>, percent: u64) -> [u64; 4] {
     let mut sums = [0; 4];
     for seed in 0..12 {
@@ -74,7 +76,8 @@ fn on_time(workload: fn(u64, u64) -> Vec<simulation::Offer>, percent: u64) -> [u
         let line = line_for(&offers, 10, percent);
         let run = |policy: &dyn Policy| score(&send(policy, &line, offers.clone()), [3, 2, 1]);
         let urgency = run(&Urgency::new(UrgencyConfig::default()));
-        let scores = [urgency, run(&Draft::new(DraftConfig::default())), run(&Earliest), run(&Fifo)];
+        let scores =
+            [urgency, run(&Draft::new(DraftConfig::default())), run(&Earliest), run(&Fifo)];
         sums = std::array::from_fn(|policy| sums[policy] + scores[policy]);
     }
     sums
@@ -85,7 +88,10 @@ fn in_overload_urgency_beats_earliest_deadline_beats_fifo() {
     for percent in [150, 200, 300] {
         for workload in [conversation, mixture] {
             let [urgency, _, earliest, fifo] = on_time(workload, percent);
-            assert!(urgency > earliest && earliest > fifo, "{percent} %: {urgency}, {earliest}, {fifo}");
+            assert!(
+                urgency > earliest && earliest > fifo,
+                "{percent} %: {urgency}, {earliest}, {fifo}"
+            );
         }
     }
 }
@@ -108,7 +114,11 @@ fn with_enough_line_everything_is_on_time() {
     for policy in [PolicyConfig::default(), PolicyConfig::Earliest {}] {
         let offers = conversation(7, 20);
         let line = line_for(&offers, 20, 80);
-        assert_eq!(score(&send(policy.build().as_ref(), &line, offers), [3, 2, 1]), 1000, "{policy:?}");
+        assert_eq!(
+            score(&send(policy.build().as_ref(), &line, offers), [3, 2, 1]),
+            1000,
+            "{policy:?}"
+        );
     }
 }
 

@@ -31,7 +31,8 @@ impl Chance {
     }
 }
 
-/// Text (high), audio (middle) and video (low, each group of pictures behind its first) for `seconds`.
+/// Text (high), audio (middle) and video (low, each group of pictures behind its first) for
+/// `seconds`.
 pub(super) fn conversation(seed: u64, seconds: u64) -> Vec<Offer> {
     let mut chance = Chance(seed);
     let mut offers = Vec::new();
@@ -47,7 +48,8 @@ pub(super) fn conversation(seed: u64, seconds: u64) -> Vec<Offer> {
     let mut first = None;
     for (picture, at) in (0..end).step_by(40).enumerate() {
         let is_first = picture % 25 == 0;
-        let size = if is_first { chance.within(8_000, 30_000) } else { chance.within(1_000, 6_000) };
+        let size =
+            if is_first { chance.within(8_000, 30_000) } else { chance.within(1_000, 6_000) };
         let needs = if is_first { None } else { first };
         offers.push(Offer { needs, ..offer(at, size, 2, 3_000) });
         if is_first {
@@ -57,7 +59,8 @@ pub(super) fn conversation(seed: u64, seconds: u64) -> Vec<Offer> {
     in_order(offers)
 }
 
-/// Three streams, one a priority, of any size, pace and lifetime: importance says nothing about the deadline.
+/// Three streams, one a priority, of any size, pace and lifetime: importance says nothing about the
+/// deadline.
 pub(super) fn mixture(seed: u64, seconds: u64) -> Vec<Offer> {
     let mut chance = Chance(seed);
     let mut offers = Vec::new();
@@ -124,7 +127,9 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
         }
         waiting.retain(|place| !expires(&mut offers, *place, now, line));
         let free = |place: &usize| {
-            offers[*place].needs.is_none_or(|needs| offers[needs].candidate.unsent == ByteCount::ZERO)
+            offers[*place]
+                .needs
+                .is_none_or(|needs| offers[needs].candidate.unsent == ByteCount::ZERO)
         };
         let next = waiting.iter().copied().filter(free).min_by_key(|place| {
             let candidate = &offers[*place].candidate;
@@ -144,7 +149,8 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
         candidate.unsent = candidate.unsent - symbol;
         candidate.started = true;
         if candidate.unsent == ByteCount::ZERO {
-            let in_time = candidate.deadline.is_none_or(|deadline| now + line.one_way_delay <= deadline);
+            let in_time =
+                candidate.deadline.is_none_or(|deadline| now + line.one_way_delay <= deadline);
             offers[next].fate = if in_time { Fate::OnTime } else { Fate::Lost };
             waiting.retain(|place| *place != next);
         }
@@ -166,7 +172,8 @@ fn expires(offers: &mut [Offer], place: usize, now: Instant, line: &Line) -> boo
 pub(super) fn score(offers: &[Offer], worth: [u64; 3]) -> u64 {
     let of = |offer: &&Offer| worth[usize::from(offer.candidate.priority.min(2))];
     let useful = |offer: &&Offer| {
-        offer.fate == Fate::OnTime && offer.needs.is_none_or(|needs| offers[needs].fate == Fate::OnTime)
+        offer.fate == Fate::OnTime
+            && offer.needs.is_none_or(|needs| offers[needs].fate == Fate::OnTime)
     };
     let on_time: u64 = offers.iter().filter(useful).map(|offer| of(&offer)).sum();
     on_time * 1000 / offers.iter().map(|offer| of(&offer)).sum::<u64>()

@@ -1,4 +1,5 @@
-//! What a run is made of: the ends, the lines, and the steps; made from a seed, and made smaller where it fails.
+//! What a run is made of: the ends, the lines, and the steps; made from a seed, and made smaller
+//! where it fails.
 
 use super::chance::Chance;
 use super::line::{Faults, LineConfig};
@@ -100,8 +101,10 @@ impl Case {
         let mut chance = Chance::new(seed);
         let paths = chance.between(1, 4);
         let clean = chance.happens(200);
-        let options =
-            |chance: &mut Chance| PathOptions { metered: chance.happens(150), standby: chance.happens(150) };
+        let options = |chance: &mut Chance| PathOptions {
+            metered: chance.happens(150),
+            standby: chance.happens(150),
+        };
         let setup = Setup {
             lines: (0..paths).map(|_| (line(&mut chance, clean), options(&mut chance))).collect(),
             window: chance.one_of(&[20_000, 60_000, 250_000, 1_000_000]),
@@ -192,7 +195,8 @@ fn line(chance: &mut Chance, clean: bool) -> LineConfig {
 }
 
 fn faults(chance: &mut Chance) -> Faults {
-    let mut some = |often: u64, most: u64| if chance.happens(often) { chance.below(most) } else { 0 };
+    let mut some =
+        |often: u64, most: u64| if chance.happens(often) { chance.below(most) } else { 0 };
     Faults {
         loss: some(700, 250),
         duplicate: some(300, 100),

@@ -1,5 +1,5 @@
-//! A path of the worst kind between two sessions: it loses, repeats, reorders and spoils datagrams, lies about their
-//! fate or keeps it to itself, and falls silent.
+//! A path of the worst kind between two sessions: it loses, repeats, reorders and spoils datagrams,
+//! lies about their fate or keeps it to itself, and falls silent.
 
 use super::chance::Chance;
 use bytes::Bytes;
@@ -61,7 +61,8 @@ pub struct End {
     pub closed: bool,
 }
 
-/// What a path lets be under way at once at least, as a congestion window does; else twice what the line holds.
+/// What a path lets be under way at once at least, as a congestion window does; else twice what the
+/// line holds.
 const OPEN_MIN: usize = 400;
 /// IPv4, UDP and QUIC around a datagram.
 const HEADERS: ByteCount = ByteCount::new(62);
@@ -160,8 +161,8 @@ impl Path for End {
         assert!(datagram.len() <= self.config.payload, "{} bytes", datagram.len());
         self.sent += 1;
         let faults = self.config.faults;
-        self.free_at =
-            self.free_at.max(now) + self.config.rate.time_for(ByteCount::of(datagram.len()) + HEADERS);
+        self.free_at = self.free_at.max(now)
+            + self.config.rate.time_for(ByteCount::of(datagram.len()) + HEADERS);
         let one_way = self.config.delay[self.side];
         let lost = self.chance.happens(faults.loss) || self.free_at < self.cut_until;
         let lie = !lost && self.chance.happens(faults.lies);
@@ -196,10 +197,12 @@ impl Path for End {
 
     fn send_control(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let one_way = self.config.delay[self.side];
-        let late = if self.chance.happens(self.config.faults.loss) { one_way * 3 } else { Duration::ZERO };
+        let late =
+            if self.chance.happens(self.config.faults.loss) { one_way * 3 } else { Duration::ZERO };
         let len = bytes.len().min(CONTROL_PIECE);
         self.control_at = self.control_at.max(now.max(self.cut_until) + one_way + late);
-        self.to_peer.push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
+        self.to_peer
+            .push((self.control_at, PathEvent::Control(Bytes::copy_from_slice(&bytes[..len]))));
         len
     }
 

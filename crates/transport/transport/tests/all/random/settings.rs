@@ -17,8 +17,8 @@ pub fn config(setup: &Setup) -> SessionConfig {
     } else {
         Vec::new()
     };
-    let classes =
-        ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() }).expect("a good tree");
+    let classes = ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() })
+        .expect("a good tree");
     let policy = match setup.policy {
         0 => PolicyConfig::Strict {},
         1 => PolicyConfig::Earliest {},

@@ -1,4 +1,5 @@
-//! Two sessions, their applications and the lines between them; what must hold is checked after every step.
+//! Two sessions, their applications and the lines between them; what must hold is checked after
+//! every step.
 
 use super::case::{Case, Setup, Step, Wanted};
 use super::chance::Chance;
@@ -118,7 +119,8 @@ impl World {
             let old = &self.sides[side].session;
             self.summary.stalls += old.paths().map(|(_, path)| path.stats.stalls).sum::<u64>();
             self.summary.recovered += old.stats().symbols_recovered;
-            let flows = self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next)));
+            let flows =
+                self.sides[side].stored.iter().map(|(flow, next)| (FlowId(*flow), Seq(*next)));
             let open = flows.map(|(flow, next)| Held { flow, next, ..Held::default() }).collect();
             let resume = Resume { finished_below: FlowId(0), open };
             self.sides[side].renew(&self.setup, resume, self.epoch + 1);
@@ -213,7 +215,8 @@ impl World {
 
     fn cancel(&mut self, side: usize, back: u64) {
         let side = &mut self.sides[side];
-        let loose: Vec<BlockId> = side.order.iter().rev().filter(|id| id.flow.0 >= LOOSE).copied().collect();
+        let loose: Vec<BlockId> =
+            side.order.iter().rev().filter(|id| id.flow.0 >= LOOSE).copied().collect();
         let Some(id) = loose.get(back as usize).copied() else { return };
         if let Some(given) = side.given.get_mut(&id) {
             given.may_fail = true;
@@ -285,7 +288,10 @@ impl World {
     fn state(&self) -> String {
         let open = |side: &Side| {
             let given = side.given.iter().filter(|(_, given)| given.outcome.is_none());
-            given.map(|(id, given)| (*id, given.made.wanted.len, given.received)).take(8).collect::<Vec<_>>()
+            given
+                .map(|(id, given)| (*id, given.made.wanted.len, given.received))
+                .take(8)
+                .collect::<Vec<_>>()
         };
         self.sides
             .iter()
@@ -336,7 +342,10 @@ impl World {
             wakes.extend(ends().filter_map(super::line::End::next_event));
             if side.session.has_symbol() || due.is_some_and(|due| due <= self.now) {
                 wakes.extend(
-                    ends().filter(|end| end.alive).map(super::line::End::free_at).filter(|at| *at > self.now),
+                    ends()
+                        .filter(|end| end.alive)
+                        .map(super::line::End::free_at)
+                        .filter(|at| *at > self.now),
                 );
             }
         }
@@ -348,7 +357,11 @@ impl World {
         let sent = self.lines.values().flat_map(|line| &line.ends).map(|end| end.sent).sum::<u64>();
         let ends = self.sides.iter().map(|side| {
             let stats = side.session.stats();
-            side.received + side.settled + stats.symbols_received + stats.symbols_lost + stats.blocks_taken
+            side.received
+                + side.settled
+                + stats.symbols_received
+                + stats.symbols_lost
+                + stats.blocks_taken
         });
         sent + ends.sum::<u64>()
     }
@@ -357,7 +370,8 @@ impl World {
         if self.now.since(self.idle.0) >= Duration::from_secs(1) {
             self.idle = (self.now, 0);
         }
-        let arrives = self.lines.values().flat_map(|line| &line.ends).any(|end| end.next_event().is_some());
+        let arrives =
+            self.lines.values().flat_map(|line| &line.ends).any(|end| end.next_event().is_some());
         if !active && !arrives {
             self.idle.1 += 1;
             assert!(self.idle.1 <= IDLE_MAX, "a storm of time-outs: {}", self.state());
@@ -395,7 +409,10 @@ impl World {
             Event::Settled { id, outcome } => self.sides[side].settled(id, outcome),
             Event::Custody { flow, next } => {
                 let stored = self.sides[1 - side].stored.get(&flow.0).copied().unwrap_or(0);
-                assert!(next.0 <= stored, "a receipt for {next:?} of {flow:?}, of which {stored} are stored");
+                assert!(
+                    next.0 <= stored,
+                    "a receipt for {next:?} of {flow:?}, of which {stored} are stored"
+                );
                 // One that went over a path left meanwhile may come late.
                 let known = self.sides[side].custody.entry(flow).or_default();
                 *known = next.max(*known);
@@ -405,7 +422,9 @@ impl World {
                     line.ends[side].alive = false;
                 }
             }
-            Event::Greeted { custody, .. } => self.sides[side].greeted(&custody.unwrap_or_default().resume),
+            Event::Greeted { custody, .. } => {
+                self.sides[side].greeted(&custody.unwrap_or_default().resume)
+            }
             Event::Application { .. } | Event::PathUp(_) | Event::PathResized(_) => {}
             Event::PathStalled(_) | Event::PathBack(_) => {}
             Event::Closed(reason) => panic!("closed: {reason}"),
@@ -461,7 +480,12 @@ impl Side {
         self.session = Session::new(config(setup));
         let custody = vec![Custody { resume, ..Custody::default() }];
         let flow_base = FlowId(LOOSE * epoch);
-        self.session.open(Opening { name: "a node".to_owned(), custody, flow_base, ..Opening::default() });
+        self.session.open(Opening {
+            name: "a node".to_owned(),
+            custody,
+            flow_base,
+            ..Opening::default()
+        });
         self.given.clear();
         self.order.clear();
         self.last.clear();
@@ -507,7 +531,8 @@ impl Side {
             self.order.get(index).copied()
         });
         let tree = self.session.classes();
-        let class = tree.find(["a", "b", "c"][wanted.class as usize]).unwrap_or(tree.default_leaf());
+        let class =
+            tree.find(["a", "b", "c"][wanted.class as usize]).unwrap_or(tree.default_leaf());
         let block = Block {
             flow,
             class,
@@ -522,7 +547,9 @@ impl Side {
         match self.session.send(now, block) {
             Ok(id) => {
                 let fails = |id: &BlockId| {
-                    self.given.get(id).is_some_and(|given| given.may_fail || given.made.wanted.expendable)
+                    self.given
+                        .get(id)
+                        .is_some_and(|given| given.may_fail || given.made.wanted.expendable)
                 };
                 let may_fail = !wanted.alone && depends.as_ref().is_some_and(fails);
                 self.given.insert(id, Given { made, may_fail, outcome: None, received: false });
@@ -549,11 +576,15 @@ impl Side {
 
     fn settled(&mut self, id: BlockId, outcome: Outcome) {
         self.settled += 1;
-        let Some(given) = self.given.get_mut(&id) else { panic!("{id:?} settled, and was never sent") };
+        let Some(given) = self.given.get_mut(&id) else {
+            panic!("{id:?} settled, and was never sent")
+        };
         assert_eq!(given.outcome.replace(outcome), None, "{id:?} settled twice");
         match outcome {
             // A reliable block is whole there, and may wait for those before it.
-            Outcome::Delivered => assert!(given.received || !given.made.wanted.expendable, "{id:?}"),
+            Outcome::Delivered => {
+                assert!(given.received || !given.made.wanted.expendable, "{id:?}")
+            }
             Outcome::Sent => panic!("{id:?}: a session finds out more"),
             Outcome::Expired | Outcome::Cancelled => {
                 assert!(given.may_fail || given.made.wanted.expendable, "{id:?} {outcome:?}");
@@ -567,7 +598,10 @@ impl Side {
         assert!(stats.balances(), "{stats:?}");
         let settled = stats.blocks_reported + stats.blocks_given_up + stats.blocks_cancelled;
         assert_eq!(stats.blocks_taken, self.order.len() as u64, "{stats:?}");
-        assert_eq!(settled, self.settled, "taken = delivered + expired + cancelled + open: {stats:?}");
+        assert_eq!(
+            settled, self.settled,
+            "taken = delivered + expired + cancelled + open: {stats:?}"
+        );
         assert_eq!(stats.blocks_delivered + stats.blocks_repaired, self.received, "{stats:?}");
         let most = setup.send_buffer.max(skyhaul_transport::cost(70_000));
         assert!(stats.send_buffer <= most, "{stats:?}");

@@ -2,7 +2,8 @@
 
 use skyhaul_lab::{PlainEnd, PlainLine, PlainPath};
 use skyhaul_transport::{
-    Block, BlockId, Custody, Event, Opening, Received, Resume, SendError, Session, SessionConfig, drive,
+    Block, BlockId, Custody, Event, Opening, Received, Resume, SendError, Session, SessionConfig,
+    drive,
 };
 use skyhaul_units::{Duration, Instant, Probability};
 
@@ -61,7 +62,11 @@ impl World {
     }
 
     /// Runs until `done`, or `deadline`; whether it was `done`.
-    pub fn run_until(&mut self, deadline: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+    pub fn run_until(
+        &mut self,
+        deadline: Instant,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
         loop {
             for side in 0..2 {
                 self.step(side);

@@ -32,7 +32,8 @@ pub struct ApplicationCounts {
     pub missing: u64,
 }
 
-/// Most applications kept apart. The largest missions have some 300; packets of damaged headers invent more.
+/// Most applications kept apart. The largest missions have some 300; packets of damaged headers
+/// invent more.
 const MOST_APPLICATIONS: usize = 4_096;
 /// Most days kept apart: a capture holds one or two, and a few of clocks that are wrong.
 const MOST_DAYS: usize = 64;
@@ -68,10 +69,12 @@ impl Applications {
         let is_ours = self.mission.covers(packet.channel.scid);
         // CCSDS 133.0-B-2 4.1.3.4.3: the count of an idle packet means nothing.
         if header.apid != Apid::IDLE {
-            let counter = if is_ours { self.mission.counters().of(header.apid) } else { header.apid };
+            let counter =
+                if is_ours { self.mission.counters().of(header.apid) } else { header.apid };
             let count = u64::from(header.count);
             let last = self.sequences.insert((packet.channel, counter), count);
-            if let Some(Step::Gap { missing }) = last.map(|last| Modulus::PACKET.step(last, count)) {
+            if let Some(Step::Gap { missing }) = last.map(|last| Modulus::PACKET.step(last, count))
+            {
                 counts.missing += missing;
             }
         }

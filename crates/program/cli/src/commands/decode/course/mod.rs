@@ -1,8 +1,8 @@
 //! The course of a capture: what came where in the file, for the page about it.
 //!
-//! A file does not say when it was received, so that everything is kept by its place in bits. However long the file is,
-//! what is kept is bounded: places are gathered into bins that grow, and lists hold the first or the greatest and count
-//! the rest.
+//! A file does not say when it was received, so that everything is kept by its place in bits.
+//! However long the file is, what is kept is bounded: places are gathered into bins that grow, and
+//! lists hold the first or the greatest and count the rest.
 
 mod applications;
 mod timeline;
@@ -134,7 +134,8 @@ impl<T> Bounded<T> {
 impl Course {
     /// For a capture of `mission`.
     pub fn new(mission: &Mission) -> Self {
-        let interleave = mission.coding().reed_solomon.map_or(0, |parameters| parameters.interleave);
+        let interleave =
+            mission.coding().reed_solomon.map_or(0, |parameters| parameters.interleave);
         Self {
             timeline: Timeline::new(8 * mission.cadu_len() as u64),
             channels: BTreeMap::new(),

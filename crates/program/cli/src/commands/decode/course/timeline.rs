@@ -42,7 +42,8 @@ pub struct ChannelBin {
     pub packets: u64,
 }
 
-/// From no symbol to the 16 that the strongest code corrects (CCSDS 131.0-B 4.3.2), and what could not be corrected.
+/// From no symbol to the 16 that the strongest code corrects (CCSDS 131.0-B 4.3.2), and what could
+/// not be corrected.
 pub const SYMBOL_ROWS: usize = 18;
 /// The row of codewords that could not be corrected.
 pub const LOST: usize = SYMBOL_ROWS - 1;

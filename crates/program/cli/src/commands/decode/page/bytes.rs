@@ -31,8 +31,10 @@ pub fn figure_of(contact: &Contact<'_>) -> String {
     for part in &parts {
         let _ = writeln!(
             table,
-            "<tr><td class=\"word\"><svg class=\"key\" viewBox=\"0 0 12 12\"><rect class=\"{}\" x=\"0\" y=\"0\" width=\"12\" \
-             height=\"12\" fill-opacity=\"0.85\"/></svg>{}</td><td id=\"bytes-{}\">{}</td><td>{}</td></tr>",
+            "<tr><td class=\"word\"><svg class=\"key\" viewBox=\"0 0 12 12\"><rect class=\"{}\" \
+            x=\"0\" y=\"0\" width=\"12\" \
+             height=\"12\" fill-opacity=\"0.85\"/></svg>{}</td><td \
+             id=\"bytes-{}\">{}</td><td>{}</td></tr>",
             part.class,
             escape(part.name),
             part.key,
@@ -46,7 +48,8 @@ pub fn figure_of(contact: &Contact<'_>) -> String {
     let words = match off_the_line {
         0 => String::new(),
         bytes => format!(
-            "<p id=\"off-the-line\" class=\"quiet\">Markers and check symbols, {} of the bytes, stay off a station's line; what \
+            "<p id=\"off-the-line\" class=\"quiet\">Markers and check symbols, {} of the bytes, \
+            stay off a station's line; what \
              packing saves beside them, the station's status says.</p>",
             percent(bytes, whole)
         ),
@@ -69,14 +72,17 @@ fn parts(contact: &Contact<'_>) -> Vec<Part> {
     };
     let (marker_len, check_len) = match contact.is_bare() {
         true => (0, 0),
-        false => {
-            (mission.coding().marker.len() as u64, (mission.block_len() as u64).saturating_sub(frame_len))
-        }
+        false => (
+            mission.coding().marker.len() as u64,
+            (mission.block_len() as u64).saturating_sub(frame_len),
+        ),
     };
     let others = report.other_spacecraft.iter().flat_map(|other| &other.vcids);
     let channels = || report.vcids.iter().chain(others.clone());
-    let fill_frames: u64 =
-        channels().filter(|(vcid, _)| is_fill(contact, **vcid)).map(|(_, channel)| channel.good_frames).sum();
+    let fill_frames: u64 = channels()
+        .filter(|(vcid, _)| is_fill(contact, **vcid))
+        .map(|(_, channel)| channel.good_frames)
+        .sum();
     let packets: u64 = channels().map(|(_, channel)| channel.bytes).sum();
     let idle = contact.course.applications.idle_bytes;
     let fill = fill_frames * frame_len;
@@ -89,14 +95,20 @@ fn parts(contact: &Contact<'_>) -> Vec<Part> {
         part("headers", "frame headers, parts of packets", "rest", rest),
         part("check", "check symbols", "check", report.good_frames * check_len),
         part("markers", "markers", "marker", report.cadus * marker_len),
-        part("set-aside", "frames set aside", "lost", report.uncorrectable_frames * (frame_len + check_len)),
+        part(
+            "set-aside",
+            "frames set aside",
+            "lost",
+            report.uncorrectable_frames * (frame_len + check_len),
+        ),
         part("outside", "in no frame", "warned", (sync.skipped_bits + sync.dropped_bits) / 8),
     ]
 }
 
 /// Whether a channel carries nothing but fill.
 pub fn is_fill(contact: &Contact<'_>, vcid: u8) -> bool {
-    skyhaul_ccsds::id::Vcid::new(vcid).is_some_and(|vcid| contact.mission.content(vcid) == Content::Idle)
+    skyhaul_ccsds::id::Vcid::new(vcid)
+        .is_some_and(|vcid| contact.mission.content(vcid) == Content::Idle)
 }
 
 /// Keys of what a station leaves off its line whatever it packs.

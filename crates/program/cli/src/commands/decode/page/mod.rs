@@ -1,4 +1,5 @@
-//! The page about one contact: what an operator wants to know at a glance, then plots and tables; two pages on paper.
+//! The page about one contact: what an operator wants to know at a glance, then plots and tables;
+//! two pages on paper.
 
 mod bytes;
 mod plots;
@@ -88,7 +89,8 @@ pub fn page(contact: &Contact<'_>) -> String {
 
 fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
     let report = contact.report;
-    let spacecraft = report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
+    let spacecraft =
+        report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));
     let (class, sentence) = verdict::verdict(contact);
     let span = match contact.course.applications.span() {
         Some((first, last)) => format!("packet times {}", span(first, last)),
@@ -117,9 +119,16 @@ fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
         ("slips", "bit slips", slips, "warn"),
         ("packets", "packets", packets, ""),
     ] {
-        let class =
-            if value > 0 && !class.is_empty() { format!(" class=\"{class}\"") } else { String::new() };
-        let _ = writeln!(html, "<li><b id=\"{key}\"{class}>{}</b><span>{name}</span></li>", grouped(value));
+        let class = if value > 0 && !class.is_empty() {
+            format!(" class=\"{class}\"")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            html,
+            "<li><b id=\"{key}\"{class}>{}</b><span>{name}</span></li>",
+            grouped(value)
+        );
     }
     html.push_str("</ul>\n");
     if !contact.notes.is_empty() {
@@ -131,10 +140,12 @@ fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
     }
     tables::inputs(contact, html);
     html.push_str(if contact.is_joined() {
-        "<p class=\"quiet\">The recordings do not say when they were received: everything is drawn over the frames taken of them, \
+        "<p class=\"quiet\">The recordings do not say when they were received: everything is drawn \
+        over the frames taken of them, \
          one after the other. Losses of lock and bit slips are those of all recordings.</p>\n"
     } else {
-        "<p class=\"quiet\">The file does not say when it was received: everything is drawn over the place in the file, from \
+        "<p class=\"quiet\">The file does not say when it was received: everything is drawn over \
+        the place in the file, from \
          its first to its last byte.</p>\n"
     });
 }
@@ -142,7 +153,8 @@ fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
 fn foot(html: &mut String) {
     let _ = writeln!(
         html,
-        "<p class=\"quiet foot\">skyhaul {}. Missing frames are those that the counts of their virtual channels show; frames \
+        "<p class=\"quiet foot\">skyhaul {}. Missing frames are those that the counts of their \
+        virtual channels show; frames \
          set aside are among them where their channel counts.</p>",
         env!("CARGO_PKG_VERSION")
     );
@@ -159,7 +171,9 @@ fn span(first: Utc, last: Utc) -> String {
     let length = last.since(first);
     match first.day() == last.day() {
         _ if first_text == last_text => format!("{first_text} UTC"),
-        true => format!("{first_text} to {} UTC ({length})", last_text.get(11..).unwrap_or(&last_text)),
+        true => {
+            format!("{first_text} to {} UTC ({length})", last_text.get(11..).unwrap_or(&last_text))
+        }
         false => format!("{first_text} to {last_text} UTC ({length})"),
     }
 }
@@ -200,7 +214,8 @@ fn size(bytes: u64) -> String {
 
 /// The unit that a size of so many bytes is shown in.
 fn unit(bytes: u64) -> (u64, &'static str) {
-    let units = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let units =
+        [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     units.into_iter().find(|(factor, _)| bytes >= *factor).unwrap_or((1, "B"))
 }
 

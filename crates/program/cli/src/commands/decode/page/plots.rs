@@ -20,7 +20,8 @@ impl Places {
         let (factor, unit) = unit(contact.bits() / 8);
         let unit_bits = 8.0 * factor as f64;
         let scale = Scale::up_to(contact.bits() as f64 / unit_bits);
-        let place = if contact.is_joined() { "place in the frames taken" } else { "place in the file" };
+        let place =
+            if contact.is_joined() { "place in the frames taken" } else { "place in the file" };
         Self { scale, unit_bits, name: format!("{place}, {unit}") }
     }
 
@@ -47,10 +48,20 @@ pub fn lock(contact: &Contact<'_>) -> String {
         rows.span(0, (0, contact.bits()), ("none", 0.5), "bare frames: what made them had lock");
     }
     if contact.is_joined() && !contact.is_bare() {
-        rows.span(0, (0, contact.bits()), ("none", 0.5), "several recordings, each with its own lock");
+        rows.span(
+            0,
+            (0, contact.bits()),
+            ("none", 0.5),
+            "several recordings, each with its own lock",
+        );
     }
     for (from, to) in locked(contact) {
-        rows.span(0, (from, to), ("good", QUIET), &format!("in lock from {} to {}", place(from), place(to)));
+        rows.span(
+            0,
+            (from, to),
+            ("good", QUIET),
+            &format!("in lock from {} to {}", place(from), place(to)),
+        );
     }
     let (bins, width) = contact.course.timeline.bins(WIDE_BINS);
     for (index, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.frames > 0) {
@@ -136,7 +147,8 @@ pub fn gaps(contact: &Contact<'_>) -> String {
                 rows.span(row, stretch, ("good", QUIET), &words(part.frames, "came"));
             }
             if part.missing > 0 {
-                let share = Share { below: 0, part: part.missing, whole: part.missing + part.frames };
+                let share =
+                    Share { below: 0, part: part.missing, whole: part.missing + part.frames };
                 rows.share(row, stretch, ("lost", share), &words(part.missing, "missing"));
             }
         }
@@ -144,7 +156,9 @@ pub fn gaps(contact: &Contact<'_>) -> String {
     let left = total.channels.len() - order.len();
     let caption = match left {
         0 => "Gaps: share of frames missing, by virtual channel".to_owned(),
-        _ => format!("Gaps: share of frames missing, by virtual channel (in the table, not here: {left})"),
+        _ => format!(
+            "Gaps: share of frames missing, by virtual channel (in the table, not here: {left})"
+        ),
     };
     let legend = [("good", "frames came"), ("lost", "frames missing before these")];
     figure("gaps", true, &caption, &rows.finish(), &legend)
@@ -170,11 +184,18 @@ pub fn corrected(contact: &Contact<'_>) -> String {
         let codewords: u64 = bin.symbols.iter().sum();
         let from = index as u64 * width;
         let (left, right) = (places.at(from), places.at(from + width));
-        for (symbols, count) in rows_of(bin, most).into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        for (symbols, count) in
+            rows_of(bin, most).into_iter().enumerate().filter(|(_, count)| *count > 0)
+        {
             let bottom = symbols as f64 * height;
             let corners = [chart.at(left, bottom + height), chart.at(right, bottom)];
-            let what = if symbols > most { "not corrected".to_owned() } else { format!("{symbols} symbols") };
-            let words = format!("{}: {what} in {} of {codewords} codewords", place(from), grouped(count));
+            let what = if symbols > most {
+                "not corrected".to_owned()
+            } else {
+                format!("{symbols} symbols")
+            };
+            let words =
+                format!("{}: {what} in {} of {codewords} codewords", place(from), grouped(count));
             chart.block(corners, (class_of(symbols, most), strength(count, codewords)), &words);
         }
     }
@@ -199,7 +220,8 @@ pub fn histogram(contact: &Contact<'_>) -> String {
         let left = symbols as f64 * slot;
         let top = level(*count) / full;
         let corners = [chart.at(left + 0.1 * slot, top), chart.at(left + 0.9 * slot, 0.0)];
-        let what = if symbols > most { "not corrected".to_owned() } else { format!("{symbols} symbols") };
+        let what =
+            if symbols > most { "not corrected".to_owned() } else { format!("{symbols} symbols") };
         let words = format!("{what}: {} codewords", grouped(*count));
         chart.block(corners, (class_of(symbols, most), 0.8), &words);
         let (x, y) = chart.at(left + 0.5 * slot, top);
@@ -216,13 +238,16 @@ pub fn packets(contact: &Contact<'_>) -> String {
     for (channel, part) in bins.iter().flat_map(|bin| &bin.channels) {
         *totals.entry(*channel).or_default() += part.packets;
     }
-    let mut order: Vec<(Channel, u64)> = totals.into_iter().filter(|(_, packets)| *packets > 0).collect();
+    let mut order: Vec<(Channel, u64)> =
+        totals.into_iter().filter(|(_, packets)| *packets > 0).collect();
     order.sort_by_key(|(_, packets)| core::cmp::Reverse(*packets));
     order.truncate(MOST_LINES);
     let (per, name_of_unit) = unit(contact.bits() / 8);
     let rate = |packets: u64| packets as f64 * 8.0 * per as f64 / width.max(1) as f64;
-    let packets_in = |bin: &Bin, channel: &Channel| bin.channels.get(channel).map_or(0, |part| part.packets);
-    let rates = bins.iter().flat_map(|bin| order.iter().map(|(channel, _)| rate(packets_in(bin, channel))));
+    let packets_in =
+        |bin: &Bin, channel: &Channel| bin.channels.get(channel).map_or(0, |part| part.packets);
+    let rates =
+        bins.iter().flat_map(|bin| order.iter().map(|(channel, _)| rate(packets_in(bin, channel))));
     let upright = Scale::even([0.0].into_iter().chain(rates));
     let title = "Packets over the file";
     let mut chart = Chart::new(title, HEIGHT).with_width(HALF);
@@ -239,12 +264,15 @@ pub fn packets(contact: &Contact<'_>) -> String {
         });
         let points: Vec<_> = middles.collect();
         chart.course(&points, number);
-        let line =
-            format!("<line class=\"course\" {} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>", stroke(number));
+        let line = format!(
+            "<line class=\"course\" {} x1=\"0\" y1=\"4\" x2=\"22\" y2=\"4\"/>",
+            stroke(number)
+        );
         let name = escape(&name(*channel, contact));
         let _ = write!(legend, "<li><svg viewBox=\"0 0 22 8\">{line}</svg>{name}</li>");
     }
-    let legend = if legend.is_empty() { legend } else { format!("<ul class=\"legend\">{legend}</ul>") };
+    let legend =
+        if legend.is_empty() { legend } else { format!("<ul class=\"legend\">{legend}</ul>") };
     let svg = chart.finish();
     format!("<figure id=\"packets-plot\"><figcaption>{title}</figcaption>{svg}{legend}</figure>\n")
 }
@@ -258,16 +286,25 @@ pub fn name(channel: Channel, contact: &Contact<'_>) -> String {
 }
 
 /// A drawing with its caption and what its colours mean.
-pub fn figure(id: &str, is_wide: bool, caption: &str, svg: &str, legend: &[(&str, &str)]) -> String {
+pub fn figure(
+    id: &str,
+    is_wide: bool,
+    caption: &str,
+    svg: &str,
+    legend: &[(&str, &str)],
+) -> String {
     let class = if is_wide { " class=\"wide\"" } else { "" };
-    let mut html =
-        format!("<figure id=\"{id}-plot\"{class}><figcaption>{}</figcaption>{svg}", escape(caption));
+    let mut html = format!(
+        "<figure id=\"{id}-plot\"{class}><figcaption>{}</figcaption>{svg}",
+        escape(caption)
+    );
     if !legend.is_empty() {
         html.push_str("<ul class=\"legend\">");
         for (class, meaning) in legend {
             let _ = write!(
                 html,
-                "<li><svg viewBox=\"0 0 22 8\"><rect class=\"{class}\" x=\"0\" y=\"0\" width=\"22\" height=\"8\"/></svg>{}</li>",
+                "<li><svg viewBox=\"0 0 22 8\"><rect class=\"{class}\" x=\"0\" y=\"0\" \
+                width=\"22\" height=\"8\"/></svg>{}</li>",
                 escape(meaning)
             );
         }
@@ -311,7 +348,8 @@ impl Rows {
         let height = 1.0 / self.count as f64;
         let top = 1.0 - row as f64 * height;
         let (left, right) = (self.places.at(from), self.places.at(to));
-        let corners = [self.chart.at(left, top - 0.12 * height), self.chart.at(right, top - 0.88 * height)];
+        let corners =
+            [self.chart.at(left, top - 0.12 * height), self.chart.at(right, top - 0.88 * height)];
         let [(x, y), (end, below)] = corners;
         // What is a moment in a long file is to be seen, too.
         let seen = [(x, y), (end.max(x + THINNEST), below)];
@@ -319,10 +357,17 @@ impl Rows {
     }
 
     /// Draws what should not be, from the row's foot up, as high as its share.
-    fn share(&mut self, row: usize, (from, to): (u64, u64), (class, share): (&str, Share), words: &str) {
+    fn share(
+        &mut self,
+        row: usize,
+        (from, to): (u64, u64),
+        (class, share): (&str, Share),
+        words: &str,
+    ) {
         let height = 1.0 / self.count as f64;
         let foot = 1.0 - (row as f64 + 0.88) * height;
-        let of = |part: u64| foot + 0.76 * height * (part as f64 / share.whole.max(1) as f64).min(1.0);
+        let of =
+            |part: u64| foot + 0.76 * height * (part as f64 / share.whole.max(1) as f64).min(1.0);
         let (left, right) = (self.places.at(from), self.places.at(to));
         let corners = [
             self.chart.at(left, of(share.below.saturating_add(share.part))),

@@ -20,9 +20,12 @@ struct Counts {
 pub fn products(contact: &Contact<'_>, html: &mut String) {
     let applications = &contact.course.applications;
     let mut products: BTreeMap<(bool, &str), Counts> = BTreeMap::new();
-    for (channel, apid, application) in applications.counts().filter(|(_, apid, _)| *apid != Apid::IDLE) {
+    for (channel, apid, application) in
+        applications.counts().filter(|(_, apid, _)| *apid != Apid::IDLE)
+    {
         let product = applications.product(channel, apid);
-        let counts = products.entry((product.is_none(), product.unwrap_or("of no product"))).or_default();
+        let counts =
+            products.entry((product.is_none(), product.unwrap_or("of no product"))).or_default();
         counts.applications += 1;
         counts.packets += application.packets;
         counts.bytes += application.bytes;
@@ -32,7 +35,9 @@ pub fn products(contact: &Contact<'_>, html: &mut String) {
     if products.is_empty() {
         return;
     }
-    html.push_str("<section>\n<h2>Products</h2>\n<div class=\"scroll\"><table id=\"products\">\n<tr>");
+    html.push_str(
+        "<section>\n<h2>Products</h2>\n<div class=\"scroll\"><table id=\"products\">\n<tr>",
+    );
     for (column, title) in
         ["product", "applications", "packets", "bytes", "missing", "quality"].iter().enumerate()
     {

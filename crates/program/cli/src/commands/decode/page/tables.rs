@@ -20,7 +20,8 @@ pub fn inputs(contact: &Contact<'_>, html: &mut String) {
     let head = ["recording", "frames", "taken", "only here", "no better", "set aside"];
     row(html, "th", &[0], &head.map(str::to_owned));
     for input in contact.inputs {
-        let counts = [input.frames, input.chosen, input.only_here, input.worse, input.set_aside].map(grouped);
+        let counts = [input.frames, input.chosen, input.only_here, input.worse, input.set_aside]
+            .map(grouped);
         let cells: Vec<String> = [shown(&input.file)].into_iter().chain(counts).collect();
         row(html, "td", &[0], &cells);
     }
@@ -29,7 +30,9 @@ pub fn inputs(contact: &Contact<'_>, html: &mut String) {
 
 /// Virtual channels of all spacecraft, with their quality.
 pub fn channels(contact: &Contact<'_>, html: &mut String) {
-    html.push_str("<section>\n<h2>Virtual channels</h2>\n<div class=\"scroll\"><table id=\"channels\">\n");
+    html.push_str(
+        "<section>\n<h2>Virtual channels</h2>\n<div class=\"scroll\"><table id=\"channels\">\n",
+    );
     row(
         html,
         "th",
@@ -114,7 +117,9 @@ fn quality(counts: &ChannelReport) -> (&'static str, String) {
     match counts.missing_frames {
         0 if odd.is_empty() => ("pass", "complete".to_owned()),
         0 => ("warn", format!("complete{odd}")),
-        missing => ("fail", format!("{} missing{odd}", percent(missing, missing + counts.good_frames))),
+        missing => {
+            ("fail", format!("{} missing{odd}", percent(missing, missing + counts.good_frames)))
+        }
     }
 }
 
@@ -136,7 +141,8 @@ pub fn applications(contact: &Contact<'_>, html: &mut String) {
     if of_all > all.len() {
         let _ = writeln!(
             html,
-            "<p class=\"quiet\">{} of {}, those with the most packets; skyhaul decode --json has all.</p>",
+            "<p class=\"quiet\">{} of {}, those with the most packets; skyhaul decode --json has \
+            all.</p>",
             all.len(),
             grouped(of_all as u64)
         );
@@ -152,8 +158,11 @@ pub fn applications(contact: &Contact<'_>, html: &mut String) {
         );
         for (channel, apid, counts) in part {
             let is_idle = *apid == skyhaul_ccsds::id::Apid::IDLE;
-            let product =
-                if is_idle { "(idle)" } else { applications.product(*channel, *apid).unwrap_or("") };
+            let product = if is_idle {
+                "(idle)"
+            } else {
+                applications.product(*channel, *apid).unwrap_or("")
+            };
             row(
                 html,
                 "td",
@@ -200,7 +209,9 @@ fn told(kind: ChangeKind) -> String {
     match kind {
         ChangeKind::Locked => "in lock from here on".to_owned(),
         ChangeKind::LockLost => "lock lost".to_owned(),
-        ChangeKind::Slip(bits) if bits < 0 => format!("slip: marker {} bits early", bits.unsigned_abs()),
+        ChangeKind::Slip(bits) if bits < 0 => {
+            format!("slip: marker {} bits early", bits.unsigned_abs())
+        }
         ChangeKind::Slip(bits) => format!("slip: marker {bits} bits late"),
         ChangeKind::Inverted => "inverted from here on".to_owned(),
         ChangeKind::Upright => "upright again".to_owned(),
@@ -218,14 +229,19 @@ pub fn gaps(contact: &Contact<'_>, html: &mut String) {
     html.push_str("<table id=\"gaps\">\n");
     row(html, "th", &[1], &["missing", "channel", "before byte"].map(str::to_owned));
     for gap in gaps {
-        let cells = [grouped(gap.missing), name(gap.channel, contact), grouped(gap.position.byte())];
+        let cells =
+            [grouped(gap.missing), name(gap.channel, contact), grouped(gap.position.byte())];
         row(html, "td", &[1], &cells);
     }
     html.push_str("</table>\n");
     let all: u64 = contact.course.channels.values().map(|channel| channel.gaps).sum();
     let left = all.saturating_sub(gaps.len() as u64);
     if left > 0 {
-        let _ = writeln!(html, "<p class=\"quiet\">and {} more, none of them greater</p>", grouped(left));
+        let _ = writeln!(
+            html,
+            "<p class=\"quiet\">and {} more, none of them greater</p>",
+            grouped(left)
+        );
     }
     html.push_str("</section>\n");
 }

@@ -10,22 +10,31 @@ pub fn verdict(contact: &Contact<'_>) -> (&'static str, String) {
     let (missing, channels) = missing(report);
     let all = grouped(report.cadus);
     if missing == 0 && report.uncorrectable_frames == 0 {
-        let quality = match (report.corrected_frames, contact.is_checked() || report.ldpc.is_some()) {
+        let quality = match (report.corrected_frames, contact.is_checked() || report.ldpc.is_some())
+        {
             (0, true) => "came without error".to_owned(),
-            (0, false) => "are there; nothing in the file says whether they came without error".to_owned(),
+            (0, false) => {
+                "are there; nothing in the file says whether they came without error".to_owned()
+            }
             (corrected, _) => format!("are good, {} of them corrected", grouped(corrected)),
         };
         let class = if reception(contact).is_empty() { "pass" } else { "warn" };
         return (
             class,
-            format!("Complete: all {all} frames {quality}, and none is missing.{}", reception(contact)),
+            format!(
+                "Complete: all {all} frames {quality}, and none is missing.{}",
+                reception(contact)
+            ),
         );
     }
     let good = match report.uncorrectable_frames {
         0 => format!("all {all} frames received are good"),
         aside => {
             let good = grouped(report.good_frames);
-            format!("{good} of {all} frames received are good, {} could not be used", grouped(aside))
+            format!(
+                "{good} of {all} frames received are good, {} could not be used",
+                grouped(aside)
+            )
         }
     };
     let gone = match missing {
@@ -58,12 +67,16 @@ fn reception(contact: &Contact<'_>) -> String {
     }
     let text = parts.join(", ");
     let mut chars = text.chars();
-    chars.next().map_or(String::new(), |first| format!(" {}{}.", first.to_uppercase(), chars.as_str()))
+    chars
+        .next()
+        .map_or(String::new(), |first| format!(" {}{}.", first.to_uppercase(), chars.as_str()))
 }
 
 /// Frames missing of all spacecraft, and in how many virtual channels.
 pub fn missing(report: &FileReport) -> (u64, usize) {
     let others = report.other_spacecraft.iter().flat_map(|other| other.vcids.values());
     let incomplete = report.vcids.values().chain(others).map(|channel| channel.missing_frames);
-    incomplete.filter(|missing| *missing > 0).fold((0, 0), |(sum, count), missing| (sum + missing, count + 1))
+    incomplete
+        .filter(|missing| *missing > 0)
+        .fold((0, 0), |(sum, count), missing| (sum + missing, count + 1))
 }

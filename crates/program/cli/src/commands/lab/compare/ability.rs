@@ -1,4 +1,5 @@
-//! What this machine emulates now, found before a comparison begins: above that, figures would be the machine's and not the line's.
+//! What this machine emulates now, found before a comparison begins: above that, figures would be
+//! the machine's and not the line's.
 
 use super::bench::{Gone, carry};
 use super::stream::{Connection, Protocol};
@@ -22,8 +23,10 @@ impl Ability {
         let free = LinkConfig { queue: QUEUE, ..LinkConfig::default() };
         let name = "free".to_owned();
         let link = LinkDescription { name, mtu: 1500, up: free.clone(), down: free };
-        let mut emulation =
-            Emulation::set_up(lab, &Description { seed: 0, links: vec![link], spread: Vec::new() })?;
+        let mut emulation = Emulation::set_up(
+            lab,
+            &Description { seed: 0, links: vec![link], spread: Vec::new() },
+        )?;
         let datagrams = match emulation.calibrate() {
             Ok(datagrams) => datagrams,
             Err(error) => {
@@ -37,7 +40,8 @@ impl Ability {
         Ok(Self { stream: Rate::over(bytes, span), datagrams })
     }
 
-    /// The fastest line on which figures are the line's: the tools' own work needs the other half of the machine.
+    /// The fastest line on which figures are the line's: the tools' own work needs the other half
+    /// of the machine.
     pub fn line(&self) -> Rate {
         self.stream.min(self.datagrams).scaled(1, 2)
     }
@@ -46,7 +50,8 @@ impl Ability {
     pub fn shortfall(&self, needs: Rate) -> Option<String> {
         (self.line() < needs).then(|| {
             format!(
-                "its links carry {needs} together, and this machine now emulates {} beside the programs at both ends",
+                "its links carry {needs} together, and this machine now emulates {} beside the \
+                programs at both ends",
                 round(self.line())
             )
         })

@@ -1,4 +1,5 @@
-//! One cell's line with the programs on it. Everything that is started here is ended here, by its identifier.
+//! One cell's line with the programs on it. Everything that is started here is ended here, by its
+//! identifier.
 
 use super::experiment::{Cell, Experiment, PLAIN};
 use super::program::{Program, end};
@@ -68,7 +69,10 @@ impl From<EmulatorError> for Gone {
 }
 
 /// Has a line carry packets while this thread waits for programs.
-#[allow(clippy::disallowed_methods, reason = "the line carries packets while this thread waits for programs")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the line carries packets while this thread waits for programs"
+)]
 pub fn carry(lab: &str, mut emulation: Emulation) -> Carried {
     let ended = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&ended);
@@ -95,7 +99,8 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Makes a line that is no cell of an experiment, new and empty, for programs that take up to `duration`.
+    /// Makes a line that is no cell of an experiment, new and empty, for programs that take up to
+    /// `duration`.
     pub fn over(site: &'a Site<'a>, line: Description, duration: Duration) -> Result<Self, Gone> {
         let carried = carry(site.lab, Emulation::set_up(site.lab, &line)?);
         Ok(Self { site, cell: &PLAIN, line, duration, _carried: carried })
@@ -121,7 +126,13 @@ impl<'a> Bench<'a> {
                 ])?;
             }
             for link in 1..self.line.links.len() {
-                self.namespace(Place::B).ip(&["mptcp", "endpoint", "add", &self.far(link), "signal"])?;
+                self.namespace(Place::B).ip(&[
+                    "mptcp",
+                    "endpoint",
+                    "add",
+                    &self.far(link),
+                    "signal",
+                ])?;
             }
         }
         Ok(())
@@ -154,9 +165,12 @@ impl<'a> Bench<'a> {
     /// Sets a value under /proc/sys in both places.
     pub fn set_everywhere(&self, key: &str, value: &str) -> Result<(), Gone> {
         for place in Place::ALL {
-            let written =
-                self.namespace(place).enter(|| Ok(std::fs::write(format!("/proc/sys/{key}"), value)))?;
-            written.map_err(|error| Gone::Failed(format!("{key} cannot be set to {value} ({error})")))?;
+            let written = self
+                .namespace(place)
+                .enter(|| Ok(std::fs::write(format!("/proc/sys/{key}"), value)))?;
+            written.map_err(|error| {
+                Gone::Failed(format!("{key} cannot be set to {value} ({error})"))
+            })?;
         }
         Ok(())
     }
@@ -171,7 +185,12 @@ impl<'a> Bench<'a> {
         self.serve_at(Place::A, command, (over, port))
     }
 
-    fn serve_at(&self, place: Place, command: &[String], (over, port): (&str, u16)) -> Result<Program, Gone> {
+    fn serve_at(
+        &self,
+        place: Place,
+        command: &[String],
+        (over, port): (&str, u16),
+    ) -> Result<Program, Gone> {
         let mut program = self.start(place, command)?;
         for _ in 0..START.as_nanos() / STEP.as_nanos() {
             if self.is_interrupted() {
@@ -193,7 +212,8 @@ impl<'a> Bench<'a> {
         self.start(Place::A, command)
     }
 
-    /// Runs a program at the sender to its end. Gives what it printed. A far end that is gone before ends it.
+    /// Runs a program at the sender to its end. Gives what it printed. A far end that is gone
+    /// before ends it.
     pub fn send(&self, command: &[String], far: &mut Program) -> Result<String, Gone> {
         self.finish(self.begin(command)?, far)
     }
@@ -210,12 +230,14 @@ impl<'a> Bench<'a> {
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        // Tools are ended before; this is for what one of them started in a session of its own. The places are ours alone.
+        // Tools are ended before; this is for what one of them started in a session of its own. The
+        // places are ours alone.
         for namespace in self.namespaces.iter().filter(|namespace| namespace.exists()) {
             namespace.processes().unwrap_or_default().into_iter().for_each(end);
         }
         self.ended.store(true, Ordering::Relaxed);
-        // What could not be removed is found by the next line of this name, or by `skyhaul lab down`.
+        // What could not be removed is found by the next line of this name, or by `skyhaul lab
+        // down`.
         let _ = self.carrying.take().map(JoinHandle::join);
     }
 }
@@ -224,7 +246,8 @@ impl Drop for Carried {
 fn is_listening(over: &str, port: u16) -> bool {
     let at = format!(":{port:04X}");
     let listed = ["", "6"].map(|version| {
-        std::fs::read_to_string(format!("/proc/thread-self/net/{over}{version}")).unwrap_or_default()
+        std::fs::read_to_string(format!("/proc/thread-self/net/{over}{version}"))
+            .unwrap_or_default()
     });
     let waits = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
@@ -240,8 +263,10 @@ const START: Duration = Duration::from_secs(5);
 /// How often it is looked at.
 const STEP: Duration = Duration::from_millis(20);
 
-/// A tool's, beyond its own time: what waits in buffers of many megabytes, and every time-out of a connection that is ended.
+/// A tool's, beyond its own time: what waits in buffers of many megabytes, and every time-out of a
+/// connection that is ended.
 pub const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a MiB.
+/// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a
+/// MiB.
 pub const MOST_SAID: ByteCount = ByteCount::mib(8);

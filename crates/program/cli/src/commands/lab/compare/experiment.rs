@@ -34,7 +34,8 @@ pub struct Experiment {
     pub only: Vec<Only>,
     #[serde(default, rename = "bar")]
     pub bars: Vec<Bar>,
-    /// A line that is faster than what this machine emulates is made as fast as that, and the table says so.
+    /// A line that is faster than what this machine emulates is made as fast as that, and the table
+    /// says so.
     #[serde(default)]
     pub fit_machine: bool,
     /// Beside each of TCP's figures, what its window comes to in a round trip.
@@ -77,7 +78,8 @@ pub static PLAIN: Cell = Cell {
     published: BTreeMap::new(),
 };
 
-/// Tools whose every cell would tell a reader nothing new, or for which a shorter time says as much.
+/// Tools whose every cell would tell a reader nothing new, or for which a shorter time says as
+/// much.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Only {
@@ -123,7 +125,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("dsn-300", include_str!("../../../../../../../scenarios/published/dsn-300.toml")),
     ("trollsat", include_str!("../../../../../../../scenarios/published/trollsat.toml")),
     ("lfn", include_str!("../../../../../../../scenarios/published/lfn.toml")),
-    ("dsn-requirements", include_str!("../../../../../../../scenarios/published/dsn-requirements.toml")),
+    (
+        "dsn-requirements",
+        include_str!("../../../../../../../scenarios/published/dsn-requirements.toml"),
+    ),
     ("mpdtp", include_str!("../../../../../../../scenarios/published/mpdtp.toml")),
     ("qos", include_str!("../../../../../../../scenarios/published/qos.toml")),
     ("evlbi", include_str!("../../../../../../../scenarios/published/evlbi.toml")),
@@ -156,8 +161,9 @@ impl Experiment {
     /// What `text`, which stands at `place`, says.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let help = "docs/how-to/compare.md shows every key";
-        let refused =
-            |what: &str, line: usize| Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"));
+        let refused = |what: &str, line: usize| {
+            Failure::new(Exit::Usage, what, help).at(&format!("{place}:{line}"))
+        };
         let read: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             refused(&error.message().replace('\n', " "), line)
@@ -169,7 +175,8 @@ impl Experiment {
     /// What in it cannot be.
     fn contradiction(&self) -> Option<String> {
         let durations = self.only.iter().filter_map(|only| only.duration).chain([self.duration]);
-        let runs = (self.cells.iter().map(|cell| cell.runs)).chain(self.only.iter().map(|only| only.runs));
+        let runs =
+            (self.cells.iter().map(|cell| cell.runs)).chain(self.only.iter().map(|only| only.runs));
         let is_short = durations.min().is_none_or(|least| least < SHORTEST);
         if self.cells.is_empty() || self.tools.is_empty() || is_short {
             return Some("it needs a cell, a tool, and runs of a second at least".to_owned());
@@ -201,15 +208,23 @@ impl Experiment {
         }
         let runs = only.and_then(|only| only.runs).or(cell.runs).unwrap_or(self.runs);
         Some(Share {
-            duration: only.and_then(|only| only.duration).or(cell.duration).unwrap_or(self.duration),
+            duration: only
+                .and_then(|only| only.duration)
+                .or(cell.duration)
+                .unwrap_or(self.duration),
             runs,
         })
     }
 
     /// The most runs that any tool has in any cell.
     pub fn rounds(&self) -> u32 {
-        let shares = self.tools.iter().flat_map(|tool| self.cells.iter().map(move |cell| (tool, cell)));
-        shares.filter_map(|(tool, cell)| self.share(tool, cell)).map(|share| share.runs).max().unwrap_or(0)
+        let shares =
+            self.tools.iter().flat_map(|tool| self.cells.iter().map(move |cell| (tool, cell)));
+        shares
+            .filter_map(|(tool, cell)| self.share(tool, cell))
+            .map(|share| share.runs)
+            .max()
+            .unwrap_or(0)
     }
 
     /// About how long `tools` take in every cell, what is between two runs included.
@@ -241,7 +256,8 @@ impl Experiment {
         line
     }
 
-    /// The line of one run: each round of a cell loses other packets, and every tool of a round meets the same chance.
+    /// The line of one run: each round of a cell loses other packets, and every tool of a round
+    /// meets the same chance.
     pub fn line_in(&self, cell: usize, round: u32) -> Description {
         let seed = self.seed(cell, round);
         Description { seed, ..self.line_of(&self.cells[cell]) }
@@ -280,7 +296,8 @@ impl Experiment {
         }
     }
 
-    /// What TCP's payload could come to in `cell`: 1448 of 1500 bytes of each packet that is not lost, on all links.
+    /// What TCP's payload could come to in `cell`: 1448 of 1500 bytes of each packet that is not
+    /// lost, on all links.
     pub fn limit(&self, cell: &Cell) -> f64 {
         let line = self.line_of(cell);
         let of = |config: &LinkConfig| config.rate.map_or(0.0, |rate| rate.as_bps() as f64);
@@ -313,12 +330,19 @@ mod tests {
             assert_eq!(experiment.name, *name);
             assert!(experiment.source.len() > 10, "{name}");
             for bar in &experiment.bars {
-                assert!(experiment.tools.contains(&bar.tool) && experiment.tools.contains(&bar.of), "{name}");
-                let is_known = |label: &String| experiment.cells.iter().any(|cell| cell.label == *label);
+                assert!(
+                    experiment.tools.contains(&bar.tool) && experiment.tools.contains(&bar.of),
+                    "{name}"
+                );
+                let is_known =
+                    |label: &String| experiment.cells.iter().any(|cell| cell.label == *label);
                 assert!(bar.cells.iter().all(is_known), "{name}");
             }
             for cell in &experiment.cells {
-                assert!(cell.published.keys().all(|tool| experiment.tools.contains(tool)), "{name}");
+                assert!(
+                    cell.published.keys().all(|tool| experiment.tools.contains(tool)),
+                    "{name}"
+                );
             }
         }
     }
@@ -327,9 +351,9 @@ mod tests {
     fn all_that_is_compared_at_once_takes_forty_minutes_with_what_is_repeated() {
         let makefile = include_str!("../../../../../../../Makefile");
         let (_, compared) = makefile.split_once(" lab compare ").unwrap();
-        let compared = BUILTIN
-            .iter()
-            .filter(|(name, _)| compared.lines().next().unwrap().split(' ').any(|word| word == *name));
+        let compared = BUILTIN.iter().filter(|(name, _)| {
+            compared.lines().next().unwrap().split(' ').any(|word| word == *name)
+        });
         let spans = compared.map(|(name, _)| match Kind::find(name).unwrap() {
             Kind::Goodput(one) => one.estimate(&one.tools),
             Kind::Requirements(file) => file.estimate(),
@@ -338,7 +362,10 @@ mod tests {
         });
         let planned = spans.fold(Duration::ZERO, |sum, span| sum + span);
         let sum = planned + super::super::quiet::allowance(planned);
-        assert!((Duration::from_secs(36 * 60)..=Duration::from_secs(40 * 60)).contains(&sum), "{sum}");
+        assert!(
+            (Duration::from_secs(36 * 60)..=Duration::from_secs(40 * 60)).contains(&sum),
+            "{sum}"
+        );
     }
 
     #[test]
@@ -346,13 +373,17 @@ mod tests {
         for name in ["dsn-93", "dsn-300", "trollsat", "mpdtp"] {
             let experiment = Experiment::find(name).unwrap();
             let runs = |tool: &Tool| -> Vec<u32> {
-                let shares = experiment.cells.iter().filter_map(|cell| experiment.share(tool, cell));
+                let shares =
+                    experiment.cells.iter().filter_map(|cell| experiment.share(tool, cell));
                 shares.map(|share| share.runs).collect()
             };
             for bar in &experiment.bars {
                 assert_eq!(runs(&bar.tool), runs(&bar.of), "{name}");
             }
-            assert!(runs(&Tool::Adaptive).into_iter().filter(|runs| *runs > 1).count() > 0, "{name}");
+            assert!(
+                runs(&Tool::Adaptive).into_iter().filter(|runs| *runs > 1).count() > 0,
+                "{name}"
+            );
         }
     }
 
@@ -385,8 +416,14 @@ mod tests {
             assert!(MINE.contains(old));
             Experiment::parse(&MINE.replace(old, new), "mine.toml").unwrap_err().to_string()
         };
-        assert!(refused("cells = [\"lossy\"]", "cells = [\"muddy\"]").contains("no cell is called `muddy`"));
-        assert!(refused("[[only]]", "[[only]]\ntools = [\"tcp-cubic\"]\n[[only]]").contains("two `only`"));
+        assert!(
+            refused("cells = [\"lossy\"]", "cells = [\"muddy\"]")
+                .contains("no cell is called `muddy`")
+        );
+        assert!(
+            refused("[[only]]", "[[only]]\ntools = [\"tcp-cubic\"]\n[[only]]")
+                .contains("two `only`")
+        );
         assert!(refused("runs = 3", "runs = 0").contains("runs are 1 to 100"));
         assert!(refused("\"mine\"", "\"../mine\"").contains("its name is letters"));
         assert!(refused("\"5 s\"", "\"5 ms\"").contains("a second at least"));
@@ -421,7 +458,10 @@ mod tests {
     fn a_wrong_experiment_is_refused_with_its_line() {
         let text = BUILTIN[0].1.replace("duration", "length");
         let error = Experiment::parse(&text, "mine.toml").unwrap_err().to_string();
-        assert!(error.contains("mine.toml:") && error.contains("unknown field `length`"), "{error}");
+        assert!(
+            error.contains("mine.toml:") && error.contains("unknown field `length`"),
+            "{error}"
+        );
         assert!(Experiment::find("nothing").unwrap_err().to_string().contains("dsn-93"));
     }
 }

@@ -67,11 +67,15 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
     for round in 1..=experiment.rounds() {
         for (at, cell) in experiment.cells.iter().enumerate() {
             for tool in &present {
-                let Some(share) = experiment.share(tool, cell).filter(|share| share.runs >= round) else {
+                let Some(share) = experiment.share(tool, cell).filter(|share| share.runs >= round)
+                else {
                     continue;
                 };
                 let (name, label) = (&experiment.name, &cell.label);
-                say(&format!("{name}: {label}, {tool}, run {round} of {}, {} …", share.runs, share.duration));
+                say(&format!(
+                    "{name}: {label}, {tool}, run {round} of {}, {} …",
+                    share.runs, share.duration
+                ));
                 let run = || {
                     let bench = Bench::up(site, experiment, (at, round), share.duration)?;
                     tool.run(&bench)
@@ -89,7 +93,8 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is not up to it.
+/// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is
+/// not up to it.
 pub fn fit(experiment: &mut Experiment, ability: &Ability) -> Option<String> {
     let short = ability.shortfall(experiment.needs())?;
     let note = if experiment.fit_machine {

@@ -1,4 +1,5 @@
-//! `skyhaul lab compare`: tools that people have, one after the other on the same emulated line, beside what was published.
+//! `skyhaul lab compare`: tools that people have, one after the other on the same emulated line,
+//! beside what was published.
 
 mod ability;
 mod bench;
@@ -35,7 +36,8 @@ use tool::Tool;
 /// The arguments of `skyhaul lab compare`.
 #[derive(clap::Args)]
 pub struct Compare {
-    /// Names of published experiments, or paths of files (docs/how-to/compare.md); left out: a list of the published ones.
+    /// Names of published experiments, or paths of files (docs/how-to/compare.md); left out: a list
+    /// of the published ones.
     #[arg(value_name = "EXPERIMENT|FILE")]
     experiments: Vec<String>,
     /// Only these tools: adaptive, line, tcp-NAME, mptcp-NAME, socat-NAME, forward, udt, srt.
@@ -66,7 +68,8 @@ pub struct Compare {
     /// Writes compare.html, one page that needs nothing else, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Writes the tables into this file, for a documentation in Markdown, and its pictures into a folder beside it.
+    /// Writes the tables into this file, for a documentation in Markdown, and its pictures into a
+    /// folder beside it.
     #[arg(long, value_name = "FILE", value_parser = markdown_file)]
     markdown: Option<PathBuf>,
 }
@@ -134,7 +137,9 @@ impl Compare {
     /// An experiment with what the command changes of it.
     fn selected(&self, name: &str) -> Result<Kind, Failure> {
         let kind = match Kind::find(name)? {
-            Kind::Goodput(experiment) => return Ok(Kind::Goodput(self.narrowed(experiment, name)?)),
+            Kind::Goodput(experiment) => {
+                return Ok(Kind::Goodput(self.narrowed(experiment, name)?));
+            }
             Kind::Requirements(mut file) => {
                 self.duration.iter().for_each(|duration| file.set_duration(*duration));
                 if !self.tools.is_empty() {
@@ -142,7 +147,11 @@ impl Compare {
                 }
                 if file.tools.is_empty() {
                     let what = format!("`{name}` has none of these tools");
-                    return Err(Failure::new(Exit::Usage, &what, "run it without --tools to see all"));
+                    return Err(Failure::new(
+                        Exit::Usage,
+                        &what,
+                        "run it without --tools to see all",
+                    ));
                 }
                 Kind::Requirements(file)
             }
@@ -158,8 +167,9 @@ impl Compare {
         match changes.into_iter().find(|(_, is_given)| *is_given) {
             None => Ok(kind),
             Some((flag, _)) => {
-                let what =
-                    format!("`{name}` cannot take {flag}: it does not compare the goodput of tools in cells");
+                let what = format!(
+                    "`{name}` cannot take {flag}: it does not compare the goodput of tools in cells"
+                );
                 Err(Failure::new(Exit::Usage, &what, &format!("omit {flag}")))
             }
         }
@@ -189,8 +199,8 @@ impl Compare {
     }
 }
 
-/// Finds what the machine emulates, if a line may be beyond it, and makes lines slower that are to fit it. Gives what is to be
-/// said of each experiment.
+/// Finds what the machine emulates, if a line may be beyond it, and makes lines slower that are to
+/// fit it. Gives what is to be said of each experiment.
 fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<String>>) {
     if kinds.iter().all(|kind| kind.needs() < ability::SURE) {
         return (None, vec![Vec::new(); kinds.len()]);
@@ -202,8 +212,10 @@ fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<Str
         Err(Gone::Interrupted) => Vec::new(),
     });
     let notes: Vec<Vec<String>> = notes.collect();
-    for (kind, note) in
-        kinds.iter().zip(&notes).flat_map(|(kind, notes)| notes.iter().map(move |note| (kind, note)))
+    for (kind, note) in kinds
+        .iter()
+        .zip(&notes)
+        .flat_map(|(kind, notes)| notes.iter().map(move |note| (kind, note)))
     {
         say(&format!("{}: {note}", kind.name()));
     }
@@ -213,7 +225,11 @@ fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<Str
 /// A file with an ending: without it, the folder of its pictures has the same name.
 fn markdown_file(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
-    if file.extension().is_some() { Ok(file) } else { Err("give it an ending, such as .md".to_owned()) }
+    if file.extension().is_some() {
+        Ok(file)
+    } else {
+        Err("give it an ending, such as .md".to_owned())
+    }
 }
 
 /// What is not there, and how long what is takes: the sum of it.
@@ -226,7 +242,10 @@ fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
     if planned.len() > 1 {
         let more = about(quiet::allowance(sum));
-        say(&format!("all: take {}, and {more} more at most to repeat what others disturb", about(sum)));
+        say(&format!(
+            "all: take {}, and {more} more at most to repeat what others disturb",
+            about(sum)
+        ));
     }
     sum
 }
@@ -250,7 +269,11 @@ fn refuse_if_busy(watch: &Watch) -> Result<(), Failure> {
 }
 
 /// Nor is one written of runs that others disturbed, however often they were repeated.
-fn refuse_disturbed(watch: &Watch, file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
+fn refuse_disturbed(
+    watch: &Watch,
+    file: &Path,
+    all: &[Box<dyn Study + '_>],
+) -> Result<(), Failure> {
     let of = |number: fn(&quiet::Conditions) -> usize| {
         all.iter().map(|study| number(study.conditions())).sum::<usize>()
     };
@@ -261,7 +284,8 @@ fn refuse_disturbed(watch: &Watch, file: &Path, all: &[Box<dyn Study + '_>]) -> 
     let worst = all.iter().map(|study| study.conditions().worst());
     let worst = worst.fold(Disturbance::default(), |worst, met| worst.worse_of(met));
     let what = format!(
-        "the page is not written: others disturbed {disturbed} of {runs} runs; in the worst, {worst}"
+        "the page is not written: others disturbed {disturbed} of {runs} runs; in the worst, \
+        {worst}"
     );
     Err(Failure::new(Exit::Environment, &what, BUSY_HELP).at(&file.display().to_string()))
 }
@@ -271,7 +295,8 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes the tables into `file`, and the pictures into a folder beside it that has its name without the ending.
+/// Writes the tables into `file`, and the pictures into a folder beside it that has its name
+/// without the ending.
 fn document(file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
     let folder = file.with_extension("");
     std::fs::create_dir_all(&folder).map_err(|source| unwritable(&folder, source))?;
@@ -280,7 +305,8 @@ fn document(file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
         std::fs::write(&picture, skyhaul_lab::page::picture(&drawing))
             .map_err(|source| unwritable(&picture, source))?;
     }
-    let place = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let place =
+        folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     std::fs::write(file, table::markdown(all, &place)).map_err(|source| unwritable(file, source))
 }
 
@@ -302,7 +328,11 @@ fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
 
 /// The user ended it.
 fn interrupted() -> Failure {
-    Failure::new(Exit::Interrupted, "interrupted before the end", "nothing is left behind; run it again")
+    Failure::new(
+        Exit::Interrupted,
+        "interrupted before the end",
+        "nothing is left behind; run it again",
+    )
 }
 
 /// What to do about a busy machine.

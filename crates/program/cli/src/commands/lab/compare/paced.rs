@@ -15,9 +15,11 @@ pub struct Flow {
     pub block: ByteCount,
     /// For how long.
     pub span: Duration,
-    /// How late a block may come, from when it was to be handed over to its last byte at the receiver.
+    /// How late a block may come, from when it was to be handed over to its last byte at the
+    /// receiver.
     pub within: Duration,
-    /// What may be missing of the rate, where that is all that counts: of a long requirement the run is but a piece.
+    /// What may be missing of the rate, where that is all that counts: of a long requirement the
+    /// run is but a piece.
     pub may_lack: Option<f64>,
 }
 
@@ -26,8 +28,8 @@ pub struct Flow {
 pub struct Lateness {
     /// Of the latest.
     pub most: Duration,
-    /// What was missing of the rate in the second half: how much later blocks came at its end than at its beginning, as a
-    /// share of the time between. Only where it was measured.
+    /// What was missing of the rate in the second half: how much later blocks came at its end than
+    /// at its beginning, as a share of the time between. Only where it was measured.
     pub lack: Option<f64>,
 }
 
@@ -45,13 +47,14 @@ impl Flow {
         (self.rate * self.span).as_u64() / self.block.as_u64().max(1)
     }
 
-    /// When a run has failed before its end. What counts only in the long run may begin late: kernel TCP takes seconds to find
-    /// its rate under loss.
+    /// When a run has failed before its end. What counts only in the long run may begin late:
+    /// kernel TCP takes seconds to find its rate under loss.
     fn hopeless(&self) -> Duration {
         if self.may_lack.is_some() { self.span.scaled(3, 5).max(self.within) } else { self.within }
     }
 
-    /// When a block is handed over, from the beginning on: also then if the connection takes no more.
+    /// When a block is handed over, from the beginning on: also then if the connection takes no
+    /// more.
     fn due(&self, block: u64) -> Duration {
         self.rate.time_for(ByteCount::new(self.block.as_u64().saturating_mul(block)))
     }
@@ -73,7 +76,12 @@ pub fn lateness(connection: &Connection, flow: Flow, stop: &AtomicBool) -> Resul
     }
 }
 
-fn hand_over(connection: &Connection, flow: Flow, (clock, start): (&Clock, Instant), done: &AtomicBool) {
+fn hand_over(
+    connection: &Connection,
+    flow: Flow,
+    (clock, start): (&Clock, Instant),
+    done: &AtomicBool,
+) {
     let bytes = vec![0x5a; flow.block.as_usize()];
     for block in 0..flow.blocks() {
         let due = start + flow.due(block);
@@ -120,7 +128,8 @@ fn watch(
 #[derive(Debug, Default)]
 struct Course {
     most: Duration,
-    /// When half of the run was over, and the last look: the time from the beginning on, and the lateness then.
+    /// When half of the run was over, and the last look: the time from the beginning on, and the
+    /// lateness then.
     half: Option<(Duration, Duration)>,
     last: (Duration, Duration),
 }
@@ -161,10 +170,9 @@ mod tests {
     /// What a run came to whose lateness after each second is given.
     fn run(flow: &Flow, late_ms: &[u64]) -> Lateness {
         let mut course = Course::default();
-        let seen = late_ms
-            .iter()
-            .zip(1..)
-            .any(|(late, second)| course.see(flow, SECOND.scaled(second, 1), Duration::from_millis(*late)));
+        let seen = late_ms.iter().zip(1..).any(|(late, second)| {
+            course.see(flow, SECOND.scaled(second, 1), Duration::from_millis(*late))
+        });
         assert_eq!(seen, late_ms.len() == 10 || course.most > flow.hopeless());
         course.lateness(flow)
     }
@@ -178,9 +186,11 @@ mod tests {
     #[test]
     fn in_the_long_run_a_late_start_is_forgiven_and_a_lack_of_rate_is_not() {
         let long = flow(Some(0.1));
-        let catches_up = run(&long, &[1_000, 2_000, 3_000, 3_200, 3_000, 2_500, 2_000, 1_500, 1_000, 500]);
+        let catches_up =
+            run(&long, &[1_000, 2_000, 3_000, 3_200, 3_000, 2_500, 2_000, 1_500, 1_000, 500]);
         assert!(catches_up.is_within(&long) && catches_up.most > long.within);
-        let falls_behind = run(&long, &[300, 600, 900, 1_200, 1_500, 1_800, 2_100, 2_400, 2_700, 3_000]);
+        let falls_behind =
+            run(&long, &[300, 600, 900, 1_200, 1_500, 1_800, 2_100, 2_400, 2_700, 3_000]);
         assert!(!falls_behind.is_within(&long), "{falls_behind:?}");
         let nothing_comes = run(&long, &[1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000]);
         assert!(!nothing_comes.is_within(&long), "{nothing_comes:?}");

@@ -26,20 +26,24 @@ pub fn section(results: &Results<'_>) -> String {
     )
 }
 
-/// Medians over the cells, a course for each tool, with the least and the most. The limit is dashed; marks are what was
-/// published, and what TCP's window allows where that is less than the limit.
+/// Medians over the cells, a course for each tool, with the least and the most. The limit is
+/// dashed; marks are what was published, and what TCP's window allows where that is less than the
+/// limit.
 pub fn drawing(results: &Results<'_>) -> String {
     let experiment = results.experiment;
     let labels: Vec<String> = experiment.cells.iter().map(|cell| cell.label.clone()).collect();
     let tools = results.present();
     let limits = experiment.cells.iter().map(|cell| experiment.limit(cell));
-    let medians =
-        tools.iter().flat_map(|tool| (0..labels.len()).filter_map(move |at| results.of(at, tool).median()));
+    let medians = tools
+        .iter()
+        .flat_map(|tool| (0..labels.len()).filter_map(move |at| results.of(at, tool).median()));
     let published = experiment.cells.iter().flat_map(|cell| cell.published.values());
     let published = published.map(|rate| rate.as_bps() as f64);
-    let all: Vec<f64> = limits.chain(medians).chain(published).map(|bps| bps / 1e6).chain([0.0]).collect();
+    let all: Vec<f64> =
+        limits.chain(medians).chain(published).map(|bps| bps / 1e6).chain([0.0]).collect();
     let scale = Scale::even(all.into_iter());
-    let mut chart = Chart::new(&format!("{}: goodput", experiment.name), HEIGHT).with_words_below(&labels);
+    let mut chart =
+        Chart::new(&format!("{}: goodput", experiment.name), HEIGHT).with_words_below(&labels);
     chart.upright(&scale, "Mbit/s at the receiver");
     chart.words(&labels, "");
     chart.frame();
@@ -72,7 +76,12 @@ fn course(chart: &mut Chart, results: &Results<'_>, scale: &Scale, (number, tool
         let (Some(median), Some((least, most))) = (runs.median(), runs.spread()) else { continue };
         let place = |bps: f64| chart.at(middle(at, cells.len()), scale.place(bps / 1e6));
         let (middle, low, high) = (place(median), place(least), place(most));
-        points.push((middle, low, high, format!("{tool} at {}: {} Mbit/s", cell.label, mbps(median))));
+        points.push((
+            middle,
+            low,
+            high,
+            format!("{tool} at {}: {} Mbit/s", cell.label, mbps(median)),
+        ));
     }
     chart.course(&points.iter().map(|point| point.0).collect::<Vec<_>>(), number);
     for (middle, low, high, words) in &points {

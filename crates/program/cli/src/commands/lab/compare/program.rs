@@ -2,7 +2,9 @@
 
 use super::bench::{Gone, MOST_SAID};
 use crate::commands::demo::pause;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpgid, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpgid, waitpid,
+};
 use skyhaul_units::Duration;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -55,8 +57,8 @@ impl Program {
         Some(last.map_or_else(|| status.to_string(), |line| line.trim().to_owned()))
     }
 
-    /// Waits until it ends by itself, for `limit` at most. Gives what it printed. If `other`, the program at the far end, fails
-    /// before, this one has no longer than [`GRACE`].
+    /// Waits until it ends by itself, for `limit` at most. Gives what it printed. If `other`, the
+    /// program at the far end, fails before, this one has no longer than [`GRACE`].
     pub fn finish(
         mut self,
         limit: Duration,
@@ -73,8 +75,13 @@ impl Program {
                 if status.success() || (alone.is_none() && !out.trim().is_empty()) {
                     return Ok(out);
                 }
-                let last = errors.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim();
-                let why = alone.unwrap_or_else(|| format!("{} ended with {status}: {last}", self.name));
+                let last = errors
+                    .lines()
+                    .rfind(|line| !line.trim().is_empty())
+                    .unwrap_or("no word")
+                    .trim();
+                let why =
+                    alone.unwrap_or_else(|| format!("{} ended with {status}: {last}", self.name));
                 return Err(Gone::Failed(why));
             }
             if let (None, Some(other)) = (&alone, &mut other)
@@ -87,11 +94,9 @@ impl Program {
             left -= 1;
         }
         let pid = self.child.id();
-        Err(Gone::Failed(
-            alone.unwrap_or_else(|| {
-                format!("{} (process {pid}) hung, and was ended after {limit}", self.name)
-            }),
-        ))
+        Err(Gone::Failed(alone.unwrap_or_else(|| {
+            format!("{} (process {pid}) hung, and was ended after {limit}", self.name)
+        })))
     }
 
     /// How it ended, if it has, and not well.
@@ -151,5 +156,6 @@ fn listen(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
 /// How often a program is looked at.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long a program may go on when the one at the other end is gone: its own time-out may say more than we do.
+/// How long a program may go on when the one at the other end is gone: its own time-out may say
+/// more than we do.
 const GRACE: Duration = Duration::from_secs(3);

@@ -65,15 +65,19 @@ impl Usage {
     /// Up to now. Programs that were started and not waited for count as others.
     pub fn now() -> Result<Self, Gone> {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&read("/proc/stat"), &read("/proc/self/stat"))
-            .ok_or_else(|| Gone::Failed("/proc/stat does not say what the processors do".to_owned()))
+        Self::parse(&read("/proc/stat"), &read("/proc/self/stat")).ok_or_else(|| {
+            Gone::Failed("/proc/stat does not say what the processors do".to_owned())
+        })
     }
 
     /// From the first line of `/proc/stat` and from `/proc/self/stat` (proc(5)).
     fn parse(machine: &str, process: &str) -> Option<Self> {
         let line = machine.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [user, nice, system, idle, waiting, hard, soft, stolen, ..] = ticks[..] else { return None };
+        let ticks: Vec<u64> =
+            line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [user, nice, system, idle, waiting, hard, soft, stolen, ..] = ticks[..] else {
+            return None;
+        };
         // A program's name may hold blanks: what counts stands behind its bracket.
         let (_, fields) = process.rsplit_once(')')?;
         let times = fields.split_whitespace().skip(11).take(4);
@@ -91,7 +95,10 @@ impl Usage {
         let span = |of: fn(&Self) -> u64| of(self).saturating_sub(of(earlier));
         let whole = span(|usage| usage.whole).max(1) as f64;
         let foreign = span(|usage| usage.busy).saturating_sub(span(|usage| usage.own));
-        Disturbance { foreign: foreign as f64 / whole, stolen: span(|usage| usage.stolen) as f64 / whole }
+        Disturbance {
+            foreign: foreign as f64 / whole,
+            stolen: span(|usage| usage.stolen) as f64 / whole,
+        }
     }
 }
 
@@ -222,15 +229,18 @@ impl Conditions {
         if let Some((first, last)) = self.load {
             let _ = write!(
                 words,
-                "; load {first:.2} before the first run, {last:.2} after the last, their own included"
+                "; load {first:.2} before the first run, {last:.2} after the last, their own \
+                included"
             );
         }
         let (foreign, stolen) = (self.spread(|met| met.foreign), self.spread(|met| met.stolen));
         if let Some(([low, middle, high], [_, _, most])) = foreign.zip(stolen) {
-            let (low, middle, high, most) = (percent(low), percent(middle), percent(high), percent(most));
+            let (low, middle, high, most) =
+                (percent(low), percent(middle), percent(high), percent(most));
             let _ = write!(
                 words,
-                "; other programs had {middle} of the processors' time in the median run ({low} to {high}), the hypervisor {most} at most"
+                "; other programs had {middle} of the processors' time in the median run ({low} to \
+                {high}), the hypervisor {most} at most"
             );
         }
         let _ = write!(words, "; {} of {} runs were repeated", self.repeated, self.runs());
@@ -243,7 +253,8 @@ impl Conditions {
     /// One object: shares of the processors' time.
     pub fn json(&self) -> Value {
         let spread = |of: fn(&Disturbance) -> f64| {
-            self.spread(of).map(|[min, median, max]| json!({ "min": min, "median": median, "max": max }))
+            self.spread(of)
+                .map(|[min, median, max]| json!({ "min": min, "median": median, "max": max }))
         };
         json!({
             "processors": processors(), "runs": self.runs(), "repeated": self.repeated,
@@ -305,7 +316,8 @@ mod tests {
     use super::*;
 
     fn usage(machine: &str, own: u64) -> Usage {
-        let process = format!("7 (a (b) c) S 1 7 7 0 -1 4194304 9 0 0 0 {own} 0 0 0 20 0 1 0 97458 3133440");
+        let process =
+            format!("7 (a (b) c) S 1 7 7 0 -1 4194304 9 0 0 0 {own} 0 0 0 20 0 1 0 97458 3133440");
         Usage::parse(machine, &process).unwrap()
     }
 
@@ -318,7 +330,10 @@ mod tests {
         assert_eq!((met.foreign, met.stolen), (0.005, 0.005));
         assert!(!met.is_too_much());
         let beside = usage("cpu  2500 100 400 5190 10 0 40 5 3 0", 1_700).since(&before);
-        assert!((beside.foreign - 800.0 / 1_990.0).abs() < 1e-9 && beside.is_too_much(), "{beside}");
+        assert!(
+            (beside.foreign - 800.0 / 1_990.0).abs() < 1e-9 && beside.is_too_much(),
+            "{beside}"
+        );
         let stolen = usage("cpu  1600 0 400 5900 10 0 40 105 3 0", 1_500).since(&before);
         assert!(stolen.foreign < FOREIGN_MOST && stolen.is_too_much(), "{stolen}");
         // Time by ticks may be less than a process's own, which is exact.
@@ -351,7 +366,8 @@ mod tests {
             "{words}"
         );
         assert!(
-            words.contains("load 0.25 before") && words.contains("2 of 3 runs were repeated, 1 are"),
+            words.contains("load 0.25 before")
+                && words.contains("2 of 3 runs were repeated, 1 are"),
             "{words}"
         );
         assert_eq!((conditions.disturbed(), conditions.worst().foreign), (1, 0.3));

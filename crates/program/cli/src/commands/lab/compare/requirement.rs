@@ -1,4 +1,5 @@
-//! What a mission asks of a line: blocks at a constant rate, each in time; up to which loss each tool holds that.
+//! What a mission asks of a line: blocks at a constant rate, each in time; up to which loss each
+//! tool holds that.
 
 use super::ability::Ability;
 use super::bench::{Bench, Gone, Site};
@@ -103,10 +104,12 @@ impl Requirements {
     }
 
     fn contradiction(&self) -> Option<&'static str> {
-        let is_one_of_ours = |tool: &&Tool| matches!(tool, Tool::Adaptive | Tool::Line | Tool::Tcp(_));
+        let is_one_of_ours =
+            |tool: &&Tool| matches!(tool, Tool::Adaptive | Tool::Line | Tool::Tcp(_));
         if self.tools.is_empty() || !self.tools.iter().all(|tool| is_one_of_ours(&tool)) {
             return Some(
-                "its tools are adaptive, line and tcp-NAME: others do not say how late a block came",
+                "its tools are adaptive, line and tcp-NAME: others do not say how late a block \
+                came",
             );
         }
         let is_useless = |one: &Requirement| {
@@ -117,8 +120,9 @@ impl Requirements {
         }
         let is_empty = |one: &Requirement| one.duration < SHORTEST || self.flow(one).blocks() == 0;
         let is_small = self.block < SMALLEST;
-        (is_small || self.requirement.iter().any(is_empty))
-            .then_some("it needs blocks of 1 kB at least, and one or more in a run of a second or more")
+        (is_small || self.requirement.iter().any(is_empty)).then_some(
+            "it needs blocks of 1 kB at least, and one or more in a run of a second or more",
+        )
     }
 
     fn flow(&self, one: &Requirement) -> Flow {
@@ -216,7 +220,13 @@ impl<'a> Requiring<'a> {
     }
 
     /// Whether a requirement holds at a level.
-    fn try_one(&mut self, at: usize, level: usize, tool: &Tool, site: &Site<'_>) -> Result<bool, Gone> {
+    fn try_one(
+        &mut self,
+        at: usize,
+        level: usize,
+        tool: &Tool,
+        site: &Site<'_>,
+    ) -> Result<bool, Gone> {
         let (file, experiment) = (self.file, &self.experiments[at]);
         let flow = file.flow(&file.requirement[at]);
         let label = &experiment.cells[level].label;
@@ -242,7 +252,11 @@ impl<'a> Requiring<'a> {
 
     fn holds(&self, at: usize, tool: &Tool) -> Option<Probability> {
         let found = self.found.get(&(at, tool.clone()))?;
-        Some(found.holds.map_or(Probability::default(), |level| self.file.requirement[at].levels[level]))
+        Some(
+            found
+                .holds
+                .map_or(Probability::default(), |level| self.file.requirement[at].levels[level]),
+        )
     }
 
     /// Each bar with what was found, where its tool was measured.
@@ -291,7 +305,10 @@ impl<'a> Requiring<'a> {
             .map(|(words, held)| format!("{}  {words}", if held { "pass" } else { "FAIL" }))
             .collect();
         lines.extend(
-            self.found.values().flat_map(|found| &found.failures).map(|why| format!("failed: {why}")),
+            self.found
+                .values()
+                .flat_map(|found| &found.failures)
+                .map(|why| format!("failed: {why}")),
         );
         lines.extend(self.skipped.iter().map(|skipped| format!("skipped: {skipped}")));
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
@@ -327,19 +344,21 @@ impl Study for Requiring<'_> {
     }
 
     fn estimate(&self) -> Duration {
-        let each = self.experiments.iter().zip(&self.file.requirement).flat_map(|(experiment, one)| {
-            self.present.iter().map(move |tool| {
-                // Of TCP's, about every second level is too much, and such a run ends as soon as a block is late.
-                let late = one.may_lack.map_or(one.within, |_| one.duration.scaled(3, 5));
-                let short = one.duration.min(late + Duration::from_secs(1));
-                let duration = match tool {
-                    Tool::Tcp(_) => (one.duration + short).scaled(1, 2),
-                    _ => one.duration,
-                };
-                let share = Share { duration, runs: Search::steps(experiment.cells.len()) };
-                experiment.time_of(&experiment.cells[0], share)
-            })
-        });
+        let each =
+            self.experiments.iter().zip(&self.file.requirement).flat_map(|(experiment, one)| {
+                self.present.iter().map(move |tool| {
+                    // Of TCP's, about every second level is too much, and such a run ends as soon
+                    // as a block is late.
+                    let late = one.may_lack.map_or(one.within, |_| one.duration.scaled(3, 5));
+                    let short = one.duration.min(late + Duration::from_secs(1));
+                    let duration = match tool {
+                        Tool::Tcp(_) => (one.duration + short).scaled(1, 2),
+                        _ => one.duration,
+                    };
+                    let share = Share { duration, runs: Search::steps(experiment.cells.len()) };
+                    experiment.time_of(&experiment.cells[0], share)
+                })
+            });
         each.fold(Duration::ZERO, |sum, one| sum + one)
     }
 
@@ -353,7 +372,8 @@ impl Study for Requiring<'_> {
     fn text(&self) -> String {
         let file = self.file;
         let (head, rows) = self.grid();
-        let mut out = format!("{}: {}\n  {}\n  {}\n", file.name, file.title, file.source, self.how());
+        let mut out =
+            format!("{}: {}\n  {}\n  {}\n", file.name, file.title, file.source, self.how());
         out.push_str(&aligned(&head, &rows));
         for line in self.lines() {
             let _ = writeln!(out, "  {line}");
@@ -384,7 +404,10 @@ impl Study for Requiring<'_> {
                 "seconds": one.duration.as_secs_f64(), "tools": tools.collect::<Vec<_>>(),
             })
         });
-        let bars = self.verdicts().into_iter().map(|(words, held)| json!({ "bar": words, "reached": held }));
+        let bars = self
+            .verdicts()
+            .into_iter()
+            .map(|(words, held)| json!({ "bar": words, "reached": held }));
         json!({
             "name": self.file.name, "title": self.file.title, "source": self.file.source,
             "machine": self.conditions.words(), "conditions": self.conditions.json(),
@@ -434,7 +457,8 @@ fn percent(loss: Probability) -> String {
     format!("{} %", f64::from(loss.as_ppb()) / 1e7)
 }
 
-/// How late blocks came. Of ours only the latest is known, its start included, which is the harder question.
+/// How late blocks came. Of ours only the latest is known, its start included, which is the harder
+/// question.
 fn run_one(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Lateness, Gone> {
     if let Tool::Tcp(control) = tool {
         let connection = Connection::open(bench.site.lab, Protocol::Tcp, Some(control))?;
@@ -508,7 +532,8 @@ mod tests {
 
     #[test]
     fn what_the_program_holds_can_be_read_and_is_within_five_minutes() {
-        let file = Requirements::parse(&text_of("dsn-requirements").unwrap(), "dsn-requirements").unwrap();
+        let file =
+            Requirements::parse(&text_of("dsn-requirements").unwrap(), "dsn-requirements").unwrap();
         let mut study = Requiring::new(&file, Vec::new());
         study.present.clone_from(&file.tools);
         assert!(file.estimate() <= Duration::from_secs(300), "{}", file.estimate());
@@ -535,7 +560,9 @@ mod tests {
             Requirements::parse(&text.replacen(old, new, 1), "mine.toml").unwrap_err().to_string()
         };
         assert!(refused("\"tcp-cubic\"", "\"udt\"").contains("its tools are adaptive"));
-        assert!(refused("\"0.01 %\", \"0.1 %\"", "\"0.1 %\", \"0.01 %\"").contains("levels, upwards"));
+        assert!(
+            refused("\"0.01 %\", \"0.1 %\"", "\"0.1 %\", \"0.01 %\"").contains("levels, upwards")
+        );
         assert!(refused("256 KiB", "1 B").contains("blocks of 1 kB"));
         assert!(refused("within = ", "before = ").contains("mine.toml:"));
     }

@@ -137,8 +137,10 @@ impl<'a> Results<'a> {
     pub fn json(&self) -> Value {
         let experiment = self.experiment;
         let cells = experiment.cells.iter().enumerate().map(|(at, cell)| {
-            let shares =
-                experiment.tools.iter().filter_map(|tool| Some((tool, experiment.share(tool, cell)?)));
+            let shares = experiment
+                .tools
+                .iter()
+                .filter_map(|tool| Some((tool, experiment.share(tool, cell)?)));
             let tools = shares.map(|(tool, share)| {
                 let runs = self.of(at, tool);
                 json!({
@@ -153,7 +155,8 @@ impl<'a> Results<'a> {
                     "failures": runs.failures,
                 })
             });
-            let seeds: Vec<u64> = (1..=experiment.rounds()).map(|round| experiment.seed(at, round)).collect();
+            let seeds: Vec<u64> =
+                (1..=experiment.rounds()).map(|round| experiment.seed(at, round)).collect();
             json!({
                 "cell": cell.label, "limit_bps": experiment.limit(cell), "seeds": seeds,
                 "tools": tools.collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
-//! What an experiment that measures something else than goodput gives to read: tables, verdicts, remarks and drawings, for a
-//! terminal, a documentation and a page.
+//! What an experiment that measures something else than goodput gives to read: tables, verdicts,
+//! remarks and drawings, for a terminal, a documentation and a page.
 
 use core::fmt::Write;
 use skyhaul_lab::page::{Chart, Key, escape};
@@ -66,7 +66,12 @@ impl Sheet {
         let mut out = format!("\n## {}\n\n{}. Source: {}.\n", self.name, self.title, self.source);
         for table in &self.tables {
             let _ = writeln!(out, "\n{}:\n", capital(&table.caption));
-            let _ = writeln!(out, "| {} |\n|{}", table.head.join(" | "), "---|".repeat(table.head.len()));
+            let _ = writeln!(
+                out,
+                "| {} |\n|{}",
+                table.head.join(" | "),
+                "---|".repeat(table.head.len())
+            );
             for row in &table.rows {
                 let _ = writeln!(out, "| {} |", row.join(" | "));
             }
@@ -84,10 +89,12 @@ impl Sheet {
     /// A section of a page.
     pub fn html(&self) -> String {
         let (name, title, source) = (escape(&self.name), escape(&self.title), escape(&self.source));
-        let mut out = format!("<h2>{name}</h2>\n<p>{title}. Source: {source}.</p>\n<div class=\"plots\">\n");
+        let mut out =
+            format!("<h2>{name}</h2>\n<p>{title}. Source: {source}.</p>\n<div class=\"plots\">\n");
         for drawing in &self.drawings {
             let caption = escape(&drawing.caption);
-            let _ = writeln!(out, "<figure><figcaption>{caption}</figcaption>{}</figure>", drawing.svg);
+            let _ =
+                writeln!(out, "<figure><figcaption>{caption}</figcaption>{}</figure>", drawing.svg);
         }
         let _ = writeln!(out, "</div>\n<pre>{}</pre>", escape(&self.text()));
         out
@@ -114,7 +121,9 @@ impl Table {
 
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+    letters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
 /// Names of courses below a drawing.
@@ -129,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_sheet_has_its_tables_verdicts_and_pictures_in_every_form() {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let words =
+            |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let table = Table {
             caption: "what came".to_owned(),
             head: words(&["spacing", "received"]),
@@ -151,8 +161,14 @@ mod tests {
         let text = sheet.text();
         assert!(text.contains("spacing  received") && text.contains("FAIL  enough came"), "{text}");
         let markdown = sheet.markdown("published");
-        assert!(markdown.contains("| 60 us | 1 |") && markdown.contains("What came:"), "{markdown}");
-        assert!(markdown.contains("(published/mine.svg)") && markdown.contains("- skipped"), "{markdown}");
+        assert!(
+            markdown.contains("| 60 us | 1 |") && markdown.contains("What came:"),
+            "{markdown}"
+        );
+        assert!(
+            markdown.contains("(published/mine.svg)") && markdown.contains("- skipped"),
+            "{markdown}"
+        );
         assert!(sheet.html().contains("the &lt;line&gt;</figcaption><svg>"));
     }
 }

@@ -1,4 +1,5 @@
-//! A connection of the kernel of our own, where no tool of today's distributions does what is wanted of one.
+//! A connection of the kernel of our own, where no tool of today's distributions does what is
+//! wanted of one.
 
 use super::bench::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
@@ -49,7 +50,11 @@ impl Connection {
     }
 
     /// Sends as fast as it goes. Gives what came in about `span` from the connection on.
-    pub fn measure(&self, span: Duration, stop: &AtomicBool) -> Result<(ByteCount, Duration), Gone> {
+    pub fn measure(
+        &self,
+        span: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(ByteCount, Duration), Gone> {
         let done = AtomicBool::new(false);
         let received = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -70,7 +75,11 @@ impl Connection {
     }
 }
 
-fn receive(mut from: &TcpStream, limit: Duration, stop: &AtomicBool) -> io::Result<(ByteCount, Duration)> {
+fn receive(
+    mut from: &TcpStream,
+    limit: Duration,
+    stop: &AtomicBool,
+) -> io::Result<(ByteCount, Duration)> {
     let (clock, mut room, mut bytes) = (Clock::start(), vec![0; 1 << 18], ByteCount::ZERO);
     let start = clock.now();
     loop {
@@ -99,9 +108,15 @@ fn socket(protocol: Protocol, control: Option<&str>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn inside<T: Send>(lab: &str, place: Place, work: impl FnOnce() -> io::Result<T> + Send) -> Result<T, Gone> {
+fn inside<T: Send>(
+    lab: &str,
+    place: Place,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> Result<T, Gone> {
     let made = Namespace::new(lab, place).enter(|| Ok::<_, EmulatorError>(work()))?;
-    made.map_err(|error| Gone::Failed(format!("a connection of the kernel cannot be used ({error})")))
+    made.map_err(|error| {
+        Gone::Failed(format!("a connection of the kernel cannot be used ({error})"))
+    })
 }
 
 /// What a connection that broke comes to.

@@ -45,7 +45,8 @@ pub trait Study {
     /// About how long it takes to measure.
     fn estimate(&self) -> Duration;
 
-    /// Measures on lines of its own, until done or until the user wants to end. What was measured before is kept.
+    /// Measures on lines of its own, until done or until the user wants to end. What was measured
+    /// before is kept.
     fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure>;
 
     /// For people at a terminal.
@@ -74,8 +75,9 @@ impl Kind {
     pub fn find(name: &str) -> Result<Self, Failure> {
         let text = experiment::text_of(name)?;
         // What is no TOML is none of any kind: the reading of the first says where.
-        let has =
-            |table: &str| toml::from_str::<toml::Table>(&text).is_ok_and(|read| read.contains_key(table));
+        let has = |table: &str| {
+            toml::from_str::<toml::Table>(&text).is_ok_and(|read| read.contains_key(table))
+        };
         if has("spacing") {
             return Ok(Self::Spacing(Spacing::parse(&text, name)?));
         }
@@ -121,7 +123,8 @@ impl Kind {
         }
     }
 
-    /// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is not up to it.
+    /// Makes the line slower if it is to fit the machine. Gives what is to be said where the
+    /// machine is not up to it.
     pub fn fit(&mut self, ability: &Ability) -> Option<String> {
         match self {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
@@ -146,5 +149,6 @@ impl Kind {
 pub fn refused(text: &str, place: &str, error: &toml::de::Error) -> Failure {
     let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
     let what = error.message().replace('\n', " ");
-    Failure::new(Exit::Usage, &what, "docs/how-to/compare.md shows every key").at(&format!("{place}:{line}"))
+    Failure::new(Exit::Usage, &what, "docs/how-to/compare.md shows every key")
+        .at(&format!("{place}:{line}"))
 }

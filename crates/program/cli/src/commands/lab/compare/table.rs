@@ -45,13 +45,18 @@ pub fn piped(head: &[String], rows: &[Vec<String>]) -> String {
 /// A page for a documentation.
 pub fn markdown(all: &[Box<dyn Study + '_>], folder: &str) -> String {
     let head = String::from(
-        "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab compare` runs each tool in the same \
-         [emulated line](../how-to/emulator.md), one after the other,\nwith all ends on one machine. [compare.md](../how-to/compare.md) says how. Figures are Mbit/s \
-         at the receiver, the start included;\nthe limit is what the line carries of TCP's payload, less what is lost. Below each table stands what \
-         other programs and the hypervisor had of\nthe processors' time while its runs went on: a run that they disturbed was repeated.\n",
+        "# Published experiments, measured again\n\n`make compare` writes this page: `skyhaul lab \
+        compare` runs each tool in the same \
+         [emulated line](../how-to/emulator.md), one after the other,\nwith all ends on one \
+         machine. [compare.md](../how-to/compare.md) says how. Figures are Mbit/s \
+         at the receiver, the start included;\nthe limit is what the line carries of TCP's \
+         payload, less what is lost. Below each table stands what \
+         other programs and the hypervisor had of\nthe processors' time while its runs went on: a \
+         run that they disturbed was repeated.\n",
     );
-    let of =
-        |number: fn(&Conditions) -> usize| all.iter().map(|study| number(study.conditions())).sum::<usize>();
+    let of = |number: fn(&Conditions) -> usize| {
+        all.iter().map(|study| number(study.conditions())).sum::<usize>()
+    };
     let busy = match (of(Conditions::disturbed), of(Conditions::runs)) {
         (0, _) => String::new(),
         (disturbed, runs) => {
@@ -64,8 +69,10 @@ pub fn markdown(all: &[Box<dyn Study + '_>], folder: &str) -> String {
 /// One experiment's section of such a page; its picture is in `folder`.
 pub fn section(results: &Results<'_>, folder: &str) -> String {
     let experiment = results.experiment;
-    let mut out =
-        format!("\n## {}\n\n{}. Source: {}.\n\n", experiment.name, experiment.title, experiment.source);
+    let mut out = format!(
+        "\n## {}\n\n{}. Source: {}.\n\n",
+        experiment.name, experiment.title, experiment.source
+    );
     let _ = writeln!(out, "{}\n", sentence(&how(results)));
     let (head, rows) = grid(results);
     out.push_str(&piped(&head, &rows));
@@ -86,7 +93,9 @@ fn how(results: &Results<'_>) -> String {
             let _ = write!(words, ", {duration} of {}", tools.join(", "));
         }
     }
-    for (duration, label) in experiment.cells.iter().filter_map(|cell| Some((cell.duration?, &cell.label))) {
+    for (duration, label) in
+        experiment.cells.iter().filter_map(|cell| Some((cell.duration?, &cell.label)))
+    {
         let _ = write!(words, ", {duration} at {label}");
     }
     let more = experiment.cells.iter().filter_map(|cell| Some((cell.runs?, &cell.label)));
@@ -105,13 +114,16 @@ fn how(results: &Results<'_>) -> String {
 
 fn sentence(words: &str) -> String {
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+    letters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 /// A row for each tool, a column for each cell; the published figures and the limit are rows too.
 fn grid(results: &Results<'_>) -> (Vec<String>, Vec<Vec<String>>) {
     let cells = &results.experiment.cells;
-    let head = std::iter::once(String::new()).chain(cells.iter().map(|cell| cell.label.clone())).collect();
+    let head =
+        std::iter::once(String::new()).chain(cells.iter().map(|cell| cell.label.clone())).collect();
     let row = |name: String, word: &dyn Fn(usize) -> String| -> Vec<String> {
         std::iter::once(name).chain((0..cells.len()).map(word)).collect()
     };
@@ -119,7 +131,10 @@ fn grid(results: &Results<'_>) -> (Vec<String>, Vec<Vec<String>>) {
     for tool in &results.experiment.tools {
         if cells.iter().any(|cell| cell.published.contains_key(tool)) {
             let published = |at: usize| {
-                cells[at].published.get(tool).map_or(String::new(), |rate| mbps(rate.as_bps() as f64))
+                cells[at]
+                    .published
+                    .get(tool)
+                    .map_or(String::new(), |rate| mbps(rate.as_bps() as f64))
             };
             rows.push(row(format!("{tool}, published"), &published));
         }
@@ -158,9 +173,12 @@ fn figure(results: &Results<'_>, at: usize, tool: &Tool) -> String {
 fn lines(results: &Results<'_>) -> Vec<String> {
     let verdicts = results.verdicts();
     let mut lines: Vec<String> = verdicts.iter().map(verdict).collect();
-    lines.extend(results.failures().map(|(cell, tool, why)| format!("failed: {tool} at {cell}: {why}")));
+    lines.extend(
+        results.failures().map(|(cell, tool, why)| format!("failed: {tool} at {cell}: {why}")),
+    );
     lines.extend(results.skipped.iter().map(|(tool, why)| format!("skipped: {tool}: {why}")));
-    let mut versions: Vec<&str> = results.versions.iter().map(|(_, version)| version.as_str()).collect();
+    let mut versions: Vec<&str> =
+        results.versions.iter().map(|(_, version)| version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
     lines.extend(results.experiment.explained.iter().cloned());
@@ -178,8 +196,12 @@ fn verdict(verdict: &Verdict<'_>) -> String {
     );
     match (verdict.is_reached(), verdict.is_possible()) {
         (true, _) => format!("pass  {found}"),
-        (false, true) => format!("FAIL  {found}; the limit ÷ {} is {:.2}", bar.of, verdict.possible),
-        (false, false) => format!("over  {found}; even the limit ÷ {} is {:.2}", bar.of, verdict.possible),
+        (false, true) => {
+            format!("FAIL  {found}; the limit ÷ {} is {:.2}", bar.of, verdict.possible)
+        }
+        (false, false) => {
+            format!("over  {found}; even the limit ÷ {} is {:.2}", bar.of, verdict.possible)
+        }
     }
 }
 

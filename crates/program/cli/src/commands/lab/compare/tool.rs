@@ -39,7 +39,8 @@ impl FromStr for Tool {
     fn from_str(text: &str) -> Result<Self, String> {
         let of = |prefix: &str| {
             text.strip_prefix(prefix).filter(|name| {
-                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+                !name.is_empty()
+                    && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
             })
         };
         match text {
@@ -52,7 +53,10 @@ impl FromStr for Tool {
                 .or_else(|| of("mptcp-").map(|name| Self::Mptcp(name.to_owned())))
                 .or_else(|| of("socat-").map(|name| Self::Socat(name.to_owned())))
                 .ok_or_else(|| {
-                    format!("no tool is called `{text}`; take adaptive, line, tcp-bbr, mptcp-bbr, socat-bbr, forward, udt, srt")
+                    format!(
+                        "no tool is called `{text}`; take adaptive, line, tcp-bbr, mptcp-bbr, \
+                            socat-bbr, forward, udt, srt"
+                    )
                 }),
         }
     }
@@ -102,36 +106,39 @@ impl Tool {
         };
         let control = |name: &str| match has_control(name) {
             true => Ok(()),
-            false => {
-                Err(format!("this kernel has no congestion control `{name}`; try `modprobe tcp_{name}`"))
-            }
+            false => Err(format!(
+                "this kernel has no congestion control `{name}`; try `modprobe tcp_{name}`"
+            )),
         };
         let install = "bench/peers/install.sh installs it";
         match self {
             Self::Adaptive | Self::Line => Ok(format!("skyhaul {}", env!("CARGO_PKG_VERSION"))),
             Self::Tcp(name) => {
                 control(name)?;
-                let iperf3 =
-                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                let iperf3 = first_line("iperf3", "--version")
+                    .ok_or(format!("there is no iperf3; {install}"))?;
                 Ok(format!("Linux {}, {iperf3}", kernel()))
             }
             Self::Mptcp(name) => {
                 control(name)?;
-                let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").unwrap_or_default();
+                let enabled =
+                    std::fs::read_to_string("/proc/sys/net/mptcp/enabled").unwrap_or_default();
                 if enabled.trim() != "1" {
-                    return Err("this kernel has no multipath TCP; set net.mptcp.enabled=1".to_owned());
+                    return Err(
+                        "this kernel has no multipath TCP; set net.mptcp.enabled=1".to_owned()
+                    );
                 }
                 Ok(format!("Linux {}", kernel()))
             }
             Self::Forward => {
-                let iperf3 =
-                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                let iperf3 = first_line("iperf3", "--version")
+                    .ok_or(format!("there is no iperf3; {install}"))?;
                 Ok(format!("skyhaul {}, {iperf3}", env!("CARGO_PKG_VERSION")))
             }
             Self::Socat(name) => {
                 control(name)?;
-                let iperf3 =
-                    first_line("iperf3", "--version").ok_or(format!("there is no iperf3; {install}"))?;
+                let iperf3 = first_line("iperf3", "--version")
+                    .ok_or(format!("there is no iperf3; {install}"))?;
                 let listed = said("socat", "-V");
                 let version = listed
                     .as_deref()
@@ -150,12 +157,15 @@ impl Tool {
     /// Sends over the line of `bench` for its time.
     pub fn run(&self, bench: &Bench<'_>) -> Result<Figure, Gone> {
         let goodput_bps = match self {
-            Self::Adaptive | Self::Line => number(&perf(bench, &self.control(bench)?)?, "/goodput_bps"),
+            Self::Adaptive | Self::Line => {
+                number(&perf(bench, &self.control(bench)?)?, "/goodput_bps")
+            }
             Self::Tcp(control) => {
                 return iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0)));
             }
             Self::Mptcp(control) => {
-                let connection = Connection::open(bench.site.lab, Protocol::Multipath, Some(control))?;
+                let connection =
+                    Connection::open(bench.site.lab, Protocol::Multipath, Some(control))?;
                 let (bytes, span) = connection.measure(bench.duration, bench.site.stop)?;
                 Ok(Rate::over(bytes, span).as_bps() as f64)
             }
@@ -185,8 +195,8 @@ impl Tool {
 pub struct Figure {
     /// At the receiver, the start included.
     pub goodput_bps: f64,
-    /// The most bytes that all connections together could have under way: the lesser of the far end's window and the
-    /// congestion window. Only where the tool tells.
+    /// The most bytes that all connections together could have under way: the lesser of the far
+    /// end's window and the congestion window. Only where the tool tells.
     pub window: Option<f64>,
 }
 
@@ -196,8 +206,8 @@ pub fn own_program() -> String {
     program.to_string_lossy().into_owned()
 }
 
-/// How late the latest block of `flow` comes over a session of ours, the time that it was held back before it was handed over
-/// included.
+/// How late the latest block of `flow` comes over a session of ours, the time that it was held back
+/// before it was handed over included.
 pub fn offered(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Duration, Gone> {
     let mut flags = tool.control(bench)?;
     flags.extend(["--offer".to_owned(), format!("{} bit/s", flow.rate.as_bps())]);
@@ -230,7 +240,8 @@ fn perf(bench: &Bench<'_>, flags: &[String]) -> Result<String, Gone> {
     if links == 1 {
         send.extend(["--to".into(), format!("{}:{PORT}", bench.far(0))]);
     } else {
-        let paths = (0..links).map(|link| format!("{}:0={}:{PORT}", bench.near(link), bench.far(link)));
+        let paths =
+            (0..links).map(|link| format!("{}:0={}:{PORT}", bench.near(link), bench.far(link)));
         send.extend(paths.flat_map(|path| ["--path".into(), path]));
     }
     send.extend_from_slice(flags);
@@ -244,7 +255,8 @@ fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<Figur
     serve.extend(bind.iter().flat_map(|address| ["-B".to_owned(), (*address).to_owned()]));
     let mut serving = bench.serve(&serve, "tcp", PORT)?;
     let (seconds, streams) = (bench.seconds().to_string(), bench.cell.streams.to_string());
-    let mut send: Vec<String> = ["iperf3", "-J", "-t", &seconds, "-P", &streams].map(str::to_owned).into();
+    let mut send: Vec<String> =
+        ["iperf3", "-J", "-t", &seconds, "-P", &streams].map(str::to_owned).into();
     if !flags.contains(&"-p") {
         send.extend(["-p".to_owned(), at]);
     }
@@ -258,7 +270,9 @@ fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<Figur
 /// What iperf3 says of the windows of its connections.
 fn window(said: &Value) -> Option<f64> {
     let streams = said.pointer("/end/streams")?.as_array()?;
-    let of = |stream: &Value, key: &str| stream.pointer(&format!("/sender/{key}")).and_then(Value::as_f64);
+    let of = |stream: &Value, key: &str| {
+        stream.pointer(&format!("/sender/{key}")).and_then(Value::as_f64)
+    };
     let windows = streams.iter().map(|stream| {
         let both = of(stream, "max_snd_wnd").zip(of(stream, "max_snd_cwnd"));
         both.map(|(theirs, ours)| theirs.min(ours)).filter(|window| *window > 0.0)
@@ -280,28 +294,41 @@ fn socat(bench: &Bench<'_>, control: &str) -> Result<Figure, Gone> {
     Ok(Figure { window: None, ..figure })
 }
 
-/// An application whose connection goes over a session of ours from one end of the line to the other.
+/// An application whose connection goes over a session of ours from one end of the line to the
+/// other.
 fn forward(bench: &Bench<'_>) -> Result<Figure, Gone> {
     let program = own_program();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (relay, over) = (RELAY_PORT.to_string(), format!("{}:{RELAY_PORT}", bench.far(0)));
     let target = format!("127.0.0.1:{PORT}");
     let insecure = ["--insecure-test", "--insecure-beyond-loopback"];
-    let serve =
-        words(&[&program, "forward", "serve", "--bind", &over, "--allow", &target, insecure[0], insecure[1]]);
+    let serve = words(&[
+        &program,
+        "forward",
+        "serve",
+        "--bind",
+        &over,
+        "--allow",
+        &target,
+        insecure[0],
+        insecure[1],
+    ]);
     let (node, local) = (format!("far={over}"), format!("127.0.0.1:{relay}=far:{target}"));
-    let call = words(&[&program, "forward", insecure[0], insecure[1], "--node", &node, "-L", &local]);
+    let call =
+        words(&[&program, "forward", insecure[0], insecure[1], "--node", &node, "-L", &local]);
     let _far = bench.serve(&serve, "udp", RELAY_PORT)?;
     let _near = bench.serve_near(&call, "tcp", RELAY_PORT)?;
     let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;
     Ok(Figure { window: None, ..figure })
 }
 
-/// A program of `bench/peers/library.cpp`. The receiver counts for the given time from the connection on and then ends.
+/// A program of `bench/peers/library.cpp`. The receiver counts for the given time from the
+/// connection on and then ends.
 fn library(bench: &Bench<'_>, program: &str) -> Result<f64, Gone> {
     let (at, seconds, address) = (PORT.to_string(), bench.seconds().to_string(), bench.far(0));
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let serving = bench.serve(&words(&[program, "receive", &at, &address, &seconds]), "udp", PORT)?;
+    let serving =
+        bench.serve(&words(&[program, "receive", &at, &address, &seconds]), "udp", PORT)?;
     let longer = (bench.seconds() + 30).to_string();
     let mut sending = bench.begin(&words(&[program, "send", &at, &longer, "1500", &address]))?;
     let said = bench.finish(serving, &mut sending)?;
@@ -314,8 +341,9 @@ fn library(bench: &Bench<'_>, program: &str) -> Result<f64, Gone> {
 
 fn number(json: &str, place: &str) -> Result<f64, Gone> {
     let read: Value = serde_json::from_str(json).unwrap_or_default();
-    let said =
-        || read["error"].as_str().map_or_else(|| "its result cannot be read".to_owned(), str::to_owned);
+    let said = || {
+        read["error"].as_str().map_or_else(|| "its result cannot be read".to_owned(), str::to_owned)
+    };
     read.pointer(place).and_then(Value::as_f64).ok_or_else(|| Gone::Failed(said()))
 }
 
@@ -328,7 +356,8 @@ fn first_line(program: &str, flag: &str) -> Option<String> {
     Some(said(program, flag)?.lines().next()?.split(" (").next()?.trim().to_owned())
 }
 
-/// What a program answers to a question after itself; one that does not answer is as good as not there.
+/// What a program answers to a question after itself; one that does not answer is as good as not
+/// there.
 fn said(program: &str, flag: &str) -> Option<String> {
     Program::here(&[program, flag])?.finish(ANSWER, &AtomicBool::new(false), None).ok()
 }

@@ -48,8 +48,11 @@ pub fn changed(
         Direction::Up => "up",
         Direction::Down => "down",
     };
-    let mut config: Map<String, Value> =
-        link.pointer(&format!("/{name}/config")).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut config: Map<String, Value> = link
+        .pointer(&format!("/{name}/config"))
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     // The plans of before have run, or would begin again: what is set now has its own.
     config.remove("outages");
     config.remove("changes");

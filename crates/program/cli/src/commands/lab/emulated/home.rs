@@ -1,4 +1,5 @@
-//! Where a lab is known from: a folder with the socket for orders, the identifier of its process, and what it logged.
+//! Where a lab is known from: a folder with the socket for orders, the identifier of its process,
+//! and what it logged.
 
 use super::refused;
 use crate::failure::{Exit, Failure};
@@ -19,7 +20,11 @@ impl Home {
     pub fn of(lab: &str) -> Result<Self, Failure> {
         if !rustix::process::geteuid().is_root() {
             let help = "run it with sudo; `skyhaul relay` emulates a line for UDP programs without";
-            return Err(Failure::new(Exit::Environment, "emulated links for any program need root", help));
+            return Err(Failure::new(
+                Exit::Environment,
+                "emulated links for any program need root",
+                help,
+            ));
         }
         Ok(Self { lab: lab.to_owned(), folder: PathBuf::from(FOLDER).join(lab) })
     }
@@ -28,7 +33,8 @@ impl Home {
         &self.lab
     }
 
-    /// The flag that names it on a command line, with a blank before it; nothing for the lab that is meant without.
+    /// The flag that names it on a command line, with a blank before it; nothing for the lab that
+    /// is meant without.
     pub fn flag(&self) -> String {
         if self.lab == DEFAULT_LAB { String::new() } else { format!(" --lab {}", self.lab) }
     }
@@ -60,7 +66,8 @@ impl Home {
     /// Makes the folder, with this process as the lab's.
     pub fn settle(&self) -> Result<(), Failure> {
         let place = self.folder.display().to_string();
-        let refused = |source| Failure::io("the lab's folder cannot be written", &place, "free /run", source);
+        let refused =
+            |source| Failure::io("the lab's folder cannot be written", &place, "free /run", source);
         std::fs::create_dir_all(&self.folder).map_err(refused)?;
         std::fs::write(self.folder.join("pid"), std::process::id().to_string()).map_err(refused)
     }
@@ -78,14 +85,20 @@ impl Home {
             return Err(Failure::new(
                 Exit::Environment,
                 &what,
-                &format!("end it with `skyhaul lab down{}`, or give --lab another name", self.flag()),
+                &format!(
+                    "end it with `skyhaul lab down{}`, or give --lab another name",
+                    self.flag()
+                ),
             ));
         }
         let programs = self.programs()?;
         if !programs.is_empty() {
             let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
-            let what =
-                format!("programs still run in what a lab `{}` left behind: {}", self.lab, listed.join(", "));
+            let what = format!(
+                "programs still run in what a lab `{}` left behind: {}",
+                self.lab,
+                listed.join(", ")
+            );
             return Err(Failure::new(
                 Exit::Environment,
                 &what,
@@ -105,7 +118,8 @@ impl Home {
         if kill {
             self.end_programs()?;
         }
-        // A lab that does not answer is one whose process has gone, or that is ended by its identifier below.
+        // A lab that does not answer is one whose process has gone, or that is ended by its
+        // identifier below.
         let _ = self.control().ask(&Order::End);
         if let Some(pid) = self.process()
             && !have_ended(&[pid])
@@ -158,12 +172,15 @@ impl Home {
         Ok(())
     }
 
-    /// The lab's process, if it runs: the identifier may have gone to another program, which is not ours to end.
+    /// The lab's process, if it runs: the identifier may have gone to another program, which is not
+    /// ours to end.
     fn process(&self) -> Option<Pid> {
-        let number: i32 = std::fs::read_to_string(self.folder.join("pid")).ok()?.trim().parse().ok()?;
+        let number: i32 =
+            std::fs::read_to_string(self.folder.join("pid")).ok()?.trim().parse().ok()?;
         let command = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
         let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-        let is_lab = |pair: &[&[u8]]| pair[0] == b"lab" && (pair[1] == b"up" || pair[1] == b"compare");
+        let is_lab =
+            |pair: &[&[u8]]| pair[0] == b"lab" && (pair[1] == b"up" || pair[1] == b"compare");
         let is_lab = words.windows(2).any(is_lab);
         Pid::from_raw(number).filter(|_| is_lab)
     }
@@ -172,9 +189,8 @@ impl Home {
 /// Waits for processes to end. Whether they all did, in time.
 fn have_ended(processes: &[Pid]) -> bool {
     processes.iter().all(|pid| match pidfd_open(*pid, PidfdFlags::empty()) {
-        Ok(process) => {
-            poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&PATIENCE)).is_ok_and(|ended| ended > 0)
-        }
+        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&PATIENCE))
+            .is_ok_and(|ended| ended > 0),
         // There is none of this number any more.
         Err(_) => true,
     })

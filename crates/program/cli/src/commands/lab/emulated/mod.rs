@@ -55,7 +55,8 @@ pub struct Set {
     /// Which direction: up (from a to b) or down; left out: both.
     #[arg(long, value_name = "up|down", value_parser = direction)]
     direction: Option<Direction>,
-    /// What changes, in the words of the file: rate=50mbit, one_way_delay=330ms, loss=5%, queue=2MiB.
+    /// What changes, in the words of the file: rate=50mbit, one_way_delay=330ms, loss=5%,
+    /// queue=2MiB.
     #[arg(value_name = "KEY=VALUE", required = true)]
     assignments: Vec<Assignment>,
 }
@@ -121,7 +122,11 @@ pub fn up(command: &Up, out: &mut dyn Write) -> Result<(), Failure> {
         return up::here(&home, &description, command.json, out);
     }
     let announcement = up::behind(&home, &command.file)?;
-    if command.json { Ok(write!(out, "{announcement}")?) } else { show::up(&home, &announcement, out) }
+    if command.json {
+        Ok(write!(out, "{announcement}")?)
+    } else {
+        show::up(&home, &announcement, out)
+    }
 }
 
 /// Becomes a program in a place of the lab.
@@ -131,8 +136,14 @@ pub fn exec(command: &Exec) -> Result<(), Failure> {
     if !namespace.exists() {
         return Err(home.absent());
     }
-    let source = Command::new("ip").args(["netns", "exec", namespace.name()]).args(&command.command).exec();
-    Err(Failure::io("the command `ip` cannot be run", "iproute2", "install the package iproute2", source))
+    let source =
+        Command::new("ip").args(["netns", "exec", namespace.name()]).args(&command.command).exec();
+    Err(Failure::io(
+        "the command `ip` cannot be run",
+        "iproute2",
+        "install the package iproute2",
+        source,
+    ))
 }
 
 /// Changes links that are up.
@@ -140,7 +151,8 @@ pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
     let home = Home::of(&command.name.lab)?;
     let status = home.ask(&Order::Status)?;
     let (link, status) = show::link(&status, command.link.as_deref())?;
-    let directions = command.direction.map_or(vec![Direction::Up, Direction::Down], |one| vec![one]);
+    let directions =
+        command.direction.map_or(vec![Direction::Up, Direction::Down], |one| vec![one]);
     // All are read before the first is set: a wrong value changes nothing.
     let changed: Vec<_> = directions
         .into_iter()
@@ -167,6 +179,7 @@ pub fn down(command: &Down, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn refused(error: &EmulatorError) -> Failure {
-    let exit = if matches!(error, EmulatorError::Order(_)) { Exit::Usage } else { Exit::Environment };
+    let exit =
+        if matches!(error, EmulatorError::Order(_)) { Exit::Usage } else { Exit::Environment };
     Failure::from_sentence(exit, &error.to_string())
 }

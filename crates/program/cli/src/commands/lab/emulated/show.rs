@@ -34,8 +34,7 @@ pub fn description(
             json!({ "name": link.name, "a": of(Place::A), "b": of(Place::B), "mtu": link.mtu, "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
-        let mut announced =
-            json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes });
+        let mut announced = json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes });
         if let Some(spread) = Spread::over(&description.spread) {
             announced["spread"] = json!(spread);
         }
@@ -70,7 +69,8 @@ fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// The link of a name, or the only one, and what is said of it.
 pub fn link<'a>(status: &'a Value, name: Option<&str>) -> Result<(String, &'a Value), Failure> {
-    let links = status.pointer("/status/links").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let links =
+        status.pointer("/status/links").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let names: Vec<&str> = links.iter().filter_map(|link| link["name"].as_str()).collect();
     let found = match name {
         Some(name) => names.iter().position(|known| *known == name),
@@ -91,7 +91,17 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
         "{:<15} {:<4} {:>12} {:>9} {:>8} {:>10} {:>10} {:>8} {:>8} {:>14} {:>9}  from → to",
-        "link", "", "rate", "delay", "loss", "offered", "forwarded", "lost", "dropped", "bytes", "queue p99"
+        "link",
+        "",
+        "rate",
+        "delay",
+        "loss",
+        "offered",
+        "forwarded",
+        "lost",
+        "dropped",
+        "bytes",
+        "queue p99"
     )?;
     for link in status.pointer("/status/links").and_then(Value::as_array).into_iter().flatten() {
         for (direction, from, to) in [("up", "a", "b"), ("down", "b", "a")] {
@@ -137,7 +147,8 @@ pub fn links(status: &Value, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Between which addresses flows are spread, and over what.
 fn spread(told: &Value, out: &mut dyn Write) -> Result<(), Failure> {
-    let links: Vec<&str> = told["links"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let links: Vec<&str> =
+        told["links"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let at = |place: &str| told[place].as_str().unwrap_or("-").to_owned();
     Ok(writeln!(
         out,

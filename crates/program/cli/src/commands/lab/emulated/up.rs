@@ -30,9 +30,15 @@ pub fn read(file: &Path) -> Result<Description, Failure> {
 }
 
 /// Runs the lab until it is interrupted or told to end, then removes it.
-pub fn here(home: &Home, description: &Description, json: bool, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn here(
+    home: &Home,
+    description: &Description,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
-    let mut emulation = Emulation::set_up(home.lab(), description).map_err(|error| refused(&error))?;
+    let mut emulation =
+        Emulation::set_up(home.lab(), description).map_err(|error| refused(&error))?;
     let served = home
         .settle()
         .and_then(|()| home.control().serve(emulation.handle()).map_err(|error| refused(&error)));
@@ -53,7 +59,8 @@ fn beyond(description: &Description, emulation: &mut Emulation) -> Vec<String> {
     }
     match emulation.calibrate() {
         Ok(carried) if carried < asked => vec![format!(
-            "the links are to carry {asked}, but this machine now carries about {} in packets of 1500 bytes; what you \
+            "the links are to carry {asked}, but this machine now carries about {} in packets of \
+            1500 bytes; what you \
              measure above that is the machine's limit, not the line's",
             Rate::from_mbps(carried.as_bps() / 1_000_000)
         )],
@@ -62,11 +69,17 @@ fn beyond(description: &Description, emulation: &mut Emulation) -> Vec<String> {
     }
 }
 
-/// Starts the lab in a process of its own, which outlives this one, and waits until it is up. Returns its announcement.
+/// Starts the lab in a process of its own, which outlives this one, and waits until it is up.
+/// Returns its announcement.
 pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
     home.settle()?;
     let unwritable = |source| {
-        Failure::io("the lab's log cannot be written", &home.log().display().to_string(), "free /run", source)
+        Failure::io(
+            "the lab's log cannot be written",
+            &home.log().display().to_string(),
+            "free /run",
+            source,
+        )
     };
     let mut log = File::options()
         .read(true)
@@ -76,7 +89,12 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
         .open(home.log())
         .map_err(unwritable)?;
     let program = std::env::current_exe().map_err(|source| {
-        Failure::io("this program cannot be found", "/proc/self/exe", "start it by its path", source)
+        Failure::io(
+            "this program cannot be found",
+            "/proc/self/exe",
+            "start it by its path",
+            source,
+        )
     })?;
     let mut child = Command::new(program)
         .args(["lab", "up", "--foreground", "--json", "--lab", home.lab()])
@@ -90,10 +108,12 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
             Failure::io("the lab cannot be started", home.lab(), "free processes or memory", source)
         })?;
     let stdout = child.stdout.take().expect("it was asked for");
-    let has_spoken =
-        poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&PATIENCE)).is_ok_and(|ready| ready > 0);
+    let has_spoken = poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&PATIENCE))
+        .is_ok_and(|ready| ready > 0);
     let mut announcement = String::new();
-    if has_spoken && BufReader::new(stdout).read_line(&mut announcement).is_ok_and(|length| length > 0) {
+    if has_spoken
+        && BufReader::new(stdout).read_line(&mut announcement).is_ok_and(|length| length > 0)
+    {
         return Ok(announcement);
     }
     // It may have ended by itself.

@@ -1,4 +1,5 @@
-//! How a run went over time, in few readings: what it carried once it had started, and the round trip under its load.
+//! How a run went over time, in few readings: what it carried once it had started, and the round
+//! trip under its load.
 
 use skyhaul_transport::PathId;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -50,12 +51,13 @@ impl Course {
             .map(|(sum, count)| *sum / u64::from(*count))
     }
 
-    /// The rate over the later half of the run that began at `began` and delivered `all` by `end`; `None` for runs without a
-    /// reading near their middle.
+    /// The rate over the later half of the run that began at `began` and delivered `all` by `end`;
+    /// `None` for runs without a reading near their middle.
     pub fn steady(&self, began: Instant, (end, all): (Instant, ByteCount)) -> Option<Rate> {
         let middle = began + end.since(began) / 2;
         let (at, before) = self.delivered.iter().find(|(at, _)| *at >= middle && *at < end)?;
-        (end.since(*at) >= SHORTEST).then(|| Rate::over(all.saturating_sub(*before), end.since(*at)))
+        (end.since(*at) >= SHORTEST)
+            .then(|| Rate::over(all.saturating_sub(*before), end.since(*at)))
     }
 }
 

@@ -50,7 +50,8 @@ pub struct Plan {
     pub control: Control,
     /// Several senders, each under a class of its own.
     pub shares: Option<Shares>,
-    /// How long acknowledgements are awaited after the last block was handed over; without a bound where nothing is said.
+    /// How long acknowledgements are awaited after the last block was handed over; without a bound
+    /// where nothing is said.
     pub patience: Option<Duration>,
 }
 
@@ -160,7 +161,8 @@ impl<'a> Sender<'a> {
     }
 
     fn fail(&mut self, what: &str, help: &str) {
-        let failure = Failure::new(Exit::Peer, what, help).at(&self.plan.paths[0].remote.to_string());
+        let failure =
+            Failure::new(Exit::Peer, what, help).at(&self.plan.paths[0].remote.to_string());
         self.over(Err(failure));
     }
 
@@ -169,7 +171,13 @@ impl<'a> Sender<'a> {
         self.over(Err(Failure::from_sentence(Exit::Peer, sentence).at(&place)));
     }
 
-    fn session_event(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, event: Event) {
+    fn session_event(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        manager: &mut SessionManager,
+        event: Event,
+    ) {
         match event {
             Event::Greeted { .. } => self.join(now, id, manager),
             Event::Block(received) => {
@@ -178,7 +186,9 @@ impl<'a> Sender<'a> {
                 }
                 match heard(&received.bytes) {
                     Some(message) => self.heard(now, id, manager, &message),
-                    None => self.fail("the far end is not a measuring receiver", "compare the releases"),
+                    None => {
+                        self.fail("the far end is not a measuring receiver", "compare the releases")
+                    }
                 }
             }
             Event::Settled { id, outcome } if place(id.flow).is_some() => {
@@ -208,10 +218,22 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn heard(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, message: &Message) {
+    fn heard(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        manager: &mut SessionManager,
+        message: &Message,
+    ) {
         match (self.state, message) {
-            (State::Asking { number, asked, .. }, Message::Time { number: of, utc_ns }) if number == *of => {
-                self.comparison.answer(asked, (now, self.clock.utc_of(now)), Utc::from_nanos(*utc_ns));
+            (State::Asking { number, asked, .. }, Message::Time { number: of, utc_ns })
+                if number == *of =>
+            {
+                self.comparison.answer(
+                    asked,
+                    (now, self.clock.utc_of(now)),
+                    Utc::from_nanos(*utc_ns),
+                );
                 if self.comparison.answers() < QUESTIONS {
                     return self.ask(now, id, manager, number + 1);
                 }
@@ -233,20 +255,28 @@ impl<'a> Sender<'a> {
         self.say(now, id, manager, &Message::Ask { number });
     }
 
-    fn say(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, message: &Message) {
+    fn say(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        manager: &mut SessionManager,
+        message: &Message,
+    ) {
         let Some(session) = manager.session(id) else { return };
         if let Err(error) = session.send(now, say(message)) {
             self.fail(&error.to_string(), "start both ends again");
         }
     }
 
-    /// Hands over blocks, as many as keep the line busy. Returns when to come again: now where some were.
+    /// Hands over blocks, as many as keep the line busy. Returns when to come again: now where some
+    /// were.
     fn feed(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
         let ahead = self.ahead(now, session);
         for _ in 0..AT_ONCE {
             let left = self.left(now);
             if left == 0 {
-                self.state = State::Draining { until: self.plan.patience.map(|patience| now + patience) };
+                self.state =
+                    State::Draining { until: self.plan.patience.map(|patience| now + patience) };
                 return Some(now);
             }
             if let Some(due) = self.offered_at().filter(|due| *due > now) {
@@ -254,7 +284,9 @@ impl<'a> Sender<'a> {
             }
             let size = self.plan.block.min(usize::try_from(left).unwrap_or(usize::MAX)).max(STAMP);
             let (flow, class) = match self.next(now, session, ahead) {
-                Next::Block(flow, class) if session.room() >= ByteCount::new(cost(size)) => (flow, class),
+                Next::Block(flow, class) if session.room() >= ByteCount::new(cost(size)) => {
+                    (flow, class)
+                }
                 Next::At(since) => return Some(self.tally.began + since),
                 Next::Block(..) | Next::Wait => return None,
             };
@@ -279,7 +311,8 @@ impl<'a> Sender<'a> {
         Some(now)
     }
 
-    /// Where the next block belongs. One sender alone is told by what the whole session holds, several each by its own.
+    /// Where the next block belongs. One sender alone is told by what the whole session holds,
+    /// several each by its own.
     fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
         // What the far end does not take now would lie here for as long as it takes.
         if session.is_held_back() {
@@ -307,9 +340,9 @@ impl<'a> Sender<'a> {
         Some(self.tally.began + offer.time_for(ByteCount::new(self.tally.bytes)))
     }
 
-    /// What should be in the session: what is under way, until its report is back, and as much again. More would only
-    /// grow older there. The slowest path is given what the faster ones will not be through with until it arrives: where
-    /// less waits it is given nothing.
+    /// What should be in the session: what is under way, until its report is back, and as much
+    /// again. More would only grow older there. The slowest path is given what the faster ones will
+    /// not be through with until it arrives: where less waits it is given nothing.
     fn ahead(&mut self, now: Instant, session: &Session) -> u64 {
         let longest = session.paths().map(|(_, path)| path.estimate.rtt).max().unwrap_or_default();
         let span = session.rtt().max(longest) * 2 + REPORTS * 2;
@@ -318,7 +351,12 @@ impl<'a> Sender<'a> {
     }
 
     /// What the state asks for next. Returns when to come again.
-    fn advance(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) -> Option<Instant> {
+    fn advance(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        manager: &mut SessionManager,
+    ) -> Option<Instant> {
         match self.state {
             // A run that is not awaited is judged by what this end knows.
             State::Ending { until } if now >= until && self.plan.patience.is_some() => {
@@ -333,7 +371,8 @@ impl<'a> Sender<'a> {
             }
             State::Calling { until } => {
                 let session = manager.session(id)?;
-                let up = session.paths().filter(|(_, path)| path.state == PathState::Active).count();
+                let up =
+                    session.paths().filter(|(_, path)| path.state == PathState::Active).count();
                 if session.is_open() && up == self.plan.paths.len() {
                     self.ask(now, id, manager, 0);
                 }
@@ -349,7 +388,8 @@ impl<'a> Sender<'a> {
             }
             State::Draining { .. } if self.tally.is_complete() => {
                 self.tally.see_paths(id, manager, &self.plan);
-                let patience = self.plan.patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
+                let patience =
+                    self.plan.patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
                 self.state = State::Ending { until: now + patience };
                 self.say(now, id, manager, &Message::End);
                 Some(now)
@@ -365,7 +405,12 @@ impl<'a> Sender<'a> {
     }
 
     /// Says what there is to say while data goes. Returns when to come again.
-    fn line(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) -> Option<Instant> {
+    fn line(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        manager: &mut SessionManager,
+    ) -> Option<Instant> {
         let line = self.tally.line(now, id, manager);
         if self.plan.patience.is_some() && self.seen != line {
             // Once a second: should the line go down, this is what is known.
@@ -375,9 +420,11 @@ impl<'a> Sender<'a> {
         Some(self.tally.listen(now, manager.session(id)?).min(line))
     }
 
-    /// The line is gone. A run that is not awaited has come to its end by that, where data was sent.
+    /// The line is gone. A run that is not awaited has come to its end by that, where data was
+    /// sent.
     fn lost(&mut self, now: Instant, what: &str) {
-        let is_sending = matches!(self.state, State::Sending | State::Draining { .. } | State::Ending { .. });
+        let is_sending =
+            matches!(self.state, State::Sending | State::Draining { .. } | State::Ending { .. });
         if self.plan.patience.is_some() && is_sending {
             self.tally.cut(now);
             return self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
@@ -390,7 +437,9 @@ impl Service for Sender<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
         match event {
-            SessionManagerEvent::Connected { id, .. } if is_called(id) => self.connected(now, id, manager),
+            SessionManagerEvent::Connected { id, .. } if is_called(id) => {
+                self.connected(now, id, manager)
+            }
             SessionManagerEvent::Session { id, event } if is_called(id) => {
                 self.session_event(now, id, manager, event);
             }
@@ -440,7 +489,8 @@ impl Service for Sender<'_> {
 impl Sender<'_> {
     fn call(&mut self, now: Instant, manager: &mut SessionManager, kind: Transport) {
         let first = self.plan.first(kind);
-        match manager.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer) {
+        match manager.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer)
+        {
             Ok(id) => self.calls.push(Call { id, first }),
             Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
         }
@@ -449,7 +499,8 @@ impl Sender<'_> {
     /// The call that stands first is the one that counts.
     fn connected(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
         self.fall_back_at = None;
-        let (stays, others) = core::mem::take(&mut self.calls).into_iter().partition(|call| call.id == id);
+        let (stays, others) =
+            core::mem::take(&mut self.calls).into_iter().partition(|call| call.id == id);
         self.calls = stays;
         let others: Vec<Call> = others;
         for call in others {
@@ -467,7 +518,8 @@ impl Sender<'_> {
 /// UDP that brings no answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
 const FALL_BACK: Duration = Duration::from_secs(3);
 
-/// For an answer to a call or to the last message: at 660 ms and 15 % loss one call in a hundred takes 10 s.
+/// For an answer to a call or to the last message: at 660 ms and 15 % loss one call in a hundred
+/// takes 10 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Clocks are compared so often: the first answer still holds the handshake's work.

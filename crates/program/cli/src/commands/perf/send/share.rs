@@ -24,11 +24,14 @@ impl FromStr for Load {
         let class = ClassConfig { name: name.trim().to_owned(), ..ClassConfig::default() };
         let mut load = Self { class, from: Duration::ZERO, until: None };
         for pair in keys.split(',').filter(|pair| !pair.trim().is_empty()) {
-            let (key, value) = pair.split_once('=').ok_or(format!("`{pair}` has no value; {FORM}"))?;
+            let (key, value) =
+                pair.split_once('=').ok_or(format!("`{pair}` has no value; {FORM}"))?;
             load.set(key.trim(), value.trim())?;
         }
         match load.until.is_some_and(|until| until <= load.from) {
-            true => Err(format!("class `{name}` ends before it begins; give an `until` after `from`")),
+            true => {
+                Err(format!("class `{name}` ends before it begins; give an `until` after `from`"))
+            }
             false => Ok(load),
         }
     }
@@ -121,7 +124,8 @@ impl Shares {
         self.senders.iter().map(|sender| &sender.load)
     }
 
-    /// Who hands over next, so long after the measurement began, where nobody has more than `ahead` bytes under way.
+    /// Who hands over next, so long after the measurement began, where nobody has more than `ahead`
+    /// bytes under way.
     pub fn next(&self, since: Duration, ahead: u64) -> Next {
         let count = self.senders.len();
         let order = (0..count).map(|step| (self.turn + step) % count);
@@ -129,8 +133,12 @@ impl Shares {
         for place in order {
             let sender = &self.senders[place];
             if since < sender.load.from {
-                begins = Some(begins.map_or(sender.load.from, |least: Duration| least.min(sender.load.from)));
-            } else if sender.load.until.is_none_or(|until| since < until) && sender.under_way < ahead {
+                begins = Some(
+                    begins.map_or(sender.load.from, |least: Duration| least.min(sender.load.from)),
+                );
+            } else if sender.load.until.is_none_or(|until| since < until)
+                && sender.under_way < ahead
+            {
                 return Next::Block(flow(place), sender.class);
             }
         }
@@ -183,7 +191,10 @@ mod tests {
         let read = load("science:guarantee=30mbit,priority=2,from=10s,until=20s");
         assert_eq!((read.class.name.as_str(), read.class.priority), ("science", Some(2)));
         assert_eq!(read.class.guarantee, Some(Rate::from_mbps(30)));
-        assert_eq!((read.from, read.until), (Duration::from_secs(10), Some(Duration::from_secs(20))));
+        assert_eq!(
+            (read.from, read.until),
+            (Duration::from_secs(10), Some(Duration::from_secs(20)))
+        );
         assert_eq!(load("bulk").class.guarantee, None);
         for (text, part) in [
             ("a:guarantee", "has no value"),

@@ -144,7 +144,8 @@ impl Tally {
         self.course.read(now, self.delivered);
         session.paths().for_each(|(id, path)| self.course.round_trip(id, path.estimate.rtt));
         let paths = session.paths().map(|(_, path)| {
-            let (rtt, loss) = (path.estimate.rtt.as_secs_f64() * 1e3, path.estimate.loss.as_f64() * 100.0);
+            let (rtt, loss) =
+                (path.estimate.rtt.as_secs_f64() * 1e3, path.estimate.loss.as_f64() * 100.0);
             format!("rtt {rtt:.1} ms, loss {loss:.3} %")
         });
         let paths: Vec<String> = paths.collect();
@@ -174,17 +175,21 @@ impl Tally {
         let less = session.paths().map(|(id, path)| {
             self.payloads_at_begin.get(&id).map_or(0, |full| full.saturating_sub(path.payload))
         });
-        let shrunk =
-            less.max().filter(|less| *less > 0).map(|less| plan.control.payload.saturating_sub(less as u64));
+        let shrunk = less
+            .max()
+            .filter(|less| *less > 0)
+            .map(|less| plan.control.payload.saturating_sub(less as u64));
         self.control = Control { payload_shrunk: shrunk, ..plan.control.clone() };
         let seconds = self.grew.since(self.began);
         let seen = session.paths().filter_map(|(id, status)| {
             let (over, pair) = plan.way(*sockets.get(&id)?)?;
-            let (now, then) = (status.stats, self.paths_at_begin.get(&id).copied().unwrap_or_default());
+            let (now, then) =
+                (status.stats, self.paths_at_begin.get(&id).copied().unwrap_or_default());
             let (symbols, lost) =
                 (now.symbols_sent - then.symbols_sent, now.symbols_lost - then.symbols_lost);
             let bytes = u128::from(now.bytes_sent - then.bytes_sent);
-            let arrived = bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
+            let arrived =
+                bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
             let arrived = ByteCount::new(u64::try_from(arrived).unwrap_or(u64::MAX));
             Some(Path {
                 over,
@@ -192,7 +197,11 @@ impl Tally {
                 remote: pair.remote,
                 goodput_bps: Rate::over(arrived, seconds).as_bps(),
                 rtt_s: status.estimate.rtt.as_secs_f64(),
-                loaded_rtt_s: self.course.mean_round_trip(id).unwrap_or(status.estimate.rtt).as_secs_f64(),
+                loaded_rtt_s: self
+                    .course
+                    .mean_round_trip(id)
+                    .unwrap_or(status.estimate.rtt)
+                    .as_secs_f64(),
                 min_rtt_s: status.estimate.min_rtt.as_secs_f64(),
                 loss: status.estimate.loss.as_f64(),
                 repair_sent: now.repair_sent - then.repair_sent,
@@ -212,10 +221,17 @@ impl Tally {
             bytes: self.delivered.as_u64(),
             seconds: seconds.as_secs_f64(),
             latency_s: found.latency_s,
-            blocks: Blocks { delivered: self.acknowledged - repaired, repaired, expired: self.expired },
+            blocks: Blocks {
+                delivered: self.acknowledged - repaired,
+                repaired,
+                expired: self.expired,
+            },
             cpu_s: Cpu { send: cpu_seconds() - self.cpu_at_begin, receive: found.cpu_s },
             paths: self.paths.clone(),
-            steady_bps: self.course.steady(self.began, (self.grew, self.delivered)).map(Rate::as_bps),
+            steady_bps: self
+                .course
+                .steady(self.began, (self.grew, self.delivered))
+                .map(Rate::as_bps),
             waited_s: waited(&self.waits),
             busiest_thread: Busiest {
                 send: processors
@@ -251,7 +267,9 @@ fn trace(session: &Session) -> u64 {
         let since = estimate.answered.since(Instant::ZERO);
         since.as_nanos() ^ estimate.rtt.as_nanos().rotate_left(32)
     };
-    session.paths().fold(session.stats().bytes_reported, |sum, (_, path)| sum.wrapping_add(of(path.estimate)))
+    session
+        .paths()
+        .fold(session.stats().bytes_reported, |sum, (_, path)| sum.wrapping_add(of(path.estimate)))
 }
 
 fn waited(waits: &Waits) -> Waited {

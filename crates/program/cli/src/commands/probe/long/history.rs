@@ -6,8 +6,8 @@ use skyhaul_units::{Duration, Utc};
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// The intervals in the files of a folder, the earliest first. A line that is none, as a crash leaves one, is left out, and so is a file
-/// that cannot be read: the page then has less.
+/// The intervals in the files of a folder, the earliest first. A line that is none, as a crash
+/// leaves one, is left out, and so is a file that cannot be read: the page then has less.
 pub fn read(folder: &Path) -> VecDeque<Minute> {
     let mut minutes = VecDeque::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return minutes };
@@ -43,8 +43,16 @@ fn minute(line: &str) -> Option<Minute> {
     Some(Minute {
         began: time(value.get("began")?.as_str()?)?,
         pings: [value.get("sent")?.as_u64()?, value.get("lost")?.as_u64()?],
-        round_trip_ms: if has_answers { Some([trip("min")?, trip("p50")?, trip("p99")?]) } else { None },
-        one_way_ms: if has_answers { Some([of("up_ms", "p50")?, of("down_ms", "p50")?]) } else { None },
+        round_trip_ms: if has_answers {
+            Some([trip("min")?, trip("p50")?, trip("p99")?])
+        } else {
+            None
+        },
+        one_way_ms: if has_answers {
+            Some([of("up_ms", "p50")?, of("down_ms", "p50")?])
+        } else {
+            None
+        },
         alarms: alarms.filter_map(|alarm| alarm.as_str().map(str::to_owned)).collect(),
     })
 }
@@ -56,7 +64,8 @@ fn time(text: &str) -> Option<Utc> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days from 1970 in a calendar whose years begin in March (Hinnant, chrono-compatible low-level date algorithms).
+    // Days from 1970 in a calendar whose years begin in March (Hinnant, chrono-compatible low-level
+    // date algorithms).
     let (year, month) = (if month > 2 { year } else { year.checked_sub(1)? }, (month + 9) % 12);
     let of_era = year % 400;
     let of_year = (153 * month + 2) / 5 + day - 1;

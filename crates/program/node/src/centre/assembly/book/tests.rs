@@ -11,7 +11,8 @@ const MIDNIGHT: Utc = Utc::from_micros(1_733_443_200_000_000);
 
 fn rules(keys: &str) -> ProductRules {
     let text = format!(
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \"[::]:4700\"\n[products]\ndir = \"p\"\n{keys}"
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \
+        \"[::]:4700\"\n[products]\ndir = \"p\"\n{keys}"
     );
     let Ok(Config::Centre(centre)) = parse(&text, "centre.toml".as_ref()) else { panic!("{text}") };
     centre.product_rules()
@@ -26,7 +27,8 @@ fn hours(hours: u64) -> Utc {
     MIDNIGHT + Duration::from_secs(hours * 3_600)
 }
 
-/// A contact that was finished at `at`, with packets of the product `imager` at these hours of the day.
+/// A contact that was finished at `at`, with packets of the product `imager` at these hours of the
+/// day.
 fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
     let cells = packets.iter().map(|hour| Cell::containing(hours(*hour))).collect();
     let version = Version {
@@ -125,7 +127,11 @@ fn a_plan_is_the_same_after_a_kill_whatever_came_meanwhile() {
     book.done(&again, made(&again, 1)).unwrap();
     disk.crash(8);
     let next = open(&disk).next(hours(20), &[]).unwrap().unwrap();
-    assert_eq!(next.plan.unwrap().contacts, [contact(1), contact(2)], "what came meanwhile makes a version");
+    assert_eq!(
+        next.plan.unwrap().contacts,
+        [contact(1), contact(2)],
+        "what came meanwhile makes a version"
+    );
 }
 
 #[test]
@@ -184,13 +190,19 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
     }
     assert_eq!(book.next(hours(3), &[]).unwrap(), None);
     assert!(book.held().is_empty());
-    // Frames found later in a recording of one take part in what both have, in the products of both.
+    // Frames found later in a recording of one take part in what both have, in the products of
+    // both.
     book.note(Note { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) }).unwrap();
     for own in [("svalbard", 1), ("tromso", 1)] {
         let job = book.next(hours(4), &[]).unwrap().unwrap();
         let other = if own.0 == "tromso" { ("svalbard", 1) } else { ("tromso", 1) };
         let joined = job.plan.clone().unwrap().joined;
-        assert_eq!(joined, [all(&[own, other]), all(&[own, other, ("tromso", 2)])], "{:?}", job.target);
+        assert_eq!(
+            joined,
+            [all(&[own, other]), all(&[own, other, ("tromso", 2)])],
+            "{:?}",
+            job.target
+        );
         book.done(&job, made(&job, 3)).unwrap();
     }
     drop(book);
@@ -218,7 +230,11 @@ fn a_third_contact_changes_the_group_and_a_plan_that_was_begun_stays_as_it_was()
         *version += 1;
         book.done(&job, made(&job, *version)).unwrap();
     }
-    assert_eq!(versions.into_values().collect::<Vec<_>>(), [3, 2, 2], "each of all three in the end");
+    assert_eq!(
+        versions.into_values().collect::<Vec<_>>(),
+        [3, 2, 2],
+        "each of all three in the end"
+    );
 }
 
 #[test]
@@ -269,8 +285,9 @@ fn products_differ_as_they_are_configured() {
         "[[product]]\nname = \"imager\"\ntime = true\nwindow = \"10 min\"\n\
          [[product]]\nname = \"imager\"\nmission = \"aqua\"\nform = \"packets\"\n",
     );
-    let minutes =
-        |mission| rules.of(mission, "imager").window.map(|length| length.as_duration().as_millis() / 60_000);
+    let minutes = |mission| {
+        rules.of(mission, "imager").window.map(|length| length.as_duration().as_millis() / 60_000)
+    };
     assert_eq!((minutes("terra"), minutes("aqua")), (Some(10), None));
     assert!(rules.of("terra", "other").session);
 }

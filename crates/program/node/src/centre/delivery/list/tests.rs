@@ -1,4 +1,5 @@
-//! Who gets what and when; that nothing is forgotten or handed over twice; and what notices lead to.
+//! Who gets what and when; that nothing is forgotten or handed over twice; and what notices lead
+//! to.
 
 use super::*;
 use crate::config::{Config, parse};
@@ -10,7 +11,8 @@ const NOW: Utc = Utc::from_micros(1_733_443_200_000_000);
 
 fn consumers(tables: &str) -> Vec<DeliveryEntry> {
     let text = format!(
-        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \"[::]:4700\"\n[products]\ndir = \"p\"\n{tables}"
+        "[node]\nname = \"c\"\nkey = \"c.key\"\nstate = \"s\"\n[listen]\nbind = \
+        \"[::]:4700\"\n[products]\ndir = \"p\"\n{tables}"
     );
     let Ok(Config::Centre(centre)) = parse(&text, "centre.toml".as_ref()) else { panic!("{text}") };
     centre.delivery
@@ -19,7 +21,8 @@ fn consumers(tables: &str) -> Vec<DeliveryEntry> {
 fn open(disk: &SimDisk) -> DeliveryList {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let tables = "[[delivery]]\nname = \"fast\"\ndir = \"fast\"\nattempts = 2\n\
-                  [[delivery]]\nname = \"whole\"\ndir = \"whole\"\nmode = \"complete\"\nproducts = \"imager\"\n";
+                  [[delivery]]\nname = \"whole\"\ndir = \"whole\"\nmode = \"complete\"\nproducts = \
+                  \"imager\"\n";
     DeliveryList::open(&disk, consumers(tables)).unwrap()
 }
 
@@ -66,7 +69,8 @@ fn one_gets_each_version_at_once_another_only_what_is_complete() {
     assert_eq!(due(&list, later).len(), 2, "patience is over");
     put(&mut list, "fast", 2, true);
     put(&mut list, "whole", 2, true);
-    let all = [("fast", 1), ("fast", 2), ("whole", 2)].map(|(name, version)| (name.to_owned(), version));
+    let all =
+        [("fast", 1), ("fast", 2), ("whole", 2)].map(|(name, version)| (name.to_owned(), version));
     assert_eq!(due(&list, later), all, "the version that was replaced is not handed over");
     let entry = list.consumer("whole").unwrap();
     assert!(entry.takes("imager") && !entry.takes("sounder"));
@@ -98,15 +102,25 @@ fn a_notice_settles_a_delivery_or_has_it_repeated() {
     let (failed, fine) =
         (notice(&sips::write_short(Some("CHECKSUM"), NOW)), notice(&sips::write_short(None, NOW)));
     let stem = format!("X{}", &item.stem[1..]);
-    assert_eq!(list.answer("fast", Some(&stem), &fine).unwrap(), None, "nothing was handed over yet");
+    assert_eq!(
+        list.answer("fast", Some(&stem), &fine).unwrap(),
+        None,
+        "nothing was handed over yet"
+    );
     list.sent(&item).unwrap();
     assert_eq!(list.answer("whole", Some(&stem), &fine).unwrap(), None, "another consumer's");
     let state = |answered: Option<Item>| answered.map(|item| item.state);
-    assert_eq!(state(list.answer("fast", Some(&stem), &failed).unwrap()), Some(DeliveryState::Waiting));
+    assert_eq!(
+        state(list.answer("fast", Some(&stem), &failed).unwrap()),
+        Some(DeliveryState::Waiting)
+    );
     let again = list.due(NOW).remove(0);
     assert_eq!((again.attempts, again.reason.as_deref()), (1, Some("CHECKSUM")));
     list.sent(&again).unwrap();
-    assert_eq!(state(list.answer("fast", Some(&stem), &failed).unwrap()), Some(DeliveryState::Refused));
+    assert_eq!(
+        state(list.answer("fast", Some(&stem), &failed).unwrap()),
+        Some(DeliveryState::Refused)
+    );
     assert!(list.due(NOW).is_empty(), "two attempts are configured");
     let numbered = Notice { sequence: Some(item.sequence), answer: Answer::Accepted };
     assert_eq!(state(list.answer("fast", None, &numbered).unwrap()), Some(DeliveryState::Accepted));

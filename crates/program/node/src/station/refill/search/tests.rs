@@ -26,7 +26,8 @@ const STRICT: SyncConfig = SyncConfig {
 type Name = (skyhaul_ccsds::id::Channel, u64);
 
 fn capture() -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/snpp_synchronized_cadus.dat");
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../testdata/cadu/snpp_synchronized_cadus.dat");
     std::fs::read(path).expect("the bundled capture")
 }
 
@@ -70,7 +71,10 @@ fn seen(frame: &CapturedFrame) -> Seen {
 }
 
 fn by_name(frames: &[CapturedFrame]) -> BTreeMap<Name, Vec<u8>> {
-    frames.iter().map(|frame| ((seen(frame).channel, seen(frame).count), frame.bytes.to_vec())).collect()
+    frames
+        .iter()
+        .map(|frame| ((seen(frame).channel, seen(frame).count), frame.bytes.to_vec()))
+        .collect()
 }
 
 /// What a centre asks that got these frames.
@@ -90,9 +94,11 @@ fn ask(live: &[CapturedFrame]) -> Option<Ask> {
 
 fn recorded(bytes: &[u8]) -> RawReader {
     let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(512)));
-    let mut recorder = RawRecorder::open(disk.clone(), "raw/x", RawConfig::default()).expect("a recording");
+    let mut recorder =
+        RawRecorder::open(disk.clone(), "raw/x", RawConfig::default()).expect("a recording");
     for (at, piece) in bytes.chunks(PIECE).enumerate() {
-        let stamp = RawStamp { received: received(at), input: (PIECE * at) as u64, kind: RawKind::Stream };
+        let stamp =
+            RawStamp { received: received(at), input: (PIECE * at) as u64, kind: RawKind::Stream };
         recorder.append(stamp, piece).expect("room");
     }
     recorder.flush().expect("room");
@@ -105,8 +111,13 @@ fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFram
     let channel: config::Channel = toml::from_str(text).expect("a channel");
     let (mission, missions) = (mission(), MissionSet::built_in());
     let feed = channel.feeds().swap_remove(0);
-    let decoding =
-        Decoding { channel: &channel, feed: &feed, mission: &mission, missions: &missions, attempts };
+    let decoding = Decoding {
+        channel: &channel,
+        feed: &feed,
+        mission: &mission,
+        missions: &missions,
+        attempts,
+    };
     let (mut wanted, mut found) = (Wanted::new(ask), Vec::new());
     let mut keep = |frame: &CapturedFrame, _| found.push(frame.clone());
     in_recording(&recorded(bytes), &decoding, &mut wanted, &mut keep).expect("a disk");
@@ -120,7 +131,8 @@ fn usual() -> [SyncConfig; 3] {
 /// What happens to a frame on its way to the recording.
 #[derive(Debug, Clone)]
 enum Harm {
-    /// Bits of no frame come before it and behind it, some bits of its marker are wrong, and forty bytes that the code corrects.
+    /// Bits of no frame come before it and behind it, some bits of its marker are wrong, and forty
+    /// bytes that the code corrects.
     Displaced { before: usize, wrong: Vec<usize>, mask: u8, behind: usize },
     /// Its marker is noise, and bits of no frame come behind it.
     NoMarker { marker: u32, behind: usize },
@@ -145,7 +157,8 @@ fn any_harm() -> impl Strategy<Value = Harm> {
 fn noise(seed: u64) -> impl Iterator<Item = u8> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     })
 }
@@ -189,9 +202,9 @@ fn harmed(clean: &[u8], harms: &BTreeMap<usize, Harm>) -> (Vec<u8>, Vec<usize>) 
         stream.extend(bits(&cadu).map(|bit| bit ^ inverted));
         stream.extend(bits(&other).skip(4_000).take(behind));
     }
-    let bytes = stream
-        .chunks(8)
-        .map(|chunk| chunk.iter().enumerate().fold(0, |byte, (at, bit)| byte | u8::from(*bit) << (7 - at)));
+    let bytes = stream.chunks(8).map(|chunk| {
+        chunk.iter().enumerate().fold(0, |byte, (at, bit)| byte | u8::from(*bit) << (7 - at))
+    });
     (bytes.collect(), destroyed)
 }
 
@@ -204,9 +217,11 @@ fn assert_found(harms: &BTreeMap<usize, Harm>) {
     let gone: Vec<Name> =
         destroyed.iter().map(|at| (seen(&sent[*at]).channel, seen(&sent[*at]).count)).collect();
     let Some(ask) = ask(&frames(&bytes, STRICT)) else { return };
-    let asked = ask.spans.iter().flat_map(|span| (0..span.count).map(|at| (span.channel, span.first + at)));
+    let asked =
+        ask.spans.iter().flat_map(|span| (0..span.count).map(|at| (span.channel, span.first + at)));
     // The capture itself has gaps.
-    let wanted: Vec<Name> = asked.filter(|name| truth.contains_key(name) && !gone.contains(name)).collect();
+    let wanted: Vec<Name> =
+        asked.filter(|name| truth.contains_key(name) && !gone.contains(name)).collect();
     let (found, answer) = refill(&bytes, &ask, &usual());
     let found = by_name(&found);
     for (name, bytes) in &found {
@@ -228,7 +243,10 @@ fn what_strict_thresholds_lose_is_found_in_the_recording_and_strict_ones_say_why
     let ask = ask(&frames(&bytes, STRICT)).expect("frames are missing");
     assert!(ask.spans.len() >= harms.len(), "{ask:?}");
     let (found, answer) = refill(&bytes, &ask, &[STRICT]);
-    assert!(found.is_empty() && answer.outcomes.iter().all(|outcome| *outcome == (0, Why::NotDecodable)));
+    assert!(
+        found.is_empty()
+            && answer.outcomes.iter().all(|outcome| *outcome == (0, Why::NotDecodable))
+    );
 }
 
 /// Without a code, a place is all that says that there is a frame: none is sent for it.
@@ -244,7 +262,8 @@ fn a_frame_that_no_code_proves_is_not_taken_for_one_that_is_missing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Between two frames that are harmed there is a whole one, which says where the one before it ends.
+    /// Between two frames that are harmed there is a whole one, which says where the one before it
+    /// ends.
     #[test]
     fn whatever_a_code_proves_is_found_whatever_happened_to_it(
         harms in proptest::collection::btree_map((1usize..32).prop_map(|at| 2 * at), any_harm(), 1..16),

@@ -34,7 +34,9 @@ impl Groups {
                     self.sources.push(symbol.header.seq_low);
                 }
             }
-            Ok(Datagram::Symbol(symbol)) if !symbol.header.repeated => self.bare.push(symbol.header.seq_low),
+            Ok(Datagram::Symbol(symbol)) if !symbol.header.repeated => {
+                self.bare.push(symbol.header.seq_low)
+            }
             Ok(Datagram::Repair { symbol, .. }) => {
                 let (newest, low) = (self.sources.len() as u64, u64::from(symbol.first.to_wire()));
                 // The wire has 24 bits of a number that is a little below the newest.
@@ -46,8 +48,9 @@ impl Groups {
         }
     }
 
-    /// How many blocks handed over from `from` on stay unrepaired in the mean under independent `loss`, where nothing that
-    /// is sent again can be in time. A block in two groups counts with both chances: a little more than there is.
+    /// How many blocks handed over from `from` on stay unrepaired in the mean under independent
+    /// `loss`, where nothing that is sent again can be in time. A block in two groups counts with
+    /// both chances: a little more than there is.
     pub fn expected_failures(
         &self,
         ledger: &Ledger,
@@ -56,8 +59,9 @@ impl Groups {
         from: Instant,
     ) -> f64 {
         let record = |place: u32| ledger.record(BlockId { flow, seq: Seq(u64::from(place)) });
-        let deadline =
-            |place: u32| record(place).filter(|record| record.at >= from).and_then(|record| record.deadline);
+        let deadline = |place: u32| {
+            record(place).filter(|record| record.at >= from).and_then(|record| record.deadline)
+        };
         let mut covered = vec![false; self.sources.len()];
         let mut sum = 0.0;
         for (group, repairs) in &self.groups {
@@ -70,16 +74,23 @@ impl Groups {
             }
             for (place, symbols) in blocks {
                 let Some(deadline) = deadline(place) else { continue };
-                let in_time = repairs.iter().filter(|left| **left + one_way_delay <= deadline).count();
+                let in_time =
+                    repairs.iter().filter(|left| **left + one_way_delay <= deadline).count();
                 let sent = usize::from(group.count) + in_time;
                 // More losses than repairs, less the case that none of them is the block's.
-                let others = more_than(in_time, sent - symbols as usize, loss) * (1.0 - loss).powi(symbols);
+                let others =
+                    more_than(in_time, sent - symbols as usize, loss) * (1.0 - loss).powi(symbols);
                 sum += (more_than(in_time, sent, loss) - others).max(0.0);
             }
         }
-        let uncovered =
-            self.sources.iter().zip(covered).filter(|(_, covered)| !covered).map(|(place, _)| *place);
-        let alone = uncovered.chain(self.bare.iter().copied()).filter(|place| deadline(*place).is_some());
+        let uncovered = self
+            .sources
+            .iter()
+            .zip(covered)
+            .filter(|(_, covered)| !covered)
+            .map(|(place, _)| *place);
+        let alone =
+            uncovered.chain(self.bare.iter().copied()).filter(|place| deadline(*place).is_some());
         sum + alone.count() as f64 * loss
     }
 }

@@ -1,19 +1,23 @@
-//! What the same applications get of multipath connections as they are common: one for each application, an in-order stream
-//! over all paths, New Reno for each path by itself, the path with the shortest round trip that has room first, and no
-//! deadlines: what was written is sent, however late.
+//! What the same applications get of multipath connections as they are common: one for each
+//! application, an in-order stream over all paths, New Reno for each path by itself, the path with
+//! the shortest round trip that has room first, and no deadlines: what was written is sent, however
+//! late.
 //!
-//! A connection is as RFC 8684 has it, with the lowest round trip first and the repetition on other subflows of the first
-//! implementation in Linux (Raiciu and others, NSDI 2012). The first subflow takes one round trip to open, the others two
-//! after that, from time zero like the paths of the session beside it. Each subflow is a TCP of its own (`subflow`,
-//! `timeout`), and acknowledgements, cumulative for the subflow and for the stream, are lost as often as data. A time-out of
-//! a subflow gives all that it had under way to the others too, each piece once. Buffers are 4 MiB at both ends;
-//! applications write to a blocking socket, and what does not fit waits in the application without limit.
+//! A connection is as RFC 8684 has it, with the lowest round trip first and the repetition on other
+//! subflows of the first implementation in Linux (Raiciu and others, NSDI 2012). The first subflow
+//! takes one round trip to open, the others two after that, from time zero like the paths of the
+//! session beside it. Each subflow is a TCP of its own (`subflow`, `timeout`), and
+//! acknowledgements, cumulative for the subflow and for the stream, are lost as often as data. A
+//! time-out of a subflow gives all that it had under way to the others too, each piece once.
+//! Buffers are 4 MiB at both ends; applications write to a blocking socket, and what does not fit
+//! waits in the application without limit.
 //!
-//! The connections share each path's line and its drop-tail queue, which is that of the lab's QUIC paths. Where sources
-//! leave a choice it favours the connections: each segment is acknowledged at once, acknowledgements take no room on the
-//! line, a piece counts for the stream even while its subflow has a gap, windows count bytes and outlast idling. Left out
-//! is what a host of today has beyond New Reno: selective acknowledgements and what rests on them (RFC 2018, RFC 8985),
-//! and the undoing of reductions that were not called for (RFC 5682).
+//! The connections share each path's line and its drop-tail queue, which is that of the lab's QUIC
+//! paths. Where sources leave a choice it favours the connections: each segment is acknowledged at
+//! once, acknowledgements take no room on the line, a piece counts for the stream even while its
+//! subflow has a gap, windows count bytes and outlast idling. Left out is what a host of today has
+//! beyond New Reno: selective acknowledgements and what rests on them (RFC 2018, RFC 8985), and the
+//! undoing of reductions that were not called for (RFC 5682).
 
 mod connection;
 mod subflow;
@@ -146,7 +150,9 @@ impl Rivals {
                 }
             }
             Event::Acknowledged { connection, path, acknowledgement } => {
-                if let Some(number) = self.connections[connection].acknowledge(now, path, acknowledgement) {
+                if let Some(number) =
+                    self.connections[connection].acknowledge(now, path, acknowledgement)
+                {
                     self.carry(now, (connection, path), number);
                 }
                 self.pump(now, connection);
@@ -169,7 +175,13 @@ impl Rivals {
         }
     }
 
-    fn greet(&mut self, now: Instant, (connection, path): (usize, usize), left: u32, repeated: u32) {
+    fn greet(
+        &mut self,
+        now: Instant,
+        (connection, path): (usize, usize),
+        left: u32,
+        repeated: u32,
+    ) {
         let rtt = self.lines[path].rtt;
         let is_lost = self.is_lost(THERE) || self.is_lost(BACK);
         if is_lost {
@@ -207,7 +219,10 @@ impl Rivals {
 
     /// Puts a segment on the line, unless the queue is full or the line loses it.
     fn carry(&mut self, now: Instant, (connection, path): (usize, usize), number: u64) {
-        let Some((piece, size)) = self.connections[connection].subflows[path].carried(number) else { return };
+        let Some((piece, size)) = self.connections[connection].subflows[path].carried(number)
+        else {
+            return;
+        };
         let line = &mut self.lines[path];
         if line.free_at.since(now) > line.queue {
             return;
@@ -215,7 +230,10 @@ impl Rivals {
         line.free_at = line.free_at.max(now) + line.rate.time_for(size);
         let at = line.free_at + line.rtt / 2;
         if !self.is_lost(THERE) {
-            self.at(at, Event::Arrived { connection, path, segment: Segment { number, piece, sent: now } });
+            self.at(
+                at,
+                Event::Arrived { connection, path, segment: Segment { number, piece, sent: now } },
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! A transfer over the production session manager: one side sends blocks as fast as it may, the other checks and counts them.
+//! A transfer over the production session manager: one side sends blocks as fast as it may, the
+//! other checks and counts them.
 
 use super::super::line::Line;
 use super::Broken;
@@ -27,7 +28,9 @@ impl Transfer {
     pub fn run_until(&mut self, limit: Instant) -> Result<ByteCount, Broken> {
         self.0.run_until(limit, |_| false)?;
         let sink = self.sink()?;
-        sink.fault.map_or(Ok(sink.delivered), |seq| Err(Broken(format!("block {seq} is not what was sent"))))
+        sink.fault.map_or(Ok(sink.delivered), |seq| {
+            Err(Broken(format!("block {seq} is not what was sent")))
+        })
     }
 
     /// Blocks given out in order so far.

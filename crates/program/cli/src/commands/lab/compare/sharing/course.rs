@@ -17,8 +17,8 @@ pub fn steps(span: Duration) -> usize {
     usize::try_from(span.as_nanos() / STEP.as_nanos()).unwrap_or(usize::MAX)
 }
 
-/// A course of `count` steps from rates that were measured from `begin` to `end`, in seconds, in any order and of any length:
-/// each counts for the steps that it covers, by how much of them.
+/// A course of `count` steps from rates that were measured from `begin` to `end`, in seconds, in
+/// any order and of any length: each counts for the steps that it covers, by how much of them.
 pub fn laid_out(spans: &[(f64, f64, f64)], count: usize) -> Vec<f64> {
     let mut course = vec![0.0; count];
     let step = STEP.as_secs_f64();
@@ -43,12 +43,14 @@ pub fn mean(course: &[f64], begin: Duration, end: Duration) -> f64 {
     if steps.is_empty() { 0.0 } else { steps.iter().sum::<f64>() / steps.len() as f64 }
 }
 
-/// How long after step `from` a course has come to `rate`, as the mean of the half second that follows. `None` where it does not
-/// before step `until`.
+/// How long after step `from` a course has come to `rate`, as the mean of the half second that
+/// follows. `None` where it does not before step `until`.
 pub fn reaches(course: &[f64], (from, until): (usize, usize), rate: f64) -> Option<Duration> {
     let until = until.min(course.len());
     let windows = course.get(from..until)?.windows(SMOOTH);
-    let place = windows.into_iter().position(|window| window.iter().sum::<f64>() / SMOOTH as f64 >= rate)?;
+    let place = windows
+        .into_iter()
+        .position(|window| window.iter().sum::<f64>() / SMOOTH as f64 >= rate)?;
     Some(STEP.scaled(place as u64, 1))
 }
 
@@ -69,7 +71,10 @@ mod tests {
     fn spans_fall_on_the_steps_that_they_cover() {
         let course = laid_out(&[(0.05, 0.25, 100.0), (0.25, 0.30, 200.0), (9.0, 9.5, 1.0)], 4);
         let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        assert!(near(course[0], 50.0) && near(course[1], 100.0) && near(course[2], 150.0), "{course:?}");
+        assert!(
+            near(course[0], 50.0) && near(course[1], 100.0) && near(course[2], 150.0),
+            "{course:?}"
+        );
         assert_eq!(course[3], 0.0);
         assert_eq!(laid_out(&[(-1.0, 0.1, 5.0)], 1).len(), 1);
         // 4.3 ÷ 0.1 is less than 43.
@@ -80,7 +85,8 @@ mod tests {
 
     #[test]
     fn means_and_times_are_of_what_is_there() {
-        let course: Vec<f64> = (0..40).map(|step| if (10..30).contains(&step) { 8.0 } else { 0.0 }).collect();
+        let course: Vec<f64> =
+            (0..40).map(|step| if (10..30).contains(&step) { 8.0 } else { 0.0 }).collect();
         assert_eq!(mean(&course, Duration::from_secs(1), Duration::from_secs(3)), 8.0);
         assert_eq!(mean(&course, Duration::from_secs(9), Duration::from_secs(10)), 0.0);
         assert_eq!(ends(&course), Some((10, 30)));

@@ -1,4 +1,5 @@
-//! Throughput over time: for each tree ours and the kernel's, drawn alike, so that the shapes stand side by side.
+//! Throughput over time: for each tree ours and the kernel's, drawn alike, so that the shapes stand
+//! side by side.
 
 use super::course::{Course, STEP};
 use super::{Sharer, Sharers};

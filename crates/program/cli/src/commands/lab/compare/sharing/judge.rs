@@ -31,9 +31,14 @@ impl Finding {
         let phase = experiment.sharing.phase;
         let rest = SETTLING.min(phase.scaled(1, 3));
         let at = |course: &[f64], number: u64| {
-            mean(course, phase.scaled(number, 1) + rest, phase.scaled(number + 1, 1).saturating_sub(EDGE))
+            mean(
+                course,
+                phase.scaled(number, 1) + rest,
+                phase.scaled(number + 1, 1).saturating_sub(EDGE),
+            )
         };
-        let together = [0, 1, 2].map(|number| at(&course.first, number) + at(&course.second, number));
+        let together =
+            [0, 1, 2].map(|number| at(&course.first, number) + at(&course.second, number));
         let (first, second) = (at(&course.first, 1), at(&course.second, 1));
         let part = second / (first + second).max(1.0);
         let own = tree.second_part(experiment.rate());
@@ -41,9 +46,10 @@ impl Finding {
         let line = experiment.rate().as_bps() as f64;
         let presence = ends(&course.second);
         let last = steps(phase.scaled(2, 1));
-        let given =
-            presence.and_then(|(begin, _)| reaches(&course.second, (begin, last), line * own * NEARLY));
-        let back = presence.and_then(|(_, end)| reaches(&course.first, (end, usize::MAX), line * NEARLY));
+        let given = presence
+            .and_then(|(begin, _)| reaches(&course.second, (begin, last), line * own * NEARLY));
+        let back =
+            presence.and_then(|(_, end)| reaches(&course.first, (end, usize::MAX), line * NEARLY));
         Self {
             together_bps: together,
             first_bps: first,
@@ -95,7 +101,8 @@ pub fn verdicts(sharers: &Sharers<'_>) -> Vec<Verdict> {
         if let Some(htb) = finding(sharers, at, Sharer::Kernel) {
             verdicts.push(Verdict {
                 words: format!(
-                    "{label}: ours is off by no more than htb, which is off by {}, and {} for what cannot be told apart",
+                    "{label}: ours is off by no more than htb, which is off by {}, and {} for what \
+                    cannot be told apart",
                     percent(htb.deviation),
                     percent(ALIKE)
                 ),
@@ -116,13 +123,23 @@ pub fn tables(sharers: &Sharers<'_>) -> Vec<Table> {
             .filter_map(|sharer| Some(row(sharer, &finding(sharers, at, sharer)?)))
             .collect();
         let head = [
-            "", "first alone", "both: first", "second", "second's part", "off by", "given within", "first again",
+            "",
+            "first alone",
+            "both: first",
+            "second",
+            "second's part",
+            "off by",
+            "given \
+                                                                                   within",
+            "first \
+                                                                                       again",
             "taken back within",
         ];
         let own = tree.second_part(experiment.rate()) * 100.0;
         (!rows.is_empty()).then(|| Table {
             caption: format!(
-                "{}; Mbit/s at the receiver of a line of {}, once a phase of {} has come to rest; {own:.0} % are the second's",
+                "{}; Mbit/s at the receiver of a line of {}, once a phase of {} has come to rest; \
+                {own:.0} % are the second's",
                 tree.label,
                 experiment.rate(),
                 experiment.sharing.phase,
@@ -155,7 +172,8 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// At a phase's end, left out: what is still under way.
 const EDGE: Duration = Duration::from_millis(300);
 
-/// A mission whose part is less than this is not judged by it: a percent of it is less than what can be told.
+/// A mission whose part is less than this is not judged by it: a percent of it is less than what
+/// can be told.
 const LEAST: f64 = 0.05;
 
 /// A share that is so much of one's own counts as given.
@@ -175,7 +193,8 @@ mod tests {
     use super::super::super::experiment::text_of;
     use super::*;
 
-    /// The first mission has `first` of the line while both have data, and comes back after `pause` steps.
+    /// The first mission has `first` of the line while both have data, and comes back after `pause`
+    /// steps.
     fn course(part: f64, pause: usize) -> Course {
         let line = 48e6;
         let first = (0..300).map(|step| match step {
@@ -183,7 +202,8 @@ mod tests {
             200.. if step < 200 + pause => 0.0,
             _ => line,
         });
-        let second = (0..300).map(|step| if (102..201).contains(&step) { line * part } else { 0.0 });
+        let second =
+            (0..300).map(|step| if (102..201).contains(&step) { line * part } else { 0.0 });
         Course { first: first.collect(), second: second.collect() }
     }
 
@@ -206,7 +226,10 @@ mod tests {
         assert_eq!(found.given_s, Some(0.0));
         // The second one's last byte is one step after the phase's end.
         assert!((found.taken_back_s.unwrap() - 1.1).abs() < 1e-9, "{found:?}");
-        assert!(found.together_bps.iter().all(|rate| (rate / 48e6 - 1.0).abs() < 0.01), "{found:?}");
+        assert!(
+            found.together_bps.iter().all(|rate| (rate / 48e6 - 1.0).abs() < 0.01),
+            "{found:?}"
+        );
         let none = Finding::of(&experiment, &experiment.sharing.trees[0], &Course::default());
         assert_eq!((none.given_s, none.taken_back_s, none.second_part), (None, None, 0.0));
     }

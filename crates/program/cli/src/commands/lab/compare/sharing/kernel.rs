@@ -1,4 +1,5 @@
-//! The kernel's: two TCP connections by iperf3, told apart by their ports, under htb on the sender's device.
+//! The kernel's: two TCP connections by iperf3, told apart by their ports, under htb on the
+//! sender's device.
 
 use super::course::{Course, laid_out, steps};
 use super::{Class, Sharing, Tree};
@@ -13,8 +14,10 @@ use std::time::Instant;
 
 /// Of `tc`; otherwise why not, and what to do.
 pub fn version() -> Result<String, String> {
-    let output =
-        Command::new("tc").arg("-V").output().map_err(|_| "there is no `tc`; install iproute2".to_owned())?;
+    let output = Command::new("tc")
+        .arg("-V")
+        .output()
+        .map_err(|_| "there is no `tc`; install iproute2".to_owned())?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = said.split_whitespace().find_map(|word| word.strip_prefix("iproute2-"));
     Ok(format!("iproute2 {}", version.unwrap_or("of unknown version").trim_end_matches(',')))
@@ -25,7 +28,8 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
     shape(bench, experiment, tree)?;
     let (phase, control) = (experiment.sharing.phase, experiment.sharing.control.as_str());
     let serve = |port: u16| {
-        let words = ["iperf3", "-s", "-1", "-J", "-i", "0.1", "-B", &bench.far(0), "-p", &port.to_string()];
+        let words =
+            ["iperf3", "-s", "-1", "-J", "-i", "0.1", "-B", &bench.far(0), "-p", &port.to_string()];
         bench.serve(&words.map(str::to_owned), "tcp", port)
     };
     let (mut first_end, mut second_end) = (serve(FIRST)?, serve(SECOND)?);
@@ -66,7 +70,12 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
 }
 
 /// What a serving iperf3 received, `later` seconds after the course's beginning.
-fn received(bench: &Bench<'_>, serving: Program, later: f64, count: usize) -> Result<Vec<f64>, Gone> {
+fn received(
+    bench: &Bench<'_>,
+    serving: Program,
+    later: f64,
+    count: usize,
+) -> Result<Vec<f64>, Gone> {
     // It ends by itself after its one connection: nobody else is waited for.
     let said = serving.finish(bench.site.patience, bench.site.stop, None)?;
     let read: Value = serde_json::from_str(&said).unwrap_or_default();
@@ -96,9 +105,10 @@ fn shape(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<(), Gon
     for command in commands(experiment, tree, device) {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let namespace = bench.namespace(Place::A);
-        let output = Command::new("ip").args(["netns", "exec", namespace.name()]).args(&words).output();
         let output =
-            output.map_err(|error| Gone::Failed(format!("`ip netns exec` cannot be run ({error})")))?;
+            Command::new("ip").args(["netns", "exec", namespace.name()]).args(&words).output();
+        let output = output
+            .map_err(|error| Gone::Failed(format!("`ip netns exec` cannot be run ({error})")))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let said = said
@@ -116,12 +126,14 @@ fn shape(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<(), Gon
 /// The tree in the words of `tc`. Queues of the classes are as long as the line's.
 fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     let line = experiment.rate().as_bps();
-    let queue = experiment.line.links.first().map_or(ByteCount::ZERO, |link| link.up.queue).as_u64();
+    let queue =
+        experiment.line.links.first().map_or(ByteCount::ZERO, |link| link.up.queue).as_u64();
     let quanta = tree.quanta();
     let class = |number: u32, class: Class, quantum: u64| {
         let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);
         format!(
-            "tc class add dev {device} parent 1:1 classid 1:{number} htb rate {guarantee}bit ceil {line}bit prio {priority} quantum {quantum}"
+            "tc class add dev {device} parent 1:1 classid 1:{number} htb rate {guarantee}bit ceil \
+            {line}bit prio {priority} quantum {quantum}"
         )
     };
     let leaf = |number: u32| {
@@ -129,13 +141,16 @@ fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     };
     vec![
         format!("tc qdisc add dev {device} root handle 1: htb default 11"),
-        format!("tc class add dev {device} parent 1: classid 1:1 htb rate {line}bit ceil {line}bit"),
+        format!(
+            "tc class add dev {device} parent 1: classid 1:1 htb rate {line}bit ceil {line}bit"
+        ),
         class(11, tree.first, quanta[0]),
         class(12, tree.second, quanta[1]),
         leaf(11),
         leaf(12),
         format!(
-            "tc filter add dev {device} parent 1: protocol ip u32 match ip dport {SECOND} 0xffff flowid 1:12"
+            "tc filter add dev {device} parent 1: protocol ip u32 match ip dport {SECOND} 0xffff \
+            flowid 1:12"
         ),
     ]
 }

@@ -1,5 +1,6 @@
-//! Experiments with a `[sharing]`: two missions on one line, the second for a while only, with guarantees or with priorities; ours
-//! beside the kernel's hierarchical token bucket on the same tree.
+//! Experiments with a `[sharing]`: two missions on one line, the second for a while only, with
+//! guarantees or with priorities; ours beside the kernel's hierarchical token bucket on the same
+//! tree.
 
 mod course;
 mod draw;
@@ -89,8 +90,8 @@ fn bbr() -> String {
 }
 
 impl Tree {
-    /// The part of the line that is the second mission's while both have data: its guarantee, and what is left over where its
-    /// turn comes first.
+    /// The part of the line that is the second mission's while both have data: its guarantee, and
+    /// what is left over where its turn comes first.
     pub fn second_part(&self, line: Rate) -> f64 {
         let of = |rate: Rate| rate.as_bps() as f64 / line.as_bps().max(1) as f64;
         match self.first.priority.cmp(&self.second.priority) {
@@ -207,7 +208,12 @@ impl<'a> Sharers<'a> {
     }
 
     /// Takes what came of a run. What the kernel has not is left out; other failures are kept.
-    fn take(&mut self, at: usize, sharer: Sharer, outcome: Result<Course, Gone>) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        at: usize,
+        sharer: Sharer,
+        outcome: Result<Course, Gone>,
+    ) -> Result<(), Failure> {
         match outcome {
             Ok(course) => drop(self.courses.insert((at, sharer), course)),
             Err(Gone::Interrupted) => return Err(super::interrupted()),
@@ -224,7 +230,8 @@ impl<'a> Sharers<'a> {
 
     fn sheet(&self) -> Sheet {
         let experiment = self.experiment;
-        let mut remarks: Vec<String> = self.failures.iter().map(|why| format!("failed: {why}")).collect();
+        let mut remarks: Vec<String> =
+            self.failures.iter().map(|why| format!("failed: {why}")).collect();
         remarks.extend(self.skipped.iter().map(|what| format!("skipped: {what}")));
         remarks.extend(self.notes.iter().map(|note| format!("note: {note}")));
         remarks.push(format!("machine: {}", self.conditions.words()));
@@ -265,7 +272,8 @@ impl Study for Sharers<'_> {
                 let what = format!("{name}: {}, {}", tree.label, sharer.name());
                 super::say(&format!("{what}, {span} …"));
                 let mut conditions = core::mem::take(&mut self.conditions);
-                let outcome = site.watch.run(site, &what, &mut conditions, || self.run(site, at, sharer));
+                let outcome =
+                    site.watch.run(site, &what, &mut conditions, || self.run(site, at, sharer));
                 self.conditions = conditions;
                 self.take(at, sharer, outcome)?;
             }
@@ -321,7 +329,8 @@ impl Study for Sharers<'_> {
     fn bars(&self) -> Bars {
         let verdicts = judge::verdicts(self);
         // What could not be measured is a bar that is not reached.
-        let missed = verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
+        let missed =
+            verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
         Bars { judged: verdicts.len() + self.failures.len(), missed }
     }
 }
@@ -359,7 +368,11 @@ mod tests {
         let text = text_of("qos").unwrap();
         for (from, to, part) in [
             ("phase = \"10 s\"", "phase = \"500 ms\"", "a phase is 1 s to 30 s"),
-            ("guarantee = \"13500 kbit/s\"", "guarantee = \"25 Mbit/s\"", "more than the line's 50 Mbit/s"),
+            (
+                "guarantee = \"13500 kbit/s\"",
+                "guarantee = \"25 Mbit/s\"",
+                "more than the line's 50 Mbit/s",
+            ),
             ("guarantee = \"13500 kbit/s\"", "guarantee = \"0 bit/s\"", "without a guarantee"),
             ("phase = ", "stage = ", "unknown field `stage`"),
         ] {

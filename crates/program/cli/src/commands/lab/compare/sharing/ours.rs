@@ -1,4 +1,5 @@
-//! Ours: one session whose two senders are classes of it. The line's rate is declared, as the kernel's is to its htb.
+//! Ours: one session whose two senders are classes of it. The line's rate is declared, as the
+//! kernel's is to its htb.
 
 use super::course::{Course, laid_out, steps};
 use super::{Class, Sharing, Tree};
@@ -11,7 +12,8 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
     let at = format!("{}:{PORT}", bench.far(0));
     let program = own_program();
     let (test, beyond) = ("--insecure-test", "--insecure-beyond-loopback");
-    let serve = [&program, "perf", "serve", test, beyond, "--once", "--bind", &at].map(str::to_owned);
+    let serve =
+        [&program, "perf", "serve", test, beyond, "--once", "--bind", &at].map(str::to_owned);
     let mut serving = bench.serve(&serve, "udp", PORT)?;
     let phase = experiment.sharing.phase;
     let class = |name: &str, class: Class, quantum: u64| {
@@ -56,7 +58,8 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
 fn course(found: &Value, count: usize) -> Option<Course> {
     let of = |name: &str| {
         let class = found["classes"].as_array()?.iter().find(|class| class["name"] == name)?;
-        let tenths = class["tenths"].as_array()?.iter().map(Value::as_f64).collect::<Option<Vec<_>>>()?;
+        let tenths =
+            class["tenths"].as_array()?.iter().map(Value::as_f64).collect::<Option<Vec<_>>>()?;
         let spans: Vec<(f64, f64, f64)> = tenths
             .iter()
             .enumerate()
@@ -67,7 +70,8 @@ fn course(found: &Value, count: usize) -> Option<Course> {
     Some(Course { first: of("first")?, second: of("second")? })
 }
 
-/// Small beside what a tenth of a second holds, so that blocks in order do not make the course jump.
+/// Small beside what a tenth of a second holds, so that blocks in order do not make the course
+/// jump.
 const BLOCK: &str = "16 KiB";
 
 #[cfg(test)]
@@ -82,7 +86,11 @@ mod tests {
         ] });
         let course = course(&found, 3).unwrap();
         let near = |one: f64, other: f64| (one - other).abs() < 1.0;
-        assert!(near(course.first[0], 10e6) && near(course.first[1], 20e6) && near(course.second[2], 10e6));
+        assert!(
+            near(course.first[0], 10e6)
+                && near(course.first[1], 20e6)
+                && near(course.second[2], 10e6)
+        );
         assert_eq!(super::course(&json!({ "classes": [] }), 3), None);
     }
 }

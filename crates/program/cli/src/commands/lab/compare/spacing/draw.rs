@@ -1,4 +1,5 @@
-//! The drawings of a sweep: rate and loss against spacing, and how intervals between losses are distributed.
+//! The drawings of a sweep: rate and loss against spacing, and how intervals between losses are
+//! distributed.
 
 use super::Sweep;
 use super::judge::{Point, Process, line_rate};
@@ -36,9 +37,11 @@ pub fn drawings(sweep: &Sweep<'_>) -> Vec<Drawing> {
 /// Sent and received; the line's rate is dashed.
 fn rates(sweep: &Sweep<'_>) -> String {
     let limit = line_rate(sweep);
-    let most = sweep.points.iter().flat_map(|point| [point.sent_bps, point.received_bps]).chain([limit]);
-    let upright =
-        Scale::even([0.0].into_iter().chain(most.map(|bps| bps / 1e6)).collect::<Vec<_>>().into_iter());
+    let most =
+        sweep.points.iter().flat_map(|point| [point.sent_bps, point.received_bps]).chain([limit]);
+    let upright = Scale::even(
+        [0.0].into_iter().chain(most.map(|bps| bps / 1e6)).collect::<Vec<_>>().into_iter(),
+    );
     let mut chart = Chart::new("received rate against spacing", HEIGHT);
     let level = axes(&mut chart, sweep, &upright, "Mbit/s of UDP payload");
     let dashed = upright.place(limit / 1e6);
@@ -58,7 +61,8 @@ fn rates(sweep: &Sweep<'_>) -> String {
 
 /// Both in percent.
 fn losses(sweep: &Sweep<'_>) -> String {
-    let of: [fn(&Point) -> f64; 2] = [|point| point.loss() * 100.0, |point| point.reordering() * 100.0];
+    let of: [fn(&Point) -> f64; 2] =
+        [|point| point.loss() * 100.0, |point| point.reordering() * 100.0];
     // By powers of ten: what is lost by chance is a hundredth of what an overfull line loses.
     let upright = Scale::around([LEAST, 100.0].into_iter());
     let mut chart = Chart::new("loss and reordering against spacing", HEIGHT);
@@ -104,8 +108,8 @@ fn course(chart: &mut Chart, sweep: &Sweep<'_>, number: usize, of: &dyn Fn(&Poin
     }
 }
 
-/// The part of intervals that is longer than so many datagrams, on an axis of powers of ten, on which an exponential distribution is
-/// straight; the fitted one beside it.
+/// The part of intervals that is longer than so many datagrams, on an axis of powers of ten, on
+/// which an exponential distribution is straight; the fitted one beside it.
 fn intervals(process: &Process, label: &str) -> String {
     let count: u64 = process.intervals.iter().map(|(_, number)| number).sum();
     let mut longer = count;
@@ -133,7 +137,8 @@ fn intervals(process: &Process, label: &str) -> String {
         // Straight down to where less than one interval is left.
         let end = (-least.ln() * fit.mean).min(longest);
         let part = (-end / fit.mean).exp();
-        let ends = [chart.at(0.0, upright.place(1.0)), chart.at(level.place(end), upright.place(part))];
+        let ends =
+            [chart.at(0.0, upright.place(1.0)), chart.at(level.place(end), upright.place(part))];
         chart.course(&ends, 1);
         names.push(("exponential", 1));
     }

@@ -55,7 +55,8 @@ pub struct Fit {
 impl Point {
     /// Those of the JSON form of `skyhaul probe sweep`, the least spacing first.
     pub fn all(found: &Value) -> Option<Vec<Self>> {
-        let mut points = found["points"].as_array()?.iter().map(Self::of).collect::<Option<Vec<_>>>()?;
+        let mut points =
+            found["points"].as_array()?.iter().map(Self::of).collect::<Option<Vec<_>>>()?;
         points.sort_by(|one, other| one.spacing_us.total_cmp(&other.spacing_us));
         Some(points)
     }
@@ -117,8 +118,8 @@ pub fn line_rate(sweep: &Sweep<'_>) -> f64 {
     Rate::over(sweep.experiment.spacing.payload, sweep.experiment.wire_time()).as_bps() as f64
 }
 
-/// Where received rate and loss leave the sent: the spacing that the line's rate, as it was received, gives, in microseconds.
-/// `None` without a stream that is much faster than the line.
+/// Where received rate and loss leave the sent: the spacing that the line's rate, as it was
+/// received, gives, in microseconds. `None` without a stream that is much faster than the line.
 pub fn knee(sweep: &Sweep<'_>) -> Option<f64> {
     let wire = sweep.experiment.wire_time().as_secs_f64() * 1e6;
     let mut full: Vec<f64> = sweep
@@ -129,7 +130,8 @@ pub fn knee(sweep: &Sweep<'_>) -> Option<f64> {
         .collect();
     full.sort_by(f64::total_cmp);
     // What is lost behind the narrowest place went through it.
-    let rate = full.get(full.len() / 2).copied().filter(|rate| *rate > 0.0)? / (1.0 - up_loss(sweep));
+    let rate =
+        full.get(full.len() / 2).copied().filter(|rate| *rate > 0.0)? / (1.0 - up_loss(sweep));
     Some(sweep.experiment.spacing.payload.as_u64() as f64 * 8.0 / rate * 1e6)
 }
 
@@ -140,7 +142,8 @@ pub fn verdicts(sweep: &Sweep<'_>) -> Vec<Verdict> {
         verdicts.extend([knee_verdict(sweep), onset_verdict(sweep), floor_verdict(sweep)]);
     }
     let plans = &sweep.experiment.spacing.processes;
-    verdicts.extend(sweep.processes.iter().map(|(at, process)| process_verdict(&plans[*at], process)));
+    verdicts
+        .extend(sweep.processes.iter().map(|(at, process)| process_verdict(&plans[*at], process)));
     verdicts
 }
 
@@ -151,7 +154,8 @@ fn knee_verdict(sweep: &Sweep<'_>) -> Verdict {
         return Verdict { words, is_reached: false };
     };
     let words = format!(
-        "the received rate stops following at a spacing of {knee:.1} us; size and rate of the line give {wire:.1} us, ±{:.0} %",
+        "the received rate stops following at a spacing of {knee:.1} us; size and rate of the line \
+        give {wire:.1} us, ±{:.0} %",
         KNEE_TOLERANCE * 100.0
     );
     Verdict { words, is_reached: (knee / wire - 1.0).abs() <= KNEE_TOLERANCE }
@@ -162,9 +166,12 @@ fn onset_verdict(sweep: &Sweep<'_>) -> Verdict {
     let (wire, set) = (sweep.experiment.wire_time().as_secs_f64() * 1e6, up_loss(sweep));
     let fast = sweep.points.iter().filter(|point| point.sent_spacing_us < wire * (1.0 - MARGIN));
     let fast: Vec<&Point> = fast.collect();
-    let losing =
-        fast.iter().filter(|point| point.loss() > set && !is_chance(point.lost, point.sent, set)).count();
-    let words = format!("{losing} of {} streams faster than the line lose beyond chance", fast.len());
+    let losing = fast
+        .iter()
+        .filter(|point| point.loss() > set && !is_chance(point.lost, point.sent, set))
+        .count();
+    let words =
+        format!("{losing} of {} streams faster than the line lose beyond chance", fast.len());
     Verdict { words, is_reached: losing == fast.len() && !fast.is_empty() }
 }
 
@@ -194,13 +201,15 @@ fn floor_verdict(sweep: &Sweep<'_>) -> Verdict {
 fn process_verdict(plan: &Losses, process: &Process) -> Verdict {
     let is_random = matches!(plan.loss, Loss::Independent(_));
     let Some(fit) = process.fit else {
-        let words = format!("{}: {} losses are too few for a distribution", plan.label, process.lost);
+        let words =
+            format!("{}: {} losses are too few for a distribution", plan.label, process.lost);
         return Verdict { words, is_reached: false };
     };
     let is_exponential = fit.probability >= CHANCE && process.character == "random";
     let (asked, found) = (taken(is_random), taken(is_exponential));
     let words = format!(
-        "{}: the intervals are {found}, and should be {asked} (distance {:.4}, 5 % critical {:.4}, {})",
+        "{}: the intervals are {found}, and should be {asked} (distance {:.4}, 5 % critical {:.4}, \
+        {})",
         plan.label, fit.distance, fit.critical, process.character
     );
     Verdict { words, is_reached: is_exponential == is_random }
@@ -214,11 +223,12 @@ fn up_loss(sweep: &Sweep<'_>) -> f64 {
     sweep.experiment.line.links.first().map_or(0.0, |link| link.up.loss.mean().as_f64())
 }
 
-/// Whether so many losses of so many datagrams are no rarer than one in ten thousand each way where each is lost with
-/// `probability`: Chernoff's bound, which holds for any number.
+/// Whether so many losses of so many datagrams are no rarer than one in ten thousand each way where
+/// each is lost with `probability`: Chernoff's bound, which holds for any number.
 fn is_chance(lost: u64, sent: u64, probability: f64) -> bool {
     let (count, part) = (sent as f64, lost as f64 / sent.max(1) as f64);
-    let term = |found: f64, asked: f64| if found == 0.0 { 0.0 } else { found * (found / asked).ln() };
+    let term =
+        |found: f64, asked: f64| if found == 0.0 { 0.0 } else { found * (found / asked).ln() };
     let divergence = term(part, probability) + term(1.0 - part, 1.0 - probability);
     count * divergence <= -RARE.ln()
 }
@@ -229,7 +239,8 @@ pub fn tables(sweep: &Sweep<'_>) -> Vec<Table> {
     let payload = sweep.experiment.spacing.payload;
     let mut tables = vec![Table {
         caption: format!(
-            "{} datagrams of {payload} at each spacing; the line takes {:.1} us for one, {} of headers included",
+            "{} datagrams of {payload} at each spacing; the line takes {:.1} us for one, {} of \
+            headers included",
             sweep.experiment.spacing.datagrams,
             sweep.experiment.wire_time().as_secs_f64() * 1e6,
             HEADERS
@@ -249,8 +260,21 @@ pub fn tables(sweep: &Sweep<'_>) -> Vec<Table> {
         let plans = &sweep.experiment.spacing.processes;
         tables.push(Table {
             caption: "intervals between losses, in datagrams".to_owned(),
-            head: words(&["loss", "set %", "lost %", "of", "mean", "distance", "5 % critical", "taken for"]),
-            rows: sweep.processes.iter().map(|(at, process)| process_row(&plans[*at], process)).collect(),
+            head: words(&[
+                "loss",
+                "set %",
+                "lost %",
+                "of",
+                "mean",
+                "distance",
+                "5 % critical",
+                "taken for",
+            ]),
+            rows: sweep
+                .processes
+                .iter()
+                .map(|(at, process)| process_row(&plans[*at], process))
+                .collect(),
         });
     }
     tables
@@ -282,7 +306,8 @@ fn process_row(plan: &Losses, process: &Process) -> Vec<String> {
     ]
 }
 
-/// Streams this near to the line's rate say nothing: the sender's own irregularity decides what becomes of them.
+/// Streams this near to the line's rate say nothing: the sender's own irregularity decides what
+/// becomes of them.
 const MARGIN: f64 = 0.1;
 
 /// Of the knee: the probe's clock and the emulator's rate together are better than half a percent.
@@ -325,7 +350,8 @@ mod tests {
         let mut sweep = Sweep::new(experiment, Vec::new());
         let spacings = experiment.spacing.spacings.iter();
         let set = experiment.line.links[0].up.loss.mean().as_f64();
-        sweep.points = spacings.map(|spacing| point(spacing.as_secs_f64() * 1e6, wire, set)).collect();
+        sweep.points =
+            spacings.map(|spacing| point(spacing.as_secs_f64() * 1e6, wire, set)).collect();
         sweep
     }
 
@@ -337,7 +363,8 @@ mod tests {
     fn the_published_shape_passes_and_a_slower_line_does_not() {
         let experiment = Spacing::parse(&text_of("evlbi").unwrap(), "evlbi").unwrap();
         assert_eq!(reached(&sweep(&experiment, 1.0)), [true; 3]);
-        // A line that is 5 % slower than it was set to; one of half the rate loses below its knee too.
+        // A line that is 5 % slower than it was set to; one of half the rate loses below its knee
+        // too.
         assert_eq!(reached(&sweep(&experiment, 1.05)), [false, true, true]);
         assert_eq!(reached(&sweep(&experiment, 2.0)), [false, true, false]);
         let mut lossless = sweep(&experiment, 1.0);
@@ -372,8 +399,13 @@ mod tests {
         let is_random = |plan: &&Losses| matches!(plan.loss, Loss::Independent(_));
         let chance = plans.iter().find(is_random).unwrap();
         let bad = plans.iter().find(|plan| !is_random(plan)).unwrap();
-        assert!(process_verdict(chance, &random).is_reached && process_verdict(bad, &bursts).is_reached);
-        assert!(!process_verdict(chance, &bursts).is_reached && !process_verdict(bad, &random).is_reached);
+        assert!(
+            process_verdict(chance, &random).is_reached && process_verdict(bad, &bursts).is_reached
+        );
+        assert!(
+            !process_verdict(chance, &bursts).is_reached
+                && !process_verdict(bad, &random).is_reached
+        );
         let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none", "intervals": null }, "interval_counts": [] });
         let verdict = process_verdict(chance, &Process::of(&none).unwrap());
         assert!(!verdict.is_reached && verdict.words.contains("too few"));

@@ -1,5 +1,6 @@
-//! Experiments with a `[spacing]`: what a line does to datagrams of one size, sent at many spacings, and what process its losses
-//! are. `skyhaul probe` measures both, as a program in each of the two places.
+//! Experiments with a `[spacing]`: what a line does to datagrams of one size, sent at many
+//! spacings, and what process its losses are. `skyhaul probe` measures both, as a program in each
+//! of the two places.
 
 mod draw;
 mod judge;
@@ -80,7 +81,11 @@ impl Spacing {
         if !(100..=1_000_000).contains(&plan.datagrams) {
             return Some("a stream has 100 to 1000000 datagrams");
         }
-        if plan.processes.iter().any(|process| process.duration < SECOND || process.rate == Rate::ZERO) {
+        if plan
+            .processes
+            .iter()
+            .any(|process| process.duration < SECOND || process.rate == Rate::ZERO)
+        {
             return Some("a process needs a rate, and a second at least");
         }
         None
@@ -94,17 +99,22 @@ impl Spacing {
 
     /// The rate of its link.
     pub fn needs(&self) -> Rate {
-        self.line.links.iter().filter_map(|link| link.up.rate.max(link.down.rate)).max().unwrap_or(Rate::ZERO)
+        self.line
+            .links
+            .iter()
+            .filter_map(|link| link.up.rate.max(link.down.rate))
+            .max()
+            .unwrap_or(Rate::ZERO)
     }
 
     /// About how long it takes.
     pub fn estimate(&self) -> Duration {
-        let streams = self
-            .spacing
-            .spacings
-            .iter()
-            .map(|spacing| spacing.scaled(u64::from(self.spacing.datagrams), 1) + AROUND_STREAM);
-        let processes = self.spacing.processes.iter().map(|process| process.duration + AROUND_PROCESS);
+        let streams =
+            self.spacing.spacings.iter().map(|spacing| {
+                spacing.scaled(u64::from(self.spacing.datagrams), 1) + AROUND_STREAM
+            });
+        let processes =
+            self.spacing.processes.iter().map(|process| process.duration + AROUND_PROCESS);
         streams.chain(processes).fold(AROUND_PROCESS, |sum, span| sum + span)
     }
 }
@@ -145,7 +155,8 @@ impl<'a> Sweep<'a> {
         self.points = Point::all(&found).ok_or_else(|| unreadable("sweep"))?;
         if self.points.len() < plan.spacings.len() {
             let missing = plan.spacings.len() - self.points.len();
-            self.failures.push(format!("{missing} spacings are shorter than this machine can send"));
+            self.failures
+                .push(format!("{missing} spacings are shorter than this machine can send"));
         }
         Ok(())
     }
@@ -197,7 +208,8 @@ impl<'a> Sweep<'a> {
 
     fn sheet(&self) -> Sheet {
         let experiment = self.experiment;
-        let mut remarks: Vec<String> = self.failures.iter().map(|why| format!("failed: {why}")).collect();
+        let mut remarks: Vec<String> =
+            self.failures.iter().map(|why| format!("failed: {why}")).collect();
         remarks.extend(self.notes.iter().map(|note| format!("note: {note}")));
         remarks.push(format!("machine: {}", self.conditions.words()));
         remarks.push(format!("versions: skyhaul {}", env!("CARGO_PKG_VERSION")));
@@ -278,13 +290,20 @@ impl Study for Sweep<'_> {
     fn bars(&self) -> Bars {
         let verdicts = judge::verdicts(self);
         // What could not be measured is a bar that is not reached.
-        let missed = verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
+        let missed =
+            verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
         Bars { judged: verdicts.len() + self.failures.len(), missed }
     }
 }
 
-/// Runs `skyhaul probe` from the near place to one that serves at the far place, over a line of its own. Gives what it found.
-fn probe(site: &Site<'_>, line: &Description, words: &[String], takes: Duration) -> Result<Value, Gone> {
+/// Runs `skyhaul probe` from the near place to one that serves at the far place, over a line of its
+/// own. Gives what it found.
+fn probe(
+    site: &Site<'_>,
+    line: &Description,
+    words: &[String],
+    takes: Duration,
+) -> Result<Value, Gone> {
     let bench = Bench::over(site, line.clone(), takes)?;
     let program = super::tool::own_program();
     let at = format!("{}:{PORT}", bench.far(0));

@@ -1,4 +1,5 @@
-//! One multipath connection of an application: its stream, what of it goes over which subflow, and what arrives in order.
+//! One multipath connection of an application: its stream, what of it goes over which subflow, and
+//! what arrives in order.
 
 use super::subflow::{Piece, Subflow};
 use crate::scenario::kind::dtp::{PAYLOAD, on_line, worth};
@@ -19,7 +20,8 @@ pub(super) struct Connection {
     blocks: Vec<Written>,
     /// The last that stood alone.
     intra: usize,
-    /// Written by the application: a blocking socket takes what there is room for, the rest waits before it without limit.
+    /// Written by the application: a blocking socket takes what there is room for, the rest waits
+    /// before it without limit.
     written: u64,
     sent: u64,
     /// What the far end has in order, as far as known here.
@@ -103,19 +105,21 @@ impl Connection {
         self.blocks.push(Written { end: self.written, by, needs, in_time: false });
     }
 
-    /// The next segment that a subflow has room for: its path and number. What a time-out brought back goes first, then what
-    /// was never sent; over the shortest round trip with room.
+    /// The next segment that a subflow has room for: its path and number. What a time-out brought
+    /// back goes first, then what was never sent; over the shortest round trip with room.
     pub fn send(&mut self, now: Instant) -> Option<(usize, u64)> {
         while self.again.front().is_some_and(|piece| piece.end <= self.acknowledged) {
             self.again.pop_front();
         }
-        if let Some((piece, path)) = self.again.front().and_then(|piece| Some((*piece, self.choose(*piece)?)))
+        if let Some((piece, path)) =
+            self.again.front().and_then(|piece| Some((*piece, self.choose(*piece)?)))
         {
             self.again.pop_front();
             return Some((path, self.give(now, path, piece)));
         }
         let limit = self.written.min(self.acknowledged + WINDOW.as_u64());
-        let piece = Piece { start: self.sent, end: limit.min(self.sent.saturating_add(PAYLOAD)), tried: 0 };
+        let piece =
+            Piece { start: self.sent, end: limit.min(self.sent.saturating_add(PAYLOAD)), tried: 0 };
         if piece.end <= piece.start {
             return None;
         }
@@ -128,11 +132,13 @@ impl Connection {
     pub fn overdue(&mut self, now: Instant, path: usize) {
         let pieces = self.subflows[path].overdue(now);
         // What every subflow has been given is left to their own repetitions.
-        let is_elsewhere = |piece: &Piece| (piece.tried.count_ones() as usize) < self.subflows.len();
+        let is_elsewhere =
+            |piece: &Piece| (piece.tried.count_ones() as usize) < self.subflows.len();
         self.again.extend(pieces.into_iter().filter(is_elsewhere));
     }
 
-    /// An acknowledgement came: of a subflow's segments, and of the stream. A segment to send at once.
+    /// An acknowledgement came: of a subflow's segments, and of the stream. A segment to send at
+    /// once.
     pub fn acknowledge(&mut self, now: Instant, path: usize, upto: Acknowledgement) -> Option<u64> {
         self.acknowledged = self.acknowledged.max(upto.stream);
         self.subflows[path].acknowledge(now, upto.segments, upto.echo)
@@ -145,13 +151,16 @@ impl Connection {
             let end = self.beyond.entry(piece.start).or_insert(piece.end);
             *end = piece.end.max(*end);
         }
-        while let Some((start, end)) = self.beyond.first_key_value().map(|(start, end)| (*start, *end))
+        while let Some((start, end)) =
+            self.beyond.first_key_value().map(|(start, end)| (*start, *end))
             && start <= self.in_order
         {
             self.in_order = self.in_order.max(end);
             self.beyond.remove(&start);
         }
-        while let Some(block) = self.blocks.get_mut(self.given).filter(|block| block.end <= self.in_order) {
+        while let Some(block) =
+            self.blocks.get_mut(self.given).filter(|block| block.end <= self.in_order)
+        {
             block.in_time = now <= block.by;
             self.given += 1;
         }
@@ -162,14 +171,16 @@ impl Connection {
 
     /// The worth of what was in time.
     pub fn worth(&self) -> f64 {
-        let useful =
-            |block: &&Written| block.in_time && block.needs.is_none_or(|needed| self.blocks[needed].in_time);
+        let useful = |block: &&Written| {
+            block.in_time && block.needs.is_none_or(|needed| self.blocks[needed].in_time)
+        };
         self.blocks.iter().filter(useful).count() as f64 * worth(self.stream.config().priority)
     }
 
     fn choose(&self, piece: Piece) -> Option<usize> {
         let size = size_of(piece);
-        let fits = |path: &usize| piece.tried & (1 << path) == 0 && self.subflows[*path].has_room(size);
+        let fits =
+            |path: &usize| piece.tried & (1 << path) == 0 && self.subflows[*path].has_room(size);
         (0..self.subflows.len()).filter(fits).min_by_key(|path| self.subflows[*path].smoothed())
     }
 
@@ -193,12 +204,13 @@ impl Receiver {
     }
 }
 
-/// A segment takes on the line what a datagram with as much takes: TCP's header with timestamps and the mapping of RFC 8684
-/// are as long as ours.
+/// A segment takes on the line what a datagram with as much takes: TCP's header with timestamps and
+/// the mapping of RFC 8684 are as long as ours.
 fn size_of(piece: Piece) -> ByteCount {
     ByteCount::new(on_line(ByteCount::new(piece.end - piece.start)) as u64)
 }
 
-/// What the sending host buffers and the receiving host announces: 4 MiB, the most that Linux gives a sending socket unless
-/// told otherwise. At 2 × 4 Mbit/s and 600 ms it is seven times what the paths hold.
+/// What the sending host buffers and the receiving host announces: 4 MiB, the most that Linux gives
+/// a sending socket unless told otherwise. At 2 × 4 Mbit/s and 600 ms it is seven times what the
+/// paths hold.
 const WINDOW: ByteCount = ByteCount::mib(4);

@@ -1,11 +1,13 @@
-//! The sending end of one subflow: New Reno without selective acknowledgements (RFC 5681, RFC 6582), limited transmit
-//! (RFC 3042), and the time-outs of RFC 6298 with one segment to begin again.
+//! The sending end of one subflow: New Reno without selective acknowledgements (RFC 5681, RFC
+//! 6582), limited transmit (RFC 3042), and the time-outs of RFC 6298 with one segment to begin
+//! again.
 //!
-//! The project's own `reno` says how large the window is while acknowledgements flow: slow start, one segment a round trip,
-//! half at a loss. Here is what a stream with cumulative acknowledgements adds: the window of fast recovery, and after a
-//! time-out slow start from one segment up to that half, with all that was under way sent once more as far as the
-//! acknowledgements do not cover it. Each is at its kindest where the sources leave a choice: nothing is lost by idling, a
-//! recovery ends with the whole of the halved window, and a reduction is never repeated within one flight.
+//! The project's own `reno` says how large the window is while acknowledgements flow: slow start,
+//! one segment a round trip, half at a loss. Here is what a stream with cumulative acknowledgements
+//! adds: the window of fast recovery, and after a time-out slow start from one segment up to that
+//! half, with all that was under way sent once more as far as the acknowledgements do not cover it.
+//! Each is at its kindest where the sources leave a choice: nothing is lost by idling, a recovery
+//! ends with the whole of the halved window, and a reduction is never repeated within one flight.
 
 use super::timeout::Timeout;
 use skyhaul_congestion::{Ack, Controller, Loss};
@@ -28,7 +30,8 @@ pub(super) struct Piece {
 pub(super) struct Subflow {
     controller: Box<dyn Controller>,
     timeout: Timeout,
-    /// What is not acknowledged, from segment number `acknowledged` on. Bounded by the connection's send buffer.
+    /// What is not acknowledged, from segment number `acknowledged` on. Bounded by the connection's
+    /// send buffer.
     segments: VecDeque<Outstanding>,
     acknowledged: u64,
     /// The next segment to send: one of `segments` after a time-out, else behind them.
@@ -55,7 +58,8 @@ struct Outstanding {
 enum Course {
     /// The controller's window holds.
     Open,
-    /// Fast recovery. The first partial acknowledgement restarts the timer, the others do not (RFC 6582 3.2).
+    /// Fast recovery. The first partial acknowledgement restarts the timer, the others do not (RFC
+    /// 6582 3.2).
     Recovery { window: ByteCount, was_partial: bool },
     /// Slow start after a time-out, up to the controller's window.
     Restart { window: ByteCount },
@@ -103,7 +107,13 @@ impl Subflow {
     /// Takes a piece on as a segment; [`Self::sends`] is next.
     pub fn take(&mut self, now: Instant, piece: Piece, size: ByteCount) -> u64 {
         let (was_overdue, was_reinjected) = (false, false);
-        self.segments.push_back(Outstanding { piece, size, sent: now, was_overdue, was_reinjected });
+        self.segments.push_back(Outstanding {
+            piece,
+            size,
+            sent: now,
+            was_overdue,
+            was_reinjected,
+        });
         self.sends(now, size)
     }
 
@@ -124,8 +134,8 @@ impl Subflow {
         self.segments.get(index).map(|segment| (segment.piece, segment.size))
     }
 
-    /// All segments before `upto` have arrived; the one that showed it was sent at `echo`. A segment to send at once, whatever
-    /// the window.
+    /// All segments before `upto` have arrived; the one that showed it was sent at `echo`. A
+    /// segment to send at once, whatever the window.
     pub fn acknowledge(&mut self, now: Instant, upto: u64, echo: Instant) -> Option<u64> {
         let upto = upto.min(self.end());
         if upto > self.acknowledged {
@@ -149,13 +159,14 @@ impl Subflow {
         self.repeat_first(now)
     }
 
-    /// The time is over. What other subflows should bring as well: all that is not acknowledged, each piece once.
+    /// The time is over. What other subflows should bring as well: all that is not acknowledged,
+    /// each piece once.
     pub fn overdue(&mut self, now: Instant) -> Vec<Piece> {
         self.due = None;
         let Some(first) = self.segments.front_mut() else { return Vec::new() };
         let is_again = core::mem::replace(&mut first.was_overdue, true);
-        // RFC 5681 3.1: the threshold stays where the same segment is overdue again. Linux leaves it too where fast recovery
-        // has reduced it for this flight, which is kinder.
+        // RFC 5681 3.1: the threshold stays where the same segment is overdue again. Linux leaves
+        // it too where fast recovery has reduced it for this flight, which is kinder.
         if !is_again && !matches!(self.course, Course::Recovery { .. }) {
             self.reduce(now);
         }
@@ -240,7 +251,9 @@ impl Subflow {
         }
         match self.course {
             Course::Open => self.controller.on_ack(now, ack),
-            Course::Recovery { .. } if self.acknowledged >= self.recover => self.course = Course::Open,
+            Course::Recovery { .. } if self.acknowledged >= self.recover => {
+                self.course = Course::Open
+            }
             Course::Recovery { window, was_partial } => {
                 restarts = !was_partial;
                 let window = window.saturating_sub(ack.bytes) + SEGMENT;

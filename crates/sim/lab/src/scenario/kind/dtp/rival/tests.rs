@@ -54,7 +54,9 @@ fn with_losses([loss, back]: [f64; 2], seconds: u64, rtts: &[Duration]) -> Cours
     while let Some((now, event)) = rivals.next(Instant::ZERO + cell.duration) {
         match event {
             Event::Arrived { .. } => arrived += 1,
-            Event::Acknowledged { acknowledgement, .. } => in_order = in_order.max(acknowledgement.stream),
+            Event::Acknowledged { acknowledgement, .. } => {
+                in_order = in_order.max(acknowledgement.stream)
+            }
             Event::Overdue { .. } => time_outs += 1,
             _ => {}
         }
@@ -68,14 +70,17 @@ fn with_losses([loss, back]: [f64; 2], seconds: u64, rtts: &[Duration]) -> Cours
     }
 }
 
-/// Padhye, Firoiu, Towsley, Kurose 1998, the full model, with an acknowledgement for each segment: segments sent a second.
+/// Padhye, Firoiu, Towsley, Kurose 1998, the full model, with an acknowledgement for each segment:
+/// segments sent a second.
 fn padhye(loss: f64, rtt: f64, time_out: f64) -> f64 {
     let kept = 1.0 - loss;
     let window = 1.0 + (8.0 * kept / (3.0 * loss) + 1.0).sqrt();
-    let ends_in_time_out = ((1.0 - kept.powi(3)) * (1.0 + kept.powi(3) * (1.0 - kept.powf(window - 3.0)))
+    let ends_in_time_out = ((1.0 - kept.powi(3))
+        * (1.0 + kept.powi(3) * (1.0 - kept.powf(window - 3.0)))
         / (1.0 - kept.powf(window)))
     .min(1.0);
-    let backing_off = 1.0 + (0..6).map(|power| f64::from(1 << power) * loss.powi(power + 1)).sum::<f64>();
+    let backing_off =
+        1.0 + (0..6).map(|power| f64::from(1 << power) * loss.powi(power + 1)).sum::<f64>();
     (kept / loss + window + ends_in_time_out / kept)
         / (rtt * (window / 2.0 + 1.0) + ends_in_time_out * time_out * backing_off / kept)
 }
@@ -97,7 +102,10 @@ fn heavy_loss_brings_time_outs_as_published() {
         for (back, within) in [(0.0, 1.25), (loss, 2.0)] {
             let course = with_losses([loss, back], 2_000, &[RTT]);
             let ratio = course.sent / padhye(loss, 0.1, 0.3);
-            println!("{loss}, {back} back: {ratio:.2} of the full model, {} time-outs", course.time_outs);
+            println!(
+                "{loss}, {back} back: {ratio:.2} of the full model, {} time-outs",
+                course.time_outs
+            );
             assert!((1.0 / within..=within).contains(&ratio), "{loss}, {back} back: {ratio}");
             assert!(course.time_outs > 200, "{loss}, {back} back: {}", course.time_outs);
         }
@@ -202,12 +210,15 @@ fn the_wait_is_200_ms_beyond_the_round_trip_at_least_and_a_minute_at_most() {
     assert_eq!(timeout.span(), Duration::from_millis(300));
 }
 
-/// A connection over an open path of 100 ms and one of 600, and an application that has written `blocks` of a segment each,
-/// due within a second.
+/// A connection over an open path of 100 ms and one of 600, and an application that has written
+/// `blocks` of a segment each, due within a second.
 fn written(blocks: u64) -> Connection {
     let config = StreamConfig {
         lifetime: Some(Lifetime { fixed: Duration::from_secs(1), filled_at: None }),
-        pattern: Pattern::Periodic { size: ByteCount::new(PAYLOAD), period: Duration::from_nanos(1) },
+        pattern: Pattern::Periodic {
+            size: ByteCount::new(PAYLOAD),
+            period: Duration::from_nanos(1),
+        },
         ..endless(Duration::from_secs(1))
     };
     let mut connection = Connection::new(Stream::new(config, 1), 2);

@@ -11,8 +11,9 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// A round trip was measured: the wait is no longer doubled. Time stamps (RFC 7323, the default of hosts today) measure one
-    /// with each acknowledgement of something new, segments sent again included (RFC 6298 3).
+    /// A round trip was measured: the wait is no longer doubled. Time stamps (RFC 7323, the default
+    /// of hosts today) measure one with each acknowledgement of something new, segments sent again
+    /// included (RFC 6298 3).
     pub fn sample(&mut self, rtt: Duration) {
         self.doubled = 0;
         // RFC 6298 2.2 and 2.3.
@@ -37,15 +38,17 @@ impl Timeout {
 
     /// How long to wait for an acknowledgement.
     pub fn span(&self) -> Duration {
-        let calm =
-            self.smoothed.map_or(INITIAL, |smoothed| smoothed + (self.variation * 4).max(LEAST_VARIATION));
+        let calm = self
+            .smoothed
+            .map_or(INITIAL, |smoothed| smoothed + (self.variation * 4).max(LEAST_VARIATION));
         (calm * (1 << self.doubled)).min(LONGEST)
     }
 }
 
 /// RFC 6298 2.1.
 pub(super) const INITIAL: Duration = Duration::from_secs(1);
-/// RFC 6298 2.4 asks for a time-out of a second at least; Linux takes 200 ms above the round trip, which is kinder.
+/// RFC 6298 2.4 asks for a time-out of a second at least; Linux takes 200 ms above the round trip,
+/// which is kinder.
 const LEAST_VARIATION: Duration = Duration::from_millis(200);
 /// The least that RFC 6298 2.5 allows as a maximum.
 const LONGEST: Duration = Duration::from_secs(60);

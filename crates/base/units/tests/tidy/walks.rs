@@ -5,6 +5,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::checkout::{none, read, root};
+
 #[test]
 fn every_stop_of_the_walks_exists() {
     let page = read("docs/walks.md");
@@ -29,7 +31,8 @@ struct Stop<'a> {
     name: &'a str,
 }
 
-/// Each source file in a code span, with the code span that follows; nothing where text stands between them.
+/// Each source file in a code span, with the code span that follows; nothing where text stands
+/// between them.
 fn stops(page: &str) -> Vec<Stop<'_>> {
     let parts: Vec<&str> = page.split('`').collect();
     let mut found = Vec::new();
@@ -55,7 +58,9 @@ fn wrong_stop(stop: &Stop<'_>) -> Option<String> {
         return Some(format!("{file}: the name in it does not follow"));
     }
     let is_there = match name.rsplit_once("::") {
-        Some((of, method)) => declares(&text, &["fn"], method) && words(&text).any(|word| word == of),
+        Some((of, method)) => {
+            declares(&text, &["fn"], method) && words(&text).any(|word| word == of)
+        }
         None => declares(&text, NAMED, name),
     };
     (!is_there).then(|| format!("{file}: it has no `{name}`"))
@@ -82,12 +87,15 @@ fn wrong_type(path: &str) -> Option<String> {
         [name, of, method] => (name, of, Some(method)),
         _ => return Some(format!("{path}: write it as crate::Type")),
     };
-    let Some(folder) = crate_folder(name) else { return Some(format!("{path}: there is no such crate")) };
+    let Some(folder) = crate_folder(name) else {
+        return Some(format!("{path}: there is no such crate"));
+    };
     let has = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).expect("sources are text");
         declares(&text, TYPES, of) && method.is_none_or(|method| declares(&text, &["fn"], method))
     };
-    (!sources(&folder.join("src")).iter().any(has)).then(|| format!("{path}: it is not declared there"))
+    (!sources(&folder.join("src")).iter().any(has))
+        .then(|| format!("{path}: it is not declared there"))
 }
 
 /// Whether a line of code has one of `keywords` with `name` behind it.
@@ -100,7 +108,8 @@ fn declares(text: &str, keywords: &[&str], name: &str) -> bool {
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty())
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|word| !word.is_empty())
 }
 
 /// The folder of a crate, however deep it lies below `crates`. No crate lies in another one.
@@ -142,22 +151,6 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the checkout is readable");
     entries.map(|entry| entry.expect("the checkout is readable").path()).collect()
-}
-
-/// Passes when `found` is empty; otherwise shows all of it and what to do.
-fn none(found: impl Iterator<Item = String>, help: &str) {
-    let found: Vec<String> = found.collect();
-    assert!(found.is_empty(), "{help}:\n  {}", found.join("\n  "));
-}
-
-fn read(page: &str) -> String {
-    std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
-}
-
-/// The checkout: the first folder upwards that has the glossary.
-fn root() -> &'static Path {
-    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    folders.find(|folder| folder.join("docs/glossary.md").is_file()).expect("the checkout has a glossary")
 }
 
 /// With fewer, the page was not read as it is written.

@@ -1,9 +1,17 @@
 //! The limits and directions that hold the source together. They may only be tightened.
 //!
-//! The tests stand in the innermost crate, because that builds in seconds, and `make check` runs them.
+//! The tests stand in the innermost crate, because that builds in seconds, and `make check` runs
+//! them.
+
+mod checkout;
+mod circles;
+mod shapes;
+mod walks;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use checkout::{crate_of, files, manifests, none, ours, production, read, root, sources};
 
 #[test]
 fn no_file_is_longer_than_one_can_read_top_to_bottom() {
@@ -17,7 +25,9 @@ fn no_file_is_longer_than_one_can_read_top_to_bottom() {
 #[test]
 fn nothing_is_unfinished_ignored_or_exempt_from_the_limits() {
     let found = sources().into_iter().flat_map(|(path, text)| {
-        let of = move |banned: &&str| text.contains(*banned).then(|| format!("{}: {banned}", path.display()));
+        let of = move |banned: &&str| {
+            text.contains(*banned).then(|| format!("{}: {banned}", path.display()))
+        };
         UNFINISHED.iter().filter_map(of).collect::<Vec<_>>()
     });
     none(found, "finish it, or shorten the function");
@@ -25,16 +35,18 @@ fn nothing_is_unfinished_ignored_or_exempt_from_the_limits() {
 
 #[test]
 fn every_source_file_says_what_it_is_for() {
-    let headless =
-        sources().into_iter().filter(|(path, text)| !path.ends_with("tests.rs") && !text.starts_with("//!"));
+    let headless = sources()
+        .into_iter()
+        .filter(|(path, text)| !path.ends_with("tests.rs") && !text.starts_with("//!"));
     none(headless.map(|(path, _)| path.display().to_string()), "begin the file with a `//!` head");
 }
 
 #[test]
 fn no_module_has_a_name_that_says_nothing() {
     let vague = sources().into_iter().filter(|(path, _)| {
-        path.iter()
-            .any(|part| VAGUE.contains(&Path::new(part).file_stem().and_then(|s| s.to_str()).unwrap_or("")))
+        path.iter().any(|part| {
+            VAGUE.contains(&Path::new(part).file_stem().and_then(|s| s.to_str()).unwrap_or(""))
+        })
     });
     none(vague.map(|(path, _)| path.display().to_string()), "name it by what it holds");
 }
@@ -43,14 +55,16 @@ fn no_module_has_a_name_that_says_nothing() {
 fn the_core_reads_no_clock_file_socket_thread_or_environment() {
     let mut found = Vec::new();
     for (path, text) in sources() {
-        let core = SANS_IO.contains(&crate_of(&path)) && path.iter().nth(3).is_some_and(|part| part == "src");
+        let core = SANS_IO.contains(&crate_of(&path))
+            && path.iter().nth(3).is_some_and(|part| part == "src");
         if !core || path.ends_with("tests.rs") {
             continue;
         }
         for (index, line) in production(&text).lines().enumerate() {
             let code = line.split("//").next().unwrap_or("");
             let banned = BANNED_IN_CORE.iter().filter(|banned| code.contains(**banned));
-            found.extend(banned.map(|banned| format!("{}:{}: {banned}", path.display(), index + 1)));
+            found
+                .extend(banned.map(|banned| format!("{}:{}: {banned}", path.display(), index + 1)));
         }
     }
     none(found.into_iter(), "take time and bytes as arguments");
@@ -86,7 +100,8 @@ fn frames_and_the_line_do_not_know_each_other_even_in_tests() {
     assert!(!both("transport").contains(&"ccsds".to_owned()));
 }
 
-/// A name has one meaning (docs/glossary.md). The names below mean something in each crate: what they are of.
+/// A name has one meaning (docs/glossary.md). The names below mean something in each crate: what
+/// they are of.
 #[test]
 fn few_public_types_of_two_crates_share_a_name() {
     let mut crates: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
@@ -103,10 +118,13 @@ fn few_public_types_of_two_crates_share_a_name() {
             }
         }
     }
-    let shared =
-        crates.into_iter().filter(|(name, crates)| crates.len() > 1 && !USUAL.contains(&name.as_str()));
+    let shared = crates
+        .into_iter()
+        .filter(|(name, crates)| crates.len() > 1 && !USUAL.contains(&name.as_str()));
     let shared: Vec<String> = shared
-        .map(|(name, crates)| format!("{name}: {}", crates.into_iter().collect::<Vec<_>>().join(", ")))
+        .map(|(name, crates)| {
+            format!("{name}: {}", crates.into_iter().collect::<Vec<_>>().join(", "))
+        })
         .collect();
     let most = MAX_SHARED_NAMES;
     assert!(
@@ -125,16 +143,17 @@ fn few_public_types_of_two_crates_share_a_name() {
 #[test]
 fn one_crate_names_the_quic_library() {
     let naming = manifests().into_iter().filter(|(name, manifest)| {
-        name != "quic" && manifest.get("dependencies").is_some_and(|table| table.get("noq-proto").is_some())
+        name != "quic"
+            && manifest.get("dependencies").is_some_and(|table| table.get("noq-proto").is_some())
     });
     none(naming.map(|(name, _)| name), "use skyhaul-quic");
 }
 
 #[test]
 fn unsafe_code_stands_where_nothing_else_will_do() {
-    let elsewhere = sources()
-        .into_iter()
-        .filter(|(path, text)| production(text).contains("unsafe_code") && !UNSAFE.contains(&crate_of(path)));
+    let elsewhere = sources().into_iter().filter(|(path, text)| {
+        production(text).contains("unsafe_code") && !UNSAFE.contains(&crate_of(path))
+    });
     none(
         elsewhere.map(|(path, _)| path.display().to_string()),
         "do it without, or let a crate of the list do it",
@@ -150,7 +169,9 @@ fn every_manifest_takes_the_shared_lints_and_version() {
                     || value.get("workspace").and_then(toml::Value::as_bool) == Some(true)
             })
         };
-        !(shared("lints", "workspace") && shared("package", "version") && shared("package", "license"))
+        !(shared("lints", "workspace")
+            && shared("package", "version")
+            && shared("package", "license"))
     });
     none(loose.map(|(name, _)| name), "follow crates/base/units/Cargo.toml");
 }
@@ -166,9 +187,13 @@ fn the_architecture_names_every_crate() {
 fn the_pages_that_a_user_and_a_contributor_look_for_exist() {
     assert!(read("CHANGELOG.md").contains("## Unreleased"));
     assert!(read("README.md").contains("make demo") && read("README.md").contains("make test"));
-    for page in
-        ["CONTRIBUTING.md", "RELEASING.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/reference/requirements.md"]
-    {
+    for page in [
+        "CONTRIBUTING.md",
+        "RELEASING.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "docs/reference/requirements.md",
+    ] {
         assert!(!read(page).is_empty(), "{page}");
     }
 }
@@ -179,7 +204,8 @@ fn links_between_pages_lead_somewhere() {
     for (path, text) in files("md") {
         let folder = path.parent().expect("a file has a folder").to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
-            let local = !link.is_empty() && !link.contains("://") && !link.contains(char::is_whitespace);
+            let local =
+                !link.is_empty() && !link.contains("://") && !link.contains(char::is_whitespace);
             if local && !root().join(&folder).join(link).exists() {
                 dead.push(format!("{}: {link}", path.display()));
             }
@@ -207,96 +233,6 @@ fn no_file_names_a_path_or_host_of_one_machine() {
         }
     }
     none(found.into_iter(), "use a path relative to the checkout");
-}
-
-/// Passes when `found` is empty; otherwise shows all of it and what to do.
-fn none(found: impl Iterator<Item = String>, help: &str) {
-    let found: Vec<String> = found.collect();
-    assert!(found.is_empty(), "{help}:\n  {}", found.join("\n  "));
-}
-
-/// The file without what is built for tests alone.
-fn production(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if line.trim_start() != "#[cfg(test)]" {
-            kept.push_str(line);
-            kept.push('\n');
-            continue;
-        }
-        // The item ends on its line, or at the brace in the column where it began.
-        let indent = line.len() - line.trim_start().len();
-        let end = format!("{}}}", " ".repeat(indent));
-        let mut item = lines.by_ref().skip_while(|line| line.trim_start().starts_with("#["));
-        let first = item.next().unwrap_or_default();
-        if !first.ends_with(';') && !first.ends_with('}') {
-            let _ = item.find(|line| *line == end);
-        }
-    }
-    kept
-}
-
-/// The crate that a path of `crates/STREET/CRATE/` lies in.
-fn crate_of(path: &Path) -> &str {
-    let below = path.starts_with("crates");
-    path.iter().nth(2).filter(|_| below).and_then(|name| name.to_str()).unwrap_or("")
-}
-
-/// The Rust sources by their path from the checkout, this file left out: it has to say what it bans.
-fn sources() -> Vec<(PathBuf, String)> {
-    let mut sources = files("rs");
-    assert!(sources.len() > 10, "the checkout was not found");
-    sources.retain(|(path, _)| !path.ends_with("units/tests/tidy.rs"));
-    sources
-}
-
-/// Text files with `extension`, sorted by path, without what is built or ignored.
-fn files(extension: &str) -> Vec<(PathBuf, String)> {
-    let mut folders = vec![root()];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("the checkout is readable") {
-            let path = entry.expect("the checkout is readable").path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-            if BUILT.contains(&name) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().and_then(|ext| ext.to_str()).unwrap_or("") == extension
-                && let Ok(text) = std::fs::read_to_string(&path)
-            {
-                let relative = path.strip_prefix(root()).expect("found below the root").to_owned();
-                found.push((relative, text));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-fn manifests() -> BTreeMap<String, toml::Table> {
-    let crates = files("toml").into_iter().filter(|(path, _)| {
-        path.starts_with("crates") && path.ends_with("Cargo.toml") && path.iter().count() == 4
-    });
-    crates
-        .map(|(path, text)| (crate_of(&path).to_owned(), toml::from_str(&text).expect("manifests are TOML")))
-        .collect()
-}
-
-/// The workspace's own crates in one table of a manifest.
-fn ours(manifest: &toml::Table, table: &str) -> Vec<String> {
-    let Some(table) = manifest.get(table).and_then(toml::Value::as_table) else { return Vec::new() };
-    table.keys().filter_map(|name| name.strip_prefix("skyhaul-").map(str::to_owned)).collect()
-}
-
-fn read(page: &str) -> String {
-    std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("the checkout exists")
 }
 
 const MAX_PRODUCTION_LINES: usize = 600;
@@ -372,14 +308,13 @@ const UNFINISHED: &[&str] = &[
     "allow(clippy::too_many_arguments",
 ];
 
-const VAGUE: &[&str] = &["common", "core", "util", "utils", "helper", "helpers", "manager", "types"];
+const VAGUE: &[&str] =
+    &["common", "core", "util", "utils", "helper", "helpers", "manager", "types"];
 
-/// Crates with `unsafe`: vector instructions, system calls, a library loaded at run time, and callers in other languages,
-/// which hand over pointers. Each file that has some says at its head what it takes on trust.
+/// Crates with `unsafe`: vector instructions, system calls, a library loaded at run time, and
+/// callers in other languages, which hand over pointers. Each file that has some says at its head
+/// what it takes on trust.
 const UNSAFE: &[&str] = &["coding", "net", "emulator", "hdf5", "capi", "python"];
-
-/// What holds nothing written by hand; `.git` is a file where the checkout is one of several.
-const BUILT: &[&str] = &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
 
 /// What each crate may use in its production code.
 const USES: &[(&str, &[&str])] = &[
