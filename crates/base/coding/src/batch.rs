@@ -169,7 +169,7 @@ impl Decoder {
         assert_eq!(blocks.len(), count * len, "room for the {count} blocks that were received");
         if self.kernel.lanes() == 0 || count < FEW {
             self.receive_one_by_one(blocks, len, |kernel, index, block| {
-                received.copy(kernel, index, block)
+                received.copy(kernel, index, block);
             });
             return &self.outcomes;
         }

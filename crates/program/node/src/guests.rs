@@ -58,7 +58,7 @@ pub fn start(
 fn tell(life: &Life, notice: &Notice) {
     match notice {
         Notice::Refused { target, sentence, .. } => {
-            tracing::warn!("cannot connect to {target}: {sentence}")
+            tracing::warn!("cannot connect to {target}: {sentence}");
         }
         Notice::FarListens { node, at, target } => {
             life.clear_alarm(&unheard(node, at));
@@ -69,7 +69,7 @@ fn tell(life: &Life, notice: &Notice) {
             tracing::info!("listening on {at}, forwarding to {target} at the other node");
         }
         Notice::ListensNot { at, sentence, .. } => {
-            tracing::warn!("cannot listen on {at}: {sentence}")
+            tracing::warn!("cannot listen on {at}: {sentence}");
         }
         // Who comes and goes, the node itself says.
         _ => {}

@@ -74,7 +74,7 @@ impl Settings {
                 "net.ipv4.tcp_mtu_probing" => after.tcp_mtu_probing = one,
                 "net.ipv4.tcp_slow_start_after_idle" => after.tcp_slow_start_after_idle = one,
                 "net.ipv4.tcp_congestion_control" => {
-                    after.congestion_control = Some(change.to.clone())
+                    after.congestion_control = Some(change.to.clone());
                 }
                 "net.core.netdev_max_backlog" => after.netdev_max_backlog = one,
                 _ => {}

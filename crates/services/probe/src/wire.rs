@@ -323,7 +323,7 @@ impl Message {
                 out.u32(spec.count);
             }
             Self::Begun { session, stream } | Self::Ask { session, stream } => {
-                out.pair(*session, *stream)
+                out.pair(*session, *stream);
             }
             Self::Data { session, stream, seq, sent } => {
                 out.pair(*session, *stream);

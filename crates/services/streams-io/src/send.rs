@@ -268,7 +268,7 @@ impl<'a> Sending<'a> {
             match self.message(LOOK)? {
                 Some(Message::Account(counters)) => self.counters = counters,
                 Some(Message::Map(places)) if map.len() < skyhaul_streams::LossMap::MAX => {
-                    map.extend(places)
+                    map.extend(places);
                 }
                 Some(Message::Finished(counters, further)) => return Ok((counters, map, further)),
                 Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),

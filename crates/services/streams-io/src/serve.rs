@@ -104,7 +104,7 @@ impl Serving<'_> {
                     let repaired = incoming.timing.repaired;
                     match Message::decode(&incoming.bytes, hello.format)? {
                         Message::Group(group) => {
-                            arrival.group(self.run.clock.now(), group, repaired)?
+                            arrival.group(self.run.clock.now(), group, repaired)?;
                         }
                         Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
                         Message::Refused(refusal) => return Err(End::Refused(refusal)),

@@ -213,7 +213,7 @@ impl PacketAccount {
         match captured.quality.verdict {
             Verdict::Corrected => self.verdicts.corrected += 1,
             Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => {
-                self.verdicts.clean += 1
+                self.verdicts.clean += 1;
             }
         }
         self.verdicts.corrected_symbols += u64::from(captured.quality.corrected_symbols());

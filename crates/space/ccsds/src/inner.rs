@@ -277,7 +277,7 @@ mod tests {
         let mut sent = Vec::new();
         match code.convolutional {
             Some((convolutional, _)) => {
-                Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit))
+                Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit));
             }
             None => {
                 sent.extend(

@@ -214,7 +214,7 @@ impl QuicPath {
                 }
                 Event::HandshakeConfirmed => self.confirmed = true,
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                    self.control.opened(&mut self.conn)
+                    self.control.opened(&mut self.conn);
                 }
                 Event::Stream(StreamEvent::Readable { .. }) => self.control.readable(),
                 Event::ConnectionLost { reason } => {

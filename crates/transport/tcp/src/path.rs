@@ -432,7 +432,7 @@ impl TcpPath {
                 self.refuse(now, Refusal::Withdrawn);
             }
             (State::Greeting, Frame::Close { reason, .. }) => {
-                self.refuse(now, Refusal::Failed(reason))
+                self.refuse(now, Refusal::Failed(reason));
             }
             (State::Up, Frame::Datagram(datagram)) => {
                 self.counters.datagrams_received += 1;
@@ -452,11 +452,11 @@ impl TcpPath {
                 }
             }
             (State::Up, Frame::Close { reason, .. }) => {
-                self.end(now, DownReason::ClosedByPeer(reason))
+                self.end(now, DownReason::ClosedByPeer(reason));
             }
             (State::Up, Frame::Greeting { .. }) => self.fail(now, "a second greeting"),
             (State::Handshake | State::Greeting, _) => {
-                self.fail(now, "a frame before the greeting")
+                self.fail(now, "a frame before the greeting");
             }
             (State::Over(_), _) => {}
         }

@@ -72,7 +72,7 @@ impl Frame {
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Greeting { joins } => {
-                append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }])
+                append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }]);
             }
             Self::Datagram(bytes) => append(out, DATAGRAM, bytes),
             Self::Control(bytes) => append(out, CONTROL, bytes),

@@ -382,7 +382,7 @@ impl Bench {
                 }
             }
             Op::BeginSync => {
-                self.begun = self.log.sync_handle().map(|handle| (handle, self.appended.len()))
+                self.begun = self.log.sync_handle().map(|handle| (handle, self.appended.len()));
             }
             Op::EndSync => {
                 if let Some((handle, count)) = self.begun.take()

@@ -104,4 +104,3 @@ pub fn root() -> PathBuf {
 /// What holds nothing written by hand; `.git` is a file where the checkout is one of several.
 const BUILT: &[&str] =
     &[".git", "target", "artifacts", "coverage", "demo-output", ".venv", "node_modules"];
-

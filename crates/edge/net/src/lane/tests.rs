@@ -106,7 +106,7 @@ impl Node {
             SessionManagerEvent::Refused { reason, .. } => self.ends.push(reason.to_string()),
             SessionManagerEvent::PathRefused { reason, .. } => self.ends.push(reason),
             SessionManagerEvent::Disconnected { id, .. } => {
-                self.sessions.retain(|other| *other != id)
+                self.sessions.retain(|other| *other != id);
             }
         }
     }

@@ -240,7 +240,7 @@ fn idle_clients_are_forgotten_and_come_back_as_new_ones() {
 #[test]
 fn clients_above_the_limit_are_refused_and_counted() {
     let relay = Running::with(LinkConfig::default(), |config| {
-        config.max_clients = std::num::NonZeroU16::MIN
+        config.max_clients = std::num::NonZeroU16::MIN;
     });
     let (first, second) = (relay.client(), relay.client());
     first.send(&1u32.to_be_bytes()).unwrap();

@@ -173,7 +173,7 @@ impl Service for Calling<'_> {
                 }
             }
             SessionManagerEvent::Session { event: Event::PathDown(path, _), .. } => {
-                self.down.push(path)
+                self.down.push(path);
             }
             SessionManagerEvent::Refused { reason, .. } => {
                 self.refused = Some(reason.to_string());

@@ -185,7 +185,7 @@ fn a_line_is_watched_through_a_gap() {
 fn a_measurement_of_nothing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], part: &str| {
-        assert_refused(&probe(arguments, folder.path()), 2, &[part])
+        assert_refused(&probe(arguments, folder.path()), 2, &[part]);
     };
     refused(&["loss", "127.0.0.1:9", "--rate", "0 bit/s"], "a rate of zero measures nothing");
     refused(&["sweep", "127.0.0.1:9", "--spacing", "0 ns"], "a spacing of zero is not possible");

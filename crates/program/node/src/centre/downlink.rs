@@ -157,7 +157,7 @@ impl Downlink {
         match (verdict, present) {
             (Verdict::Refuse, _) => return self.refuse_rival(manager, id, &admitted.name),
             (Verdict::Again | Verdict::Oust, Some((older, _))) => {
-                self.replace(now, manager, older, verdict)
+                self.replace(now, manager, older, verdict);
             }
             (Verdict::Again | Verdict::Oust | Verdict::Admit, _) => {}
         }
@@ -436,7 +436,7 @@ impl Service for Downlink {
                 self.connected(now, manager, id, fingerprint);
             }
             SessionManagerEvent::Session { id, event } => {
-                self.session_event(now, manager, id, event)
+                self.session_event(now, manager, id, event);
             }
             SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(caller) = self.connections.get(&id) {

@@ -340,7 +340,7 @@ impl ChannelRunner {
                     continue;
                 }
                 Err(error) => {
-                    life.alarm(&forgetful, &format!("{error}; check the disk and the permissions"))
+                    life.alarm(&forgetful, &format!("{error}; check the disk and the permissions"));
                 }
                 Ok(()) => {
                     life.clear_alarm(&forgetful);

@@ -44,7 +44,7 @@ impl<'a> Reload<'a> {
             Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
             Ok(said) => tracing::info!("configuration reloaded: {said}"),
             Err(fault) => {
-                tracing::error!("configuration reload failed, the old one stays in force: {fault}")
+                tracing::error!("configuration reload failed, the old one stays in force: {fault}");
             }
         }
         self.before.path = new.path;

@@ -111,7 +111,7 @@ impl Stream {
                 Err(Trouble::Failed(sentence)) => {
                     self.shared.life.alarm(&self.name(), &sentence);
                     self.show(|status| {
-                        (status.state, status.reason) = (StreamState::Failed, Some(sentence))
+                        (status.state, status.reason) = (StreamState::Failed, Some(sentence));
                     });
                     self.rest(RETRY);
                 }

@@ -162,7 +162,7 @@ impl Message {
                 names.iter().for_each(|name| put_short(&mut out, name));
             }
             Self::Removed(paths) => {
-                paths.iter().for_each(|path| put_short(&mut out, path.as_bytes()))
+                paths.iter().for_each(|path| put_short(&mut out, path.as_bytes()));
             }
             Self::Finish => {}
             Self::Finished(blocks, repaired) => {

@@ -322,7 +322,7 @@ fn packets_of_each_access_point_are_put_together_by_themselves() {
     for frame in &frames {
         extractor
             .push(frame, |packet| {
-                packets.push((packet.map.unwrap().value(), packet.bytes.to_vec()))
+                packets.push((packet.map.unwrap().value(), packet.bytes.to_vec()));
             })
             .unwrap();
     }

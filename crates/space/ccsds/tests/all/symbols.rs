@@ -237,10 +237,10 @@ fn symbols_of_another_downlink_behind_the_first_are_followed() {
             while let Some(event) = capture.poll() {
                 match event {
                     CaptureEvent::Identified(seen) => {
-                        found.push((seen.mission.name().to_owned(), 0))
+                        found.push((seen.mission.name().to_owned(), 0));
                     }
                     CaptureEvent::Frame(frame) if frame.is_good() => {
-                        found.last_mut().unwrap().1 += 1
+                        found.last_mut().unwrap().1 += 1;
                     }
                     _ => {}
                 }

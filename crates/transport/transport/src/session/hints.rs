@@ -231,7 +231,7 @@ impl Session {
             path.see_hints(now, others);
             match (was_absent, path.hints.is_absent()) {
                 (false, true) if self.control.path == Some(id) && others => {
-                    self.choose_control_path()
+                    self.choose_control_path();
                 }
                 (true, false) => self.path_returns(now, id, others),
                 _ => {}

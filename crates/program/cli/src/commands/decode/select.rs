@@ -335,7 +335,7 @@ impl Recording {
                 "no frame was found in {name}; it is not used: check that the receiver had lock"
             )),
             (None, _) => {
-                notes.extend(notes::outside(&self.stats()).map(|note| format!("{name}: {note}")))
+                notes.extend(notes::outside(&self.stats()).map(|note| format!("{name}: {note}")));
             }
         }
         if let Some((place, _)) = self.ended {

@@ -180,10 +180,10 @@ impl<'a> Stage<'a> {
             match node.end() {
                 Some(status) if status.success() => {}
                 Some(status) => {
-                    troubles.push(format!("the {name}, told to end, ended with {status}"))
+                    troubles.push(format!("the {name}, told to end, ended with {status}"));
                 }
                 None => {
-                    troubles.push(format!("the {name} did not end when told to, and was killed"))
+                    troubles.push(format!("the {name} did not end when told to, and was killed"));
                 }
             }
         }

@@ -130,14 +130,14 @@ impl Notices {
                 self.stop.store(true, Ordering::Relaxed);
             }
             Notice::NodeUp { node } => {
-                self.say(&format!("{node} is connected"), &Line::NodeUp { node })
+                self.say(&format!("{node} is connected"), &Line::NodeUp { node });
             }
             Notice::NodeDown { node, reason, .. } => {
                 let text = format!("{node} disconnected ({reason}); reconnecting");
                 self.say(&text, &Line::NodeDown { node, reason });
             }
             Notice::Called { node } => {
-                self.say(&format!("{node} connected"), &Line::Called { node })
+                self.say(&format!("{node} connected"), &Line::Called { node });
             }
             Notice::Left { reason } => {
                 self.say(&format!("a caller disconnected ({reason})"), &Line::Left { reason });

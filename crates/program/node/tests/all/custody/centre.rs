@@ -106,7 +106,7 @@ impl Centre {
         for ((space, flow), known) in &mut self.deeds.contacts {
             match store.status(space, *flow) {
                 FlowStatus::Unknown => {
-                    assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone")
+                    assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone");
                 }
                 FlowStatus::Open { durable, .. } => {
                     assert!(

@@ -423,7 +423,7 @@ impl World {
                 }
             }
             Event::Greeted { custody, .. } => {
-                self.sides[side].greeted(&custody.unwrap_or_default().resume)
+                self.sides[side].greeted(&custody.unwrap_or_default().resume);
             }
             Event::Application { .. } | Event::PathUp(_) | Event::PathResized(_) => {}
             Event::PathStalled(_) | Event::PathBack(_) => {}
@@ -583,7 +583,7 @@ impl Side {
         match outcome {
             // A reliable block is whole there, and may wait for those before it.
             Outcome::Delivered => {
-                assert!(given.received || !given.made.wanted.expendable, "{id:?}")
+                assert!(given.received || !given.made.wanted.expendable, "{id:?}");
             }
             Outcome::Sent => panic!("{id:?}: a session finds out more"),
             Outcome::Expired | Outcome::Cancelled => {

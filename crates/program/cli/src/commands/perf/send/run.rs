@@ -187,7 +187,10 @@ impl<'a> Sender<'a> {
                 match heard(&received.bytes) {
                     Some(message) => self.heard(now, id, manager, &message),
                     None => {
-                        self.fail("the far end is not a measuring receiver", "compare the releases")
+                        self.fail(
+                            "the far end is not a measuring receiver",
+                            "compare the releases",
+                        );
                     }
                 }
             }
@@ -438,7 +441,7 @@ impl Service for Sender<'_> {
         let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
         match event {
             SessionManagerEvent::Connected { id, .. } if is_called(id) => {
-                self.connected(now, id, manager)
+                self.connected(now, id, manager);
             }
             SessionManagerEvent::Session { id, event } if is_called(id) => {
                 self.session_event(now, id, manager, event);

@@ -35,7 +35,7 @@ impl Groups {
                 }
             }
             Ok(Datagram::Symbol(symbol)) if !symbol.header.repeated => {
-                self.bare.push(symbol.header.seq_low)
+                self.bare.push(symbol.header.seq_low);
             }
             Ok(Datagram::Repair { symbol, .. }) => {
                 let (newest, low) = (self.sources.len() as u64, u64::from(symbol.first.to_wire()));

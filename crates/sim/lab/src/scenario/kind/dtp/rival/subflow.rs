@@ -252,7 +252,7 @@ impl Subflow {
         match self.course {
             Course::Open => self.controller.on_ack(now, ack),
             Course::Recovery { .. } if self.acknowledged >= self.recover => {
-                self.course = Course::Open
+                self.course = Course::Open;
             }
             Course::Recovery { window, was_partial } => {
                 restarts = !was_partial;

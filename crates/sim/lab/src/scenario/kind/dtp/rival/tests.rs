@@ -55,7 +55,7 @@ fn with_losses([loss, back]: [f64; 2], seconds: u64, rtts: &[Duration]) -> Cours
         match event {
             Event::Arrived { .. } => arrived += 1,
             Event::Acknowledged { acknowledgement, .. } => {
-                in_order = in_order.max(acknowledgement.stream)
+                in_order = in_order.max(acknowledgement.stream);
             }
             Event::Overdue { .. } => time_outs += 1,
             _ => {}
