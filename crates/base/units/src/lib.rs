@@ -20,6 +20,7 @@ mod rate;
 mod text;
 mod time;
 mod utc;
+pub mod wire;
 
 pub use byte_count::ByteCount;
 pub use id::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};

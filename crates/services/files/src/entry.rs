@@ -1,7 +1,8 @@
 //! One thing of a tree: what it is, its attributes, and by what it is known again.
 
-use crate::fields::{Fields, put_short};
+use crate::fields::put_short;
 use crate::path::RelPath;
+use skyhaul_units::wire::ByteReader;
 
 /// What it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,14 +81,14 @@ impl Entry {
         put_short(out, target);
     }
 
-    pub(crate) fn take(fields: &mut Fields<'_>) -> Option<Self> {
+    pub(crate) fn take(fields: &mut ByteReader<'_>) -> Option<Self> {
         let kind = fields.u8()?;
         let mode = fields.u16().filter(|mode| *mode <= 0o777)?;
         let mtime = i64::from_be_bytes(fields.array()?);
         let size = fields.u64().filter(|size| *size <= SIZE_MAX)?;
         let stamp = Stamp(fields.array()?);
-        let path = RelPath::new(fields.short()?).ok()?;
-        let target = fields.short()?;
+        let path = RelPath::new(fields.bytes16()?).ok()?;
+        let target = fields.bytes16()?;
         let kind = match kind {
             0 if target.is_empty() => Kind::File { size },
             1 if target.is_empty() && size == 0 => Kind::Folder,

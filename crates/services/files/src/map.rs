@@ -10,8 +10,8 @@
 //! that is not whole or has another check, so that a map never claims more than there is.
 
 use crate::entry::Stamp;
-use crate::fields::Fields;
 use crate::hash::{Chain, Chunk};
+use skyhaul_units::wire::ByteReader;
 
 /// What a map says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub struct Map {
 impl Map {
     /// Reads a map; `None` where its head is none.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = ByteReader::new(bytes);
         let head = fields.take(HEAD)?;
         let (body, check) = head.split_last_chunk::<CHECK>()?;
-        let mut inner = Fields(body);
+        let mut inner = ByteReader::new(body);
         if inner.array()? != MAGIC || *check != check_of(&[body]) {
             return None;
         }

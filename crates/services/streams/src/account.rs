@@ -1,8 +1,8 @@
 //! What became of the frames of a stream.
 
-use crate::fields::Fields;
 use crate::head::Place;
 use serde::Serialize;
+use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;
 
 /// Frames by their fate, counted at the sink's end. At the end `sent = received + repaired + late +
@@ -102,7 +102,7 @@ impl Counters {
         self.clone().fields().into_iter().for_each(|field| out.extend(field.to_be_bytes()));
     }
 
-    pub(crate) fn take(fields: &mut Fields<'_>) -> Option<Self> {
+    pub(crate) fn take(fields: &mut ByteReader<'_>) -> Option<Self> {
         let mut counters = Self::default();
         for field in counters.fields() {
             *field = fields.u64()?;

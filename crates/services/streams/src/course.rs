@@ -4,8 +4,8 @@
 //! expected, the sending end says so ([`Exception`]) along with the frames behind it, and the
 //! receiving end knows the header of a frame that is lost.
 
-use crate::fields::Fields;
 use crate::head::{Format, Head};
+use skyhaul_units::wire::ByteReader;
 
 /// The course that a stream has taken so far.
 #[derive(Debug, Clone, Default)]
@@ -142,7 +142,7 @@ impl Exception {
     }
 
     /// Takes what [`Self::put`] appended.
-    pub(crate) fn take(fields: &mut Fields<'_>, format: Format) -> Option<(u32, Self)> {
+    pub(crate) fn take(fields: &mut ByteReader<'_>, format: Format) -> Option<(u32, Self)> {
         let back = fields.u32()?;
         match fields.u8()? {
             0 => Some((
@@ -150,7 +150,7 @@ impl Exception {
                 Self::Thread(fields.u16().filter(|slot| usize::from(*slot) < Course::THREADS_MAX)?),
             )),
             1 => {
-                let head = Head::read(format, fields.0).ok()?;
+                let head = Head::read(format, fields.rest()).ok()?;
                 let mut put = Vec::new();
                 head.put(&mut put);
                 fields.take(put.len())?;
@@ -213,9 +213,12 @@ mod tests {
         for exception in [Exception::Thread(5), Exception::Head(heads(1, 10, 1)[0])] {
             let mut bytes = Vec::new();
             exception.put(77, &mut bytes);
-            assert_eq!(Exception::take(&mut Fields(&bytes), Format::Vdif), Some((77, exception)));
+            assert_eq!(
+                Exception::take(&mut ByteReader::new(&bytes), Format::Vdif),
+                Some((77, exception))
+            );
             let short = &bytes[..bytes.len() - 1];
-            assert_eq!(Exception::take(&mut Fields(short), Format::Vdif), None);
+            assert_eq!(Exception::take(&mut ByteReader::new(short), Format::Vdif), None);
         }
     }
 }

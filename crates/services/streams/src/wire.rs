@@ -17,9 +17,10 @@
 
 use crate::account::{Counters, Missing};
 use crate::course::Exception;
-use crate::fields::{Fields, put_text};
+use crate::fields::put_text;
 use crate::head::{FRAME_MAX, Format, Head, Place};
 use bytes::Bytes;
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{Duration, FlowId};
 
 /// The version of these messages. An end that speaks another one is refused.
@@ -223,7 +224,7 @@ impl Message {
     /// # Errors
     /// It is none, or of another version.
     pub fn decode(bytes: &Bytes, format: Format) -> Result<Self, WireError> {
-        let mut fields = Fields(bytes);
+        let mut fields = ByteReader::new(bytes);
         let kind = fields.u8().ok_or(WireError::Malformed)?;
         if kind == 0 {
             let version = fields.u16().ok_or(WireError::Malformed)?;
@@ -242,7 +243,7 @@ impl Message {
             7 => finished(&mut fields),
             _ => None,
         };
-        message.filter(|_| fields.0.is_empty()).ok_or(WireError::Malformed)
+        message.filter(|_| fields.is_empty()).ok_or(WireError::Malformed)
     }
 }
 
@@ -281,31 +282,31 @@ pub(crate) fn finish_group(message: &mut [u8], count: u16) {
     message[1..3].copy_from_slice(&count.to_be_bytes());
 }
 
-fn hello(fields: &mut Fields<'_>) -> Option<Hello> {
+fn hello(fields: &mut ByteReader<'_>) -> Option<Hello> {
     let format = Format::from_number(fields.u8()?)?;
     let lateness = Duration::from_nanos(fields.u64()?);
     let rate = fields.u32()?;
-    let sink = fields.text(TEXT_MAX)?;
+    let sink = fields.text16(TEXT_MAX)?;
     Some(Hello { format, lateness, frames_per_second: (rate > 0).then_some(rate), sink })
 }
 
-fn refusal(fields: &mut Fields<'_>) -> Option<Refusal> {
+fn refusal(fields: &mut ByteReader<'_>) -> Option<Refusal> {
     let reason = Reason::ALL.get(usize::from(fields.u8()?))?;
     Some(Refusal {
         reason: *reason,
-        sentence: skyhaul_units::printable(&fields.text(TEXT_MAX)?, TEXT_MAX),
+        sentence: skyhaul_units::printable(&fields.text16(TEXT_MAX)?, TEXT_MAX),
     })
 }
 
-fn group(fields: &mut Fields<'_>, bytes: &Bytes, format: Format) -> Option<Group> {
+fn group(fields: &mut ByteReader<'_>, bytes: &Bytes, format: Format) -> Option<Group> {
     let count = fields.u16().filter(|count| (1..=GROUP_MAX).contains(count))?;
     let (first, stamp) = (fields.u64()?, Duration::from_nanos(fields.u64()?));
     first.checked_add(u64::from(GROUP_MAX))?;
     let frame_len = fields.u32()? as usize;
     let recap_len = usize::from(fields.u16()?);
     let recap = recap(fields.take(recap_len)?, format)?;
-    let frames = bytes.slice(bytes.len() - fields.0.len()..);
-    fields.0 = &[];
+    let frames = bytes.slice(bytes.len() - fields.rest().len()..);
+    fields.take(fields.rest().len())?;
     let fits =
         (1..=FRAME_MAX).contains(&frame_len) && frames.len() == frame_len * usize::from(count);
     let is_frame =
@@ -315,18 +316,18 @@ fn group(fields: &mut Fields<'_>, bytes: &Bytes, format: Format) -> Option<Group
 }
 
 fn recap(bytes: &[u8], format: Format) -> Option<Vec<(u32, Exception)>> {
-    let mut fields = Fields(bytes);
+    let mut fields = ByteReader::new(bytes);
     let mut recap = Vec::new();
-    while !fields.0.is_empty() {
+    while !fields.is_empty() {
         recap.push(Exception::take(&mut fields, format)?);
     }
     Some(recap)
 }
 
-fn end(fields: &mut Fields<'_>, format: Format) -> Option<End> {
+fn end(fields: &mut ByteReader<'_>, format: Format) -> Option<End> {
     let (frames, unsent) = (fields.u64()?, fields.u64()?);
-    let recap = recap(fields.0, format)?;
-    fields.0 = &[];
+    let recap = recap(fields.rest(), format)?;
+    fields.take(fields.rest().len())?;
     Some(End { frames, unsent, recap })
 }
 
@@ -339,9 +340,9 @@ fn put_missing(missing: &Missing, out: &mut Vec<u8>) {
     out.extend(last.to_be_bytes());
 }
 
-fn map(fields: &mut Fields<'_>) -> Option<Vec<Missing>> {
+fn map(fields: &mut ByteReader<'_>) -> Option<Vec<Missing>> {
     let mut map = Vec::new();
-    while !fields.0.is_empty() && map.len() < PLACES_MAX {
+    while !fields.is_empty() && map.len() < PLACES_MAX {
         let (station, thread) = (fields.u16()?, fields.u16()?);
         let place = Place { station, thread, second: fields.u64()?, number: fields.u32()? };
         let last = fields.u32().filter(|last| *last >= place.number)?;
@@ -350,7 +351,7 @@ fn map(fields: &mut Fields<'_>) -> Option<Vec<Missing>> {
     Some(map)
 }
 
-fn finished(fields: &mut Fields<'_>) -> Option<Message> {
+fn finished(fields: &mut ByteReader<'_>) -> Option<Message> {
     let counters = Counters::take(fields)?;
     Some(Message::Finished(counters, fields.u64()?))
 }

@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::file::File;
 use crate::library::Library;
 use skyhaul_level0::rdr::{
-    Attribute, Collection, FileFacts, GranuleId, GranuleSpan, PackedGranule, Satellite, Value,
+    Attribute, Collection, FileFacts, GranuleId, GranuleRef, GranuleSpan, PackedGranule, Satellite,
+    Value,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,7 +92,11 @@ impl RdrWriter {
             let aggregate = format!("{PRODUCTS}/{name}/{name}_Aggr");
             self.file.object_reference(&aggregate, &format!("{ALL_DATA}/{name}_All"))?;
             let (first, last) = (&written.first, &written.last);
-            let said = self.facts.aggregate((&first.0, first.1), (&last.0, last.1), written.number);
+            let said = self.facts.aggregate(
+                GranuleRef { id: &first.0, span: first.1 },
+                GranuleRef { id: &last.0, span: last.1 },
+                written.number,
+            );
             attributes(&self.file, &aggregate, &said)?;
         }
         self.file.close()

@@ -6,17 +6,18 @@
 //! or in what they have together ([`Assembly::joint`]). Memory is bounded as that of one contact
 //! is.
 
-use crate::brought::Brought;
+use crate::builder::{ProductsBuilder, Scope};
 use crate::construction::ProductKind;
 use crate::contact::{ContactInfo, Limits};
 use crate::files::{Error, Files};
+use crate::frame_runs::FrameRuns;
 use crate::intake::Intake;
 use crate::joint::Joint;
 use crate::naming::Digit;
+use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactInput, ContactReport, FrameReport, JoinedFrames, Product};
 use crate::rules::{Basis, Edition, Rules};
-use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::id::{Channel, Scid};
@@ -30,26 +31,17 @@ pub struct Assembly<F: Files> {
     scid: Scid,
     edition: Edition,
     rules: Rules,
-    workshop: Workshop<F>,
+    products: ProductsBuilder<F>,
     files: F,
     contacts: Vec<ContactReport>,
     frames: FrameReport,
-    current: Option<(Intake, Standing)>,
+    current: Option<(Intake, Novelty)>,
     format: FrameFormat,
-    brought: Brought,
+    brought: FrameRuns,
     /// Channels of which the newest frame was one that the version before had not.
     spanning: BTreeSet<Channel>,
     /// Contacts of which frames are taken in [`Self::joint`] alone.
     others: BTreeSet<String>,
-}
-
-/// Whether the version before had a contact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// It had, or there was none.
-    Known,
-    /// It had not: what comes from it is a change.
-    New,
 }
 
 impl<F: Files> Assembly<F> {
@@ -62,13 +54,13 @@ impl<F: Files> Assembly<F> {
         Self {
             scid,
             rules: Rules::default(),
-            workshop: Workshop::new(mission, limits, scope),
+            products: ProductsBuilder::new(mission, limits, scope),
             files,
             contacts: Vec::new(),
             frames: FrameReport::default(),
             current: None,
             format: *mission.frame(),
-            brought: Brought::default(),
+            brought: FrameRuns::default(),
             spanning: BTreeSet::new(),
             others: BTreeSet::new(),
             edition,
@@ -78,7 +70,7 @@ impl<F: Files> Assembly<F> {
     /// The same, with products as `rules` say.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
-        self.workshop.fill(&rules);
+        self.products.fill(&rules);
         Self { rules, ..self }
     }
 
@@ -92,12 +84,12 @@ impl<F: Files> Assembly<F> {
         mission: &Mission,
         info: ContactInfo,
         closed: Utc,
-        standing: Standing,
+        novelty: Novelty,
     ) -> Result<(), Error> {
         self.end_contact()?;
         let intake =
-            Intake::new(mission, info.scid, self.workshop.limits().clock).with_rules(&self.rules);
-        self.current = Some((intake, standing));
+            Intake::new(mission, info.scid, self.products.limits().clock).with_rules(&self.rules);
+        self.current = Some((intake, novelty));
         self.format = *mission.frame();
         self.brought.contact();
         self.spanning.clear();
@@ -143,8 +135,8 @@ impl<F: Files> Assembly<F> {
         }
     }
 
-    /// Ends the contact, and begins the stream of frames that contacts have together; `standing` is
-    /// [`Standing::New`] where one of them is. To be given beside the contacts, whatever the order.
+    /// Ends the contact, and begins the stream of frames that contacts have together; `novelty` is
+    /// [`Novelty::New`] where one of them is. To be given beside the contacts, whatever the order.
     ///
     /// # Errors
     /// As [`Self::contact`].
@@ -152,16 +144,15 @@ impl<F: Files> Assembly<F> {
         &mut self,
         mission: &Mission,
         scid: Scid,
-        standing: Standing,
+        novelty: Novelty,
     ) -> Result<Joint<'_, F>, Error> {
         self.end_contact()?;
         let intake =
-            Intake::new(mission, scid, self.workshop.limits().clock).with_rules(&self.rules);
+            Intake::new(mission, scid, self.products.limits().clock).with_rules(&self.rules);
         self.brought.contact();
-        let (format, span, is_later) =
-            (*mission.frame(), self.edition.span, standing == Standing::New);
-        let Self { workshop, files, brought, .. } = self;
-        Ok(Joint { workshop, files, intake, format, brought, span, is_later })
+        let (format, span) = (*mission.frame(), self.edition.span);
+        let Self { products, files, brought, .. } = self;
+        Ok(Joint { products, files, intake, format, brought, span, novelty })
     }
 
     /// What a contact of this name gave to such a stream; the last one counts.
@@ -177,23 +168,23 @@ impl<F: Files> Assembly<F> {
     /// # Errors
     /// As [`Self::contact`].
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
-        let Some((_, standing)) = self.current else { return Ok(()) };
-        self.take(frame, standing)
+        let Some((_, novelty)) = self.current else { return Ok(()) };
+        self.take(frame, novelty)
     }
 
     /// Takes a frame of another contact that completes this one, at its place among those of this
-    /// one: so that packets come whole that lie in frames of both. `standing` is that of the other
+    /// one: so that packets come whole that lie in frames of both. `novelty` is that of the other
     /// contact.
     ///
     /// # Errors
     /// As [`Self::contact`].
-    pub fn completing(&mut self, frame: &CapturedFrame, standing: Standing) -> Result<(), Error> {
-        self.take(frame, standing)
+    pub fn completing(&mut self, frame: &CapturedFrame, novelty: Novelty) -> Result<(), Error> {
+        self.take(frame, novelty)
     }
 
-    fn take(&mut self, frame: &CapturedFrame, standing: Standing) -> Result<(), Error> {
+    fn take(&mut self, frame: &CapturedFrame, novelty: Novelty) -> Result<(), Error> {
         let Some((intake, _)) = &mut self.current else { return Ok(()) };
-        let is_new = standing == Standing::New;
+        let is_new = novelty == Novelty::New;
         let parsed = Frame::parse(&frame.bytes, &self.format).ok().filter(|_| frame.is_good());
         let channel = parsed.as_ref().map(|parsed| parsed.channel);
         if let Some(parsed) = parsed.filter(|_| is_new) {
@@ -202,8 +193,9 @@ impl<F: Files> Assembly<F> {
         // What ends in the frame behind a new one may have begun in that.
         let mut spans = channel.is_some_and(|channel| self.spanning.contains(&channel));
         intake.frame(frame, &mut |packet, nature| {
-            let is_later = is_new || core::mem::take(&mut spans);
-            self.workshop.take(&mut self.files, packet, nature, is_later)
+            let follows_new = core::mem::take(&mut spans);
+            let novelty = if follows_new { Novelty::New } else { novelty };
+            self.products.take(&mut self.files, packet, nature, novelty)
         })?;
         if let Some(channel) = channel {
             if is_new {
@@ -220,10 +212,10 @@ impl<F: Files> Assembly<F> {
     /// # Errors
     /// As [`Self::contact`].
     pub fn packet(&mut self, packet: ExtractedPacket) -> Result<(), Error> {
-        let Some((intake, standing)) = &mut self.current else { return Ok(()) };
-        let is_later = *standing == Standing::New;
+        let Some((intake, novelty)) = &mut self.current else { return Ok(()) };
+        let novelty = *novelty;
         intake.packet(packet, &mut |packet, nature| {
-            self.workshop.take(&mut self.files, packet, nature, is_later)
+            self.products.take(&mut self.files, packet, nature, novelty)
         })
     }
 
@@ -256,14 +248,13 @@ impl<F: Files> Assembly<F> {
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,
         };
-        self.workshop.finish(&mut self.files, &publication, &self.rules)
+        self.products.finish(&mut self.files, &publication, &self.rules)
     }
 
     fn end_contact(&mut self) -> Result<(), Error> {
-        if let Some((mut intake, standing)) = self.current.take() {
-            let is_later = standing == Standing::New;
+        if let Some((mut intake, novelty)) = self.current.take() {
             let frames = intake.finish(&mut |packet, nature| {
-                self.workshop.take(&mut self.files, packet, nature, is_later)
+                self.products.take(&mut self.files, packet, nature, novelty)
             })?;
             self.frames.add(frames);
         }

@@ -6,7 +6,7 @@
 //! that is played again is as good as a live one. For live passes reception is the stricter
 //! reference.
 
-use crate::aside::Reason;
+use crate::set_aside::Reason;
 use skyhaul_ccsds::count::{Modulus, Step};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel};
@@ -62,13 +62,29 @@ pub(crate) struct Timeline {
     leaders: Streams,
 }
 
+/// Whether packets have waited for the contact's time as long as they may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// They have not: [`SAMPLES`] times settle it.
+    Normal,
+    /// They have: [`FEW_SAMPLES`] are enough.
+    Late,
+}
+
+/// One application on one virtual channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StreamKey {
+    channel: Channel,
+    apid: Apid,
+}
+
 /// For each application of a channel, what became of the last packets that others may follow.
 #[derive(Debug)]
 struct Streams {
-    /// Places in `known`.
-    places: BTreeMap<(Channel, Apid), usize>,
-    known: Vec<((Channel, Apid), Leaders)>,
-    /// By APID, the place in `known` that was asked for last, and one more: most applications are
+    /// Indexes in `known`.
+    indexes: BTreeMap<StreamKey, usize>,
+    known: Vec<(StreamKey, Leaders)>,
+    /// By APID, one more than the index in `known` that was used last, or 0: most applications are
     /// on one channel.
     recent: Box<[u16]>,
 }
@@ -76,34 +92,34 @@ struct Streams {
 impl Default for Streams {
     fn default() -> Self {
         let recent = vec![0; usize::from(Apid::MAX.value()) + 1].into();
-        Self { places: BTreeMap::new(), known: Vec::new(), recent }
+        Self { indexes: BTreeMap::new(), known: Vec::new(), recent }
     }
 }
 
 impl Streams {
-    fn place(&mut self, key: (Channel, Apid)) -> Option<usize> {
-        let recent = &mut self.recent[usize::from(key.1.value())];
-        let place = usize::from(*recent).checked_sub(1).filter(|place| self.known[*place].0 == key);
-        let place = place.or_else(|| self.places.get(&key).copied())?;
-        *recent = (place + 1) as u16;
-        Some(place)
+    fn index(&mut self, key: StreamKey) -> Option<usize> {
+        let recent = &mut self.recent[usize::from(key.apid.value())];
+        let index = usize::from(*recent).checked_sub(1).filter(|index| self.known[*index].0 == key);
+        let index = index.or_else(|| self.indexes.get(&key).copied())?;
+        *recent = (index + 1) as u16;
+        Some(index)
     }
 
-    fn of(&mut self, key: (Channel, Apid)) -> Option<&mut Leaders> {
-        self.place(key).map(|place| &mut self.known[place].1)
+    fn of(&mut self, key: StreamKey) -> Option<&mut Leaders> {
+        self.index(key).map(|index| &mut self.known[index].1)
     }
 
     /// The same, with a place for one that is new; none where there are too many.
-    fn open(&mut self, key: (Channel, Apid)) -> Option<&mut Leaders> {
-        let place = self.place(key).or_else(|| {
-            let place = self.known.len();
-            (place < MOST_STREAMS).then(|| {
-                self.places.insert(key, place);
+    fn open(&mut self, key: StreamKey) -> Option<&mut Leaders> {
+        let index = self.index(key).or_else(|| {
+            let index = self.known.len();
+            (index < MOST_STREAMS).then(|| {
+                self.indexes.insert(key, index);
                 self.known.push((key, Leaders::default()));
-                place
+                index
             })
         })?;
-        Some(&mut self.known[place].1)
+        Some(&mut self.known[index].1)
     }
 }
 
@@ -172,11 +188,19 @@ impl Timeline {
         self.reference.is_some() || matches!(self.check.reference, ClockReference::Reception)
     }
 
-    /// Looks at a packet to find the contact's time. Returns whether enough have been seen, of
-    /// which fewer do where it is late.
-    pub fn sample(&mut self, mission: &Mission, packet: &ExtractedPacket, is_late: bool) -> bool {
+    /// Looks at a packet to find the contact's time. Returns whether enough times have been seen.
+    pub fn sample(
+        &mut self,
+        mission: &Mission,
+        packet: &ExtractedPacket,
+        urgency: Urgency,
+    ) -> bool {
         self.samples.extend(mission.packet_time(&packet.bytes));
-        self.samples.len() >= if is_late { FEW_SAMPLES } else { SAMPLES }
+        self.samples.len()
+            >= match urgency {
+                Urgency::Normal => SAMPLES,
+                Urgency::Late => FEW_SAMPLES,
+            }
     }
 
     /// Takes the median of what was seen for the contact's time. Where no packet had a time it
@@ -208,7 +232,7 @@ impl Timeline {
         packet: &ExtractedPacket,
         header: &SpaceHeader,
     ) -> Placement {
-        let key = (packet.channel, header.apid);
+        let key = StreamKey { channel: packet.channel, apid: header.apid };
         let Some((code, offset)) = mission.time_rule(header.apid) else {
             return Placement::AsReceived;
         };
@@ -230,7 +254,7 @@ impl Timeline {
 
     /// A packet without a time goes where the packet with a time went that comes before it by
     /// sequence count.
-    fn follow(&mut self, key: (Channel, Apid), header: &SpaceHeader) -> Placement {
+    fn follow(&mut self, key: StreamKey, header: &SpaceHeader) -> Placement {
         let begins = matches!(header.grouping, Grouping::First | Grouping::Standalone);
         if begins {
             // What continues this group must not be taken for a part of the one before.
@@ -255,7 +279,7 @@ impl Timeline {
     }
 
     /// Remembers a packet that others may follow.
-    fn lead(&mut self, key: (Channel, Apid), leader: Leader) {
+    fn lead(&mut self, key: StreamKey, leader: Leader) {
         if let Some(leaders) = self.leaders.open(key) {
             leaders.push(leader);
         }
@@ -294,7 +318,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_leaders_are_known_each_by_its_latest_time(counts in proptest::collection::vec(0u16..24, 0..100)) {
+        fn the_last_leaders_are_known_each_by_its_latest_time(
+            counts in proptest::collection::vec(0u16..24, 0..100),
+        ) {
             let (mut leaders, mut naive) = (Leaders::default(), VecDeque::new());
             for (at, count) in counts.into_iter().enumerate() {
                 let time = Some(Utc::from_nanos(at as i64));
@@ -304,7 +330,8 @@ mod tests {
                 if naive.len() > LEADERS {
                     naive.pop_front();
                 }
-                let mut known: Vec<_> = leaders.iter().map(|leader| (leader.count, leader.time)).collect();
+                let mut known: Vec<_> =
+                    leaders.iter().map(|leader| (leader.count, leader.time)).collect();
                 known.sort_by_key(|(_, time)| *time);
                 prop_assert_eq!(&known, naive.make_contiguous());
             }

@@ -5,17 +5,18 @@
 //! when the contact closes, which takes a rewrite of that product's file. Where nothing was late,
 //! closing only flushes.
 
+use crate::builder::{ProductsBuilder, Scope};
 use crate::clock::ClockCheck;
 use crate::construction::ProductKind;
 use crate::expedited::{Expedite, Expedited};
 use crate::files::{Error, Files};
 use crate::intake::{Intake, Nature};
 use crate::naming::Digit;
+use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactInput, ContactReport, Product};
 use crate::rules::{Basis, Rules};
 use crate::window::Window;
-use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
@@ -88,7 +89,7 @@ pub struct ContactProcessor<F: Files> {
     inputs: Vec<ContactInput>,
     rules: Rules,
     intake: Intake,
-    workshop: Workshop<F>,
+    products: ProductsBuilder<F>,
     expedited: Expedited<F>,
     files: F,
 }
@@ -99,7 +100,7 @@ impl<F: Files> ContactProcessor<F> {
         let scope = Scope { window: contact.window, ..Scope::default() };
         Self {
             intake: Intake::new(mission, contact.scid, limits.clock),
-            workshop: Workshop::new(mission, limits, scope),
+            products: ProductsBuilder::new(mission, limits, scope),
             expedited: Expedited::default(),
             rules: Rules::default(),
             files,
@@ -112,7 +113,7 @@ impl<F: Files> ContactProcessor<F> {
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
         self.intake = self.intake.with_rules(&rules);
-        self.workshop.fill(&rules);
+        self.products.fill(&rules);
         self.expedited.fill(&rules);
         Self { rules, ..self }
     }
@@ -123,7 +124,7 @@ impl<F: Files> ContactProcessor<F> {
         if let Some(shortest) = subsets.iter().map(|subset| subset.slice).min() {
             self.intake = self.intake.with_patience(shortest);
         }
-        self.expedited = Expedited::new(self.workshop.mission(), self.workshop.limits(), subsets);
+        self.expedited = Expedited::new(self.products.mission(), self.products.limits(), subsets);
         self.expedited.fill(&self.rules);
         self
     }
@@ -134,10 +135,10 @@ impl<F: Files> ContactProcessor<F> {
     /// [`Error::Files`] where storage fails; the contact is then to be processed again from its
     /// beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
-        let Self { intake, workshop, expedited, files, .. } = self;
+        let Self { intake, products, expedited, files, .. } = self;
         let mut sink = |packet: &ExtractedPacket, nature: Nature| {
             expedited.take(files, packet, nature)?;
-            workshop.take(files, packet, nature, false)
+            products.take(files, packet, nature, Novelty::Known)
         };
         intake.frame(frame, &mut sink)?;
         self.cut()
@@ -149,10 +150,10 @@ impl<F: Files> ContactProcessor<F> {
     /// # Errors
     /// As [`Self::frame`].
     pub fn packet(&mut self, packet: ExtractedPacket) -> Result<(), Error> {
-        let Self { intake, workshop, expedited, files, .. } = self;
+        let Self { intake, products, expedited, files, .. } = self;
         let mut sink = |packet: &ExtractedPacket, nature: Nature| {
             expedited.take(files, packet, nature)?;
-            workshop.take(files, packet, nature, false)
+            products.take(files, packet, nature, Novelty::Known)
         };
         intake.packet(packet, &mut sink)?;
         self.cut()
@@ -174,10 +175,10 @@ impl<F: Files> ContactProcessor<F> {
     /// # Errors
     /// As [`Self::frame`]; [`Error::NamesUsedUp`] where `close` leaves no name.
     pub fn finish(mut self, close: Close) -> Result<Vec<Product>, Error> {
-        let Self { intake, workshop, expedited, files, .. } = &mut self;
+        let Self { intake, products, expedited, files, .. } = &mut self;
         let frames = intake.finish(&mut |packet, nature| {
             expedited.take(files, packet, nature)?;
-            workshop.take(files, packet, nature, false)
+            products.take(files, packet, nature, Novelty::Known)
         })?;
         let contact = self.report(close.closed);
         self.expedited.finish(&mut self.files, &frames, &contact)?;
@@ -194,7 +195,7 @@ impl<F: Files> ContactProcessor<F> {
             is_test: self.rules.is_test,
         };
         let mut products = self.expedited.published();
-        products.extend(self.workshop.finish(&mut self.files, &publication, &self.rules)?);
+        products.extend(self.products.finish(&mut self.files, &publication, &self.rules)?);
         Ok(products)
     }
 
@@ -202,7 +203,7 @@ impl<F: Files> ContactProcessor<F> {
         ContactReport {
             name: self.contact.contact.clone(),
             station: self.contact.station.clone(),
-            mission: self.workshop.mission().name().to_owned(),
+            mission: self.products.mission().name().to_owned(),
             also_fits: self.contact.also_fits.clone(),
             scid: self.contact.scid,
             opened: self.contact.opened,

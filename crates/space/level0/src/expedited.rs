@@ -5,15 +5,16 @@
 //! without duplicates within it. Everything in them is in the contact's own products too. The same
 //! frames give the same slices.
 
+use crate::builder::{ProductsBuilder, Scope};
 use crate::construction::ProductKind;
 use crate::contact::Limits;
 use crate::files::{Error, Files};
 use crate::intake::Nature;
 use crate::naming::Digit;
+use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactReport, FrameReport, Product};
 use crate::rules::{Basis, Rules};
-use crate::workshop::{Scope, Workshop};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
 use skyhaul_units::{ByteCount, Duration, Utc};
@@ -44,13 +45,14 @@ struct Stream<F: Files> {
     expedite: Expedite,
     mission: Mission,
     limits: Limits,
-    place: usize,
-    workshop: Workshop<F>,
+    /// Index among the subsets of the contact.
+    index: usize,
+    products: ProductsBuilder<F>,
     /// Slices so far.
     slices: u32,
     /// Slices that are over, each with the reception of its last packet: at most those of the
     /// packets that a contact holds back until its time is known.
-    over: Vec<(Workshop<F>, Utc)>,
+    over: Vec<(ProductsBuilder<F>, Utc)>,
     /// When the slice that packets go to is over; none before its first packet.
     ends: Option<Utc>,
     /// When the last packet was received.
@@ -70,13 +72,13 @@ impl<F: Files> Expedited<F> {
     pub fn new(mission: &Mission, limits: &Limits, subsets: Vec<Expedite>) -> Self {
         let limits =
             Limits { window: limits.window.min(MEMORY), late: limits.late.min(MEMORY), ..*limits };
-        let stream = |(place, expedite): (usize, Expedite)| Stream {
+        let stream = |(index, expedite): (usize, Expedite)| Stream {
             rules: Rules::default(),
-            workshop: workshop(mission, &limits, &expedite, (place, 0)),
+            products: slice_builder(mission, &limits, &expedite, prefix(index, 0)),
             expedite,
             mission: mission.clone(),
             limits,
-            place,
+            index,
             slices: 0,
             over: Vec::new(),
             ends: None,
@@ -94,7 +96,7 @@ impl<F: Files> Expedited<F> {
         for stream in &mut self.streams {
             stream.rules =
                 Rules { fill: rules.fill, fills: rules.fills.clone(), ..Rules::default() };
-            stream.workshop.fill(rules);
+            stream.products.fill(rules);
         }
     }
 
@@ -109,8 +111,8 @@ impl<F: Files> Expedited<F> {
             if stream.ends.is_some_and(|ends| packet.received >= ends) {
                 stream.end();
             }
-            stream.workshop.take(files, packet, nature, false)?;
-            if stream.ends.is_none() && !stream.workshop.is_empty() {
+            stream.products.take(files, packet, nature, Novelty::Known)?;
+            if stream.ends.is_none() && !stream.products.is_empty() {
                 stream.ends = Some(packet.received + stream.expedite.slice.max(SHORTEST));
             }
             stream.last = stream.last.max(packet.received);
@@ -132,7 +134,8 @@ impl<F: Files> Expedited<F> {
     ) -> Result<(), Error> {
         for stream in &mut self.streams {
             for (slice, last) in core::mem::take(&mut stream.over) {
-                let products = stream.publish(files, slice, last, (frames, contact))?;
+                let contact = ContactReport { closed: last, ..contact.clone() };
+                let products = stream.publish(files, slice, frames, contact)?;
                 self.published.extend(products);
             }
         }
@@ -160,23 +163,27 @@ impl<F: Files> Stream<F> {
     /// Ends the slice; the next has working files of its own.
     fn end(&mut self) {
         self.slices += 1;
-        let mut next =
-            workshop(&self.mission, &self.limits, &self.expedite, (self.place, self.slices));
+        let mut next = slice_builder(
+            &self.mission,
+            &self.limits,
+            &self.expedite,
+            prefix(self.index, self.slices),
+        );
         next.fill(&self.rules);
-        self.over.push((core::mem::replace(&mut self.workshop, next), self.last));
+        self.over.push((core::mem::replace(&mut self.products, next), self.last));
         self.ends = None;
     }
 
     fn publish(
         &mut self,
         files: &mut F,
-        slice: Workshop<F>,
-        last: Utc,
-        (frames, contact): (&FrameReport, &ContactReport),
+        slice: ProductsBuilder<F>,
+        frames: &FrameReport,
+        contact: ContactReport,
     ) -> Result<Vec<Product>, Error> {
+        let last = contact.closed;
         let created = self.created.map_or(last, |before| last.max(before + SHORTEST));
         self.created = Some(created);
-        let contact = ContactReport { closed: last, ..contact.clone() };
         let publication = Publication {
             scid: contact.scid,
             contacts: core::slice::from_ref(&contact),
@@ -196,20 +203,25 @@ impl<F: Files> Stream<F> {
     }
 }
 
-fn workshop<F: Files>(
+fn slice_builder<F: Files>(
     mission: &Mission,
     limits: &Limits,
     expedite: &Expedite,
-    (place, slice): (usize, u32),
-) -> Workshop<F> {
+    prefix: String,
+) -> ProductsBuilder<F> {
     let scope = Scope {
         window: None,
         only: expedite.product.iter().cloned().map(|name| [name].into()).next(),
         apids: expedite.apids.clone(),
         is_partial: true,
-        prefix: format!("expedited{place}-{slice}-"),
+        prefix,
     };
-    Workshop::new(mission, *limits, scope)
+    ProductsBuilder::new(mission, *limits, scope)
+}
+
+/// What the names of a slice's working files begin with.
+fn prefix(subset: usize, slice: u32) -> String {
+    format!("expedited{subset}-{slice}-")
 }
 
 /// Memory of one subset, for packets in order and for late ones each: 2 s of a 15 Mbit/s downlink;

@@ -1,11 +1,11 @@
 //! The packets of one contact on their way into products: frames in, packets with their place in
 //! time out.
 
-use crate::aside::Reason;
-use crate::clock::{ClockCheck, Placement, Timeline};
+use crate::clock::{ClockCheck, Placement, Timeline, Urgency};
 use crate::files::Error;
 use crate::report::{FrameCounts, FrameReport};
 use crate::rules::Rules;
+use crate::set_aside::Reason;
 use skyhaul_ccsds::extract::{ExtractedPacket, Extractor};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
@@ -107,8 +107,11 @@ impl Intake {
             return sink(&packet, nature);
         }
         let waited = self.waiting.first().map(|first| packet.received.since(first.received));
-        let is_late = self.patience.is_some_and(|patience| waited >= Some(patience));
-        let is_enough = self.timeline.sample(&self.mission, &packet, is_late);
+        let urgency = match self.patience {
+            Some(patience) if waited >= Some(patience) => Urgency::Late,
+            _ => Urgency::Normal,
+        };
+        let is_enough = self.timeline.sample(&self.mission, &packet, urgency);
         self.waiting_bytes += packet.bytes.len() + WAITING_OVERHEAD;
         // One packet would keep the memory of the frames beside it from being given back.
         self.waiting.push(ExtractedPacket { bytes: packet.bytes.to_vec().into(), ..packet });

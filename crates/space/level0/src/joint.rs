@@ -1,12 +1,13 @@
 //! Frames of several contacts as one stream, of each the better copy: so that packets come whole of
 //! which no contact had every frame.
 
-use crate::brought::Brought;
+use crate::builder::ProductsBuilder;
 use crate::clock::Placement;
 use crate::files::{Error, Files};
+use crate::frame_runs::FrameRuns;
 use crate::intake::{Intake, Nature};
+use crate::order::Novelty;
 use crate::window::Window;
-use crate::workshop::Workshop;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
@@ -16,13 +17,13 @@ use skyhaul_ccsds::quality::CapturedFrame;
 /// Packets that a contact had whole are offered again, and are duplicates; what has no place in
 /// time, or lies outside the span of the edition, is left to the contacts' own accounts.
 pub struct Joint<'a, F: Files> {
-    pub(crate) workshop: &'a mut Workshop<F>,
+    pub(crate) products: &'a mut ProductsBuilder<F>,
     pub(crate) files: &'a mut F,
     pub(crate) intake: Intake,
     pub(crate) format: FrameFormat,
-    pub(crate) brought: &'a mut Brought,
+    pub(crate) brought: &'a mut FrameRuns,
     pub(crate) span: Option<Window>,
-    pub(crate) is_later: bool,
+    pub(crate) novelty: Novelty,
 }
 
 impl<F: Files> Joint<'_, F> {
@@ -32,9 +33,9 @@ impl<F: Files> Joint<'_, F> {
     /// [`Error::Files`] where storage fails; the products are then to be made again from the
     /// beginning.
     pub fn frame(&mut self, frame: &CapturedFrame) -> Result<(), Error> {
-        let Self { workshop, files, intake, span, is_later, .. } = self;
+        let Self { products, files, intake, span, novelty, .. } = self;
         intake.frame(frame, &mut |packet, nature| {
-            offer(workshop, files, (packet, nature), (*span, *is_later))
+            offer(Target { products, files, span: *span, novelty: *novelty }, packet, nature)
         })
     }
 
@@ -55,23 +56,31 @@ impl<F: Files> Joint<'_, F> {
     /// # Errors
     /// As [`Self::frame`].
     pub fn finish(self) -> Result<(), Error> {
-        let Self { workshop, files, mut intake, span, is_later, .. } = self;
+        let Self { products, files, mut intake, span, novelty, .. } = self;
         intake.finish(&mut |packet, nature| {
-            offer(workshop, files, (packet, nature), (span, is_later))
+            offer(Target { products, files, span, novelty }, packet, nature)
         })?;
         Ok(())
     }
 }
 
+/// Where packets of joined frames go.
+struct Target<'a, F: Files> {
+    products: &'a mut ProductsBuilder<F>,
+    files: &'a mut F,
+    /// Packets with a time outside it are left to the contacts' own accounts.
+    span: Option<Window>,
+    novelty: Novelty,
+}
+
 fn offer<F: Files>(
-    workshop: &mut Workshop<F>,
-    files: &mut F,
-    (packet, nature): (&ExtractedPacket, Nature),
-    (span, is_later): (Option<Window>, bool),
+    to: Target<'_, F>,
+    packet: &ExtractedPacket,
+    nature: Nature,
 ) -> Result<(), Error> {
     match nature {
-        Nature::Space(_, Placement::At(time)) if span.is_none_or(|span| span.contains(time)) => {
-            workshop.take(files, packet, nature, is_later)
+        Nature::Space(_, Placement::At(time)) if to.span.is_none_or(|span| span.contains(time)) => {
+            to.products.take(to.files, packet, nature, to.novelty)
         }
         _ => Ok(()),
     }

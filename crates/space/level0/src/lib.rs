@@ -20,10 +20,9 @@
 //! # Ok::<(), skyhaul_level0::naming::NameError>(())
 //! ```
 
-mod aside;
 mod assembly;
 mod batch;
-mod brought;
+mod builder;
 mod clock;
 pub mod construction;
 mod contact;
@@ -31,6 +30,7 @@ pub mod delivery;
 mod entry;
 mod expedited;
 mod files;
+mod frame_runs;
 mod gaps;
 mod intake;
 mod joint;
@@ -46,18 +46,19 @@ pub mod rdr;
 mod record;
 pub mod report;
 mod rules;
+mod set_aside;
 mod window;
-mod workshop;
 
-pub use aside::{AsideEntry, Reason};
-pub use assembly::{Assembly, Standing};
-pub use brought::FrameRun;
+pub use assembly::Assembly;
 pub use clock::{ClockCheck, ClockReference};
 pub use contact::{Close, ContactInfo, ContactProcessor, Limits};
 pub use expedited::Expedite;
 pub use files::{Error, Files};
+pub use frame_runs::FrameRun;
 pub use gaps::{Filled, Gap, Stamp};
 pub use joint::Joint;
+pub use order::Novelty;
 pub use product::SortedBy;
 pub use rules::{Basis, Edition, FillPolicy, Form, Previous, Rules};
+pub use set_aside::{Reason, SetAsideEntry};
 pub use window::{Cell, Window, WindowError, WindowLength};

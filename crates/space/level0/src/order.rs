@@ -58,6 +58,15 @@ fn rank(listed: &[ApidRange], apid: Apid) -> u16 {
     before + apid.value()
 }
 
+/// Whether the version before had a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Novelty {
+    /// It had, or there was none.
+    Known,
+    /// It had not: what comes from it is a change.
+    New,
+}
+
 /// How far a packet can be trusted: a bit for each thing that happened to a frame it came in. And
 /// where a product is made again: whether it is from a contact that the version before did not
 /// have, and which copies it stands for.
@@ -100,9 +109,12 @@ impl PacketQuality {
     pub const fn rank(self) -> u8 {
         self.0 & Self::RANK
     }
-    /// The same, where `is_later` from a contact that the version before did not have.
-    pub const fn later_if(self, is_later: bool) -> Self {
-        Self(if is_later { self.0 | Self::LATER } else { self.0 })
+    /// The same, marked where the version before did not have its contact.
+    pub const fn with_novelty(self, novelty: Novelty) -> Self {
+        match novelty {
+            Novelty::Known => self,
+            Novelty::New => Self(self.0 | Self::LATER),
+        }
     }
     /// The same, standing for another copy too, which is no better.
     pub const fn standing_for(self, other: Self) -> Self {

@@ -1,6 +1,5 @@
 //! One product in the making: packets in, a packet file in order out.
 
-use crate::aside::{Aside, Reason, Shelved};
 use crate::batch::{Batch, Part, Settled};
 use crate::contact::Limits;
 use crate::entry::Source;
@@ -10,6 +9,7 @@ use crate::merge::merge;
 use crate::naming::Label;
 use crate::order::{ApidOrder, Frontier, Held, Slot};
 use crate::packet_file::{PacketFile, Written};
+use crate::set_aside::{Reason, SetAsideFile, Shelved};
 use skyhaul_units::Utc;
 
 /// What a product is to be.
@@ -47,7 +47,7 @@ pub(crate) struct Tally {
 pub(crate) struct ProductBuilder<F: Files> {
     pub plan: Plan,
     pub tally: Tally,
-    pub aside: Aside<F::Writer>,
+    pub set_aside: SetAsideFile<F::Writer>,
     window: Batch,
     /// Packets in the window at which it is looked through for those that are old enough to be
     /// written.
@@ -63,7 +63,7 @@ pub(crate) struct ProductBuilder<F: Files> {
 pub(crate) struct Finished<F: Files> {
     pub plan: Plan,
     pub tally: Tally,
-    pub aside: Aside<F::Writer>,
+    pub set_aside: SetAsideFile<F::Writer>,
     pub packets: Written<F::Writer>,
     pub late_packets: u64,
 }
@@ -78,7 +78,7 @@ impl<F: Files> ProductBuilder<F> {
         let file = PacketFile::create(files, packets, index, plan.order.counters())?;
         Ok(Self {
             tally: Tally::default(),
-            aside: Aside::new(format!("{}.aside", plan.prefix), limits.set_aside),
+            set_aside: SetAsideFile::new(format!("{}.aside", plan.prefix), limits.set_aside),
             window: Batch::default(),
             look_at: LOOK_AT,
             frontier: Frontier::default(),
@@ -137,10 +137,10 @@ impl<F: Files> ProductBuilder<F> {
 
     /// Writes a part of the window, and remembers its last slot.
     fn write(&mut self, files: &mut F, part: Part) -> Result<(), Error> {
-        let (file, tally, aside) = (&mut self.file, &mut self.tally, &mut self.aside);
+        let (file, tally, set_aside) = (&mut self.file, &mut self.tally, &mut self.set_aside);
         let last = self.window.drain(part, &mut |settled| match settled {
             Settled::Packet(slot, held) => file.put(slot, &held, Some(slot.time)),
-            other => shed(tally, aside, files, other),
+            other => shed(tally, set_aside, files, other),
         })?;
         self.written = last.or(self.written);
         Ok(())
@@ -148,8 +148,8 @@ impl<F: Files> ProductBuilder<F> {
 
     /// Moves the late packets from memory to a file.
     pub fn spill(&mut self, files: &mut F) -> Result<(), Error> {
-        let (tally, aside) = (&mut self.tally, &mut self.aside);
-        self.late.spill(files, &mut |files, settled| shed(tally, aside, files, settled))
+        let (tally, set_aside) = (&mut self.tally, &mut self.set_aside);
+        self.late.spill(files, &mut |files, settled| shed(tally, set_aside, files, settled))
     }
 
     /// Writes what is held. Where packets came late, the packet file is written anew with them in
@@ -170,7 +170,7 @@ impl<F: Files> ProductBuilder<F> {
                     PacketFile::create(files, working, None, self.plan.order.counters())?;
                 merge(sources, &mut |settled| match settled {
                     Settled::Packet(slot, held) => file.put(slot, &held, Some(slot.time)),
-                    other => shed(&mut self.tally, &mut self.aside, files, other),
+                    other => shed(&mut self.tally, &mut self.set_aside, files, other),
                 })?;
                 let (merged, _) = file.close()?;
                 let before = core::mem::replace(&mut written, merged).working;
@@ -183,7 +183,7 @@ impl<F: Files> ProductBuilder<F> {
         Ok(Finished {
             plan: self.plan,
             tally: self.tally,
-            aside: self.aside,
+            set_aside: self.set_aside,
             packets: written,
             late_packets,
         })
@@ -193,7 +193,7 @@ impl<F: Files> ProductBuilder<F> {
 /// Accounts for a packet that has no place in the product.
 fn shed<F: Files>(
     tally: &mut Tally,
-    aside: &mut Aside<F::Writer>,
+    set_aside: &mut SetAsideFile<F::Writer>,
     files: &mut F,
     settled: Settled<'_>,
 ) -> Result<(), Error> {
@@ -203,12 +203,12 @@ fn shed<F: Files>(
             tally.duplicates += 1;
             Ok(())
         }
-        Settled::Differs(time, held) => set_aside(aside, files, time, &held),
+        Settled::Differs(time, held) => keep_differing(set_aside, files, time, &held),
     }
 }
 
-fn set_aside<F: Files>(
-    aside: &mut Aside<F::Writer>,
+fn keep_differing<F: Files>(
+    set_aside: &mut SetAsideFile<F::Writer>,
     files: &mut F,
     time: Utc,
     held: &Held<'_>,
@@ -221,7 +221,7 @@ fn set_aside<F: Files>(
         received: held.received,
         bytes: held.bytes,
     };
-    aside.put(files, packet, Reason::Differs)
+    set_aside.put(files, packet, Reason::Differs)
 }
 
 /// 4096 packets, or twice those that stayed last time: looking through the window means sorting it.

@@ -1,19 +1,19 @@
 //! A finished product to its files: packets, packets set aside, account, and last the construction
 //! record, so that who sees the record sees everything.
 
-use crate::aside::Aside;
-use crate::brought::Brought;
 use crate::construction::ProductKind;
 use crate::files::{Error, Files};
+use crate::frame_runs::FrameRuns;
 use crate::naming::{Digit, FileNumber, Label, ProductName, Series};
 use crate::packet_file::{Account, flushed, hex};
 use crate::product::{Finished, SortedBy, Tally};
 use crate::record::RECORD_APIDS;
 use crate::report::{
-    Accounting, ApidReport, AsideReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
-    ProductReport, Replaced, Sidecar,
+    Accounting, ApidReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
+    ProductReport, Replaced, SetAsideReport, Sidecar,
 };
 use crate::rules::{Basis, Form, Previous};
+use crate::set_aside::SetAsideFile;
 use crate::window::Window;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
@@ -33,7 +33,7 @@ pub(crate) struct Publication<'a> {
     pub kind: ProductKind,
     /// Of products that may be made again, the versions that there are, and the frames of contacts
     /// that those had not.
-    pub previous: Option<(&'a BTreeMap<String, Previous>, &'a Brought)>,
+    pub previous: Option<(&'a BTreeMap<String, Previous>, &'a FrameRuns)>,
     pub is_test: bool,
 }
 
@@ -76,9 +76,9 @@ impl Publication<'_> {
         files: &mut F,
         finished: Finished<F>,
     ) -> Result<Product, Error> {
-        let mut aside = finished.aside;
-        if aside.file.take().is_some() {
-            files.remove(aside.working()).map_err(Error::on("remove", aside.working()))?;
+        let mut set_aside = finished.set_aside;
+        if set_aside.file.take().is_some() {
+            files.remove(set_aside.working()).map_err(Error::on("remove", set_aside.working()))?;
         }
         let packets = finished.packets;
         drop(packets.file);
@@ -86,11 +86,12 @@ impl Publication<'_> {
         let name = self.before(&finished.plan.name).map(|before| before.name);
         let name = name.expect("it was compared with the version before");
         let accounting =
-            accounting(&finished.tally, &aside, &packets.account, finished.late_packets);
+            accounting(&finished.tally, &set_aside, &packets.account, finished.late_packets);
         let account = &packets.account;
         let product =
             self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account);
-        let report = AsideReport { file: None, reasons: aside.reasons, packets: aside.entries };
+        let report =
+            SetAsideReport { file: None, reasons: set_aside.reasons, packets: set_aside.entries };
         let sidecar = self.sidecar(product, accounting, report, account);
         Ok(Product { name, files: Vec::new(), sidecar, cells: Vec::new() })
     }
@@ -121,7 +122,7 @@ impl Publication<'_> {
             }
         };
         let accounting =
-            accounting(&finished.tally, &finished.aside, account, finished.late_packets);
+            accounting(&finished.tally, &finished.set_aside, account, finished.late_packets);
         let has_record = packet_file.is_some() && form == Form::Pds;
         let product = ProductReport {
             form,
@@ -129,8 +130,8 @@ impl Publication<'_> {
             packet_file,
             ..self.product_report(&finished.plan.name, finished.plan.sorted_by, name, account)
         };
-        let aside = publish_aside(files, finished.aside, format!("{}.aside", name.stem()))?;
-        let sidecar = self.sidecar(product, accounting, aside, account);
+        let set_aside = publish_aside(files, finished.set_aside, format!("{}.aside", name.stem()))?;
+        let sidecar = self.sidecar(product, accounting, set_aside, account);
         let packet_file = sidecar.product.packet_file.clone();
         let mut published: Vec<_> =
             packet_file.into_iter().chain(sidecar.set_aside.file.clone()).collect();
@@ -190,7 +191,7 @@ impl Publication<'_> {
         &self,
         product: ProductReport,
         accounting: Accounting,
-        set_aside: AsideReport,
+        set_aside: SetAsideReport,
         account: &Account,
     ) -> Sidecar {
         Sidecar {
@@ -223,19 +224,22 @@ fn file_name(name: ProductName, form: Form) -> Option<String> {
 
 fn accounting<W: Write>(
     tally: &Tally,
-    aside: &Aside<W>,
+    set_aside: &SetAsideFile<W>,
     account: &Account,
     late: u64,
 ) -> Accounting {
-    let accounted =
-        account.packets + tally.duplicates + aside.rejected + tally.outside_window + aside.packets;
+    let accounted = account.packets
+        + tally.duplicates
+        + set_aside.rejected
+        + tally.outside_window
+        + set_aside.packets;
     Accounting {
         received: tally.received,
         delivered: account.packets,
         duplicates: tally.duplicates,
-        rejected: aside.rejected,
+        rejected: set_aside.rejected,
         outside_window: tally.outside_window,
-        set_aside: aside.packets,
+        set_aside: set_aside.packets,
         late,
         balanced: tally.received == accounted,
         missing: account.apids.values().map(|apid| apid.missing).sum(),
@@ -249,18 +253,19 @@ fn accounting<W: Write>(
 
 fn publish_aside<F: Files>(
     files: &mut F,
-    aside: Aside<F::Writer>,
+    set_aside: SetAsideFile<F::Writer>,
     name: String,
-) -> Result<AsideReport, Error> {
-    let working = aside.working().to_owned();
-    let mut report = AsideReport { file: None, reasons: aside.reasons, packets: aside.entries };
-    if let Some(file) = aside.file {
+) -> Result<SetAsideReport, Error> {
+    let working = set_aside.working().to_owned();
+    let mut report =
+        SetAsideReport { file: None, reasons: set_aside.reasons, packets: set_aside.entries };
+    if let Some(file) = set_aside.file {
         let file = flushed(file, &working)?;
         files.publish(file, &working, &name).map_err(Error::on("publish", &name))?;
         report.file = Some(ProductFile {
             name,
-            bytes: aside.size.as_u64(),
-            sha256: hex(&aside.hash.finalize()),
+            bytes: set_aside.size.as_u64(),
+            sha256: hex(&set_aside.hash.finalize()),
         });
     }
     Ok(report)

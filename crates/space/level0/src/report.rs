@@ -3,13 +3,13 @@
 //! Times are ISO 8601 in UTC, sizes and offsets bytes. Every packet that was offered to a product
 //! is counted once: `received = delivered + duplicates + rejected + outside_window + set_aside`.
 
-use crate::aside::{AsideEntry, Reason};
-use crate::brought::FrameRun;
 use crate::construction::ProductKind;
+use crate::frame_runs::FrameRun;
 use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
 use crate::naming::ProductName;
 use crate::product::SortedBy;
 use crate::rules::{Basis, Form};
+use crate::set_aside::{Reason, SetAsideEntry};
 use crate::window::{Cell, Window};
 use serde::Serialize;
 use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
@@ -70,7 +70,7 @@ pub struct Sidecar {
     /// Applications for which the construction record, which has room for 255, has no entry.
     pub apids_not_in_construction_record: u64,
     /// Packets set aside.
-    pub set_aside: AsideReport,
+    pub set_aside: SetAsideReport,
     /// The frames of the contacts, whole.
     pub frames: FrameReport,
 }
@@ -277,6 +277,14 @@ pub struct ApidReport {
     pub gaps: u64,
     /// The breaks one by one, up to 16384 in a product.
     pub gap_list: Vec<Gap>,
+    /// Its packets that did not come as they were sent.
+    #[serde(flatten)]
+    pub incomplete: IncompletePackets,
+}
+
+/// Packets of one application that were cut, or whose length is in doubt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncompletePackets {
     /// Packets of which the end did not come, filled up to their length.
     pub filled_packets: u64,
     /// Octets that stand for what did not come.
@@ -291,13 +299,13 @@ pub struct ApidReport {
 
 /// Packets set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AsideReport {
+pub struct SetAsideReport {
     /// The file with their bytes, back to back; none if there were none.
     pub file: Option<ProductFile>,
     /// How many for each reason.
     pub reasons: BTreeMap<Reason, u64>,
     /// The first thousand one by one.
-    pub packets: Vec<AsideEntry>,
+    pub packets: Vec<SetAsideEntry>,
 }
 
 /// The frames of a contact.
@@ -484,11 +492,13 @@ impl ApidReport {
             resets: account.resets,
             gaps: account.gap_count,
             gap_list: account.gaps.clone(),
-            filled_packets: account.fill.packets,
-            fill_octets: account.fill.octets,
-            fill_list: account.fill.list.clone(),
-            length_discrepancies: account.fill.length_differs,
-            length_discrepancy_list: account.fill.length_list.clone(),
+            incomplete: IncompletePackets {
+                filled_packets: account.fill.packets,
+                fill_octets: account.fill.octets,
+                fill_list: account.fill.list.clone(),
+                length_discrepancies: account.fill.length_differs,
+                length_discrepancy_list: account.fill.length_list.clone(),
+            },
         }
     }
 }

@@ -17,6 +17,7 @@ use super::{
     Appended, ContactStore, Finished, Resume, Station, StationName, StoreError, station_dir,
 };
 use crate::publish::{load_state, save_state};
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{SpoolId, SpoolIdentity, SpoolOpening};
 use std::io;
 
@@ -92,15 +93,12 @@ impl Origin {
     }
 
     fn decode(body: &[u8]) -> Option<Self> {
-        let (id, rest) = body.split_first_chunk::<16>()?;
-        let (count, rest) = rest.split_first_chunk::<8>()?;
-        let (drawn, rest) = rest.split_first_chunk::<8>()?;
-        let (turn, rest) = rest.split_first_chunk::<8>()?;
-        let station = StationName::new(std::str::from_utf8(rest).ok()?).ok()?;
-        let opening =
-            SpoolOpening { count: u64::from_be_bytes(*count), drawn: u64::from_be_bytes(*drawn) };
-        let spool = SpoolIdentity { id: SpoolId(*id), opening };
-        Some(Self { station, spool, turn: u64::from_be_bytes(*turn) })
+        let mut body = ByteReader::new(body);
+        let id = SpoolId(body.array()?);
+        let opening = SpoolOpening { count: body.u64()?, drawn: body.u64()? };
+        let turn = body.u64()?;
+        let station = StationName::new(std::str::from_utf8(body.rest()).ok()?).ok()?;
+        Some(Self { station, spool: SpoolIdentity { id, opening }, turn })
     }
 
     /// Whether data came from it.

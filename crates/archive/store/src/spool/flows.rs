@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::log::{FlowSpan, Log, Position, SegmentNo, Summary};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq};
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io;
@@ -279,22 +280,18 @@ impl Flows {
     }
 
     fn decode(body: &[u8]) -> Option<Self> {
-        let (next_flow, entries) = body.split_first_chunk::<4>()?;
+        let mut body = ByteReader::new(body);
+        let next_flow = body.u32()?;
         let mut live = BTreeMap::new();
-        for entry in entries.chunks(ENTRY_LEN) {
-            let (id, rest) = entry.split_first_chunk::<4>()?;
-            let (next, rest) = rest.split_first_chunk::<8>()?;
-            let (custody, rest) = rest.split_first_chunk::<8>()?;
-            let end = match rest {
-                [0] => End::Open,
-                [1] => End::Closed,
+        while !body.is_empty() {
+            let (id, next, custody) = (FlowId(body.u32()?), Seq(body.u64()?), Seq(body.u64()?));
+            let end = match body.u8()? {
+                0 => End::Open,
+                1 => End::Closed,
                 _ => return None,
             };
-            let (next, custody) =
-                (Seq(u64::from_be_bytes(*next)), Seq(u64::from_be_bytes(*custody)));
-            live.insert(FlowId(u32::from_be_bytes(*id)), Flow { next, custody, last: None, end });
+            live.insert(id, Flow { next, custody, last: None, end });
         }
-        let next_flow = u32::from_be_bytes(*next_flow);
         (live.len() <= MAX_LIVE_FLOWS).then_some(Self {
             live,
             next_flow,
@@ -312,6 +309,5 @@ fn first_flow(now: Utc) -> u32 {
 }
 
 const STATE_NAME: &str = "flows";
-const ENTRY_LEN: usize = 21;
 /// 1970-01-01 to 2020-01-01.
 const SECONDS_TO_2020: i64 = 1_577_836_800;

@@ -15,6 +15,7 @@ use crate::disk::Disk;
 use crate::log::{Cursor, Item};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq, mark};
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{BlockMark, SpoolId, SpoolIdentity, SpoolOpening};
 use std::io;
 
@@ -105,17 +106,12 @@ impl Identity {
     }
 
     fn decode(body: &[u8]) -> Option<Self> {
-        let (id, rest) = body.split_first_chunk::<16>()?;
-        let (entries, rest) = rest.as_chunks::<16>();
-        let opening = |entry: &[u8; 16]| {
-            let (count, drawn) = entry.split_at(8);
-            let number =
-                |bytes: &[u8]| bytes.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            SpoolOpening { count: number(count), drawn: number(drawn) }
-        };
-        let is_whole = rest.is_empty() && !entries.is_empty() && entries.len() <= OPENINGS_MAX;
-        let openings = entries.iter().map(opening).collect();
-        is_whole.then_some(Self { id: SpoolId(*id), openings, is_durable: false })
+        let mut body = ByteReader::new(body);
+        let id = SpoolId(body.array()?);
+        let openings =
+            body.all(|body| Some(SpoolOpening { count: body.u64()?, drawn: body.u64()? }))?;
+        let is_sane = (1..=OPENINGS_MAX).contains(&openings.len());
+        is_sane.then_some(Self { id, openings, is_durable: false })
     }
 }
 

@@ -212,7 +212,8 @@ impl File {
 
     /// A re-export may begin with the name of a module of this file.
     fn resolved(&self, path: &[String], public: bool) -> Option<Vec<String>> {
-        self.path_from_root(path).or_else(|| public.then(|| [self.module.as_slice(), path].concat()))
+        self.path_from_root(path)
+            .or_else(|| public.then(|| [self.module.as_slice(), path].concat()))
     }
 }
 

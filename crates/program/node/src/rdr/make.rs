@@ -173,7 +173,11 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// The file of a collection; `None` where there are no packets for it.
     fn file(&self, place: usize) -> Result<Option<MadeFile>, RdrError> {
-        let granules = self.sorted.file(self.job.plan, place, self.job.packed, self.job.within);
+        let granules = if self.job.packed {
+            self.sorted.packed_file(self.job.plan, place, self.job.within)
+        } else {
+            self.sorted.file_alone(place, self.job.within)
+        };
         let mut own = granules.iter().filter(|granule| granule.collection == place);
         let Some(first) = own.next() else { return Ok(None) };
         let span =

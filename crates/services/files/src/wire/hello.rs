@@ -1,9 +1,10 @@
 //! What the calling end wants.
 
 use super::VERSION;
-use crate::fields::{Fields, put_short};
+use crate::fields::put_short;
 use crate::path::RelPath;
 use crate::select::{Rule, Selection};
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{Duration, Rate};
 
 /// Who sends.
@@ -114,24 +115,24 @@ impl Hello {
         }
     }
 
-    pub(super) fn take(mut fields: Fields<'_>) -> Option<Self> {
+    pub(super) fn take(mut fields: ByteReader<'_>) -> Option<Self> {
         let flags = fields.u8().filter(|flags| *flags < 32)?;
         let priority = fields.u8()?;
         let limit = fields.u64()?;
         let millis = fields.u32()?;
-        let class = skyhaul_units::printable(&fields.text(Self::CLASS_MAX)?, Self::CLASS_MAX);
-        let target = RelPath::new(fields.short()?).ok()?;
+        let class = skyhaul_units::printable(&fields.text16(Self::CLASS_MAX)?, Self::CLASS_MAX);
+        let target = RelPath::new(fields.bytes16()?).ok()?;
         let count = usize::from(fields.u16()?);
         if count > Self::SOURCES_MAX {
             return None;
         }
         let mut sources = Vec::new();
         for _ in 0..count {
-            sources.push(RelPath::new(fields.short()?).ok()?);
+            sources.push(RelPath::new(fields.bytes16()?).ok()?);
         }
         let rules = fields.all(|fields| {
             let include = fields.u8().filter(|flag| *flag < 2)? == 1;
-            Some(Rule { include, pattern: fields.text(Selection::PATTERN_MAX)? })
+            Some(Rule { include, pattern: fields.text16(Selection::PATTERN_MAX)? })
         })?;
         let options = Options {
             dry_run: flags & 2 != 0,

@@ -6,12 +6,12 @@ use super::{
     VERSION,
 };
 use crate::entry::Entry;
-use crate::fields::Fields;
 use crate::hash::Hash;
 use crate::path::RelPath;
 use crate::reason::{Reason, Refusal, SENTENCE_MAX};
 use bytes::Bytes;
 use skyhaul_units::printable;
+use skyhaul_units::wire::ByteReader;
 
 /// Why a block is no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ impl Message {
         let malformed = WireError::Malformed(block.len());
         let (kind, rest) =
             block.split_first().filter(|_| block.len() <= BLOCK_MAX).ok_or(malformed)?;
-        let mut fields = Fields(rest);
+        let mut fields = ByteReader::new(rest);
         if *kind < 2 {
             let version = fields.u16().ok_or(malformed)?;
             if version != VERSION {
@@ -47,7 +47,7 @@ impl Message {
     }
 }
 
-fn read(kind: u8, mut fields: Fields<'_>, block: &Bytes) -> Option<Message> {
+fn read(kind: u8, mut fields: ByteReader<'_>, block: &Bytes) -> Option<Message> {
     Some(match kind {
         0 => Message::Hello(Hello::take(fields)?),
         1 => {
@@ -62,7 +62,7 @@ fn read(kind: u8, mut fields: Fields<'_>, block: &Bytes) -> Option<Message> {
         4 => Message::Answers(bounded(fields, |fields| Some((fields.u32()?, answer(fields)?)))?),
         5 => {
             let id = fields.u32()?;
-            let chains = fields.all(Fields::array)?;
+            let chains = fields.all(ByteReader::array)?;
             (chains.len() <= CHAINS_MAX).then_some(Message::Held(id, chains))?
         }
         KIND_SMALL => Message::Small(bounded(fields, |fields| small(fields, block))?),
@@ -104,42 +104,45 @@ fn read(kind: u8, mut fields: Fields<'_>, block: &Bytes) -> Option<Message> {
     })
 }
 
-fn ended(fields: Fields<'_>, message: Message) -> Option<Message> {
-    fields.0.is_empty().then_some(message)
+fn ended(fields: ByteReader<'_>, message: Message) -> Option<Message> {
+    fields.is_empty().then_some(message)
 }
 
-fn bounded<T>(fields: Fields<'_>, item: impl Fn(&mut Fields<'_>) -> Option<T>) -> Option<Vec<T>> {
+fn bounded<T>(
+    fields: ByteReader<'_>,
+    item: impl Fn(&mut ByteReader<'_>) -> Option<T>,
+) -> Option<Vec<T>> {
     fields.all(item).filter(|items| items.len() <= ITEMS_MAX)
 }
 
-fn path(fields: &mut Fields<'_>) -> Option<RelPath> {
-    RelPath::new(fields.short()?).ok()
+fn path(fields: &mut ByteReader<'_>) -> Option<RelPath> {
+    RelPath::new(fields.bytes16()?).ok()
 }
 
 /// A name within a folder.
-fn name(fields: &mut Fields<'_>) -> Option<Vec<u8>> {
+fn name(fields: &mut ByteReader<'_>) -> Option<Vec<u8>> {
     edge(fields).filter(|name| !name.is_empty())
 }
 
 /// The same, or nothing, which stands for an end of the folder.
-fn edge(fields: &mut Fields<'_>) -> Option<Vec<u8>> {
-    let bytes = fields.short()?;
+fn edge(fields: &mut ByteReader<'_>) -> Option<Vec<u8>> {
+    let bytes = fields.bytes16()?;
     RelPath::new(bytes).ok().filter(|path| path.parts().count() <= 1)?;
     Some(bytes.to_owned())
 }
 
-fn hash(fields: &mut Fields<'_>) -> Option<Hash> {
+fn hash(fields: &mut ByteReader<'_>) -> Option<Hash> {
     fields.array().map(Hash::from_bytes)
 }
 
-fn refusal(fields: &mut Fields<'_>) -> Option<Refusal> {
+fn refusal(fields: &mut ByteReader<'_>) -> Option<Refusal> {
     Some(Refusal {
         reason: Reason::from_number(fields.u8()?)?,
-        sentence: printable(&fields.text(SENTENCE_MAX)?, SENTENCE_MAX),
+        sentence: printable(&fields.text16(SENTENCE_MAX)?, SENTENCE_MAX),
     })
 }
 
-fn answer(fields: &mut Fields<'_>) -> Option<Answer> {
+fn answer(fields: &mut ByteReader<'_>) -> Option<Answer> {
     Some(match fields.u8()? {
         0 => Answer::Have,
         1 => Answer::Made,
@@ -151,7 +154,7 @@ fn answer(fields: &mut Fields<'_>) -> Option<Answer> {
     })
 }
 
-fn result(fields: &mut Fields<'_>) -> Option<Result<Hash, Refusal>> {
+fn result(fields: &mut ByteReader<'_>) -> Option<Result<Hash, Refusal>> {
     Some(match fields.u8()? {
         0 => Ok(hash(fields)?),
         1 => Err(refusal(fields)?),
@@ -159,7 +162,7 @@ fn result(fields: &mut Fields<'_>) -> Option<Result<Hash, Refusal>> {
     })
 }
 
-fn small(fields: &mut Fields<'_>, block: &Bytes) -> Option<(Id, Hash, Bytes)> {
+fn small(fields: &mut ByteReader<'_>, block: &Bytes) -> Option<(Id, Hash, Bytes)> {
     let (id, hash, len) = (fields.u32()?, hash(fields)?, fields.u32()?);
     let bytes = fields.take(usize::try_from(len).ok()?)?;
     Some((id, hash, if bytes.is_empty() { Bytes::new() } else { block.slice_ref(bytes) }))

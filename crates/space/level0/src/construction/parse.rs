@@ -6,6 +6,7 @@ use super::{
     RecordTime, SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
 };
 use skyhaul_units::ByteCount;
+use skyhaul_units::wire::ByteReader;
 
 /// Why bytes are not a construction record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +56,7 @@ impl ConstructionRecord {
     /// Reads a whole record. Never panics, and takes memory in proportion to `bytes` whatever
     /// counts it holds.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = RecordFields { fields: ByteReader::new(bytes), at: 0 };
         let software = SoftwareVersion { major: reader.u8()?, minor: reader.u8()? };
         let kind = match reader.u8()? {
             1 => ProductKind::Pds,
@@ -68,15 +69,15 @@ impl ConstructionRecord {
         let test = reader.u8()? & 1 == 1;
         reader.skip(9)?;
         let count = usize::from(reader.u16()?);
-        let sessions = reader.list(count, SESSION, Reader::span)?;
+        let sessions = reader.list(count, SESSION, RecordFields::span)?;
         let totals = reader.totals()?;
         let completed = reader.time()?;
         reader.skip(7)?;
         let count = usize::from(reader.u8()?);
-        let apids = reader.list(count, super::entry::APID, Reader::apid)?;
+        let apids = reader.list(count, super::entry::APID, RecordFields::apid)?;
         reader.skip(3)?;
         let count = usize::from(reader.u8()?);
-        let files = reader.list(count, super::entry::FILE, Reader::file)?;
+        let files = reader.list(count, super::entry::FILE, RecordFields::file)?;
         if reader.at != bytes.len() {
             return Err(ParseError::Length { expected: reader.at, actual: bytes.len() });
         }
@@ -84,15 +85,16 @@ impl ConstructionRecord {
     }
 }
 
-/// Reads big-endian fields one after the other.
-struct Reader<'a> {
-    bytes: &'a [u8],
+/// Reads the fields of a record one after the other, and knows where each lies.
+struct RecordFields<'a> {
+    fields: ByteReader<'a>,
+    /// Offset of the next field.
     at: usize,
 }
 
-impl Reader<'_> {
+impl RecordFields<'_> {
     fn fits(&self, needed: usize) -> Result<(), ParseError> {
-        let left = self.bytes.len() - self.at;
+        let left = self.fields.rest().len();
         if needed > left {
             return Err(ParseError::Truncated { at: self.at, needed, left });
         }
@@ -101,13 +103,14 @@ impl Reader<'_> {
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
         self.fits(N)?;
-        let taken = self.bytes[self.at..self.at + N].try_into().expect("the slice is N long");
+        let taken = self.fields.array().expect("the field fits");
         self.at += N;
         Ok(taken)
     }
 
     fn skip(&mut self, len: usize) -> Result<(), ParseError> {
         self.fits(len)?;
+        self.fields.take(len).expect("the field fits");
         self.at += len;
         Ok(())
     }
@@ -177,12 +180,12 @@ impl Reader<'_> {
             Ok(SpacecraftVcid::from_bits(reader.u16()?))
         })?;
         let gaps = self.count()?;
-        let gaps = self.list(gaps, GAP, Reader::gap)?;
+        let gaps = self.list(gaps, GAP, RecordFields::gap)?;
         let fill = self.count()?;
-        let fill = self.list(fill, FILL, Reader::fill)?;
+        let fill = self.list(fill, FILL, RecordFields::fill)?;
         let fill_octets = self.size()?;
         let discrepancies = self.count()?;
-        let length_discrepancies = self.list(discrepancies, DISCREPANCY, Reader::u32)?;
+        let length_discrepancies = self.list(discrepancies, DISCREPANCY, RecordFields::u32)?;
         let entry = ApidEntry {
             stream,
             first_offset,
@@ -223,7 +226,7 @@ impl Reader<'_> {
             // The record's own entry counts no APID and still has room for one.
             self.skip(APID_SPAN)?;
         }
-        let apids = self.list(count, APID_SPAN, Reader::apid_span)?;
+        let apids = self.list(count, APID_SPAN, RecordFields::apid_span)?;
         Ok(FileEntry { name, apids })
     }
 

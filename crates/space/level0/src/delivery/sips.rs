@@ -217,10 +217,10 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
             reason if is_successful(&reason) => Answer::Accepted,
             reason => Answer::Failed(reason),
         },
-        "LONGPAN" => settled(list(&all, ("NO_OF_FILES", "FILE_NAME"))?),
+        "LONGPAN" => settled(list(&all, "NO_OF_FILES", "FILE_NAME")?),
         "SHORTPDRD" => Answer::Refused(disposition()?),
         "LONGPDRD" => {
-            let groups = list(&all, ("NO_FILE_GRPS", "DATA_TYPE"))?;
+            let groups = list(&all, "NO_FILE_GRPS", "DATA_TYPE")?;
             let failed = groups
                 .into_iter()
                 .find_map(|group| Some(format!("{}: {}", group.name, group.failure?)));
@@ -232,7 +232,7 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
 }
 
 /// The entries of a long notice: a count, then a name and a disposition for each.
-fn list(all: &[Statement], (count, name): (&str, &str)) -> Result<Vec<FileAnswer>, NoticeError> {
+fn list(all: &[Statement], count: &str, name: &str) -> Result<Vec<FileAnswer>, NoticeError> {
     let named: Option<usize> = pvl::value(all, count).and_then(|count| count.parse().ok());
     let names: Vec<_> = pvl::values(all, name).collect();
     let dispositions: Vec<_> = pvl::values(all, "DISPOSITION").collect();

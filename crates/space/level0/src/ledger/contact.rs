@@ -1,6 +1,7 @@
 //! What is known of one contact: where its channels' frame counts stand, and what was passed over.
 
-use super::gap::{Gap, GapState, Place};
+use super::gap::{Gap, GapState, MissingCounts};
+use super::position::Place;
 use super::talk::{Span, Why};
 use skyhaul_ccsds::continuity::{Continuity, Lost, Sign};
 use skyhaul_ccsds::count::{Modulus, Step};
@@ -207,7 +208,12 @@ impl Contact {
         let modulus = after.count.modulus;
         let first = modulus.after(before.count.value);
         let place = |sign: &Sign| Place { received: sign.received, position: sign.position };
-        let mut gap = Gap::new(channel, (first, *missing, modulus), (place(before), place(after)));
+        let mut gap = Gap::new(
+            channel,
+            MissingCounts { first, missed: *missing, modulus },
+            place(before),
+            place(after),
+        );
         if *missing > IMPLAUSIBLE {
             gap.state = GapState::Unrecoverable(Why::TooMany);
         }

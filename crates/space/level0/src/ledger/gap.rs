@@ -1,18 +1,21 @@
 //! One gap: what is missing where, and what was done about it.
 
+use super::position::Place;
 use super::talk::{Span, Why};
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_units::{Duration, Utc};
 
-/// Where a frame came in, for telling what lies between two.
+/// Frame counts that were passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// When its last bit was received.
-    pub received: Utc,
-    /// Where it stands in the station's input.
-    pub position: BitPosition,
+pub struct MissingCounts {
+    /// Frame count of the first one missing.
+    pub first: u64,
+    /// How many are missing.
+    pub missed: u64,
+    /// Where the frame count wraps.
+    pub modulus: Modulus,
 }
 
 /// Frames of one virtual channel that did not come, between two that did.
@@ -70,17 +73,23 @@ pub enum GapState {
     Unrecoverable(Why),
 }
 
+/// Why a question has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Withdrawal {
+    /// The station did not answer in time. This counts against it.
+    NoAnswer,
+    /// The line was down, or did not take the question: the station need not have seen it.
+    NotDelivered,
+}
+
 /// Runs of missing frames of one gap: one that comes back in more pieces is asked for with what
 /// lies between them.
 const HOLES_MAX: usize = 64;
 
 impl Gap {
-    /// A gap of `missed` frames, `first` the first of them.
-    pub fn new(
-        channel: Channel,
-        (first, missed, modulus): (u64, u64, Modulus),
-        (before, after): (Place, Place),
-    ) -> Self {
+    /// A gap between two frames.
+    pub fn new(channel: Channel, missing: MissingCounts, before: Place, after: Place) -> Self {
+        let MissingCounts { first, missed, modulus } = missing;
         let holes = if missed == 0 { Vec::new() } else { vec![(0, missed - 1)] };
         Self {
             channel,
@@ -167,15 +176,21 @@ impl Gap {
         }
     }
 
-    /// A question was not answered; where that `counts`, `most` times are enough.
-    pub(super) fn withdrawn(&mut self, ask: u64, counts: bool, most: u8) {
+    /// A question was not answered; `most` times are enough where it reached the station.
+    pub(super) fn withdrawn(&mut self, ask: u64, why: Withdrawal, most: u8) {
         if let GapState::Requested { ask: asked, answer: None, .. } = self.state
             && asked == ask
         {
-            let is_enough = counts && self.asked >= most;
-            self.asked -= u8::from(!counts && self.asked > 0);
-            self.state =
-                if is_enough { GapState::Unrecoverable(Why::NoAnswer) } else { GapState::Open };
+            self.state = match why {
+                Withdrawal::NoAnswer if self.asked >= most => {
+                    GapState::Unrecoverable(Why::NoAnswer)
+                }
+                Withdrawal::NoAnswer => GapState::Open,
+                Withdrawal::NotDelivered => {
+                    self.asked = self.asked.saturating_sub(1);
+                    GapState::Open
+                }
+            };
         }
     }
 
@@ -204,15 +219,23 @@ impl Gap {
         may_help
     }
 
-    /// The station is one that can be asked, or is not. Whether that changes anything.
-    pub(super) fn station_is(&mut self, known: bool) -> bool {
-        let gone = GapState::Unrecoverable(Why::NoStation);
-        self.state = match self.state {
-            GapState::Open if !known => gone,
-            state if known && state == gone => GapState::Open,
-            _ => return false,
-        };
-        true
+    /// The station is in the configuration: a gap that was given up for want of it is open again.
+    /// Whether that changes anything.
+    pub(super) fn station_returned(&mut self) -> bool {
+        let is_given_up = self.state == GapState::Unrecoverable(Why::NoStation);
+        if is_given_up {
+            self.state = GapState::Open;
+        }
+        is_given_up
+    }
+
+    /// The station is no longer in the configuration. Whether that changes anything.
+    pub(super) fn station_removed(&mut self) -> bool {
+        let is_open = self.state == GapState::Open;
+        if is_open {
+            self.state = GapState::Unrecoverable(Why::NoStation);
+        }
+        is_open
     }
 
     fn settle(&mut self) {

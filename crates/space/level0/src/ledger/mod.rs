@@ -17,18 +17,24 @@
 
 mod contact;
 mod gap;
+mod position;
+mod questions;
 mod record;
 pub mod talk;
+mod unfilled;
 
 pub use contact::{Opened, PacketGap, PacketGapState, PacketLoss, Seen};
-pub use gap::{Gap, GapState, Place};
+pub use gap::{Gap, GapState, MissingCounts};
+pub use position::Place;
 pub use record::RecordError;
 
 use contact::Contact;
-use skyhaul_ccsds::id::Channel;
-use skyhaul_units::{Duration, FlowId, Instant, Seq, Utc};
+use gap::Withdrawal;
+use questions::{Asked, Questions};
+use skyhaul_units::{Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 use talk::{Answer, Ask, SPANS_MAX};
+use unfilled::{GapKey, Unfilled};
 
 /// A contact: whose, and its number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,26 +49,16 @@ pub struct ContactId {
 #[derive(Debug, Default)]
 pub struct Ledger {
     contacts: BTreeMap<ContactId, Contact>,
-    /// Gaps with something missing, by channel and by the time of the frame before them.
-    unfilled: BTreeMap<Channel, BTreeSet<(Utc, ContactId, u64)>>,
+    /// Gaps with something missing.
+    unfilled: Unfilled,
     /// Contacts that there may be something to ask about.
     due: BTreeSet<ContactId>,
-    /// Questions without an answer.
-    asked: BTreeMap<u64, Asked>,
-    next_ask: u64,
+    questions: Questions,
     /// Contacts whose record is behind.
     changed: BTreeSet<ContactId>,
     /// Contacts that are no longer known, and whose records are to go.
     forgotten: Vec<ContactId>,
     totals: Totals,
-}
-
-#[derive(Debug)]
-struct Asked {
-    contact: ContactId,
-    at: Instant,
-    /// The gap of each span.
-    gaps: Vec<u64>,
 }
 
 /// What is asked for again.
@@ -97,27 +93,19 @@ pub struct Totals {
 pub const CONTACTS_MAX: usize = 1_024;
 /// Gaps kept of all contacts together: 40 MB. One that is found beyond is counted alone.
 const ALL_GAPS_MAX: usize = 200_000;
-/// Questions to a station without an answer: 2,048 spans under way.
-const OUTSTANDING_MAX: usize = 4;
 /// Between two questions about one contact: what is found to be missing meanwhile is asked for
 /// together.
 const GATHER: Duration = Duration::from_millis(50);
-/// A station reads a recording at several hundred Mbit/s: a question that has no answer after this
-/// is asked again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// How often a station is asked that does not answer, and is connected.
 const ASKED_MAX: u8 = 5;
 /// How far the clocks of two stations may be apart, light time and all.
 const TOLERANCE: Duration = Duration::from_secs(1);
-/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked
-/// for are filled by the refill.
-const LOOKED_AT: usize = 256;
 
 impl Ledger {
     /// An empty one. Questions are numbered from `first_ask`: above those of earlier runs, so that
     /// a late answer is known for what it is.
     pub fn new(first_ask: u64) -> Self {
-        Self { next_ask: first_ask, ..Self::default() }
+        Self { questions: Questions::from(first_ask), ..Self::default() }
     }
 
     /// A contact begins, or is read again from its beginning.
@@ -151,7 +139,7 @@ impl Ledger {
         let others = self.contacts.iter().filter(|(other, _)| *other != id);
         let room = ALL_GAPS_MAX.saturating_sub(others.map(|(_, contact)| contact.gaps.len()).sum());
         for seen in frames {
-            self.frame((id, completes), seen, room);
+            self.frame(id, completes, seen, room);
         }
     }
 
@@ -170,7 +158,7 @@ impl Ledger {
             let is_known = known.contains(&id.station);
             let mut any = false;
             for gap in contact.gaps.values_mut() {
-                any |= gap.station_is(is_known);
+                any |= if is_known { gap.station_returned() } else { gap.station_removed() };
             }
             if any {
                 self.changed.insert(id.clone());
@@ -222,10 +210,9 @@ impl Ledger {
 
     /// The next question to a station that is connected.
     pub fn ask(&mut self, station: &str, now: Instant) -> Option<Ask> {
-        self.expire(station, now);
-        if self.asked.values().filter(|asked| asked.contact.station == station).count()
-            >= OUTSTANDING_MAX
-        {
+        let late: Vec<u64> = self.questions.late(station, now).collect();
+        self.withdraw(&late, Withdrawal::NoAnswer);
+        if self.questions.is_full(station) {
             return None;
         }
         let of_station = |id: &&ContactId| id.station == station;
@@ -238,25 +225,21 @@ impl Ledger {
             contact.is_some_and(|contact| contact.asked_at.is_none_or(|at| at + GATHER <= now))
         })?;
         let contact = self.contacts.get_mut(&id)?;
-        let number = self.next_ask;
+        let number = self.questions.next();
         let (spans, gaps) = contact.take_spans(number, SPANS_MAX);
-        self.next_ask += 1;
         self.totals.asks += 1;
         contact.asked_at = Some(now);
         contact.said_last = contact.is_closed && !contact.has_open();
         let Opened { channel, mission, .. } = contact.opened.clone();
         let (flow, is_damaged, is_last) = (id.flow, contact.is_damaged, contact.said_last);
         self.changed.insert(id.clone());
-        self.asked.insert(number, Asked { contact: id, at: now, gaps });
+        self.questions.ask(Asked { contact: id, at: now, gaps });
         Some(Ask { number, contact: flow, channel, mission, is_damaged, is_last, spans })
     }
 
     /// A station's answer; one to a question that is not open says nothing.
     pub fn answer(&mut self, station: &str, answer: &Answer) {
-        if self.asked.get(&answer.number).is_none_or(|asked| asked.contact.station != station) {
-            return;
-        }
-        let Some(asked) = self.asked.remove(&answer.number) else { return };
+        let Some(asked) = self.questions.take_of(answer.number, station) else { return };
         let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
         let mut outcomes: BTreeMap<u64, (u64, talk::Why)> = BTreeMap::new();
         for (gap, (sent, why)) in asked.gaps.iter().zip(&answer.outcomes) {
@@ -278,14 +261,13 @@ impl Ledger {
 
     /// The line to a station is down: what it was asked and has not answered is asked again.
     pub fn disconnected(&mut self, station: &str) {
-        self.withdraw(|asked| asked.contact.station == station, false);
+        let numbers: Vec<u64> = self.questions.of(station).collect();
+        self.withdraw(&numbers, Withdrawal::NotDelivered);
     }
 
     /// The question was not taken by the line.
     pub fn not_asked(&mut self, number: u64) {
-        if let Some(asked) = self.asked.remove(&number) {
-            self.reopen(&asked, number, false);
-        }
+        self.withdraw(&[number], Withdrawal::NotDelivered);
     }
 
     /// The contacts that are known, with their gaps.
@@ -339,14 +321,14 @@ impl Ledger {
             return Ok(());
         }
         for (number, gap) in contact.gaps.iter().filter(|(_, gap)| !gap.is_filled()) {
-            index(&mut self.unfilled, gap).insert((gap.before.received, id.clone(), *number));
+            self.unfilled.insert(gap, &id, *number);
         }
         self.due.insert(id.clone());
         self.contacts.insert(id, contact);
         Ok(())
     }
 
-    fn frame(&mut self, (id, completes): (&ContactId, Option<FlowId>), seen: &Seen, room: usize) {
+    fn frame(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen, room: usize) {
         self.fill(id, completes, seen);
         // A contact that completes another holds what is missing there, and has gaps by nature.
         let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else {
@@ -362,8 +344,7 @@ impl Ledger {
                 contact::Followed::Overflow => self.totals.overflow += 1,
                 contact::Followed::Gap(number) => {
                     if let Some(gap) = contact.gaps.get(&number) {
-                        let key = (gap.before.received, id.clone(), number);
-                        index(&mut self.unfilled, gap).insert(key);
+                        self.unfilled.insert(gap, id, number);
                         self.due.insert(id.clone());
                     }
                 }
@@ -374,20 +355,14 @@ impl Ledger {
     /// Looks whether a frame is missing in another contact: in the one that its own completes, or
     /// in one of another station.
     fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
-        let Some(open) = self.unfilled.get(&seen.channel).filter(|open| !open.is_empty()) else {
-            return;
-        };
-        let until = seen.place.received + TOLERANCE + Duration::from_micros(1);
-        let until = (until, ContactId { station: String::new(), flow: FlowId(0) }, 0);
-        let mut filled = None;
-        for key in open.range(..until).rev().filter(|key| key.1 != *id).take(LOOKED_AT) {
-            let is_own = key.1.station == id.station;
-            if is_own && completes != Some(key.1.flow) {
+        let mut filled: Option<(GapKey, bool)> = None;
+        for key in self.unfilled.before(seen.channel, seen.place.received + TOLERANCE, id) {
+            let is_own = key.contact.station == id.station;
+            if is_own && completes != Some(key.contact.flow) {
                 continue;
             }
-            let Some(gap) =
-                self.contacts.get_mut(&key.1).and_then(|contact| contact.gaps.get_mut(&key.2))
-            else {
+            let contact = self.contacts.get_mut(&key.contact);
+            let Some(gap) = contact.and_then(|contact| contact.gaps.get_mut(&key.number)) else {
                 continue;
             };
             let is_there = if is_own {
@@ -401,10 +376,10 @@ impl Ledger {
             }
         }
         if let Some((key, is_whole)) = filled {
-            self.changed.insert(key.1.clone());
-            if is_whole && let Some(open) = self.unfilled.get_mut(&seen.channel) {
-                open.remove(&key);
+            if is_whole {
+                self.unfilled.remove(seen.channel, &key);
             }
+            self.changed.insert(key.contact);
         }
     }
 
@@ -422,39 +397,22 @@ impl Ledger {
         }
     }
 
-    /// Takes back what a station has not answered in time.
-    fn expire(&mut self, station: &str, now: Instant) {
-        let is_late =
-            |asked: &Asked| asked.contact.station == station && asked.at + ANSWER_WITHIN <= now;
-        self.withdraw(is_late, true);
-    }
-
-    fn withdraw(&mut self, which: impl Fn(&Asked) -> bool, counts: bool) {
-        let numbers: Vec<u64> = self
-            .asked
-            .iter()
-            .filter(|(_, asked)| which(asked))
-            .map(|(number, _)| *number)
-            .collect();
+    /// Opens the gaps again that these questions were about.
+    fn withdraw(&mut self, numbers: &[u64], why: Withdrawal) {
         for number in numbers {
-            if let Some(asked) = self.asked.remove(&number) {
-                self.reopen(&asked, number, counts);
+            let Some(asked) = self.questions.take(*number) else { continue };
+            let Some(contact) = self.contacts.get_mut(&asked.contact) else { continue };
+            // A station that does not answer "nothing more will be asked" is not told again: it
+            // ends by itself what it still holds.
+            contact.said_last &= why == Withdrawal::NoAnswer && asked.gaps.is_empty();
+            for gap in &asked.gaps {
+                if let Some(gap) = contact.gaps.get_mut(gap) {
+                    gap.withdrawn(*number, why, ASKED_MAX);
+                }
             }
+            self.changed.insert(asked.contact.clone());
+            self.due.insert(asked.contact);
         }
-    }
-
-    fn reopen(&mut self, asked: &Asked, number: u64, counts: bool) {
-        let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
-        // Who does not answer that nothing more will be asked is not told for ever: it ends what it
-        // has by itself.
-        contact.said_last &= counts && asked.gaps.is_empty();
-        for gap in &asked.gaps {
-            if let Some(gap) = contact.gaps.get_mut(gap) {
-                gap.withdrawn(number, counts, ASKED_MAX);
-            }
-        }
-        self.changed.insert(asked.contact.clone());
-        self.due.insert(asked.contact.clone());
     }
 
     /// Forgets a contact where there are too many; whether there is room for one more.
@@ -468,22 +426,13 @@ impl Ledger {
         });
         let Some(id) = oldest.map(|(id, _)| id.clone()) else { return false };
         self.contacts.remove(&id);
-        self.asked.retain(|_, asked| asked.contact != id);
-        for open in self.unfilled.values_mut() {
-            open.retain(|(_, of, _)| *of != id);
-        }
+        self.questions.forget(&id);
+        self.unfilled.forget(&id);
         self.changed.remove(&id);
         self.due.remove(&id);
         self.forgotten.push(id);
         true
     }
-}
-
-fn index<'a>(
-    unfilled: &'a mut BTreeMap<Channel, BTreeSet<(Utc, ContactId, u64)>>,
-    gap: &Gap,
-) -> &'a mut BTreeSet<(Utc, ContactId, u64)> {
-    unfilled.entry(gap.channel).or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::ContactId;
 use super::contact::{Contact, GAPS_MAX, Opened, PACKET_GAPS_MAX, PacketGap, Seen};
-use super::gap::{Gap, GapState, Place};
+use super::gap::{Gap, GapState, MissingCounts};
+use super::position::Place;
 use super::talk::Why;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::count::Modulus;
@@ -118,7 +119,7 @@ const fn point(place: Place) -> (i64, u64) {
     (place.received.as_micros(), place.position.as_bits())
 }
 
-const fn place((us, bits): (i64, u64)) -> Place {
+const fn place(us: i64, bits: u64) -> Place {
     Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) }
 }
 
@@ -159,7 +160,7 @@ impl KeptFrame {
             channel,
             count,
             modulus,
-            place: place((us, bits)),
+            place: place(us, bits),
             packet: None,
         })
     }
@@ -181,8 +182,9 @@ impl KeptGap {
             Some(why) => GapState::Unrecoverable(*why),
             None => GapState::Open,
         };
-        let counts = (first.count, *missed, first.modulus);
-        let gap = Gap::new(first.channel, counts, (place(*before), place(*after)));
+        let counts = MissingCounts { first: first.count, missed: *missed, modulus: first.modulus };
+        let gap =
+            Gap::new(first.channel, counts, place(before.0, before.1), place(after.0, after.1));
         Some(gap.with(state, *asked, holes.clone()))
     }
 }

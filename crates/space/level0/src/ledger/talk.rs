@@ -11,7 +11,7 @@
 //! station's input (bits). An outcome, one for each span in its order, is how many frames were
 //! found and sent, and why not more.
 
-use super::gap::Place;
+use super::position::Place;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;

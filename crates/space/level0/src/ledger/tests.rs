@@ -2,7 +2,7 @@ use super::talk::{Span, Why};
 use super::*;
 use proptest::prelude::*;
 use skyhaul_ccsds::count::Modulus;
-use skyhaul_ccsds::id::{Apid, Scid, Vcid};
+use skyhaul_ccsds::id::{Channel, Apid, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 
 const CHANNEL: Channel = Channel { scid: Scid::from_bits(157), vcid: Vcid::from_bits(16) };

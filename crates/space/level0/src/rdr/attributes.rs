@@ -2,8 +2,8 @@
 //! two dimensions, [n, 1] (CDFCB volume I, metadata).
 
 use super::build::PackedGranule;
+use super::calendar::{clock, date};
 use super::granule::{GranuleId, GranuleSpan};
-use super::naming::{clock, date};
 use super::plan::{Collection, Satellite};
 use skyhaul_units::Utc;
 use std::fmt;
@@ -40,6 +40,15 @@ pub struct Origin(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` does not fit into a file name; write 1 to 4 lower-case letters or digits")]
 pub struct OriginError(String);
+
+/// A granule that an aggregate begins or ends with.
+#[derive(Debug, Clone, Copy)]
+pub struct GranuleRef<'a> {
+    /// Its id.
+    pub id: &'a GranuleId,
+    /// The time that it covers.
+    pub span: GranuleSpan,
+}
 
 /// What is the same for the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,18 +146,18 @@ impl FileFacts {
     /// Attributes of a collection's aggregate: `number` granules, from `first` to `last`.
     pub fn aggregate(
         &self,
-        first: (&GranuleId, GranuleSpan),
-        last: (&GranuleId, GranuleSpan),
+        first: GranuleRef<'_>,
+        last: GranuleRef<'_>,
         number: u32,
     ) -> Vec<Attribute> {
-        let (begin, end) = (first.1.start.utc(), last.1.end.utc());
+        let (begin, end) = (first.span.start.utc(), last.span.end.utc());
         vec![
             text("AggregateBeginningDate", &date(begin)),
-            text("AggregateBeginningGranuleID", first.0.as_str()),
+            text("AggregateBeginningGranuleID", first.id.as_str()),
             of("AggregateBeginningOrbitNumber", Value::U32(vec![self.orbit])),
             text("AggregateBeginningTime", &time(begin)),
             text("AggregateEndingDate", &date(end)),
-            text("AggregateEndingGranuleID", last.0.as_str()),
+            text("AggregateEndingGranuleID", last.id.as_str()),
             of("AggregateEndingOrbitNumber", Value::U32(vec![self.orbit])),
             text("AggregateEndingTime", &time(end)),
             of("AggregateNumberGranules", Value::U32(vec![number])),

@@ -276,21 +276,24 @@ impl Sorted {
         self.granules.iter().filter(move |granule| granule.collection == collection)
     }
 
-    /// The granules that go into the file of a collection: its own, and with `packed` those of the
-    /// collections packed with it that it overlaps, from its first granule's start to its last
-    /// one's end. Of its own only those that have time in common with `within`, where that is
-    /// given.
-    pub fn file(
+    /// The granules of a collection, only those that overlap `within` where that is given.
+    pub fn file_alone(&self, collection: usize, within: Option<GranuleSpan>) -> Vec<&GranulePlan> {
+        let is_within =
+            |granule: &&GranulePlan| within.is_none_or(|span| granule.span.overlaps(&span));
+        self.granules(collection).filter(is_within).collect()
+    }
+
+    /// The granules that go into the packed file of a collection: those of [`Self::file_alone`],
+    /// and those of the collections packed with it that overlap the time from its first granule's
+    /// start to its last one's end.
+    pub fn packed_file(
         &self,
         plan: &RdrPlan,
         collection: usize,
-        packed: bool,
         within: Option<GranuleSpan>,
     ) -> Vec<&GranulePlan> {
-        let is_within =
-            |granule: &&GranulePlan| within.is_none_or(|span| granule.span.overlaps(&span));
-        let mut file: Vec<_> = self.granules(collection).filter(is_within).collect();
-        let (Some(first), Some(last), true) = (file.first(), file.last(), packed) else {
+        let mut file = self.file_alone(collection, within);
+        let (Some(first), Some(last)) = (file.first(), file.last()) else {
             return file;
         };
         let span = GranuleSpan { start: first.span.start, end: last.span.end };

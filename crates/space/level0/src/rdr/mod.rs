@@ -21,6 +21,7 @@
 mod attributes;
 mod blob;
 mod build;
+mod calendar;
 mod granule;
 mod iet;
 mod index;
@@ -28,7 +29,7 @@ mod naming;
 mod plan;
 mod table;
 
-pub use attributes::{Attribute, FileFacts, Origin, OriginError, Value};
+pub use attributes::{Attribute, FileFacts, GranuleRef, Origin, OriginError, Value};
 pub use blob::{ApidEntry, BlobError, BlobHeader, CommonRdr, Packet, Tracker};
 pub use build::{GranuleBuilder, GranuleError, PackedGranule, TypeAccount};
 pub use granule::{GranuleId, GranuleSpan};

@@ -1,10 +1,10 @@
 //! Names of Raw Data Record files (CDFCB volume I 3.4.1).
 
 use super::attributes::FileFacts;
+use super::calendar::{clock, date};
 use super::granule::GranuleSpan;
 use super::iet::Iet;
 use super::plan::Satellite;
-use skyhaul_units::Utc;
 
 /// The name of the file with these products, from the start of the first granule to the end of the
 /// last: `RNSCA-RVIRS_npp_d20241206_t1735000_e1738440_b00000_c20241206174000000000_skyu_ops.h5`.
@@ -34,18 +34,4 @@ pub fn file_name(
 
 fn tenths(time: Iet) -> String {
     clock(time.utc()).replace('.', "")[..7].to_owned()
-}
-
-/// `YYYYMMDD`.
-pub(super) fn date(time: Utc) -> String {
-    let (year, month, day) = time.date();
-    format!("{year:04}{month:02}{day:02}")
-}
-
-/// `HHMMSS.ffffff`.
-pub(super) fn clock(time: Utc) -> String {
-    let micros = time.in_day().as_micros();
-    let seconds = micros / 1_000_000;
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}{minutes:02}{:02}.{:06}", seconds % 60, micros % 1_000_000)
 }

@@ -40,21 +40,21 @@ impl RdrTable {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             reason: error.message().trim().replace('\n', " "),
         })?;
-        let reader = Reader { text };
+        let checker = TableChecker { text };
         if form.satellite.len().max(form.collection.len()) > LONGEST_LIST {
             let reason = format!("there are more than {LONGEST_LIST} satellites or collections");
             return Err(TableError { line: 1, reason });
         }
         let ids: Vec<&str> =
             form.satellite.iter().map(|satellite| satellite.id.get_ref().as_str()).collect();
-        form.collection.iter().try_for_each(|collection| reader.satellites(collection, &ids))?;
+        form.collection.iter().try_for_each(|collection| checker.satellites(collection, &ids))?;
         let mut plans: Vec<RdrPlan> = Vec::new();
         for satellite in &form.satellite {
-            let plan = reader.plan(satellite, &form.collection)?;
+            let plan = checker.plan(satellite, &form.collection)?;
             if plans.iter().any(|known| known.satellite.mission == plan.satellite.mission) {
                 let reason =
                     format!("mission `{}` is listed twice; keep one", plan.satellite.mission);
-                return Err(reader.refuse(&satellite.id, &reason));
+                return Err(checker.refuse(&satellite.id, &reason));
             }
             plans.push(plan);
         }
@@ -144,11 +144,11 @@ fn applies(satellites: &[Spanned<String>], id: &str) -> bool {
     satellites.is_empty() || satellites.iter().any(|satellite| satellite.get_ref() == id)
 }
 
-struct Reader<'a> {
+struct TableChecker<'a> {
     text: &'a str,
 }
 
-impl Reader<'_> {
+impl TableChecker<'_> {
     fn refuse<T>(&self, at: &Spanned<T>, reason: &str) -> TableError {
         TableError { line: line_of(self.text, at.span().start), reason: reason.to_owned() }
     }

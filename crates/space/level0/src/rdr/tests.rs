@@ -323,7 +323,7 @@ fn a_file_holds_the_diary_that_its_granules_overlap() {
     let diary = |count| packet(11, count, Grouping::Standalone, Some(second(count.into())), 20);
     let sorted = sort(&plan, &["atms"], &[atms, (0..180).map(diary).collect()]);
     let place = plan.collections.iter().position(|collection| collection.name == "atms").unwrap();
-    let file = sorted.file(&plan, place, true, None);
+    let file = sorted.packed_file(&plan, place, None);
     let own: Vec<_> = file.iter().filter(|granule| granule.collection == place).collect();
     assert_eq!(own.len(), 1);
     let diary: Vec<_> = file.iter().filter(|granule| granule.collection != place).collect();
@@ -332,7 +332,7 @@ fn a_file_holds_the_diary_that_its_granules_overlap() {
         diary[0].span.start <= own[0].span.start
             && diary.last().unwrap().span.end >= own[0].span.end
     );
-    assert_eq!(sorted.file(&plan, place, false, None).len(), 1);
+    assert_eq!(sorted.file_alone(place, None).len(), 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{
-    Assembly, Basis, ContactInfo, Edition, Form, Limits, Previous, Reason, Rules, Standing, Window,
+    Assembly, Basis, ContactInfo, Edition, Form, Limits, Novelty, Previous, Reason, Rules, Window,
     WindowLength,
 };
 use skyhaul_units::{Duration, Utc};
@@ -24,7 +24,7 @@ struct Heard {
     station: &'static str,
     opened: u64,
     packets: Vec<ExtractedPacket>,
-    standing: Standing,
+    standing: Novelty,
 }
 
 fn at(millis: u64) -> Utc {
@@ -37,7 +37,7 @@ fn heard(station: &'static str, opened: u64, made: &[Make]) -> Heard {
         ExtractedPacket { received, ..make.packet() }
     };
     let packets = made.iter().enumerate().map(packet).collect();
-    Heard { station, opened, packets, standing: Standing::Known }
+    Heard { station, opened, packets, standing: Novelty::Known }
 }
 
 fn window() -> Window {
@@ -176,7 +176,7 @@ fn a_new_version_says_what_was_added_improved_and_closed() {
     let known = heard("svalbard", 3 * HOUR, &first);
     let (one, _) = of_window(std::slice::from_ref(&known));
     assert_eq!((one.sidecar.accounting.gaps, one.sidecar.accounting.missing), (2, 11));
-    let late = Heard { standing: Standing::New, ..heard("mcmurdo", 6 * HOUR, &later) };
+    let late = Heard { standing: Novelty::New, ..heard("mcmurdo", 6 * HOUR, &later) };
     for contacts in [[known.clone(), late.clone()], [late.clone(), known.clone()]] {
         for limits in [Limits::default(), tiny()] {
             let (products, files) =
@@ -199,7 +199,7 @@ fn a_version_without_a_change_is_not_made() {
     let made = &series()[100..160];
     let known = heard("svalbard", 3 * HOUR, made);
     let (one, _) = of_window(std::slice::from_ref(&known));
-    let again = Heard { standing: Standing::New, ..heard("mcmurdo", 2 * HOUR, &made[..20]) };
+    let again = Heard { standing: Novelty::New, ..heard("mcmurdo", 2 * HOUR, &made[..20]) };
     let (products, files) =
         assemble(edition(previous(&one)), tiny(), Rules::default(), &[known, again]);
     assert!(!products[0].is_published() && files.published.is_empty());
@@ -229,7 +229,7 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
     first.push(untimed);
     let contacts = [
         heard("svalbard", 3 * HOUR, &first),
-        Heard { standing: Standing::New, ..heard("svalbard", 4 * HOUR, &made[20..]) },
+        Heard { standing: Novelty::New, ..heard("svalbard", 4 * HOUR, &made[20..]) },
     ];
     let edition = Edition {
         window: None,

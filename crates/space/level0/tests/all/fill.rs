@@ -67,7 +67,7 @@ fn a_filled_packet_is_counted_and_listed_where_it_lies() {
         let accounting = product.sidecar.accounting;
         assert_eq!((accounting.delivered, accounting.missing), (40, 0));
         assert_eq!((accounting.filled_packets, accounting.fill_octets), (1, 12));
-        let listed = &product.sidecar.apids[0].fill_list;
+        let listed = &product.sidecar.apids[0].incomplete.fill_list;
         assert_eq!(listed.len(), 1);
         assert_eq!((listed[0].count, listed[0].offset), (3, 3 * 40));
         assert_eq!((listed[0].first_fill, listed[0].octets), (28, 12));
@@ -124,7 +124,7 @@ fn a_contradicted_length_is_counted_and_listed_under_either_policy() {
             [made(0).packet(), ExtractedPacket { length_differs: true, ..made(1).packet() }];
         let (product, files) = process(Limits::default(), rules, &packets);
         assert_eq!(product.sidecar.accounting.length_discrepancies, 1);
-        assert_eq!(product.sidecar.apids[0].length_discrepancy_list, [1]);
+        assert_eq!(product.sidecar.apids[0].incomplete.length_discrepancy_list, [1]);
         let record = record(&product, &files);
         assert_eq!(
             (record.totals.length_discrepancies, &record.apids[0].length_discrepancies[..]),

@@ -309,9 +309,9 @@ fn entry(apid: &ApidReport, scid: u16) -> Value {
         "first": stamped(apid.first.time),
         "last": stamped(apid.last.time),
         "gaps": gaps,
-        "fill": apid.fill_list.iter().map(|fill| [u64::from(fill.count), fill.offset, fill.first_fill.into()]).collect::<Vec<_>>(),
-        "fill_octets": apid.fill_octets,
-        "length_discrepancies": apid.length_discrepancy_list,
+        "fill": apid.incomplete.fill_list.iter().map(|fill| [u64::from(fill.count), fill.offset, fill.first_fill.into()]).collect::<Vec<_>>(),
+        "fill_octets": apid.incomplete.fill_octets,
+        "length_discrepancies": apid.incomplete.length_discrepancy_list,
     })
 }
 

@@ -6,7 +6,7 @@ use crate::centre::shared::Shared;
 use bytes::Bytes;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::Record as Entry;
-use skyhaul_level0::Standing;
+use skyhaul_level0::Novelty;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Iter;
 use std::iter::Peekable;
@@ -17,7 +17,7 @@ pub struct Fill {
     /// They are among those of the contact that it completes.
     pub is_woven: bool,
     /// The frames of others that belong among its own.
-    frames: BTreeMap<BitPosition, (CapturedFrame, Standing)>,
+    frames: BTreeMap<BitPosition, (CapturedFrame, Novelty)>,
 }
 
 /// Frames held to be put among others, of all contacts of a job together: 64 MiB, 1 % of 7 GB. A
@@ -31,11 +31,11 @@ const FRAME: usize = 256;
 ///
 /// # Errors
 /// [`Undone`]: a contact cannot be read.
-pub fn weave(sources: &[(Source, Standing)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
+pub fn weave(sources: &[(Source, Novelty)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
     let mut fills: Vec<Fill> = sources.iter().map(|_| Fill::default()).collect();
     let mut room = HELD_MAX;
     for (at, (source, standing)) in sources.iter().enumerate() {
-        let is_completed = |(other, _): &(Source, Standing)| {
+        let is_completed = |(other, _): &(Source, Novelty)| {
             other.station == source.station
                 && other.flow != source.flow
                 && other.open.completes.is_none()
@@ -78,17 +78,17 @@ impl Fill {
 
 /// Goes through the frames that belong among those of a contact.
 pub struct Cursor<'a> {
-    frames: Peekable<Iter<'a, BitPosition, (CapturedFrame, Standing)>>,
+    frames: Peekable<Iter<'a, BitPosition, (CapturedFrame, Novelty)>>,
 }
 
 impl<'a> Cursor<'a> {
     /// The next one that belongs before a place.
-    pub fn before(&mut self, position: BitPosition) -> Option<&'a (CapturedFrame, Standing)> {
+    pub fn before(&mut self, position: BitPosition) -> Option<&'a (CapturedFrame, Novelty)> {
         self.frames.next_if(|(at, _)| **at < position).map(|(_, frame)| frame)
     }
 
     /// The next one that is left.
-    pub fn rest(&mut self) -> Option<&'a (CapturedFrame, Standing)> {
+    pub fn rest(&mut self) -> Option<&'a (CapturedFrame, Novelty)> {
         self.frames.next().map(|(_, frame)| frame)
     }
 }

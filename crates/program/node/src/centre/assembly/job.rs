@@ -12,7 +12,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::record::{Open, Record as Entry, RecordReader};
 use skyhaul_level0::report::{ContactInput, Product};
-use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Standing};
+use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
 use skyhaul_store::{Item, KeptReader, Record, StationName};
 use skyhaul_units::{FlowId, Utc};
 use std::path::Path;
@@ -110,7 +110,7 @@ pub fn run(
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
     let mut assembly =
         Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
-    let sources: Vec<(Source, Standing)> =
+    let sources: Vec<(Source, Novelty)> =
         sources.into_iter().map(|source| with_standing(job, source)).collect();
     let fills = weave(&sources, shared)?;
     let members = sources.iter().zip(&fills).map(|((source, standing), fill)| {
@@ -172,10 +172,10 @@ fn give(
 }
 
 /// A contact, and whether the version before had it.
-fn with_standing(job: &Job, source: Source) -> (Source, Standing) {
+fn with_standing(job: &Job, source: Source) -> (Source, Novelty) {
     let is_known =
         job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
-    (source, if is_known { Standing::Known } else { Standing::New })
+    (source, if is_known { Novelty::Known } else { Novelty::New })
 }
 
 /// What a contact says of itself.

@@ -14,7 +14,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::Record as Entry;
 use skyhaul_ccsds::select::{Select, SelectOptions};
-use skyhaul_level0::{Assembly, Standing};
+use skyhaul_level0::{Assembly, Novelty};
 use skyhaul_store::{Item, KeptReader};
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ pub struct Member<'a> {
     /// The contact.
     pub source: &'a Source,
     /// Whether the version before had it.
-    pub standing: Standing,
+    pub standing: Novelty,
     /// The frames of others that belong among its own.
     pub fill: &'a Fill,
     /// Its frames are given here alone: the products are of another contact.
@@ -37,7 +37,7 @@ pub struct Group<'a> {
     /// The contacts, in the order in which they began.
     members: Vec<Member<'a>>,
     /// New where a contact of it is, be it one that completes another.
-    standing: Standing,
+    standing: Novelty,
 }
 
 /// Most frames that wait for their like: a minute of 11 Mbit/s, 80 MB of frames of a usual length.
@@ -53,8 +53,8 @@ pub fn group<'a>(contacts: &[Contact], all: &[Member<'a>]) -> Group<'a> {
         let source = member.source;
         contacts.iter().any(|(station, flow)| (station, *flow) == (&source.station, source.flow))
     };
-    let is_new = all.iter().filter(is_of).any(|member| member.standing == Standing::New);
-    let standing = if is_new { Standing::New } else { Standing::Known };
+    let is_new = all.iter().filter(is_of).any(|member| member.standing == Novelty::New);
+    let standing = if is_new { Novelty::New } else { Novelty::Known };
     let whole = all.iter().filter(is_of).filter(|member| member.source.open.completes.is_none());
     let mut members: Vec<Member<'a>> = whole.copied().collect();
     members.sort_by_key(|Member { source, .. }| (source.open.opened, &source.station, source.flow));
@@ -101,7 +101,7 @@ pub fn give(
         // Nothing waits for a time: the contacts are held back instead.
         while let Some(selected) = select.poll(NO_TIME) {
             let from = &group.members[selected.input];
-            let is_listed = from.is_other && from.standing == Standing::New;
+            let is_listed = from.is_other && from.standing == Novelty::New;
             let given = if is_listed {
                 joint.new_frame(&selected.frame)
             } else {
@@ -130,7 +130,7 @@ pub fn beside(
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
-    let mut side = Side::open(member, Standing::New, shared)?;
+    let mut side = Side::open(member, Novelty::New, shared)?;
     let mut joint =
         assembly.joint(&member.source.mission, scid, member.standing).map_err(refused)?;
     while let Some(frame) = side.next(shared)? {
@@ -154,11 +154,11 @@ struct Side<'a> {
     place: Option<BitPosition>,
     fill: Cursor<'a>,
     /// Which of those that belong among them are given: all, or what the version before had.
-    given: Standing,
+    given: Novelty,
 }
 
 impl<'a> Side<'a> {
-    fn open(member: &Member<'a>, given: Standing, shared: &Shared) -> Result<Self, Undone> {
+    fn open(member: &Member<'a>, given: Novelty, shared: &Shared) -> Result<Self, Undone> {
         let source = member.source;
         let usual = 8 * source.mission.cadu_len() as u64;
         let place = (!source.inputs.is_empty()).then_some(BitPosition::START);
@@ -193,7 +193,7 @@ impl<'a> Side<'a> {
                 None => self.fill.rest(),
             };
             let (frame, standing) = found?;
-            if *standing == Standing::Known || self.given == Standing::New {
+            if *standing == Novelty::Known || self.given == Novelty::New {
                 return Some(frame.clone());
             }
         }

@@ -5,7 +5,7 @@ use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_level0::ledger::talk::{Answer, Ask, Span, Why};
-use skyhaul_level0::ledger::{Gap, Place, Seen};
+use skyhaul_level0::ledger::{Gap, MissingCounts, Place, Seen};
 use skyhaul_store::raw::{RawPiece, RawSpan};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -166,9 +166,10 @@ impl Sought {
         if channel != seen.channel {
             return false;
         }
-        let gap = self
-            .gap
-            .get_or_insert_with(|| Gap::new(channel, (first, count, seen.modulus), (from, to)));
+        let gap = self.gap.get_or_insert_with(|| {
+            let missing = MissingCounts { first, missed: count, modulus: seen.modulus };
+            Gap::new(channel, missing, from, to)
+        });
         let is_new = gap.modulus == seen.modulus && gap.take(seen.count);
         self.found += u64::from(is_new);
         is_new

@@ -21,7 +21,7 @@ pub struct FrameRun {
 
 /// Gathers runs.
 #[derive(Debug, Default)]
-pub(crate) struct Brought {
+pub(crate) struct FrameRuns {
     runs: Vec<FrameRun>,
     /// Of each channel the run that goes on, and the count that would.
     going_on: BTreeMap<Channel, (usize, u64)>,
@@ -32,7 +32,7 @@ pub(crate) struct Brought {
 /// Runs that are listed, with 60 bytes each in a sidecar; frames of further ones are counted only.
 const RUNS_MAX: usize = 4_096;
 
-impl Brought {
+impl FrameRuns {
     /// Takes the next good frame of its channel.
     pub fn take(&mut self, channel: Channel, count: u64, modulus: Modulus) {
         let next = modulus.after(count);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn frames_that_follow_each_other_in_their_channel_are_one_run_also_where_the_count_wraps() {
-        let mut brought = Brought::default();
+        let mut brought = FrameRuns::default();
         let modulus = Modulus::AOS_FRAME;
         let last = modulus.values() - 1;
         for (channel, count) in [(ONE, last), (OTHER, 7), (ONE, 0), (OTHER, 9), (ONE, 1)] {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn runs_are_bounded_and_the_rest_is_counted() {
-        let mut brought = Brought::default();
+        let mut brought = FrameRuns::default();
         for count in 0..RUNS_MAX as u64 + 5 {
             brought.take(ONE, 2 * count, Modulus::AOS_FRAME);
         }

@@ -1,17 +1,17 @@
 //! The products of a contact, or of several, in the making: each packet to its product, memory
 //! within the limits, and at the end names and files.
 
-use crate::aside::{Reason, Shelved};
 use crate::clock::Placement;
 use crate::contact::Limits;
 use crate::files::{Error, Files};
 use crate::intake::Nature;
 use crate::naming::Label;
-use crate::order::{ApidOrder, Held, PacketQuality};
+use crate::order::{ApidOrder, Held, Novelty, PacketQuality};
 use crate::product::{Finished, Plan, ProductBuilder, SortedBy};
 use crate::publish::Publication;
 use crate::report::Product;
 use crate::rules::{Basis, FillPolicy, Rules};
+use crate::set_aside::{Reason, Shelved};
 use crate::window::{Cell, Window};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Apid;
@@ -19,7 +19,7 @@ use skyhaul_ccsds::mission::{ApidRange, Mission};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Products in the making.
-pub(crate) struct Workshop<F: Files> {
+pub(crate) struct ProductsBuilder<F: Files> {
     mission: Mission,
     limits: Limits,
     scope: Scope,
@@ -66,7 +66,7 @@ enum Route {
     Untimed,
 }
 
-impl<F: Files> Workshop<F> {
+impl<F: Files> ProductsBuilder<F> {
     /// Nothing is created before the first packet.
     pub fn new(mission: &Mission, limits: Limits, scope: Scope) -> Self {
         let products = (0..mission.products().len() + 2).map(|_| None).collect();
@@ -95,13 +95,13 @@ impl<F: Files> Workshop<F> {
         &self.limits
     }
 
-    /// Takes a packet; `is_later` for one from a contact that the version before did not have.
+    /// Takes a packet; `novelty` is that of the contact it comes from.
     pub fn take(
         &mut self,
         files: &mut F,
         packet: &ExtractedPacket,
         nature: Nature,
-        is_later: bool,
+        novelty: Novelty,
     ) -> Result<(), Error> {
         let (header, placement) = match nature {
             Nature::Space(header, placement) => (header, placement),
@@ -136,7 +136,7 @@ impl<F: Files> Workshop<F> {
             apid: header.apid,
             count: header.count,
             vcid: packet.channel.vcid,
-            quality: PacketQuality::of(packet).later_if(is_later),
+            quality: PacketQuality::of(packet).with_novelty(novelty),
             received: packet.received,
             fill: packet.fill,
             bytes: &packet.bytes,
@@ -157,10 +157,10 @@ impl<F: Files> Workshop<F> {
                 self.late_cost = self.late_cost + held.1 - held_before.1;
                 return self.relieve(files);
             }
-            Placement::Aside(reason, _) if is_partial => product.aside.count(reason),
+            Placement::Aside(reason, _) if is_partial => product.set_aside.count(reason),
             Placement::Aside(reason, time) => {
                 let packet = shelved(packet, Some((header.apid, header.count)));
-                product.aside.put(files, Shelved { time, ..packet }, reason)?;
+                product.set_aside.put(files, Shelved { time, ..packet }, reason)?;
             }
         }
         Ok(())
@@ -219,7 +219,7 @@ impl<F: Files> Workshop<F> {
         }
         let making = self.making(files, Route::Other)?;
         making.builder.tally.received += 1;
-        making.builder.aside.put(files, packet, reason)
+        making.builder.set_aside.put(files, packet, reason)
     }
 
     /// Keeps the memory of all products together within the limits.

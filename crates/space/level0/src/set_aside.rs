@@ -42,7 +42,7 @@ pub(crate) struct Shelved<'a> {
 
 /// Where a packet that was set aside lies.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct AsideEntry {
+pub struct SetAsideEntry {
     /// Offset in the file of packets set aside, in bytes.
     pub offset: u64,
     /// Length in bytes.
@@ -62,20 +62,20 @@ pub struct AsideEntry {
 }
 
 /// The packets set aside from one product.
-pub(crate) struct Aside<W: Write> {
+pub(crate) struct SetAsideFile<W: Write> {
     working: String,
     most: ByteCount,
     pub(crate) file: Option<BufWriter<W>>,
     pub(crate) size: ByteCount,
     pub(crate) hash: Sha256,
     pub(crate) reasons: BTreeMap<Reason, u64>,
-    pub(crate) entries: Vec<AsideEntry>,
+    pub(crate) entries: Vec<SetAsideEntry>,
     pub(crate) packets: u64,
     /// Packets for which there was no room: dropped.
     pub(crate) rejected: u64,
 }
 
-impl<W: Write> Aside<W> {
+impl<W: Write> SetAsideFile<W> {
     pub fn new(working: String, most: ByteCount) -> Self {
         Self {
             working,
@@ -123,7 +123,7 @@ impl<W: Write> Aside<W> {
         file.write_all(packet.bytes).map_err(Error::on("write", &self.working))?;
         self.hash.update(packet.bytes);
         if self.entries.len() < LISTED {
-            self.entries.push(AsideEntry {
+            self.entries.push(SetAsideEntry {
                 offset: self.size.as_u64(),
                 length: length.as_u64(),
                 vcid: packet.vcid,

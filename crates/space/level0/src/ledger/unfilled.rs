@@ -1,0 +1,68 @@
+//! Gaps with something missing, ordered so that a frame of another contact finds the one that it
+//! fills.
+
+use super::ContactId;
+use super::gap::Gap;
+use skyhaul_ccsds::id::Channel;
+use skyhaul_units::{Duration, FlowId, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a gap is: when the frame before it was received, its contact, its number there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GapKey {
+    received: Utc,
+    pub contact: ContactId,
+    pub number: u64,
+}
+
+impl GapKey {
+    pub fn new(gap: &Gap, contact: &ContactId, number: u64) -> Self {
+        Self { received: gap.before.received, contact: contact.clone(), number }
+    }
+}
+
+/// By channel, and by the time of the frame before the gap.
+#[derive(Debug, Default)]
+pub(super) struct Unfilled(BTreeMap<Channel, BTreeSet<GapKey>>);
+
+/// Gaps looked at for one frame of another contact; of more that are open at one time, those asked
+/// for are filled by the refill.
+const LOOKED_AT: usize = 256;
+
+impl Unfilled {
+    pub fn insert(&mut self, gap: &Gap, contact: &ContactId, number: u64) {
+        let key = GapKey::new(gap, contact, number);
+        self.0.entry(gap.channel).or_default().insert(key);
+    }
+
+    pub fn remove(&mut self, channel: Channel, key: &GapKey) {
+        if let Some(open) = self.0.get_mut(&channel) {
+            open.remove(key);
+        }
+    }
+
+    /// Gaps of a channel, in other contacts than `except`, that begin no later than `until`, the
+    /// latest first.
+    pub fn before(
+        &self,
+        channel: Channel,
+        until: Utc,
+        except: &ContactId,
+    ) -> impl Iterator<Item = &GapKey> {
+        let end = GapKey {
+            received: until + Duration::from_micros(1),
+            contact: ContactId { station: String::new(), flow: FlowId(0) },
+            number: 0,
+        };
+        let open =
+            self.0.get(&channel).into_iter().flat_map(move |open| open.range(..end.clone()).rev());
+        open.filter(move |key| key.contact != *except).take(LOOKED_AT)
+    }
+
+    /// Forgets the gaps of a contact.
+    pub fn forget(&mut self, contact: &ContactId) {
+        for open in self.0.values_mut() {
+            open.retain(|key| key.contact != *contact);
+        }
+    }
+}
