@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::{Channel, Apid, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_units::Utc;
 
 const CHANNEL: Channel = Channel { scid: Scid::from_bits(157), vcid: Vcid::from_bits(16) };
 
