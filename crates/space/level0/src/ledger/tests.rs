@@ -2,7 +2,7 @@ use super::talk::{Span, Why};
 use super::*;
 use proptest::prelude::*;
 use skyhaul_ccsds::count::Modulus;
-use skyhaul_ccsds::id::{Channel, Apid, Scid, Vcid};
+use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_units::Utc;
 
