@@ -51,12 +51,12 @@ pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
 pub use ledger::{Ledger, LedgerError, Loaded};
 pub use log::{
     Cursor, Damage, DamageFate, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD,
-    NewRecord, Position, Record, SegmentNo, Summary, SyncHandle, Synced, open_bytes,
+    NewRecord, Position, Record, SegmentNo, Segments, Summary, SyncHandle, Synced, open_bytes,
 };
 pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
-    Depth, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError, SpoolItem,
-    SpoolReader, SpoolStats, Waiting,
+    Depth, Extent, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError,
+    SpoolItem, SpoolReader, SpoolStats, Waiting,
 };

@@ -92,8 +92,10 @@ impl ContactStore {
     fn load_contact(&mut self, name: &StationName, flow: FlowId) -> Result<Contact, StoreError> {
         let config = LogConfig { segment_size: self.config.segment_size };
         let mut log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
-        let spans =
-            log.segments().filter_map(|(number, summary)| Some((number, summary.span(flow)?)));
+        let spans = log
+            .segments()
+            .iter()
+            .filter_map(|(number, summary)| Some((number, summary.span(flow)?)));
         let last =
             spans.map(|(segment, span)| (span.last, Position { segment, offset: span.last_at }));
         let last = last.max_by_key(|(last, _)| *last);

@@ -324,8 +324,8 @@ impl ContactStore {
         let size = ByteCount::of(arrival.payload.len());
         let open =
             self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
-        let needed =
-            open.map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.growth(size));
+        let needed = open
+            .map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.segments().growth(size));
         let full = self.full(needed);
         if needed > self.available() {
             return Err(full);
@@ -447,7 +447,7 @@ impl ContactStore {
         let state = self.stations.get_mut(station).ok_or_else(not_open)?;
         let contact = state.open.get_mut(&flow).ok_or_else(not_open)?;
         contact.log.sync()?;
-        let size = contact.log.size();
+        let size = contact.log.segments().size();
         let mut finished = state.finished.clone();
         if !finished.insert(flow, contact.marks.last) {
             return Err(StoreError::TooManyHoles { station: station.clone() });
@@ -489,7 +489,7 @@ impl ContactStore {
     /// What the contacts fill on the disk.
     pub fn size(&self) -> ByteCount {
         let open = self.stations.values().flat_map(|station| station.open.values());
-        open.map(|contact| contact.log.size()).sum::<ByteCount>() + self.kept_size
+        open.map(|contact| contact.log.segments().size()).sum::<ByteCount>() + self.kept_size
     }
 
     /// Whether the folder that the store is in is still where it was. Ask about once a second, and

@@ -1,8 +1,10 @@
 //! Reading a log in order, behind what is durable.
 
+use super::damages::{Damage, DamageFate};
 use super::record::{Header, Kind};
 use super::scan::{Condition, Walker, fate};
-use super::{Damage, DamageFate, Log, LogError, Position, Record, SegmentNo};
+use super::segments::Segments;
+use super::{Log, LogError, Position, Record, SegmentNo};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
 use skyhaul_units::ByteCount;
@@ -46,7 +48,7 @@ impl Cursor {
 impl Log {
     /// At the oldest record.
     pub fn start(&self) -> Cursor {
-        let first = self.segments().next().map_or(self.next_segment, |(number, _)| number);
+        let first = self.segments.iter().next().map_or(self.segments.next, |(number, _)| number);
         Cursor::at_segment(first)
     }
 
@@ -75,18 +77,19 @@ impl Log {
         wanted: impl Fn(FlowId, Seq) -> bool,
     ) -> Result<Option<Item>, LogError> {
         loop {
-            let Some(limit) = self.limit(cursor) else {
+            let Some(limit) = self.segments.readable_to(cursor, self.durable) else {
                 return Ok(None);
             };
             if cursor.at.offset >= limit {
-                let Some(sealed) = self.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment)
+                let Some(sealed) =
+                    self.segments.sealed.get(&cursor.at.segment).map(|_| cursor.at.segment)
                 else {
                     return Ok(None);
                 };
                 cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: ByteCount::ZERO };
                 return Ok(Some(Item::SegmentEnd(sealed)));
             }
-            let file = self.file(cursor)?;
+            let file = self.segments.file(cursor)?;
             let walker = Walker { file: &*file, segment: cursor.at.segment, limit };
             let at = cursor.at.offset;
             let (found, header) = match walker.header(at) {
@@ -119,9 +122,18 @@ impl Log {
         }
     }
 
+    fn damaged(&mut self, cursor: &Cursor, offset: ByteCount, fate: DamageFate) -> Damage {
+        let length = cursor.at.offset - offset;
+        let damage = Damage { fate, file: self.segments.path(cursor.at.segment), offset, length };
+        self.damages.note(damage.clone(), &mut self.stats);
+        damage
+    }
+}
+
+impl Segments {
     /// Up to where the cursor's segment may be read; moves the cursor on where the segment was
     /// removed.
-    fn limit(&self, cursor: &mut Cursor) -> Option<ByteCount> {
+    fn readable_to(&self, cursor: &mut Cursor, durable: Position) -> Option<ByteCount> {
         let number = cursor.at.segment;
         if let Some(sealed) = self.sealed.get(&number) {
             return Some(sealed.summary.size);
@@ -133,12 +145,12 @@ impl Log {
         }
         if next > number {
             cursor.at = Position { segment: next, offset: ByteCount::ZERO };
-            return self.limit(cursor);
+            return self.readable_to(cursor, durable);
         }
-        let durable = self.durable;
         Some(if durable.segment == number { durable.offset } else { ByteCount::ZERO })
     }
 
+    /// The file of the cursor's segment.
     fn file(&self, cursor: &mut Cursor) -> Result<Arc<dyn DiskFile>, LogError> {
         if let Some((number, file)) = &cursor.file
             && *number == cursor.at.segment
@@ -150,13 +162,6 @@ impl Log {
             self.disk.open(&path).map_err(|error| LogError::io("open the file", &path, error))?;
         cursor.file = Some((cursor.at.segment, file.clone()));
         Ok(file)
-    }
-
-    fn damaged(&mut self, cursor: &Cursor, offset: ByteCount, fate: DamageFate) -> Damage {
-        let length = cursor.at.offset - offset;
-        let damage = Damage { fate, file: self.path(cursor.at.segment), offset, length };
-        self.note_damage(damage.clone());
-        damage
     }
 }
 

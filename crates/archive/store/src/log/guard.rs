@@ -14,7 +14,7 @@
 //! none twice either. Beyond that, one flipped bit in each unit is found by the unit's checksum.
 //! None of this is read while the payload's own checksum holds.
 
-use super::record::{HEADER_LEN, crc};
+use super::checksum::{HEADER_LEN, crc};
 use skyhaul_units::ByteCount;
 
 /// The first bytes of the header's copy.

@@ -12,27 +12,31 @@
 //! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record.
 //! A log of 1 TB in segments of 64 MiB with three flows in each takes 4 MB.
 
+mod checksum;
 mod cursor;
+mod damages;
 mod guard;
 mod open;
 mod record;
 mod scan;
+mod segments;
 mod summary;
 mod sync;
 
-use crate::disk::{Disk, DiskFile, is_full};
+use crate::disk::is_full;
 use crate::{FlowId, Seq};
+use damages::Damages;
 use record::{Header, Kind, VERSION};
 use skyhaul_units::{ByteCount, Utc};
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::Arc;
-use summary::file_name;
 
+pub(crate) use checksum::crc;
 pub use cursor::{Cursor, Item};
+pub use damages::{Damage, DamageFate};
 pub use open::open_bytes;
 pub use record::MAX_PAYLOAD;
-pub(crate) use record::{block_size, crc};
+pub(crate) use record::block_size;
+pub use segments::Segments;
 pub use summary::{FlowSpan, Summary};
 pub use sync::{SyncHandle, Synced};
 
@@ -87,39 +91,6 @@ pub struct Record {
     pub written: Utc,
     /// What the caller handed over.
     pub payload: Vec<u8>,
-}
-
-/// A stretch of durable data that the disk gave back damaged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// What became of it.
-    pub fate: DamageFate,
-    /// The segment's file.
-    pub file: String,
-    /// Where it begins.
-    pub offset: ByteCount,
-    /// How far the next valid record is.
-    pub length: ByteCount,
-}
-
-/// What became of damaged data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DamageFate {
-    /// It was made again from what guards it: nothing is lost.
-    Mended,
-    /// It was stepped over: what was in it is lost.
-    SteppedOver,
-}
-
-impl core::fmt::Display for Damage {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let (offset, length) = (self.offset.as_u64(), self.length.as_u64());
-        let fate = match self.fate {
-            DamageFate::Mended => "had damage that was repaired, no data is lost",
-            DamageFate::SteppedOver => "are damaged and were skipped",
-        };
-        write!(f, "{}: {length} bytes at offset {offset} {fate}; check the disk", self.file)
-    }
 }
 
 /// What a log has counted since it was opened.
@@ -202,36 +173,13 @@ impl LogError {
 /// An append-only log in a directory of its own.
 #[derive(Debug)]
 pub struct Log {
-    disk: Arc<dyn Disk>,
-    dir: String,
     config: LogConfig,
-    sealed: BTreeMap<SegmentNo, Sealed>,
-    sealed_size: ByteCount,
-    active: Option<Active>,
+    segments: Segments,
     /// Behind everything that is durable.
     durable: Position,
-    next_segment: SegmentNo,
     failed: Option<String>,
     stats: LogStats,
-    damages: VecDeque<Damage>,
-}
-
-#[derive(Debug)]
-struct Sealed {
-    summary: Summary,
-    /// The file's length, seal included.
-    file: ByteCount,
-}
-
-#[derive(Debug)]
-struct Active {
-    number: SegmentNo,
-    tail: Arc<sync::Tail>,
-    summary: Summary,
-    /// Where the last block ends.
-    last_block_end: ByteCount,
-    /// A failed append could not be taken back yet: the file is longer than what is valid.
-    ragged: bool,
+    damages: Damages,
 }
 
 impl Log {
@@ -248,11 +196,15 @@ impl Log {
             return Err(LogError::TooLarge { size });
         }
         let total = block_size(size);
-        if self.active.as_ref().is_some_and(|active| !active.takes(record.flow, total, self.config))
+        if self
+            .segments
+            .active
+            .as_ref()
+            .is_some_and(|active| !active.takes(record.flow, total, self.config))
         {
             self.seal()?;
         }
-        self.make_active()?;
+        self.segments.make_active()?;
         let header = Header {
             kind: Kind::Block,
             flow: record.flow,
@@ -263,19 +215,11 @@ impl Log {
             payload_crc: crc(&[record.payload]),
         };
         let at = self.write(header, record.payload)?;
-        let active = self.active.as_mut().expect("made above");
+        let active = self.segments.active.as_mut().expect("made above");
         active.summary.note(&header, at.offset);
         active.last_block_end = active.summary.size;
         self.stats.appended += 1;
         Ok(at)
-    }
-
-    /// What the next append of this payload may add to the files: the record, and a seal where one
-    /// is due.
-    pub fn growth(&self, payload: ByteCount) -> ByteCount {
-        let seal =
-            self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.seal_size());
-        block_size(payload) + seal
     }
 
     /// Closes the active segment, durably, so that it can be removed. Nothing happens where it
@@ -285,7 +229,8 @@ impl Log {
     /// As [`Log::append`] and [`Log::sync`].
     pub fn seal(&mut self) -> Result<(), LogError> {
         self.check_failed()?;
-        let Some(active) = self.active.as_ref().filter(|active| !active.summary.flows.is_empty())
+        let Some(active) =
+            self.segments.active.as_ref().filter(|active| !active.summary.flows.is_empty())
         else {
             return Ok(());
         };
@@ -305,67 +250,12 @@ impl Log {
         if let Err(reason) = tail.seal() {
             return Err(self.fail(reason));
         }
-        let mut active = self.active.take().expect("present above");
+        let mut active = self.segments.active.take().expect("present above");
         let file = active.summary.size;
         active.summary.size = size;
         self.durable = self.durable.max(Position { segment: active.number, offset: size });
-        self.sealed_size += file;
-        self.sealed.insert(active.number, Sealed { summary: active.summary, file });
+        self.segments.add_sealed(active.number, active.summary, file);
         Ok(())
-    }
-
-    /// Removes a sealed segment; nothing happens where there is none of this number. Follow with
-    /// [`Log::sync_removals`].
-    ///
-    /// # Errors
-    /// [`LogError::Io`] where the disk refuses; the segment is still there.
-    pub fn remove(&mut self, segment: SegmentNo) -> Result<ByteCount, LogError> {
-        let Some(sealed) = self.sealed.get(&segment) else {
-            return Ok(ByteCount::ZERO);
-        };
-        let freed = sealed.file;
-        let path = self.path(segment);
-        self.disk.remove(&path).map_err(|error| LogError::io("remove the file", &path, error))?;
-        self.sealed.remove(&segment);
-        self.sealed_size = self.sealed_size - freed;
-        Ok(freed)
-    }
-
-    /// Makes removals durable.
-    ///
-    /// # Errors
-    /// [`LogError::Io`] where the disk refuses: after a power cut, removed segments may be there
-    /// again.
-    pub fn sync_removals(&mut self) -> Result<(), LogError> {
-        self.disk
-            .sync_dir(&self.dir)
-            .map_err(|error| LogError::io("sync the directory", &self.dir, error))
-    }
-
-    /// The bytes in all files.
-    pub fn size(&self) -> ByteCount {
-        let active = self.active.as_ref().map_or(ByteCount::ZERO, |active| active.summary.size);
-        self.sealed_size + active
-    }
-
-    /// What the sealed segments hold, oldest first.
-    pub fn sealed(&self) -> impl DoubleEndedIterator<Item = (SegmentNo, &Summary)> {
-        self.sealed.iter().map(|(number, sealed)| (*number, &sealed.summary))
-    }
-
-    /// What one sealed segment holds.
-    pub fn sealed_summary(&self, segment: SegmentNo) -> Option<&Summary> {
-        self.sealed.get(&segment).map(|sealed| &sealed.summary)
-    }
-
-    /// What the active segment holds, durable or not; `None` between two segments.
-    pub fn active(&self) -> Option<(SegmentNo, &Summary)> {
-        self.active.as_ref().map(|active| (active.number, &active.summary))
-    }
-
-    /// What all segments hold, oldest first.
-    pub fn segments(&self) -> impl Iterator<Item = (SegmentNo, &Summary)> {
-        self.sealed().chain(self.active())
     }
 
     /// Counters.
@@ -376,49 +266,38 @@ impl Log {
     /// The newest damages met, oldest first, mended or not; at most 16, all are counted in
     /// [`LogStats`].
     pub fn damages(&self) -> impl Iterator<Item = &Damage> {
-        self.damages.iter()
+        self.damages.newest()
     }
 
-    fn path(&self, segment: SegmentNo) -> String {
-        format!("{}/{}", self.dir, file_name(segment))
+    /// The segments.
+    pub const fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// The segments, to remove some.
+    pub const fn segments_mut(&mut self) -> &mut Segments {
+        &mut self.segments
     }
 
     fn check_failed(&self) -> Result<(), LogError> {
         match &self.failed {
-            Some(reason) => {
-                Err(LogError::SyncFailed { path: self.dir.clone(), reason: reason.clone() })
-            }
+            Some(reason) => Err(LogError::SyncFailed {
+                path: self.segments.dir.clone(),
+                reason: reason.clone(),
+            }),
             None => Ok(()),
         }
     }
 
     fn fail(&mut self, reason: String) -> LogError {
         self.failed = Some(reason.clone());
-        LogError::SyncFailed { path: self.dir.clone(), reason }
-    }
-
-    fn make_active(&mut self) -> Result<(), LogError> {
-        if self.active.is_some() {
-            return Ok(());
-        }
-        let number = self.next_segment;
-        let path = self.path(number);
-        let file = self
-            .disk
-            .create(&path)
-            .map_err(|error| LogError::io("create the file", &path, error))?;
-        self.disk
-            .sync_dir(&self.dir)
-            .map_err(|error| LogError::io("sync the directory", &self.dir, error))?;
-        self.next_segment = SegmentNo(number.0 + 1);
-        self.active = Some(Active::new(number, file));
-        Ok(())
+        LogError::SyncFailed { path: self.segments.dir.clone(), reason }
     }
 
     /// Writes at the end of the active segment, or leaves it as it was.
     fn write(&mut self, mut header: Header, payload: &[u8]) -> Result<Position, LogError> {
         let durable = self.durable;
-        let active = self.active.as_mut().expect("the caller made it");
+        let active = self.segments.active.as_mut().expect("the caller made it");
         let at = Position { segment: active.number, offset: active.summary.size };
         header.durable =
             if durable.segment == active.number { durable.offset } else { ByteCount::ZERO };
@@ -443,57 +322,9 @@ impl Log {
                 // Where this fails too, the next append tries again before it writes.
                 let _ = active.smooth();
                 self.stats.taken_back += 1;
-                Err(LogError::io("append to the file", &self.path(at.segment), error))
+                Err(LogError::io("append to the file", &self.segments.path(at.segment), error))
             }
         }
-    }
-
-    fn note_damage(&mut self, damage: Damage) {
-        // What was found when the log was opened is met again when it is read.
-        if self.damages.contains(&damage) {
-            return;
-        }
-        match damage.fate {
-            DamageFate::Mended => self.stats.mended += 1,
-            DamageFate::SteppedOver => {
-                self.stats.damages += 1;
-                self.stats.damaged += damage.length;
-            }
-        }
-        if self.damages.len() == DAMAGES_KEPT {
-            self.damages.pop_front();
-        }
-        self.damages.push_back(damage);
-    }
-}
-
-/// Damages kept for status output. A disk with more of them needs no longer list.
-const DAMAGES_KEPT: usize = 16;
-
-impl Active {
-    fn new(number: SegmentNo, file: Arc<dyn DiskFile>) -> Self {
-        Self {
-            number,
-            tail: Arc::new(sync::Tail::new(file)),
-            summary: Summary::default(),
-            last_block_end: ByteCount::ZERO,
-            ragged: false,
-        }
-    }
-
-    fn takes(&self, flow: FlowId, total: ByteCount, config: LogConfig) -> bool {
-        let empty = self.summary.flows.is_empty();
-        empty
-            || (self.summary.size + total <= config.segment_size && self.summary.has_room_for(flow))
-    }
-
-    /// Cuts off what a failed append left.
-    fn smooth(&mut self) -> io::Result<()> {
-        if self.ragged {
-            self.tail.file.truncate(self.summary.size)?;
-            self.ragged = false;
-        }
-        Ok(())
     }
 }
 

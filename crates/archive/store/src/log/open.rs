@@ -1,13 +1,12 @@
 //! Opening a log: what a power cut, a kill or a full disk left behind becomes a valid log again.
 
+use super::damages::{Damage, Damages};
 use super::scan::{Scan, Trust, read_seal, scan};
+use super::segments::{Active, Segments};
 use super::summary::parse_file_name;
-use super::{
-    Active, Damage, Log, LogConfig, LogError, LogStats, Position, Sealed, SegmentNo, Summary,
-};
+use super::{Log, LogConfig, LogError, LogStats, Position, SegmentNo, Summary};
 use crate::disk::{Disk, DiskFile, EntryKind, sim::SimDisk};
 use skyhaul_units::ByteCount;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 impl Log {
@@ -26,17 +25,12 @@ impl Log {
         // The last session may have ended between creating a file and syncing its name.
         disk.sync_dir(dir).map_err(refused("sync the directory"))?;
         let mut log = Self {
-            disk,
-            dir: dir.to_owned(),
             config,
-            sealed: BTreeMap::new(),
-            sealed_size: ByteCount::ZERO,
-            active: None,
+            segments: Segments::none(disk, dir),
             durable: Position { segment: SegmentNo(0), offset: ByteCount::ZERO },
-            next_segment: SegmentNo(1),
             failed: None,
             stats: LogStats::default(),
-            damages: VecDeque::new(),
+            damages: Damages::default(),
         };
         let mut numbers: Vec<SegmentNo> = entries
             .iter()
@@ -54,9 +48,9 @@ impl Log {
     }
 
     fn open_sealed(&mut self, number: SegmentNo) -> Result<(), LogError> {
-        let path = self.path(number);
+        let path = self.segments.path(number);
         let refused = |error| LogError::io("read the file", &path, error);
-        let file = self.disk.open(&path).map_err(refused)?;
+        let file = self.segments.disk.open(&path).map_err(refused)?;
         let size = file.size().map_err(refused)?;
         // A seal that cannot be read is damage of durable data: the records tell what the segment
         // holds.
@@ -64,18 +58,17 @@ impl Log {
             Some(summary) => summary,
             None => self.scan(number, &*file, Trust::Durable)?.summary,
         };
-        self.sealed_size += size;
-        self.sealed.insert(number, Sealed { summary, file: size });
+        self.segments.add_sealed(number, summary, size);
         Ok(())
     }
 
     fn open_last(&mut self, number: SegmentNo) -> Result<(), LogError> {
-        let path = self.path(number);
+        let path = self.segments.path(number);
         let refused = |action| {
             let path = path.clone();
             move |error| LogError::io(action, &path, error)
         };
-        let file = self.disk.open(&path).map_err(refused("open the file"))?;
+        let file = self.segments.disk.open(&path).map_err(refused("open the file"))?;
         let found = self.scan(number, &*file, Trust::TailMayBeTorn)?;
         let cut = found.end < found.file;
         if cut {
@@ -84,17 +77,16 @@ impl Log {
         }
         // After a kill the records are in the page cache, whole, and on no disk.
         file.sync().map_err(refused("sync the file"))?;
-        self.next_segment = SegmentNo(number.0 + 1);
+        self.segments.next = SegmentNo(number.0 + 1);
         self.durable = Position { segment: number, offset: found.summary.size };
         if found.sealed {
-            self.sealed_size += found.end;
-            self.sealed.insert(number, Sealed { summary: found.summary, file: found.end });
+            self.segments.add_sealed(number, found.summary, found.end);
             return Ok(());
         }
         let mut active = Active::new(number, file);
         active.summary = found.summary;
         active.last_block_end = found.last_block_end;
-        self.active = Some(active);
+        self.segments.active = Some(active);
         if cut && !found.damaged.is_empty() {
             self.prove_again(&path)?;
         }
@@ -106,7 +98,7 @@ impl Log {
     /// mark; the next record says the same.
     fn prove_again(&mut self, path: &str) -> Result<(), LogError> {
         self.mark();
-        let active = self.active.as_ref().expect("the caller made it");
+        let active = self.segments.active.as_ref().expect("the caller made it");
         active
             .tail
             .sync()
@@ -121,14 +113,15 @@ impl Log {
         file: &dyn DiskFile,
         trust: Trust,
     ) -> Result<Scan, LogError> {
-        let path = self.path(number);
+        let path = self.segments.path(number);
         let found = scan(file, number, trust)
             .map_err(|error| LogError::io("read the file", &path, error))?;
         if let Some(version) = found.other_version {
             return Err(LogError::OtherVersion { path, version });
         }
         for (fate, offset, length) in found.damaged.iter().copied() {
-            self.note_damage(Damage { fate, file: path.clone(), offset, length });
+            let damage = Damage { fate, file: path.clone(), offset, length };
+            self.damages.note(damage, &mut self.stats);
         }
         Ok(found)
     }
@@ -145,7 +138,8 @@ pub fn open_bytes(bytes: &[u8]) -> Result<(Summary, Vec<u8>), LogError> {
     let file = disk.create("log/0000000000000001.seg").expect("an empty disk takes a file");
     file.append(bytes).expect("the disk is larger than the file");
     let log = Log::open(Arc::new(disk), "log", LogConfig::default())?;
-    let summary = log.segments().next().map(|(_, summary)| summary.clone()).unwrap_or_default();
+    let summary =
+        log.segments().iter().next().map(|(_, summary)| summary.clone()).unwrap_or_default();
     let mut kept = vec![0; file.size().expect("memory can be read").as_usize()];
     let read = file.read_at(&mut kept, ByteCount::ZERO).expect("memory can be read");
     kept.truncate(read);

@@ -18,17 +18,15 @@
 //! an older file, is never taken for one of this log. `Header::decode` checks everything but the
 //! payload, which `Header::payload_is_intact` checks.
 
+use super::checksum::{HEADER_LEN, crc};
 use super::{SegmentNo, guard};
 use crate::{FlowId, Seq};
-use crc_fast::{CrcAlgorithm, Digest};
 use skyhaul_units::{ByteCount, Utc};
 
 /// The largest payload: four times the largest block that a station gathers. It bounds what a
 /// reader holds in memory.
 pub const MAX_PAYLOAD: ByteCount = ByteCount::mib(1);
 
-/// Bytes of a header.
-pub(crate) const HEADER_LEN: usize = 44;
 /// The first bytes of every header, without the version.
 pub(crate) const MAGIC: [u8; 2] = *b"SR";
 pub(crate) const VERSION: u8 = 2;
@@ -144,15 +142,6 @@ impl Header {
 /// All bytes of a block whose payload has this length.
 pub(crate) fn block_size(payload: ByteCount) -> ByteCount {
     ByteCount::of(HEADER_LEN) + payload + guard::len(payload)
-}
-
-/// CRC-32C (Castagnoli; RFC 3720 B.4) of the parts, one after another.
-pub(crate) fn crc(parts: &[&[u8]]) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    for part in parts {
-        digest.update(part);
-    }
-    u32::try_from(digest.finalize()).expect("a 32-bit checksum has 32 bits")
 }
 
 fn header_crc(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -> u32 {

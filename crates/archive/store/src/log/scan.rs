@@ -6,13 +6,15 @@
 //! stepped over. Later records tell which, because each says how much of the segment was durable
 //! when it was written.
 
+use super::checksum::HEADER_LEN;
 use super::guard::{self, COPY_MAGIC};
-use super::record::{HEADER_LEN, Header, Kind, MAGIC, VERSION, block_size};
+use super::record::{Header, Kind, MAGIC, VERSION, block_size};
 use super::summary::Summary;
 use super::{DamageFate, SegmentNo};
 use crate::disk::DiskFile;
 use skyhaul_units::ByteCount;
 use std::io;
+use std::ops::Range;
 
 /// What is known of the file before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl Walker<'_> {
     /// that is known by its copy alone. That may be `offset` itself.
     pub fn beyond(&self, offset: ByteCount) -> (ByteCount, Option<Header>) {
         let next = self.next_header(offset + ByteCount::new(1));
-        let copy = self.find((offset + ByteCount::of(HEADER_LEN), next), COPY_MAGIC, |at| {
+        let copy = self.find(offset + ByteCount::of(HEADER_LEN)..next, COPY_MAGIC, |at| {
             self.copied(at).filter(|(start, _)| *start >= offset)
         });
         copy.map_or((next, None), |(start, header)| (start, Some(header)))
@@ -165,21 +167,21 @@ impl Walker<'_> {
 
     /// The first valid header at or behind `from`, or the limit. Linear in the distance.
     pub fn next_header(&self, from: ByteCount) -> ByteCount {
-        let at = self.find((from, self.limit), MAGIC, |at| self.header(at).map(|_| at));
+        let at = self.find(from..self.limit, MAGIC, |at| self.header(at).map(|_| at));
         at.unwrap_or(self.limit)
     }
 
-    /// The first place from `from` up to `to` where `mark` stands and `look` finds something.
+    /// The first offset within the range where `mark` stands and `look` finds something.
     fn find<T>(
         &self,
-        (from, to): (ByteCount, ByteCount),
+        within: Range<ByteCount>,
         mark: [u8; 2],
         look: impl Fn(ByteCount) -> Option<T>,
     ) -> Option<T> {
         let mut window = vec![0; SEARCH_WINDOW];
-        let mut start = from;
-        while start < to {
-            let wanted = (to - start).as_usize().min(SEARCH_WINDOW);
+        let mut start = within.start;
+        while start < within.end {
+            let wanted = (within.end - start).as_usize().min(SEARCH_WINDOW);
             let read = self.read(&mut window[..wanted], start);
             for (at, pair) in window[..read].windows(mark.len()).enumerate() {
                 if pair == mark

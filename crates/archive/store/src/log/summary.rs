@@ -1,7 +1,8 @@
 //! What a segment holds, without its payloads: the only thing kept in memory of a sealed segment.
 
 use super::SegmentNo;
-use super::record::{HEADER_LEN, Header};
+use super::checksum::HEADER_LEN;
+use super::record::Header;
 use crate::{FlowId, Seq};
 use skyhaul_units::{ByteCount, Utc};
 

@@ -3,7 +3,8 @@
 //! A sync may take long, so it can run on another thread: [`Log::sync_handle`] there,
 //! [`SyncHandle::sync`] anywhere, [`Log::synced`] back here, with appends going on meanwhile.
 
-use super::record::{Header, Kind, crc};
+use super::checksum::crc;
+use super::record::{Header, Kind};
 use super::{Log, LogError, Position};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
@@ -78,7 +79,7 @@ impl SyncHandle {
 impl Log {
     /// Whether a record was appended that is not durable.
     pub fn needs_sync(&self) -> bool {
-        self.active.as_ref().is_some_and(|active| {
+        self.segments.active.as_ref().is_some_and(|active| {
             Position { segment: active.number, offset: active.last_block_end } > self.durable
                 && active.last_block_end > ByteCount::ZERO
         })
@@ -86,7 +87,7 @@ impl Log {
 
     /// The sync that makes everything appended so far durable; `None` where it is.
     pub fn sync_handle(&self) -> Option<SyncHandle> {
-        let active = self.active.as_ref().filter(|_| self.needs_sync())?;
+        let active = self.segments.active.as_ref().filter(|_| self.needs_sync())?;
         let upto = Position { segment: active.number, offset: active.summary.size };
         Some(SyncHandle { tail: active.tail.clone(), upto })
     }
@@ -101,7 +102,7 @@ impl Log {
         }
         self.check_failed()?;
         self.durable = self.durable.max(synced.upto);
-        let all = self.active.as_ref().is_some_and(|active| {
+        let all = self.segments.active.as_ref().is_some_and(|active| {
             synced.upto == Position { segment: active.number, offset: active.summary.size }
         });
         if all {

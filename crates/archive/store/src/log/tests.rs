@@ -1,7 +1,9 @@
-use super::record::HEADER_LEN;
+use super::checksum::HEADER_LEN;
 use super::*;
+use crate::disk::Disk;
 use crate::sim::SimDisk;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 mod damage;
 
@@ -91,17 +93,19 @@ fn sealed_segments_open_by_their_seal_and_say_what_a_scan_says() {
         put(&mut log, 1 + u32::from(seq % 3 == 0), seq, &[7; 90]).unwrap();
     }
     log.sync().unwrap();
-    let before: Vec<_> = log.sealed().map(|(number, summary)| (number, summary.clone())).collect();
+    let before: Vec<_> =
+        log.segments().sealed().map(|(number, summary)| (number, summary.clone())).collect();
     assert!(before.len() > 5);
     let again = open(&disk);
-    let after: Vec<_> = again.sealed().map(|(number, summary)| (number, summary.clone())).collect();
+    let after: Vec<_> =
+        again.segments().sealed().map(|(number, summary)| (number, summary.clone())).collect();
     assert_eq!(before, after);
     for (number, summary) in after {
-        let file = disk.open(&again.path(number)).unwrap();
+        let file = disk.open(&again.segments().path(number)).unwrap();
         let scanned = scan::scan(&*file, number, scan::Trust::Durable).unwrap();
         assert_eq!((scanned.summary, scanned.sealed), (summary, true));
     }
-    assert_eq!(again.size(), disk.used());
+    assert_eq!(again.segments().size(), disk.used());
     assert_eq!(again.stats(), LogStats::default());
 }
 
@@ -113,7 +117,7 @@ fn a_torn_end_is_cut_counted_and_does_not_come_back() {
         put(&mut log, 1, seq, &[1; 20]).unwrap();
     }
     log.sync().unwrap();
-    let file = disk.open(&log.path(SegmentNo(1))).unwrap();
+    let file = disk.open(&log.segments().path(SegmentNo(1))).unwrap();
     file.append(&[0x53; 33]).unwrap();
     let mut log = open(&disk);
     assert_eq!(log.stats().torn, ByteCount::new(33));
@@ -134,7 +138,7 @@ fn damage_of_durable_data_is_reported_with_its_place_and_stepped_over() {
             put(&mut log, 1, seq, &[9; 20]).unwrap();
         }
         log.sync().unwrap();
-        let path = log.path(SegmentNo(1));
+        let path = log.segments().path(SegmentNo(1));
         wreck(&disk, &path, nth(1, 20) + from, to - from);
         let mut cursor = log.start();
         let (read, damages) = read_all(&mut log, &mut cursor);
@@ -164,7 +168,7 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
     put(&mut log, 1, 4, &[9; 20]).unwrap();
     log.synced(synced.sync()).unwrap();
     put(&mut log, 1, 5, &[9; 20]).unwrap();
-    let path = log.path(SegmentNo(1));
+    let path = log.segments().path(SegmentNo(1));
     wreck(&disk, &path, nth(1, 20), copy(20));
     wreck(
         &disk,
@@ -178,7 +182,10 @@ fn durable_records_behind_a_damage_outlive_any_number_of_openings_after_a_torn_e
     for _ in 0..3 {
         let mut again = open(&disk);
         assert_eq!((again.stats().torn, again.stats().damages), (ByteCount::ZERO, 1));
-        assert_eq!((again.active(), again.durable()), (first.active(), first.durable()));
+        assert_eq!(
+            (again.segments().active(), again.durable()),
+            (first.segments().active(), first.durable())
+        );
         assert_eq!(seqs(&mut again), [0, 2, 3, 4]);
         disk.crash(7);
     }
@@ -194,7 +201,7 @@ fn a_hole_before_what_was_never_durable_ends_the_log() {
     for seq in 1..4 {
         put(&mut log, 1, seq, &[9; 20]).unwrap();
     }
-    wreck(&disk, &log.path(SegmentNo(1)), nth(1, 20) + mark, copy(20));
+    wreck(&disk, &log.segments().path(SegmentNo(1)), nth(1, 20) + mark, copy(20));
     let mut log = open(&disk);
     assert_eq!(seqs(&mut log), [0], "1 is damaged, 2 and 3 were never durable");
     assert_eq!(log.stats().torn, nth(3, 20));
@@ -209,13 +216,14 @@ fn a_log_inside_a_payload_is_not_taken_for_records() {
     }
     log.sync().unwrap();
     let embedded =
-        crate::disk::read_small(&inner, &log.path(SegmentNo(1)), ByteCount::mib(1)).unwrap();
+        crate::disk::read_small(&inner, &log.segments().path(SegmentNo(1)), ByteCount::mib(1))
+            .unwrap();
     let disk = SimDisk::new(ByteCount::mib(1));
     let mut log = open(&disk);
     put(&mut log, 1, 0, &embedded).unwrap();
     put(&mut log, 1, 1, b"after").unwrap();
     log.sync().unwrap();
-    let path = log.path(SegmentNo(1));
+    let path = log.segments().path(SegmentNo(1));
     wreck(&disk, &path, ByteCount::ZERO, ByteCount::of(HEADER_LEN));
     assert_eq!(seqs(&mut open(&disk)), [0, 1], "from the header's copy");
     wreck(&disk, &path, copy(embedded.len()), ByteCount::of(HEADER_LEN));
@@ -318,9 +326,9 @@ fn a_segment_with_many_flows_is_closed_early() {
         put(&mut log, flow, 0, b"x").unwrap();
     }
     log.sync().unwrap();
-    assert_eq!(log.sealed().count(), 1);
+    assert_eq!(log.segments().sealed().count(), 1);
     let log = Log::open(Arc::new(disk), DIR, config).unwrap();
-    assert_eq!(log.sealed().next().unwrap().1.flows.len(), summary::MAX_FLOWS);
+    assert_eq!(log.segments().sealed().next().unwrap().1.flows.len(), summary::MAX_FLOWS);
     assert_eq!(log.stats().damages, 0);
 }
 
@@ -426,7 +434,8 @@ impl Bench {
             }
             Err(LogError::Full { .. }) => {
                 let sealing = ByteCount::new(400);
-                let is_ragged = self.log.active.as_ref().is_some_and(|active| active.ragged);
+                let is_ragged =
+                    self.log.segments().active.as_ref().is_some_and(|active| active.ragged);
                 let taken_back = self.disk.used() <= before + sealing;
                 assert!(taken_back || is_ragged, "what did not fit was taken back, or will be");
             }
@@ -436,11 +445,13 @@ impl Bench {
     }
 
     fn remove_oldest(&mut self) {
-        let Some((number, summary)) = self.log.sealed().next() else {
+        let Some((number, summary)) = self.log.segments().sealed().next() else {
             return;
         };
         let last = summary.flows.iter().map(|span| span.last).max().unwrap();
-        if self.log.remove(number).is_ok() && self.log.sync_removals().is_ok() {
+        if self.log.segments_mut().remove(number).is_ok()
+            && self.log.segments_mut().sync_removals().is_ok()
+        {
             self.removed = self.appended.iter().position(|record| record.seq == last).unwrap() + 1;
         } else {
             // Whether it is there after a crash is open: forget it on both sides.
@@ -452,7 +463,7 @@ impl Bench {
     fn reopen_after_half_removal(&mut self, last: Seq) {
         self.log = open(&self.disk);
         self.begun = None;
-        self.log.sync_removals().unwrap();
+        self.log.segments_mut().sync_removals().unwrap();
         let first = seqs(&mut self.log).first().copied();
         if first.is_none_or(|first| first > last.0) {
             self.removed = self.appended.iter().position(|record| record.seq == last).unwrap() + 1;
@@ -527,7 +538,7 @@ proptest! {
                 log.sync().unwrap();
             }
         }
-        let path = log.path(SegmentNo(1));
+        let path = log.segments().path(SegmentNo(1));
         let mut bytes = crate::disk::read_small(&disk, &path, ByteCount::mib(1)).unwrap();
         for damage in damages {
             let at = damage.index(bytes.len());

@@ -1,12 +1,12 @@
 //! The spool's flows: what comes next, what is in custody, which are closed.
 
-use super::{Depth, LOG_DIR, OpenFlow};
+use super::{LOG_DIR, OpenFlow};
 use crate::disk::Disk;
 use crate::log::{FlowSpan, Log, Position, SegmentNo, Summary};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq};
+use skyhaul_units::Utc;
 use skyhaul_units::wire::ByteReader;
-use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -46,6 +46,15 @@ enum End {
     Closed,
 }
 
+/// The records of a flow that are not in custody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The first of them.
+    pub custody: Seq,
+    /// Behind the last.
+    pub next: Seq,
+}
+
 /// What a receipt brought.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
@@ -79,7 +88,7 @@ impl Flows {
         // A flow below this and not in the state was closed and wholly in custody.
         let forgotten_below = if flows.lags { 0 } else { flows.next_flow };
         (flows.lags, flows.was_damaged) = (flows.lags || is_damaged, is_damaged);
-        for (number, summary) in log.segments() {
+        for (number, summary) in log.segments().iter() {
             for span in &summary.flows {
                 flows.found(number, span, FlowId(forgotten_below));
             }
@@ -182,24 +191,17 @@ impl Flows {
         }
     }
 
-    /// The first place of a live flow that is not in custody, and the one behind its last record.
-    pub fn extent(&self, flow: FlowId) -> Option<(Seq, Seq)> {
-        self.live.get(&flow).map(|flow| (flow.custody, flow.next))
-    }
-
-    /// Whether a reader has still to give out this record.
-    pub fn wants(&self, flow: FlowId, seq: Seq) -> bool {
-        self.live.get(&flow).is_some_and(|flow| seq >= flow.custody)
-    }
-
-    /// The first place of a live flow that is not in custody.
-    pub fn first_waiting(&self, flow: FlowId) -> Option<Seq> {
-        self.live.get(&flow).map(|flow| flow.custody)
+    /// What of a live flow is not in custody.
+    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
+        self.live.get(&flow).map(|flow| Extent { custody: flow.custody, next: flow.next })
     }
 
     /// Whether the segment holds something that is not in custody.
     pub fn waits(&self, summary: &Summary) -> bool {
-        summary.flows.iter().any(|span| self.wants(span.flow, span.last))
+        let waits = |span: &FlowSpan| {
+            self.live.get(&span.flow).is_some_and(|flow| span.last >= flow.custody)
+        };
+        summary.flows.iter().any(waits)
     }
 
     /// Whether the segment may be removed: all is in custody, and no open flow has its newest
@@ -227,24 +229,9 @@ impl Flows {
         self.live.get(&flow).filter(|flow| flow.end == End::Open)?.last
     }
 
-    pub fn depth(&self, log: &Log, now: Utc) -> Depth {
-        let blocks = self.live.values().map(|flow| flow.next.count_from(flow.custody)).sum();
-        let mut depth = Depth { blocks, ..Depth::default() };
-        for span in log.segments().flat_map(|(_, summary)| &summary.flows) {
-            let Some(flow) = self.live.get(&span.flow).filter(|flow| span.last >= flow.custody)
-            else {
-                continue;
-            };
-            let total = span.last.next().count_from(span.first);
-            let done = flow.custody.count_from(span.first);
-            let share =
-                u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total);
-            depth.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
-            let lasted = span.last_written.since(span.first_written);
-            let written = span.first_written + lasted.scaled(done, (total - 1).max(1));
-            depth.oldest = depth.oldest.max(now.since(written));
-        }
-        depth
+    /// Records that are not in custody.
+    pub fn waiting(&self) -> u64 {
+        self.live.values().map(|flow| flow.next.count_from(flow.custody)).sum()
     }
 
     /// Writes the state file. Afterwards closed flows are closed for good.

@@ -10,7 +10,7 @@
 //! openings of the other: the centre says from which it took data last, and the spool looks whether
 //! that is one of its own. What is older than one that the centre named is forgotten.
 
-use super::{LOG_DIR, Spool, SpoolError};
+use super::{Extent, LOG_DIR, Spool, SpoolError};
 use crate::disk::Disk;
 use crate::log::{Cursor, Item};
 use crate::publish::{load_state, save_state};
@@ -187,7 +187,7 @@ impl Spool {
     pub fn resume(&mut self, flow: FlowId, next: Seq) {
         // What is removed was in custody, and with the last record all before it, though the state
         // may not say so.
-        let end = self.extent(flow).map_or(Seq::FIRST, |(_, end)| end);
+        let end = self.extent(flow).map_or(Seq::FIRST, |extent| extent.next);
         let is_gone = end > Seq::FIRST && !self.is_here(flow, Seq(end.0 - 1));
         let next = if is_gone { Seq::FINISHED } else { next };
         self.flows.go_back(flow, next);
@@ -196,7 +196,7 @@ impl Spool {
 
     /// Whether a record of a flow is still here, durable or not.
     pub fn is_here(&self, flow: FlowId, seq: Seq) -> bool {
-        let mut spans = self.log.segments().filter_map(|(_, summary)| summary.span(flow));
+        let mut spans = self.log.segments().iter().filter_map(|(_, summary)| summary.span(flow));
         spans.any(|span| (span.first..=span.last).contains(&seq))
     }
 
@@ -207,8 +207,8 @@ impl Spool {
         SpoolError::State { path: Identity::path(), source }
     }
 
-    /// The first place of a live flow that is not in custody, and the one behind its last record.
-    pub fn extent(&self, flow: FlowId) -> Option<(Seq, Seq)> {
+    /// What of a live flow is not in custody.
+    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
         self.flows.extent(flow)
     }
 
@@ -220,7 +220,7 @@ impl Spool {
     pub fn mark_of(&mut self, flow: FlowId, seq: Seq) -> Result<Option<BlockMark>, SpoolError> {
         let holds =
             |span: &crate::FlowSpan| span.flow == flow && (span.first..=span.last).contains(&seq);
-        let mut segments = self.log.segments();
+        let mut segments = self.log.segments().iter();
         let Some((number, _)) = segments.find(|(_, summary)| summary.flows.iter().any(holds))
         else {
             return Ok(None);
@@ -297,19 +297,19 @@ mod tests {
         }
         spool.sync().unwrap();
         spool.custody(flow, Seq(4));
-        assert_eq!(spool.extent(flow), Some((Seq(4), Seq(6))));
+        assert_eq!(spool.extent(flow), Some(Extent { custody: Seq(4), next: Seq(6) }));
         assert_eq!(spool.mark_of(flow, Seq(3)).unwrap(), Some(mark(&[3; 9])));
         assert_eq!(spool.mark_of(flow, Seq(6)).unwrap(), None);
         spool.renew(SpoolDraw([2; 24])).unwrap();
         assert_eq!(
             (spool.identity().unwrap().id, spool.extent(flow)),
-            (SpoolId([2; 16]), Some((Seq(0), Seq(6))))
+            (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
         );
         drop(spool);
         let spool = open(&disk, 3);
         assert_eq!(
             (spool.identity().unwrap().id, spool.extent(flow)),
-            (SpoolId([2; 16]), Some((Seq(0), Seq(6))))
+            (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
         );
     }
 
@@ -332,7 +332,7 @@ mod tests {
             let spool = open(&disk, 2);
             assert_eq!(
                 (spool.identity().unwrap().id, spool.extent(flow)),
-                (SpoolId([2; 16]), Some((Seq(0), Seq(2))))
+                (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(2) }))
             );
         }
     }
@@ -356,8 +356,14 @@ mod tests {
             let (id, extent) = (spool.identity().unwrap().id, spool.extent(flow));
             assert!(renewed.is_err() || id == SpoolId([2; 16]), "fault {fault}");
             let is_new = id != SpoolId([1; 16]);
-            assert!(!is_new || extent == Some((Seq(0), Seq(2))), "fault {fault}: {extent:?}");
-            assert!(extent.is_some_and(|(_, next)| next == Seq(2)), "fault {fault}: {extent:?}");
+            assert!(
+                !is_new || extent == Some(Extent { custody: Seq(0), next: Seq(2) }),
+                "fault {fault}: {extent:?}"
+            );
+            assert!(
+                extent.is_some_and(|extent| extent.next == Seq(2)),
+                "fault {fault}: {extent:?}"
+            );
         }
     }
 

@@ -29,7 +29,7 @@ use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
-pub use flows::{FLOW_END, MAX_LIVE_FLOWS};
+pub use flows::{Extent, FLOW_END, MAX_LIVE_FLOWS};
 pub use identity::SpoolDraw;
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::RecallReader;
@@ -238,7 +238,7 @@ impl Spool {
             return Err(LogError::TooLarge { size }.into());
         }
         loop {
-            let (needed, available) = (self.log.growth(size), self.available());
+            let (needed, available) = (self.log.segments().growth(size), self.available());
             let appended = if needed > available {
                 Err(LogError::Full { path: LOG_DIR.to_owned() })
             } else {
@@ -300,6 +300,7 @@ impl Spool {
         };
         let free: Vec<SegmentNo> = self
             .log
+            .segments()
             .sealed()
             .filter(|(number, summary)| due(summary) && self.flows.release(*number, summary))
             .map(|(number, _)| number)
@@ -312,18 +313,22 @@ impl Spool {
         self.log.sync()?;
         let mut freed = ByteCount::ZERO;
         for number in &free {
-            freed += self.log.remove(*number)?;
+            freed += self.log.segments_mut().remove(*number)?;
             self.stats.freed += 1;
         }
-        self.log.sync_removals()?;
+        self.log.segments_mut().sync_removals()?;
         Ok(freed)
     }
 
     /// A reader at the first record that is not in custody.
     pub fn reader_from_custody(&self) -> SpoolReader {
         let waits = |summary: &Summary| self.flows.waits(summary);
-        let first =
-            self.log.segments().find(|(_, summary)| waits(summary)).map(|(number, _)| number);
+        let first = self
+            .log
+            .segments()
+            .iter()
+            .find(|(_, summary)| waits(summary))
+            .map(|(number, _)| number);
         SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
     }
 
@@ -359,7 +364,7 @@ impl Spool {
 
     /// What waits for custody.
     pub fn depth(&self, now: Utc) -> Depth {
-        self.flows.depth(&self.log, now)
+        Depth::of(&self.log, &self.flows, now)
     }
 
     /// Whether a record was appended that is not durable.
@@ -392,7 +397,7 @@ impl Spool {
 
     /// What the segments fill on the disk.
     pub fn size(&self) -> ByteCount {
-        self.log.size()
+        self.log.segments().size()
     }
 
     /// Whether the folder that the spool is in is still where it was. Ask about once a second:
@@ -420,20 +425,23 @@ impl Spool {
             .disk
             .free_space()
             .map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
-        free.min(self.config.max_size - self.log.size())
+        free.min(self.config.max_size - self.log.segments().size())
     }
 
     /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before,
     /// as `free` does.
     fn free_one_early(&mut self) -> Result<bool, SpoolError> {
-        let oldest =
-            self.log.sealed().find(|(number, summary)| self.flows.release(*number, summary));
+        let oldest = self
+            .log
+            .segments()
+            .sealed()
+            .find(|(number, summary)| self.flows.release(*number, summary));
         let Some(number) = oldest.map(|(number, _)| number) else {
             return Ok(false);
         };
         self.log.sync()?;
-        self.log.remove(number)?;
-        self.log.sync_removals()?;
+        self.log.segments_mut().remove(number)?;
+        self.log.segments_mut().sync_removals()?;
         self.stats.freed_early += 1;
         Ok(true)
     }

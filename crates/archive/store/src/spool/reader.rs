@@ -1,6 +1,6 @@
 //! Reading the spool in the order of writing, from the first record without custody.
 
-use super::{Flows, Spool, SpoolError};
+use super::{Extent, Flows, Spool, SpoolError};
 use crate::log::{Cursor, Item, Record};
 use crate::{FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
@@ -42,7 +42,7 @@ impl SpoolReader {
 
     /// Whether `seq` comes next or later in its flow; what is missing before it is noted.
     fn reach(&mut self, flows: &Flows, flow: FlowId, seq: Seq) -> bool {
-        let Some(waiting) = flows.first_waiting(flow) else {
+        let Some(Extent { custody: waiting, .. }) = flows.extent(flow) else {
             return false;
         };
         let expected = self.expected.entry(flow).or_insert(waiting);
@@ -89,7 +89,9 @@ impl Spool {
                 return Ok(Some(item));
             }
             let flows = &self.flows;
-            let wants = |flow, seq| wanted(flow) && flows.wants(flow, seq);
+            let is_waiting =
+                |flow, seq| flows.extent(flow).is_some_and(|extent| seq >= extent.custody);
+            let wants = |flow, seq| wanted(flow) && is_waiting(flow, seq);
             let read = self.log.read_where(&mut reader.cursor, wants)?;
             match read {
                 None => return Ok(None),
@@ -103,11 +105,11 @@ impl Spool {
                 }
                 Some(Item::SegmentEnd(number)) => {
                     let spans =
-                        self.log.sealed_summary(number).map_or(&[][..], |summary| &summary.flows);
+                        self.log.segments().get(number).map_or(&[][..], |summary| &summary.flows);
                     for span in spans.iter().filter(|span| wanted(span.flow)) {
                         reader.reach(&self.flows, span.flow, span.last.next());
                     }
-                    reader.expected.retain(|flow, _| self.flows.first_waiting(*flow).is_some());
+                    reader.expected.retain(|flow, _| self.flows.extent(*flow).is_some());
                 }
             }
         }

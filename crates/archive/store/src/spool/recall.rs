@@ -17,7 +17,7 @@ impl Spool {
     /// or later. What is in custody is there for as long as its retention, and until its segment
     /// goes.
     pub fn recall_reader(&self, flow: FlowId, from: Utc) -> RecallReader {
-        let mut segments = self.log.segments();
+        let mut segments = self.log.segments().iter();
         let first = segments
             .find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
         let cursor = first.map_or_else(|| self.log.end(), |(number, _)| Cursor::at_segment(number));

@@ -204,7 +204,11 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
         for _ in 0..7 {
             spool.append(flow, &[0; 100], NOW).unwrap();
         }
-        assert_eq!(spool.log.sealed().count(), 1, "the seventh, not durable yet, begins a segment");
+        assert_eq!(
+            spool.log.segments().sealed().count(),
+            1,
+            "the seventh, not durable yet, begins a segment"
+        );
         spool.custody(flow, Seq(6));
         if seed % 2 == 0 {
             disk.set_capacity(disk.used() + config().reserve);

@@ -1,6 +1,8 @@
 //! What waits of each flow, for whoever foretells when it will be through.
 
-use super::Spool;
+use super::flows::{Extent, Flows};
+use super::{Depth, Spool};
+use crate::log::{FlowSpan, Log};
 use crate::{FlowId, Seq};
 use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeMap;
@@ -19,26 +21,59 @@ pub struct Waiting {
     pub newest: Utc,
 }
 
+/// What of one flow in one segment waits, from a record on.
+struct Share {
+    bytes: ByteCount,
+    /// When the first of these records was written.
+    oldest: Utc,
+}
+
+impl Share {
+    /// Of the records from `first` on. A segment's summary has no sizes and times of single
+    /// records: they count as equally large and written at equal intervals.
+    fn of(span: &FlowSpan, first: Seq) -> Self {
+        let total = span.last.next().count_from(span.first).max(1);
+        let done = first.count_from(span.first);
+        let bytes = u128::from(span.bytes.as_u64()) * u128::from(total - done) / u128::from(total);
+        let lasted = span.last_written.since(span.first_written);
+        Self {
+            bytes: ByteCount::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            oldest: span.first_written + lasted.scaled(done, (total - 1).max(1)),
+        }
+    }
+}
+
+impl Depth {
+    pub(super) fn of(log: &Log, flows: &Flows, now: Utc) -> Self {
+        let mut depth = Self { blocks: flows.waiting(), ..Self::default() };
+        for span in log.segments().iter().flat_map(|(_, summary)| &summary.flows) {
+            let Some(extent) = flows.extent(span.flow).filter(|extent| span.last >= extent.custody)
+            else {
+                continue;
+            };
+            let share = Share::of(span, extent.custody);
+            depth.bytes += share.bytes;
+            depth.oldest = depth.oldest.max(now.since(share.oldest));
+        }
+        depth
+    }
+}
+
 impl Spool {
-    /// What waits of each live flow from the place that `from` says, or that custody has reached
+    /// What waits of each live flow from the record that `from` gives, or that custody has reached
     /// where that is later, in the order of the flows. Costs a look at each flow of each segment.
     pub fn waiting(&self, from: impl Fn(FlowId) -> Option<Seq>) -> Vec<Waiting> {
         let mut found: BTreeMap<FlowId, Waiting> = BTreeMap::new();
-        for span in self.log.segments().flat_map(|(_, summary)| &summary.flows) {
-            let Some(custody) = self.flows.first_waiting(span.flow) else { continue };
-            let first = from(span.flow).map_or(custody, |place| place.max(custody));
+        for span in self.log.segments().iter().flat_map(|(_, summary)| &summary.flows) {
+            let Some(Extent { custody, .. }) = self.flows.extent(span.flow) else { continue };
+            let first = from(span.flow).map_or(custody, |first| first.max(custody));
             if span.last < first {
                 continue;
             }
-            let total = span.last.next().count_from(span.first);
-            let done = first.count_from(span.first);
-            let lasted = span.last_written.since(span.first_written);
-            let oldest = span.first_written + lasted.scaled(done, total.saturating_sub(1).max(1));
+            let Share { bytes, oldest } = Share::of(span, first);
             let new = Waiting { flow: span.flow, bytes: ByteCount::ZERO, oldest, newest: oldest };
             let flow = found.entry(span.flow).or_insert(new);
-            let share = u128::from(span.bytes.as_u64()) * u128::from(total - done)
-                / u128::from(total.max(1));
-            flow.bytes += ByteCount::new(u64::try_from(share).unwrap_or(u64::MAX));
+            flow.bytes += bytes;
             flow.oldest = flow.oldest.min(oldest);
             flow.newest = flow.newest.max(span.last_written);
         }

@@ -6,7 +6,9 @@
 //! this spool ever had; the last block that it has of a flow is another one. A spool that is apart
 //! goes on as another spool, so that nothing of either is taken for the other's.
 
-use skyhaul_store::{BlockMark, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening};
+use skyhaul_store::{
+    BlockMark, Extent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening,
+};
 use skyhaul_transport::Custody;
 
 /// How it is known that the centre has what is of another copy of this spool.
@@ -86,7 +88,9 @@ enum Compared {
 
 fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let Held { flow, next, last } = held;
-    let Some((waiting, end)) = spool.extent(flow) else { return Ok(Compared::Nothing) };
+    let Some(Extent { custody: waiting, next: end }) = spool.extent(flow) else {
+        return Ok(Compared::Nothing);
+    };
     // Of one that the centre has whole, the last block here must be the last there: it is here
     // while the flow is open.
     let is_whole = next == Seq::FINISHED;
@@ -196,7 +200,7 @@ mod tests {
         part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
         assert_eq!(
             (spool.live_flows(), spool.extent(other)),
-            (vec![other], Some((Seq(0), Seq(2))))
+            (vec![other], Some(Extent { custody: Seq(0), next: Seq(2) }))
         );
         assert_ne!(spool.identity().unwrap().id, identity.id);
     }

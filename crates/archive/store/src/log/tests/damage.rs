@@ -9,7 +9,7 @@ fn of_blocks(disk: &SimDisk, count: u64) -> (Log, String) {
         put(&mut log, 1, seq, &block(seq)).unwrap();
         log.sync().unwrap();
     }
-    let path = log.path(SegmentNo(1));
+    let path = log.segments().path(SegmentNo(1));
     (log, path)
 }
 

@@ -1,0 +1,71 @@
+//! Damage of durable data: what was found, for counters and for status.
+
+use super::LogStats;
+use skyhaul_units::ByteCount;
+use std::collections::VecDeque;
+
+/// A stretch of durable data that the disk gave back damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// What became of it.
+    pub fate: DamageFate,
+    /// The segment's file.
+    pub file: String,
+    /// Where it begins.
+    pub offset: ByteCount,
+    /// How far the next valid record is.
+    pub length: ByteCount,
+}
+
+/// What became of damaged data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DamageFate {
+    /// It was made again from what guards it: nothing is lost.
+    Mended,
+    /// It was stepped over: what was in it is lost.
+    SteppedOver,
+}
+
+impl core::fmt::Display for Damage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (offset, length) = (self.offset.as_u64(), self.length.as_u64());
+        let fate = match self.fate {
+            DamageFate::Mended => "had damage that was repaired, no data is lost",
+            DamageFate::SteppedOver => "are damaged and were skipped",
+        };
+        write!(f, "{}: {length} bytes at offset {offset} {fate}; check the disk", self.file)
+    }
+}
+
+/// The newest damages, each once.
+#[derive(Debug, Default)]
+pub(super) struct Damages(VecDeque<Damage>);
+
+impl Damages {
+    /// Oldest first.
+    pub fn newest(&self) -> impl Iterator<Item = &Damage> {
+        self.0.iter()
+    }
+
+    /// Counts a damage that was not met before.
+    pub fn note(&mut self, damage: Damage, stats: &mut LogStats) {
+        // What was found when the log was opened is met again when it is read.
+        if self.0.contains(&damage) {
+            return;
+        }
+        match damage.fate {
+            DamageFate::Mended => stats.mended += 1,
+            DamageFate::SteppedOver => {
+                stats.damages += 1;
+                stats.damaged += damage.length;
+            }
+        }
+        if self.0.len() == DAMAGES_KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(damage);
+    }
+}
+
+/// Damages kept for status output. A disk with more of them needs no longer list.
+const DAMAGES_KEPT: usize = 16;
