@@ -40,12 +40,13 @@ mod log;
 mod mark;
 mod publish;
 pub mod raw;
+mod room;
 mod spool;
 
 pub use contacts::{
     Admitted, Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore,
-    ContactSync, ContactSynced, FlowStatus, KeptReader, MAX_SPOOLS, Receipt, Resume, Sender,
-    SpoolKnown, SpoolState, StationName, StationNameError, StoreError,
+    ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader, MAX_SPOOLS, NameSpaces,
+    Receipt, Resume, Sender, SpoolKnown, SpoolState, StationName, StationNameError, StoreError,
 };
 pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
 pub use ledger::{Ledger, LedgerError, Loaded};

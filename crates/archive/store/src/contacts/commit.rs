@@ -56,15 +56,12 @@ impl ContactStore {
     /// The syncs that make everything appended so far durable; `None` where it is.
     pub fn sync_handle(&self) -> Option<ContactSync> {
         let mut handles = Vec::new();
-        for (name, station) in &self.stations {
-            for (flow, contact) in &station.open {
-                // The end of a segment syncs by itself, so that a receipt may be due without a
-                // sync.
-                if contact.durable < contact.next {
-                    let (key, last) = ((name.clone(), *flow), contact.marks.last);
-                    let sync = contact.log.sync_handle();
-                    handles.push(Due { key, next: contact.next, last, sync });
-                }
+        for (name, flow, contact) in self.spaces.contacts() {
+            // The end of a segment syncs by itself, so that a receipt may be due without a sync.
+            if contact.durable < contact.next {
+                let (key, last) = ((name.clone(), flow), contact.marks.last);
+                let sync = contact.log.sync_handle();
+                handles.push(Due { key, next: contact.next, last, sync });
             }
         }
         (!handles.is_empty()).then_some(ContactSync(handles))
@@ -75,8 +72,7 @@ impl ContactStore {
         let mut commit = Commit::default();
         for Due { key: (name, flow), next, last, sync: outcome } in synced.0 {
             // Finished meanwhile: its receipt was given then.
-            let open = self.stations.get_mut(&name).and_then(|station| station.open.get_mut(&flow));
-            let Some(contact) = open else {
+            let Some(contact) = self.spaces.contact_mut(&name, flow) else {
                 continue;
             };
             match outcome.map_or(Ok(()), |outcome| contact.log.synced(outcome)) {

@@ -1,9 +1,14 @@
 //! Finished contacts whose data is still there: holding on to them, and reading them again.
 
-use super::{ContactStore, Kept, Key, StationName, StoreError, contact_dir};
+use super::{FINISHED_NAME, Key, StationName, StoreError, contact_dir, station_dir};
 use crate::FlowId;
+use crate::disk::Disk;
 use crate::log::{Cursor, Item, Log, LogConfig};
-use skyhaul_units::Utc;
+use crate::publish::load_state;
+use skyhaul_units::{ByteCount, Duration, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
 
 /// Reads a finished contact from its beginning. Needs the store no more: other threads may go on
 /// with it meanwhile. Hold the contact while it is read.
@@ -28,43 +33,110 @@ impl KeptReader {
     }
 }
 
-impl ContactStore {
-    /// The finished contacts whose data is there, with when each was finished.
-    pub fn kept_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId, Utc)> {
-        self.kept.iter().map(|((station, flow), kept)| (station, *flow, kept.finished))
+/// The finished contacts whose data is there.
+#[derive(Debug)]
+pub struct KeptContacts {
+    disk: Arc<dyn Disk>,
+    log: LogConfig,
+    contacts: BTreeMap<Key, Kept>,
+    /// What they fill on the disk.
+    size: ByteCount,
+    /// Those of them that are not to be removed. As many as there are kept ones at most count.
+    held: BTreeSet<Key>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub size: ByteCount,
+    pub finished: Utc,
+}
+
+impl KeptContacts {
+    pub(super) fn none(disk: Arc<dyn Disk>, log: LogConfig) -> Self {
+        let (contacts, held) = (BTreeMap::new(), BTreeSet::new());
+        Self { disk, log, contacts, size: ByteCount::ZERO, held }
+    }
+
+    /// All of them, with when each was finished.
+    pub fn iter(&self) -> impl Iterator<Item = (&StationName, FlowId, Utc)> {
+        self.contacts.iter().map(|((station, flow), kept)| (station, *flow, kept.finished))
     }
 
     /// Whether the data of a finished contact is there.
-    pub fn is_kept(&self, station: &StationName, flow: FlowId) -> bool {
-        self.kept.contains_key(&(station.clone(), flow))
-    }
-
-    /// Holds contacts, and no others: their data stays beyond its retention, and is not given up
-    /// where room is needed. Forgotten at a restart: hold them again before the first append.
-    pub fn hold(&mut self, contacts: impl IntoIterator<Item = (StationName, FlowId)>) {
-        self.held = contacts.into_iter().collect();
+    pub fn contains(&self, station: &StationName, flow: FlowId) -> bool {
+        self.contacts.contains_key(&(station.clone(), flow))
     }
 
     /// A reader of a finished contact.
     ///
     /// # Errors
     /// [`StoreError::NotOpen`] where its data is gone; [`StoreError::Log`].
-    pub fn kept_reader(
-        &self,
-        station: &StationName,
-        flow: FlowId,
-    ) -> Result<KeptReader, StoreError> {
-        if !self.is_kept(station, flow) {
+    pub fn reader(&self, station: &StationName, flow: FlowId) -> Result<KeptReader, StoreError> {
+        if !self.contains(station, flow) {
             return Err(StoreError::NotOpen { station: station.clone(), flow });
         }
-        let config = LogConfig { segment_size: self.config.segment_size };
-        let log = Log::open(self.disk.clone(), &contact_dir(station, flow), config)?;
+        let log = Log::open(self.disk.clone(), &contact_dir(station, flow), self.log)?;
         let cursor = log.start();
         Ok(KeptReader { log, cursor })
     }
 
-    /// Whether the store may remove a contact.
-    pub(super) fn is_free(&self, (key, _): &(&Key, &Kept)) -> bool {
-        !self.held.contains(*key)
+    pub(super) const fn size(&self) -> ByteCount {
+        self.size
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.contacts.len()
+    }
+
+    pub(super) fn hold(&mut self, contacts: BTreeSet<Key>) {
+        self.held = contacts;
+    }
+
+    pub(super) fn insert(&mut self, key: Key, kept: Kept) {
+        self.size += kept.size;
+        self.contacts.insert(key, kept);
+    }
+
+    /// The contacts that may be removed and whose retention is over.
+    pub(super) fn due(&self, retention: Duration, now: Utc) -> Vec<Key> {
+        let due = self.removable().filter(|(_, kept)| kept.finished + retention <= now);
+        due.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The contact that may be removed and was finished first.
+    pub(super) fn oldest(&self) -> Option<Key> {
+        self.removable().min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone())
+    }
+
+    fn removable(&self) -> impl Iterator<Item = (&Key, &Kept)> {
+        self.contacts.iter().filter(|(key, _)| !self.held.contains(*key))
+    }
+
+    /// Removes a finished contact's directory. That it is finished stays known.
+    pub(super) fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
+        let dir = contact_dir(&key.0, key.1);
+        let disk = &*self.disk;
+        let removed = disk.list(&dir).and_then(|entries| {
+            entries.iter().try_for_each(|entry| disk.remove(&format!("{dir}/{}", entry.name)))?;
+            disk.remove_dir(&dir)?;
+            disk.sync_dir(&station_dir(&key.0))
+        });
+        removed.map_err(|source| StoreError::State { path: dir, source })?;
+        if let Some(kept) = self.contacts.remove(key) {
+            self.size = self.size - kept.size;
+        }
+        Ok(())
+    }
+
+    /// Finds out what is there of a finished contact.
+    pub(super) fn load(&mut self, name: &StationName, flow: FlowId) -> io::Result<()> {
+        let dir = contact_dir(name, flow);
+        let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
+        // Without a readable mark its retention counts as over: the contact is processed.
+        let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
+        let micros =
+            mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
+        self.insert((name.clone(), flow), Kept { size, finished: Utc::from_micros(micros) });
+        Ok(())
     }
 }

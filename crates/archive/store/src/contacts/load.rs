@@ -1,16 +1,19 @@
 //! Opening the contact store: finished contacts by name only, open ones with their log.
 
+use super::finished::Finished;
+use super::spaces::{Origin, Station};
 use super::{
-    Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, Finished, Kept,
-    MAX_OPEN_CONTACTS, Marks, Origin, ROOT, Station, StationName, StoreError, contact_dir,
-    mark_behind, station_dir,
+    Contact, ContactConfig, ContactStats, ContactStore, FINISHED_NAME, KeptContacts,
+    MAX_OPEN_CONTACTS, Marks, NameSpaces, ROOT, StationName, StoreError, contact_dir, mark_behind,
+    station_dir,
 };
 use crate::disk::{Disk, EntryKind};
 use crate::log::{Cursor, Item, Log, LogConfig, Position};
 use crate::publish::load_state;
+use crate::room::Room;
 use crate::{FlowId, Seq};
-use skyhaul_units::{BlockMark, ByteCount, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use skyhaul_units::BlockMark;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -21,19 +24,18 @@ impl ContactStore {
     /// # Errors
     /// [`StoreError::State`], [`StoreError::Log`], [`StoreError::TooManyContacts`].
     pub fn open(disk: Arc<dyn Disk>, config: ContactConfig) -> Result<Self, StoreError> {
+        let ContactConfig { segment_size, max_size, reserve, .. } = config;
         let mut store = Self {
-            disk,
+            room: Room { disk: disk.clone(), max_size, reserve },
             config,
-            stations: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            kept_size: ByteCount::ZERO,
-            held: BTreeSet::new(),
+            spaces: NameSpaces::default(),
+            kept: KeptContacts::none(disk, LogConfig { segment_size }),
             stats: ContactStats::default(),
             damage: None,
         };
         let refused = |source| StoreError::State { path: ROOT.to_owned(), source };
-        store.disk.make_dir(ROOT).map_err(refused)?;
-        for entry in store.disk.list(ROOT).map_err(refused)? {
+        store.room.disk.make_dir(ROOT).map_err(refused)?;
+        for entry in store.room.disk.list(ROOT).map_err(refused)? {
             // Only directories that this store made have such names.
             if let (EntryKind::Directory, Some(name)) =
                 (entry.kind, StationName::of_space(&entry.name))
@@ -49,34 +51,33 @@ impl ContactStore {
         let refused = |source| StoreError::State { path: format!("{dir}/{FINISHED_NAME}"), source };
         // The last session may have ended between a rename and its sync: what is seen now must not
         // vanish later.
-        self.disk.sync_dir(&dir).map_err(refused)?;
-        let finished =
-            match load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).map_err(refused)? {
-                Some(state) => {
-                    self.stats.state_mended += u64::from(state.is_damaged);
-                    Finished::decode(&state.body).ok_or_else(|| {
-                        refused(io::Error::new(
-                            io::ErrorKind::InvalidData,
-                            "not a list of finished contacts",
-                        ))
-                    })?
-                }
-                None => Finished::default(),
-            };
-        let origin = self.load_origin(&name).map_err(refused)?;
+        self.room.disk.sync_dir(&dir).map_err(refused)?;
+        let finished = match load_state(&*self.room.disk, &format!("{dir}/{FINISHED_NAME}"))
+            .map_err(refused)?
+        {
+            Some(state) => {
+                self.stats.state_mended += u64::from(state.is_damaged);
+                Finished::decode(&state.body).ok_or_else(|| {
+                    refused(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "not a list of finished contacts",
+                    ))
+                })?
+            }
+            None => Finished::default(),
+        };
+        let origin = Origin::load(&*self.room.disk, &name).map_err(refused)?;
         let mut station = Station { finished, open: BTreeMap::new(), origin, taken: 0 };
-        for entry in self.disk.list(&dir).map_err(refused)? {
+        for entry in self.room.disk.list(&dir).map_err(refused)? {
             let Some(flow) =
                 parse_contact_dir(&entry.name).filter(|_| entry.kind == EntryKind::Directory)
             else {
                 continue;
             };
             if station.finished.contains(flow) {
-                let kept = self.load_kept(&name, flow).map_err(refused)?;
-                self.keep((name.clone(), flow), kept);
+                self.kept.load(&name, flow).map_err(refused)?;
             } else {
-                let open: usize = self.stations.values().map(|station| station.open.len()).sum();
-                if open + station.open.len() >= MAX_OPEN_CONTACTS {
+                if self.spaces.open_count() + station.open.len() >= MAX_OPEN_CONTACTS {
                     return Err(StoreError::TooManyContacts);
                 }
                 station.open.insert(flow, self.load_contact(&name, flow)?);
@@ -85,13 +86,13 @@ impl ContactStore {
         if station.origin.is_none() && !station.is_empty() {
             station.origin = Some(Origin::nobodys(&name));
         }
-        self.stations.insert(name, station);
+        self.spaces.insert(name, station);
         Ok(())
     }
 
     fn load_contact(&mut self, name: &StationName, flow: FlowId) -> Result<Contact, StoreError> {
         let config = LogConfig { segment_size: self.config.segment_size };
-        let mut log = Log::open(self.disk.clone(), &contact_dir(name, flow), config)?;
+        let mut log = Log::open(self.room.disk.clone(), &contact_dir(name, flow), config)?;
         let spans = log
             .segments()
             .iter()
@@ -108,16 +109,6 @@ impl ContactStore {
         };
         let marks = Marks { last, durable: last };
         Ok(Contact { log, next, durable: next, marks, mended: 0 })
-    }
-
-    fn load_kept(&self, name: &StationName, flow: FlowId) -> io::Result<Kept> {
-        let dir = contact_dir(name, flow);
-        let size = self.disk.list(&dir)?.iter().map(|entry| entry.size).sum();
-        // Without a readable mark its retention counts as over: the contact is processed.
-        let mark = load_state(&*self.disk, &format!("{dir}/{FINISHED_NAME}")).ok().flatten();
-        let micros =
-            mark.and_then(|state| state.body.try_into().ok()).map_or(0, i64::from_be_bytes);
-        Ok(Kept { size, finished: Utc::from_micros(micros) })
     }
 }
 

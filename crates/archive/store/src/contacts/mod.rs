@@ -16,6 +16,7 @@
 //! [`MAX_KEPT_CONTACTS`]; 8 bytes a range of finished flows.
 
 mod commit;
+mod error;
 mod finished;
 mod kept;
 mod load;
@@ -23,22 +24,21 @@ mod name;
 mod resume;
 mod spaces;
 
-use crate::disk::{Disk, is_full};
 use crate::log::{Cursor, Damage, Item, Log, LogConfig, LogError, NewRecord, block_size};
 use crate::publish::save_state;
+use crate::room::Room;
 use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
-use finished::Finished;
+use kept::Kept;
 use skyhaul_units::{BlockMark, ByteCount, Duration, Utc};
-use spaces::Origin;
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::collections::btree_map::Entry;
 use std::io;
-use std::sync::Arc;
 
 pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
-pub use kept::KeptReader;
+pub use error::StoreError;
+pub use kept::{KeptContacts, KeptReader};
 pub use name::{StationName, StationNameError};
 pub use resume::Resume;
-pub use spaces::{Admitted, MAX_SPOOLS, Sender, SpoolKnown, SpoolState};
+pub use spaces::{Admitted, MAX_SPOOLS, NameSpaces, Sender, SpoolKnown, SpoolState};
 
 /// Contacts that are open at once, of all stations together.
 pub const MAX_OPEN_CONTACTS: usize = 1_024;
@@ -138,101 +138,14 @@ pub struct ContactStats {
     pub state_mended: u64,
 }
 
-/// Why the contact store cannot do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// No room, nothing was written. Hold the station back and try again: it ends by itself when
-    /// space returns.
-    #[error(
-        "the contact store is full: {needed} needed, {available} available; free space on the \
-        state folder's file system (the store leaves {reserve} of it free), or raise max_size in \
-        [store]"
-    )]
-    Full {
-        /// What the append needs.
-        needed: ByteCount,
-        /// What there is.
-        available: ByteCount,
-        /// What is left free on the file system.
-        reserve: ByteCount,
-    },
-    /// A record that does not come next.
-    #[error(
-        "{station}, flow {flow}: record {got} received, {expected} expected; the station must send \
-        in order, from {expected}"
-    )]
-    Gap {
-        /// The station.
-        station: StationName,
-        /// The flow.
-        flow: FlowId,
-        /// What is next.
-        expected: Seq,
-        /// What came.
-        got: Seq,
-    },
-    /// No such contact is open.
-    #[error(
-        "{station}, flow {flow}: no contact is open under this number: it was never opened, or is \
-        finished"
-    )]
-    NotOpen {
-        /// The station.
-        station: StationName,
-        /// The flow.
-        flow: FlowId,
-    },
-    /// Too many contacts are open.
-    #[error("{MAX_OPEN_CONTACTS} contacts are open, the limit: finish some")]
-    TooManyContacts,
-    /// A station came with too many spools.
-    #[error(
-        "{station}: {MAX_SPOOLS} spools sent data under this key, the limit: give each station its \
-        own key, or remove folders of former spools from contacts/"
-    )]
-    TooManySpools {
-        /// The station.
-        station: StationName,
-    },
-    /// Others brought data since the sender was told what is there.
-    #[error("{space}: another session delivered data meanwhile: the station must reconnect")]
-    Overtaken {
-        /// The name space.
-        space: StationName,
-    },
-    /// Too many contacts below the finished ones never ended.
-    #[error(
-        "{station}: more than 4096 gaps between its finished contacts: finish the older contacts \
-        first"
-    )]
-    TooManyHoles {
-        /// The station.
-        station: StationName,
-    },
-    /// A state file cannot be read or written.
-    #[error("{path}: {source}; check the disk, then restore this file from a backup")]
-    State {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        source: io::Error,
-    },
-    /// A contact's log cannot go on.
-    #[error(transparent)]
-    Log(#[from] LogError),
-}
-
 /// The centre's contact store.
 #[derive(Debug)]
 pub struct ContactStore {
-    disk: Arc<dyn Disk>,
+    room: Room,
     config: ContactConfig,
-    stations: BTreeMap<StationName, Station>,
+    spaces: NameSpaces,
     /// Finished contacts whose data is there.
-    kept: BTreeMap<Key, Kept>,
-    kept_size: ByteCount,
-    /// Those of them that are not to be removed. As many as there are kept ones at most count.
-    held: BTreeSet<Key>,
+    kept: KeptContacts,
     stats: ContactStats,
     /// The newest damage that was met.
     damage: Option<Damage>,
@@ -240,15 +153,6 @@ pub struct ContactStore {
 
 /// A contact: its station and its flow.
 type Key = (StationName, FlowId);
-
-#[derive(Debug, Default)]
-struct Station {
-    finished: Finished,
-    open: BTreeMap<FlowId, Contact>,
-    origin: Option<Origin>,
-    /// Records since the store was opened.
-    taken: u64,
-}
 
 #[derive(Debug)]
 struct Contact {
@@ -267,12 +171,6 @@ struct Marks {
     durable: BlockMark,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Kept {
-    size: ByteCount,
-    finished: Utc,
-}
-
 /// A place in one contact's records. Holds one open file.
 #[derive(Debug)]
 pub struct ContactReader {
@@ -288,7 +186,7 @@ impl ContactStore {
     /// does not come next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
     pub fn append(&mut self, arrival: Arrival<'_>) -> Result<Appended, StoreError> {
         let (station, flow, got) = (arrival.station, arrival.flow, arrival.seq);
-        let expected = match self.status(station, flow) {
+        let expected = match self.spaces.status(station, flow) {
             FlowStatus::Unknown => Seq::FIRST,
             FlowStatus::Open { next, .. } => next,
             FlowStatus::Finished => Seq::FINISHED,
@@ -322,13 +220,12 @@ impl ContactStore {
 
     fn try_append(&mut self, arrival: &Arrival<'_>) -> Result<(), StoreError> {
         let size = ByteCount::of(arrival.payload.len());
-        let open =
-            self.stations.get(arrival.station).and_then(|station| station.open.get(&arrival.flow));
+        let open = self.spaces.contact(arrival.station, arrival.flow);
         let needed = open
             .map_or(block_size(size) + NEW_CONTACT, |contact| contact.log.segments().growth(size));
-        let full = self.full(needed);
-        if needed > self.available() {
-            return Err(full);
+        let shortage = self.room.shortage(needed, self.size());
+        if needed > shortage.available {
+            return Err(shortage.into());
         }
         let record = NewRecord {
             flow: arrival.flow,
@@ -342,10 +239,10 @@ impl ContactStore {
             Ok(_) => {
                 contact.next = arrival.seq.next();
                 contact.marks.last = mark_behind(preface, arrival.payload);
-                self.stations.entry(arrival.station.clone()).or_default().taken += 1;
+                self.spaces.entry(arrival.station).taken += 1;
                 Ok(())
             }
-            Err(LogError::Full { .. }) => Err(full),
+            Err(LogError::Full { .. }) => Err(shortage.into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -362,28 +259,10 @@ impl ContactStore {
         flow: FlowId,
         first: Seq,
     ) -> Result<(), StoreError> {
-        if self.status(station, flow) == FlowStatus::Unknown {
+        if self.spaces.status(station, flow) == FlowStatus::Unknown {
             self.contact(station, flow, first)?;
         }
         Ok(())
-    }
-
-    /// How far a flow is.
-    pub fn status(&self, station: &StationName, flow: FlowId) -> FlowStatus {
-        let Some(station) = self.stations.get(station) else {
-            return FlowStatus::Unknown;
-        };
-        if let Some(contact) = station.open.get(&flow) {
-            return FlowStatus::Open { next: contact.next, durable: contact.durable };
-        }
-        if station.finished.contains(flow) { FlowStatus::Finished } else { FlowStatus::Unknown }
-    }
-
-    /// The open contacts, to go on with them after a restart.
-    pub fn open_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId)> {
-        self.stations
-            .iter()
-            .flat_map(|(name, station)| station.open.keys().map(move |flow| (name, *flow)))
     }
 
     /// A reader at the contact's first record.
@@ -392,8 +271,7 @@ impl ContactStore {
     /// [`StoreError::NotOpen`].
     pub fn reader(&self, station: &StationName, flow: FlowId) -> Result<ContactReader, StoreError> {
         let key = (station.clone(), flow);
-        let open = self.stations.get(station).and_then(|station| station.open.get(&flow));
-        match open {
+        match self.spaces.contact(station, flow) {
             Some(contact) => Ok(ContactReader { key, cursor: contact.log.start() }),
             None => Err(StoreError::NotOpen { station: key.0, flow }),
         }
@@ -406,8 +284,7 @@ impl ContactStore {
     /// [`StoreError::NotOpen`] where the contact was finished meanwhile; [`StoreError::Log`].
     pub fn read(&mut self, reader: &mut ContactReader) -> Result<Option<Item>, StoreError> {
         let (station, flow) = &reader.key;
-        let open = self.stations.get_mut(station).and_then(|station| station.open.get_mut(flow));
-        let Some(contact) = open else {
+        let Some(contact) = self.spaces.contact_mut(station, *flow) else {
             return Err(StoreError::NotOpen { station: station.clone(), flow: *flow });
         };
         let item = loop {
@@ -444,7 +321,7 @@ impl ContactStore {
         now: Utc,
     ) -> Result<Receipt, StoreError> {
         let not_open = || StoreError::NotOpen { station: station.clone(), flow };
-        let state = self.stations.get_mut(station).ok_or_else(not_open)?;
+        let state = self.spaces.get_mut(station).ok_or_else(not_open)?;
         let contact = state.open.get_mut(&flow).ok_or_else(not_open)?;
         contact.log.sync()?;
         let size = contact.log.segments().size();
@@ -453,13 +330,20 @@ impl ContactStore {
             return Err(StoreError::TooManyHoles { station: station.clone() });
         }
         let (parent, dir) = (station_dir(station), contact_dir(station, flow));
-        save_state(&*self.disk, &dir, FINISHED_NAME, &now.as_micros().to_be_bytes())
-            .and_then(|()| save_state(&*self.disk, &parent, FINISHED_NAME, &finished.encode()))
-            .map_err(|source| self.state_error(format!("{parent}/{FINISHED_NAME}"), source))?;
-        let state = self.stations.get_mut(station).expect("found above");
+        save_state(&*self.room.disk, &dir, FINISHED_NAME, &now.as_micros().to_be_bytes())
+            .and_then(|()| save_state(&*self.room.disk, &parent, FINISHED_NAME, &finished.encode()))
+            .map_err(|source| {
+                StoreError::state(
+                    format!("{parent}/{FINISHED_NAME}"),
+                    source,
+                    &self.room,
+                    self.size(),
+                )
+            })?;
+        let state = self.spaces.get_mut(station).expect("found above");
         state.finished = finished;
         state.open.remove(&flow);
-        self.keep((station.clone(), flow), Kept { size, finished: now });
+        self.kept.insert((station.clone(), flow), Kept { size, finished: now });
         while self.kept.len() > MAX_KEPT_CONTACTS && self.remove_one_early()? {}
         Ok(Receipt { station: station.clone(), flow, next: Seq::FINISHED })
     }
@@ -470,26 +354,22 @@ impl ContactStore {
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.
     pub fn free(&mut self, now: Utc) -> Result<ByteCount, StoreError> {
-        let due = |kept: &Kept| kept.finished + self.config.retention <= now;
-        let removable = self.kept.iter().filter(|entry| self.is_free(entry) && due(entry.1));
-        let keys: Vec<Key> = removable.map(|(key, _)| key.clone()).collect();
-        let before = self.kept_size;
-        for key in keys {
-            self.remove(&key)?;
+        let before = self.kept.size();
+        for key in self.kept.due(self.config.retention, now) {
+            self.kept.remove(&key)?;
             self.stats.removed += 1;
         }
-        Ok(before - self.kept_size)
+        Ok(before - self.kept.size())
     }
 
     /// Bounds what the contacts fill, and how long they stay, otherwise from now on.
     pub fn set_limits(&mut self, max_size: ByteCount, retention: Duration) {
-        (self.config.max_size, self.config.retention) = (max_size, retention);
+        (self.room.max_size, self.config.retention) = (max_size, retention);
     }
 
     /// What the contacts fill on the disk.
     pub fn size(&self) -> ByteCount {
-        let open = self.stations.values().flat_map(|station| station.open.values());
-        open.map(|contact| contact.log.segments().size()).sum::<ByteCount>() + self.kept_size
+        self.spaces.open_size() + self.kept.size()
     }
 
     /// Whether the folder that the store is in is still where it was. Ask about once a second, and
@@ -498,21 +378,28 @@ impl ContactStore {
     /// # Errors
     /// As [`Disk::in_place`]: nothing may be receipted any more.
     pub fn in_place(&self) -> io::Result<()> {
-        self.disk.in_place()
+        self.room.disk.in_place()
+    }
+
+    /// The name spaces of the stations' spools, and the contacts in them.
+    pub const fn spaces(&self) -> &NameSpaces {
+        &self.spaces
+    }
+
+    /// The finished contacts whose data is there.
+    pub const fn kept(&self) -> &KeptContacts {
+        &self.kept
+    }
+
+    /// Holds contacts, and no others: their data stays beyond its retention, and is not given up
+    /// where room is needed. Forgotten at a restart: hold them again before the first append.
+    pub fn hold(&mut self, contacts: impl IntoIterator<Item = (StationName, FlowId)>) {
+        self.kept.hold(contacts.into_iter().collect());
     }
 
     /// Counters.
     pub fn stats(&self) -> ContactStats {
         self.stats
-    }
-
-    fn available(&self) -> ByteCount {
-        // Where the disk does not say what is free, the append finds out.
-        let free = self
-            .disk
-            .free_space()
-            .map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
-        free.min(self.config.max_size - self.size())
     }
 
     fn contact(
@@ -521,8 +408,8 @@ impl ContactStore {
         flow: FlowId,
         first: Seq,
     ) -> Result<&mut Contact, StoreError> {
-        let open: usize = self.stations.values().map(|station| station.open.len()).sum();
-        let slot = match self.stations.entry(station.clone()).or_default().open.entry(flow) {
+        let open = self.spaces.open_count();
+        let slot = match self.spaces.entry(station).open.entry(flow) {
             Entry::Occupied(contact) => return Ok(contact.into_mut()),
             Entry::Vacant(slot) => slot,
         };
@@ -530,60 +417,26 @@ impl ContactStore {
             return Err(StoreError::TooManyContacts);
         }
         let config = LogConfig { segment_size: self.config.segment_size };
-        match Log::open(self.disk.clone(), &contact_dir(station, flow), config) {
+        match Log::open(self.room.disk.clone(), &contact_dir(station, flow), config) {
             Ok(log) => {
                 let marks = Marks::default();
                 Ok(slot.insert(Contact { log, next: first, durable: first, marks, mended: 0 }))
             }
             Err(LogError::Full { .. }) => {
-                let reserve = self.config.reserve;
+                let reserve = self.room.reserve;
                 Err(StoreError::Full { needed: NEW_CONTACT, available: ByteCount::ZERO, reserve })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn keep(&mut self, key: Key, kept: Kept) {
-        self.kept_size += kept.size;
-        self.kept.insert(key, kept);
-    }
-
     fn remove_one_early(&mut self) -> Result<bool, StoreError> {
-        let removable = self.kept.iter().filter(|entry| self.is_free(entry));
-        let oldest = removable.min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone());
-        let Some(key) = oldest else {
+        let Some(key) = self.kept.oldest() else {
             return Ok(false);
         };
-        self.remove(&key)?;
+        self.kept.remove(&key)?;
         self.stats.removed_early += 1;
         Ok(true)
-    }
-
-    /// Removes a finished contact's directory. That it is finished stays known.
-    fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
-        let dir = contact_dir(&key.0, key.1);
-        let disk = &*self.disk;
-        let removed = disk.list(&dir).and_then(|entries| {
-            entries.iter().try_for_each(|entry| disk.remove(&format!("{dir}/{}", entry.name)))?;
-            disk.remove_dir(&dir)?;
-            disk.sync_dir(&station_dir(&key.0))
-        });
-        removed.map_err(|source| StoreError::State { path: dir, source })?;
-        if let Some(kept) = self.kept.remove(key) {
-            self.kept_size = self.kept_size - kept.size;
-        }
-        Ok(())
-    }
-
-    fn full(&self, needed: ByteCount) -> StoreError {
-        StoreError::Full { needed, available: self.available(), reserve: self.config.reserve }
-    }
-
-    fn state_error(&self, path: String, source: io::Error) -> StoreError {
-        if is_full(&source) {
-            return self.full(NEW_CONTACT);
-        }
-        StoreError::State { path, source }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a station is told when a session begins: how far each of its contacts is.
 
-use super::{ContactStore, StationName};
+use super::{NameSpaces, StationName};
 use crate::{FlowId, Seq};
 use skyhaul_units::Held;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ pub struct Resume {
     pub flows: Vec<Held>,
 }
 
-impl ContactStore {
+impl NameSpaces {
     /// What the station need not send again. Nothing that is not durable is in it.
     pub fn resume(&self, station: &StationName) -> Resume {
-        let Some(station) = self.stations.get(station) else {
+        let Some(station) = self.get(station) else {
             return Resume::default();
         };
         let finished =

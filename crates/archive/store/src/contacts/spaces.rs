@@ -13,12 +13,16 @@
 //! | turn | u64 | the spool of the station with the highest brought data last |
 //! | station | to the end | whose key it came under |
 
+use super::finished::Finished;
 use super::{
-    Appended, ContactStore, Finished, Resume, Station, StationName, StoreError, station_dir,
+    Appended, Contact, ContactStore, FlowStatus, Resume, StationName, StoreError, station_dir,
 };
+use crate::FlowId;
+use crate::disk::Disk;
 use crate::publish::{load_state, save_state};
 use skyhaul_units::wire::ByteReader;
-use skyhaul_units::{SpoolId, SpoolIdentity, SpoolOpening};
+use skyhaul_units::{ByteCount, SpoolId, SpoolIdentity, SpoolOpening};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Spools of one station whose contacts are told apart.
@@ -101,28 +105,105 @@ impl Origin {
         Some(Self { station, spool: SpoolIdentity { id, opening }, turn })
     }
 
+    /// Reads whose contacts lie in a name space. What is damaged belongs to nobody: the spool gets
+    /// another one.
+    pub(super) fn load(disk: &dyn Disk, space: &StationName) -> io::Result<Option<Self>> {
+        let body = match load_state(disk, &format!("{}/{SPOOL_NAME}", station_dir(space))) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(Vec::new()),
+            other => other?.map(|state| state.body),
+        };
+        Ok(body.map(|body| Self::decode(&body).unwrap_or_else(|| Self::nobodys(space))))
+    }
+
     /// Whether data came from it.
     fn is_known(&self) -> bool {
         self.spool.opening != SpoolOpening::default()
     }
 }
 
-impl ContactStore {
-    /// Reads whose contacts lie in a name space. What is damaged belongs to nobody: the spool gets
-    /// another one.
-    pub(super) fn load_origin(&self, space: &StationName) -> io::Result<Option<Origin>> {
-        let body = match load_state(&*self.disk, &format!("{}/{SPOOL_NAME}", station_dir(space))) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Some(Vec::new()),
-            other => other?.map(|state| state.body),
+/// The name spaces of all stations' spools, and what was received in each.
+#[derive(Debug, Default)]
+pub struct NameSpaces(BTreeMap<StationName, Station>);
+
+/// What was received in one name space.
+#[derive(Debug, Default)]
+pub(super) struct Station {
+    pub finished: Finished,
+    pub open: BTreeMap<FlowId, Contact>,
+    pub origin: Option<Origin>,
+    /// Records since the store was opened.
+    pub taken: u64,
+}
+
+impl NameSpaces {
+    pub(super) fn get(&self, space: &StationName) -> Option<&Station> {
+        self.0.get(space)
+    }
+
+    pub(super) fn get_mut(&mut self, space: &StationName) -> Option<&mut Station> {
+        self.0.get_mut(space)
+    }
+
+    /// A name space, which begins where there is none.
+    pub(super) fn entry(&mut self, space: &StationName) -> &mut Station {
+        self.0.entry(space.clone()).or_default()
+    }
+
+    pub(super) fn insert(&mut self, space: StationName, state: Station) {
+        self.0.insert(space, state);
+    }
+
+    /// An open contact.
+    pub(super) fn contact(&self, space: &StationName, flow: FlowId) -> Option<&Contact> {
+        self.0.get(space)?.open.get(&flow)
+    }
+
+    pub(super) fn contact_mut(
+        &mut self,
+        space: &StationName,
+        flow: FlowId,
+    ) -> Option<&mut Contact> {
+        self.0.get_mut(space)?.open.get_mut(&flow)
+    }
+
+    /// The open contacts, with what is known of each.
+    pub(super) fn contacts(&self) -> impl Iterator<Item = (&StationName, FlowId, &Contact)> {
+        self.0.iter().flat_map(|(name, station)| {
+            station.open.iter().map(move |(flow, contact)| (name, *flow, contact))
+        })
+    }
+
+    /// How many contacts are open.
+    pub(super) fn open_count(&self) -> usize {
+        self.0.values().map(|station| station.open.len()).sum()
+    }
+
+    /// What the open contacts fill on the disk.
+    pub(super) fn open_size(&self) -> ByteCount {
+        self.contacts().map(|(_, _, contact)| contact.log.segments().size()).sum()
+    }
+
+    /// How far a flow is.
+    pub fn status(&self, station: &StationName, flow: FlowId) -> FlowStatus {
+        let Some(station) = self.0.get(station) else {
+            return FlowStatus::Unknown;
         };
-        Ok(body.map(|body| Origin::decode(&body).unwrap_or_else(|| Origin::nobodys(space))))
+        if let Some(contact) = station.open.get(&flow) {
+            return FlowStatus::Open { next: contact.next, durable: contact.durable };
+        }
+        if station.finished.contains(flow) { FlowStatus::Finished } else { FlowStatus::Unknown }
+    }
+
+    /// The open contacts, to go on with them after a restart.
+    pub fn open_contacts(&self) -> impl Iterator<Item = (&StationName, FlowId)> {
+        self.contacts().map(|(name, flow, _)| (name, flow))
     }
 
     /// What the store has of each spool of a station that brought data, the newest first, at most
     /// `most`.
     pub fn known(&self, station: &StationName, most: usize) -> Vec<SpoolKnown> {
         let mut known: Vec<(u64, SpoolKnown)> = Vec::new();
-        for (space, state) in &self.stations {
+        for (space, state) in &self.0 {
             let Some(origin) = state.origin.as_ref().filter(|origin| origin.station == *station)
             else {
                 continue;
@@ -141,14 +222,14 @@ impl ContactStore {
     }
 
     /// The name spaces of a station's spools, its own name among them.
-    pub fn spaces(&self, station: &StationName) -> Vec<StationName> {
+    pub fn of(&self, station: &StationName) -> Vec<StationName> {
         let is_its = |state: &Station| {
             state
                 .origin
                 .as_ref()
                 .is_some_and(|origin| origin.station == *station && origin.is_known())
         };
-        let its = self.stations.iter().filter(|(space, state)| *space != station && is_its(state));
+        let its = self.0.iter().filter(|(space, state)| *space != station && is_its(state));
         std::iter::once(station).chain(its.map(|(space, _)| space)).cloned().collect()
     }
 
@@ -157,20 +238,23 @@ impl ContactStore {
     ///
     /// # Errors
     /// [`StoreError::TooManySpools`].
-    pub fn admit(&mut self, station: &StationName, spool: SpoolId) -> Result<Admitted, StoreError> {
+    pub(super) fn admit(
+        &mut self,
+        station: &StationName,
+        spool: SpoolId,
+    ) -> Result<Admitted, StoreError> {
         let is_claim = |space: &mut Station| {
             space.is_empty()
                 && space.origin.as_ref().is_some_and(|origin| {
                     origin.station == *station && !origin.is_known() && origin.spool.id != spool
                 })
         };
-        self.stations.retain(|_, space| !is_claim(space));
+        self.0.retain(|_, space| !is_claim(space));
         let own = |origin: &&Origin| origin.station == *station;
-        let origins =
-            || self.stations.values().filter_map(|space| space.origin.as_ref()).filter(own);
+        let origins = || self.0.values().filter_map(|space| space.origin.as_ref()).filter(own);
         let last = origins().filter(|origin| origin.is_known()).max_by_key(|origin| origin.turn);
         let other = last.map(|origin| origin.spool.id).filter(|last| *last != spool);
-        let found = self.stations.iter().find_map(|(space, state)| {
+        let found = self.0.iter().find_map(|(space, state)| {
             let origin =
                 state.origin.as_ref().filter(|origin| own(origin) && origin.spool.id == spool)?;
             Some((space.clone(), origin.is_known()))
@@ -184,31 +268,45 @@ impl ContactStore {
         }
         let names =
             [station.clone(), station.with(&spool.short()), station.with(&spool.to_string())];
-        let is_free = |name: &&StationName| {
-            self.stations.get(*name).is_none_or(|space| space.origin.is_none())
-        };
+        let is_free =
+            |name: &&StationName| self.0.get(*name).is_none_or(|space| space.origin.is_none());
         let space = names.iter().find(is_free).unwrap_or(&names[2]).clone();
         let identity = SpoolIdentity { id: spool, ..SpoolIdentity::default() };
         let origin = Origin { station: station.clone(), spool: identity, turn: 0 };
-        self.stations.entry(space.clone()).or_default().origin = Some(origin);
+        self.0.entry(space.clone()).or_default().origin = Some(origin);
         Ok(Admitted { space, is_known: false, other })
     }
 
     /// A spool is in use again: the next session is told of it, too.
     fn turn_to(&mut self, space: &StationName) {
         let turn = self.next_turn();
-        if let Some(origin) = self.stations.get_mut(space).and_then(|space| space.origin.as_mut()) {
+        if let Some(origin) = self.0.get_mut(space).and_then(|space| space.origin.as_mut()) {
             origin.turn = turn;
         }
     }
 
     fn next_turn(&self) -> u64 {
-        let turns = self
-            .stations
-            .values()
-            .filter_map(|space| space.origin.as_ref())
-            .map(|origin| origin.turn);
+        let turns =
+            self.0.values().filter_map(|space| space.origin.as_ref()).map(|origin| origin.turn);
         turns.max().unwrap_or(0).saturating_add(1)
+    }
+
+    /// Whether data comes from this sender: receipts are for it alone. To another one that has the
+    /// same spool they would be for what it may never have held.
+    pub fn is_taken_up(&self, sender: &Sender) -> bool {
+        let origin = self.0.get(&sender.space).and_then(|space| space.origin.as_ref());
+        origin.is_some_and(|origin| origin.spool == sender.spool)
+    }
+}
+
+impl ContactStore {
+    /// Where the contacts of a spool are kept that came under a station's key. One from which no
+    /// data came is forgotten for the next one.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManySpools`].
+    pub fn admit(&mut self, station: &StationName, spool: SpoolId) -> Result<Admitted, StoreError> {
+        self.spaces.admit(station, spool)
     }
 
     /// Whether a sender's records may be taken: where nothing came since it was told what is there,
@@ -219,7 +317,7 @@ impl ContactStore {
     /// [`StoreError::State`].
     pub fn take_up(&mut self, sender: &Sender) -> Result<(), StoreError> {
         let overtaken = || StoreError::Overtaken { space: sender.space.clone() };
-        let state = self.stations.get(&sender.space).ok_or_else(overtaken)?;
+        let state = self.spaces.get(&sender.space).ok_or_else(overtaken)?;
         let origin = state.origin.as_ref().filter(|origin| origin.spool.id == sender.spool.id);
         let origin = origin.ok_or_else(overtaken)?;
         if origin.spool.opening == sender.spool.opening {
@@ -231,23 +329,19 @@ impl ContactStore {
         if !is_as_told {
             return Err(overtaken());
         }
-        let turn = self.next_turn();
+        let turn = self.spaces.next_turn();
         let new = Origin { station: sender.station.clone(), spool: sender.spool, turn };
         let dir = station_dir(&sender.space);
         let saved = self
+            .room
             .disk
             .make_dir(&dir)
-            .and_then(|()| save_state(&*self.disk, &dir, SPOOL_NAME, &new.encode()));
-        saved.map_err(|source| self.state_error(format!("{dir}/{SPOOL_NAME}"), source))?;
-        self.stations.entry(sender.space.clone()).or_default().origin = Some(new);
+            .and_then(|()| save_state(&*self.room.disk, &dir, SPOOL_NAME, &new.encode()));
+        saved.map_err(|source| {
+            StoreError::state(format!("{dir}/{SPOOL_NAME}"), source, &self.room, self.size())
+        })?;
+        self.spaces.entry(&sender.space).origin = Some(new);
         Ok(())
-    }
-
-    /// Whether data comes from this sender: receipts are for it alone. To another one that has the
-    /// same spool they would be for what it may never have held.
-    pub fn is_taken_up(&self, sender: &Sender) -> bool {
-        let origin = self.stations.get(&sender.space).and_then(|space| space.origin.as_ref());
-        origin.is_some_and(|origin| origin.spool == sender.spool)
     }
 
     /// Appends what a sender sent, where its records may be taken: see [`ContactStore::take_up`]
@@ -300,7 +394,8 @@ mod tests {
 
     /// A session with a spool, begun as a centre begins it.
     fn session(store: &mut ContactStore, spool: SpoolIdentity) -> Sender {
-        let known = store.known(&kiruna(), 4).into_iter().find(|known| known.spool.id == spool.id);
+        let known =
+            store.spaces().known(&kiruna(), 4).into_iter().find(|known| known.spool.id == spool.id);
         let space = store.admit(&kiruna(), spool.id).unwrap().space;
         Sender { station: kiruna(), space, spool, told: known.unwrap_or_default().state }
     }
@@ -326,7 +421,7 @@ mod tests {
         store.sync();
         disk.crash(3);
         let mut store = open(&disk);
-        let known = store.known(&kiruna(), 4);
+        let known = store.spaces().known(&kiruna(), 4);
         let spools: Vec<_> = known.iter().map(|known| known.spool).collect();
         assert_eq!(spools, [spool(2, 1), spool(1, 1)], "the newest first");
         let held = |number: u8| Held { flow: FlowId(9), next: Seq(1), last: mark(&[number; 40]) };
@@ -338,7 +433,7 @@ mod tests {
         let finished = store.finish(&kiruna(), FlowId(9), NOW).unwrap();
         assert_eq!(finished.next, Seq::FINISHED);
         drop(store);
-        let known = open(&disk).known(&kiruna(), 4);
+        let known = open(&disk).spaces().known(&kiruna(), 4);
         assert_eq!(known[1].resume.flows, [Held { next: Seq::FINISHED, ..held(1) }]);
     }
 
@@ -354,7 +449,7 @@ mod tests {
         store.sync();
         assert!(matches!(put(&mut store, &copy, 1), Err(StoreError::Overtaken { .. })));
         assert!(
-            store.is_taken_up(&first) && !store.is_taken_up(&copy),
+            store.spaces().is_taken_up(&first) && !store.spaces().is_taken_up(&copy),
             "the receipts are for the first"
         );
         let again = session(&mut store, copy.spool);
@@ -376,7 +471,7 @@ mod tests {
                 ("kiruna", false, None)
             );
         }
-        assert_eq!(store.known(&kiruna(), 4), []);
+        assert_eq!(store.spaces().known(&kiruna(), 4), []);
         assert_eq!(
             open(&disk).admit(&kiruna(), SpoolId([9; 16])).unwrap().space.as_str(),
             "kiruna"
@@ -393,7 +488,7 @@ mod tests {
         drop(store);
         disk.remove("contacts/kiruna/spool").unwrap();
         let mut store = open(&disk);
-        assert_eq!(store.known(&kiruna(), 4), []);
+        assert_eq!(store.spaces().known(&kiruna(), 4), []);
         let again = session(&mut store, spool(1, 2));
         assert_eq!((again.space.as_str(), again.told), ("kiruna.01010101", SpoolState::default()));
         put(&mut store, &again, 0).unwrap();

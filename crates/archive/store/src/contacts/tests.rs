@@ -1,6 +1,8 @@
 use super::*;
+use crate::disk::Disk;
 use crate::sim::SimDisk;
 use skyhaul_units::Held;
+use std::sync::Arc;
 
 pub(super) const NOW: Utc = Utc::from_micros(1_730_419_200_000_000);
 
@@ -83,12 +85,12 @@ fn what_is_durable_is_known_after_a_power_cut_and_goes_on() {
     store.sync();
     disk.crash(3);
     let mut store = open(&disk);
-    let resume = store.resume(&name("kiruna"));
+    let resume = store.spaces().resume(&name("kiruna"));
     let held = Held { flow: FlowId(5), next: Seq(20), last: mark(&[19; 100]) };
     assert_eq!(resume, Resume { finished_below: FlowId(0), flows: vec![held] });
     assert_eq!(read(&mut store, 5), (0..20).collect::<Vec<_>>());
     assert_eq!(put(&mut store, 5, 20).unwrap(), Appended::New);
-    assert_eq!(store.resume(&name("elsewhere")), Resume::default());
+    assert_eq!(store.spaces().resume(&name("elsewhere")), Resume::default());
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_finished_flow_answers_duplicates_for_ever() {
     store.free(NOW + Duration::from_secs(10)).unwrap();
     disk.crash(5);
     let mut store = open(&disk);
-    let resume = store.resume(&station);
+    let resume = store.spaces().resume(&station);
     assert_eq!(resume.finished_below, FlowId(3));
     let flows: Vec<_> = resume.flows.iter().map(|held| (held.flow.0, held.next)).collect();
     assert_eq!(
@@ -119,8 +121,8 @@ fn a_finished_flow_answers_duplicates_for_ever() {
     );
     assert!(resume.flows.iter().all(|held| held.last == mark(&[0; 100])));
     assert_eq!(put(&mut store, 7, 12).unwrap(), Appended::Duplicate);
-    assert_eq!(store.status(&station, FlowId(2)), FlowStatus::Finished);
-    assert_eq!(store.open_contacts().map(|(_, flow)| flow.0).collect::<Vec<_>>(), [3]);
+    assert_eq!(store.spaces().status(&station, FlowId(2)), FlowStatus::Finished);
+    assert_eq!(store.spaces().open_contacts().map(|(_, flow)| flow.0).collect::<Vec<_>>(), [3]);
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn a_device_full_at_any_byte_refuses_and_goes_on_when_there_is_room() {
         disk.crash(room);
         let store = ContactStore::open(Arc::new(disk), config).unwrap();
         assert_eq!(
-            store.status(&name("kiruna"), FlowId(1)),
+            store.spaces().status(&name("kiruna"), FlowId(1)),
             FlowStatus::Finished,
             "room for {room}"
         );
@@ -252,20 +254,20 @@ fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
     }
     store.hold([(station.clone(), FlowId(1))]);
     store.free(NOW + Duration::from_secs(100)).unwrap();
-    let kept: Vec<_> = store.kept_contacts().map(|(_, flow, at)| (flow.0, at)).collect();
+    let kept: Vec<_> = store.kept().iter().map(|(_, flow, at)| (flow.0, at)).collect();
     assert_eq!(kept, [(1, NOW)], "the other one went");
-    let mut reader = store.kept_reader(&station, FlowId(1)).unwrap();
+    let mut reader = store.kept().reader(&station, FlowId(1)).unwrap();
     let mut found = Vec::new();
     while let Some(item) = reader.read().unwrap() {
         let Item::Block(record) = item else { panic!("{item:?}") };
         found.push(record.seq.0);
     }
     assert_eq!(found, (0..20).collect::<Vec<_>>());
-    assert!(matches!(store.kept_reader(&station, FlowId(2)), Err(StoreError::NotOpen { .. })));
+    assert!(matches!(store.kept().reader(&station, FlowId(2)), Err(StoreError::NotOpen { .. })));
     let mut store = open(&disk);
-    assert!(store.is_kept(&station, FlowId(1)), "reading changes nothing");
+    assert!(store.kept().contains(&station, FlowId(1)), "reading changes nothing");
     store.free(NOW + Duration::from_secs(100)).unwrap();
-    assert!(!store.is_kept(&station, FlowId(1)), "held by nobody after a restart");
+    assert!(!store.kept().contains(&station, FlowId(1)), "held by nobody after a restart");
 }
 
 #[test]
@@ -281,9 +283,9 @@ fn a_store_that_is_full_of_held_contacts_takes_no_more() {
         flow += 1;
     }
     let held: Vec<_> =
-        store.kept_contacts().map(|(station, flow, _)| (station.clone(), flow)).collect();
+        store.kept().iter().map(|(station, flow, _)| (station.clone(), flow)).collect();
     store.hold(held.clone());
     let full = (0..400).map(|seq| put(&mut store, 900, seq)).find_map(Result::err);
     assert!(matches!(full, Some(StoreError::Full { .. })), "{full:?}");
-    assert_eq!(store.kept_contacts().count(), held.len());
+    assert_eq!(store.kept().iter().count(), held.len());
 }

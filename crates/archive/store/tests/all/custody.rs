@@ -263,12 +263,13 @@ impl World {
 
     /// Level-0 has processed a contact that the station has closed.
     fn finish(&mut self, pick: usize) {
-        let open: Vec<FlowId> = self.centre.open_contacts().map(|(_, flow)| flow).collect();
+        let open: Vec<FlowId> =
+            self.centre.spaces().open_contacts().map(|(_, flow)| flow).collect();
         let Some(flow) = open.get(pick % open.len().max(1)).copied() else {
             return;
         };
         let known = &self.flows[&flow];
-        let complete = self.centre.status(&self.name, flow);
+        let complete = self.centre.spaces().status(&self.name, flow);
         let all = Seq(known.appended.len() as u64);
         if !known.closed || complete != (FlowStatus::Open { next: all, durable: all }) {
             return;
@@ -328,21 +329,21 @@ impl World {
         self.centre = open_centre(&self.centre_disk);
         for (flow, known) in &mut self.flows {
             // A finish that failed half-way may show after a restart.
-            if self.centre.status(&self.name, *flow) == FlowStatus::Finished
+            if self.centre.spaces().status(&self.name, *flow) == FlowStatus::Finished
                 && known.processed.is_none()
             {
                 known.processed = Some(known.appended.clone());
             }
             assert!(
                 known.processed.is_none()
-                    || self.centre.status(&self.name, *flow) == FlowStatus::Finished
+                    || self.centre.spaces().status(&self.name, *flow) == FlowStatus::Finished
             );
         }
         self.reconnect();
     }
 
     fn reconnect(&mut self) {
-        for Held { flow, next, .. } in self.centre.resume(&self.name).flows {
+        for Held { flow, next, .. } in self.centre.spaces().resume(&self.name).flows {
             self.spool.custody(flow, next);
         }
         self.held = None;
@@ -364,7 +365,7 @@ impl World {
         assert_eq!(self.spool.depth(self.now).blocks, 0);
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for flow in flows {
-            let content = match self.centre.status(&self.name, flow) {
+            let content = match self.centre.spaces().status(&self.name, flow) {
                 FlowStatus::Unknown => Vec::new(),
                 FlowStatus::Open { .. } => self.content(flow),
                 FlowStatus::Finished => self.flows[&flow].processed.clone().unwrap(),

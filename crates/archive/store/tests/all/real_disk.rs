@@ -84,7 +84,7 @@ fn a_contact_store_and_its_products_on_files() {
     store.free(NOW).unwrap();
     drop(store);
     let store = ContactStore::open(disk.clone(), config).unwrap();
-    assert_eq!(store.status(&station, FlowId(1)), FlowStatus::Finished);
+    assert_eq!(store.spaces().status(&station, FlowId(1)), FlowStatus::Finished);
     assert!(disk.list("contacts/kiruna/00000001").unwrap().is_empty());
     assert!(disk.free_space().unwrap() > ByteCount::ZERO);
 }

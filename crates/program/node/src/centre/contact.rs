@@ -423,7 +423,10 @@ impl Processing {
     /// Whether a contact of the same station is going on, or is done and its data kept.
     fn is_there(&self, flow: FlowId, shared: &Shared) -> bool {
         shared.book().is_noted(&(self.station.as_str().to_owned(), flow.0))
-            || matches!(shared.store().status(&self.station, flow), FlowStatus::Open { .. })
+            || matches!(
+                shared.store().spaces().status(&self.station, flow),
+                FlowStatus::Open { .. }
+            )
     }
 
     fn begin_products(&mut self, open: &Open, mission: &Mission, scid: Scid) -> io::Result<()> {

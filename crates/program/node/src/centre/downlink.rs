@@ -116,7 +116,7 @@ impl Downlink {
         let Some(admitted) = self.lines.peers.get(&fingerprint).cloned() else {
             return manager.close(now, id, "this key is not in the centre's configuration");
         };
-        let told = self.shared.store().known(&admitted.name, SPOOLS_MAX);
+        let told = self.shared.store().spaces().known(&admitted.name, SPOOLS_MAX);
         if let Some(session) = manager.session(id) {
             session.share(self.lines.classes.clone(), PolicyConfig::default());
             let custody = told.iter().map(custody_of).collect();
@@ -352,7 +352,7 @@ impl Downlink {
                 let is_its = |caller: &Caller| {
                     let sender =
                         caller.sender.as_ref().filter(|sender| sender.space == receipt.station);
-                    sender.is_some_and(|sender| self.shared.store().is_taken_up(sender))
+                    sender.is_some_and(|sender| self.shared.store().spaces().is_taken_up(sender))
                 };
                 let connection = self.connections.iter().find(|(_, caller)| is_its(caller));
                 if let Some(session) = connection.and_then(|(id, _)| manager.session(*id)) {

@@ -257,8 +257,10 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     // Under the name of the station are the contacts of its first spool, of others under names made
     // of it.
     let names = config.peer.iter().filter_map(|peer| StationName::new(peer.name.as_str()).ok());
-    let stations =
-        names.flat_map(|station| store.spaces(&station)).map(|space| space.to_string()).collect();
+    let stations = names
+        .flat_map(|station| store.spaces().of(&station))
+        .map(|space| space.to_string())
+        .collect();
     let gaps = Gaps::open(&disk, first_ask, &stations);
     Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }

@@ -58,7 +58,7 @@ impl Processor {
     fn turn(&mut self) -> bool {
         let open: Vec<Key> = {
             let store = self.shared.store();
-            store.open_contacts().map(|(station, flow)| (station.clone(), flow)).collect()
+            store.spaces().open_contacts().map(|(station, flow)| (station.clone(), flow)).collect()
         };
         let mut more = false;
         for key in open {

@@ -40,7 +40,7 @@ pub fn keep(
     if store.append_from(sender, arrival)? == Appended::New {
         return Ok(None);
     }
-    let next = match store.status(station, flow) {
+    let next = match store.spaces().status(station, flow) {
         FlowStatus::Open { durable, .. } => durable,
         FlowStatus::Finished => Seq::FINISHED,
         FlowStatus::Unknown => return Ok(None),

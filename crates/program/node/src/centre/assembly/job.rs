@@ -225,10 +225,10 @@ pub fn reader(station: &str, flow: u32, shared: &Shared) -> Result<KeptReader, U
     let gone = || Undone::Gone(format!("flow {flow} of {station}"));
     let name = StationName::new(station).map_err(|_| gone())?;
     let store = shared.store();
-    if !store.is_kept(&name, FlowId(flow)) {
+    if !store.kept().contains(&name, FlowId(flow)) {
         return Err(gone());
     }
-    store.kept_reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))
+    store.kept().reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))
 }
 
 /// Hands the contact's records in a block to `sink`.

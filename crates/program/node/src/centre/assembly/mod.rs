@@ -183,6 +183,7 @@ impl Assembler {
         let open: Vec<(String, u32)> = {
             let store = self.shared.store();
             store
+                .spaces()
                 .open_contacts()
                 .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
                 .collect()
@@ -197,9 +198,9 @@ impl Assembler {
     fn forget(&self) {
         let kept: BTreeSet<Contact> = {
             let store = self.shared.store();
-            let kept = store.kept_contacts().map(|(station, flow, _)| (station, flow));
+            let kept = store.kept().iter().map(|(station, flow, _)| (station, flow));
             // One that is being finished is noted before it is kept.
-            kept.chain(store.open_contacts())
+            kept.chain(store.spaces().open_contacts())
                 .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
                 .collect()
         };

@@ -104,7 +104,7 @@ impl Centre {
         };
         let station = StationName::new(NAME).unwrap();
         for ((space, flow), known) in &mut self.deeds.contacts {
-            match store.status(space, *flow) {
+            match store.spaces().status(space, *flow) {
                 FlowStatus::Unknown => {
                     assert_eq!(known.promised, Seq::FIRST, "{space} {flow:?} is gone");
                 }
@@ -143,7 +143,7 @@ impl Centre {
 impl Node {
     /// What a new session tells the station.
     pub fn custody(&mut self, connection: u64, deeds: &mut Deeds) -> Vec<Custody> {
-        let known = self.store.known(&self.station, SPOOLS_MAX);
+        let known = self.store.spaces().known(&self.station, SPOOLS_MAX);
         for one in &known {
             let space = self.store.admit(&self.station, one.spool.id).unwrap().space;
             for held in &one.resume.flows {
@@ -260,8 +260,12 @@ impl Node {
         deeds: &mut Deeds,
         rng: &mut ChaCha8Rng,
     ) -> Result<(), StoreError> {
-        let open: Vec<(StationName, FlowId)> =
-            self.store.open_contacts().map(|(space, flow)| (space.clone(), flow)).collect();
+        let open: Vec<(StationName, FlowId)> = self
+            .store
+            .spaces()
+            .open_contacts()
+            .map(|(space, flow)| (space.clone(), flow))
+            .collect();
         for (space, flow) in open {
             let reading = match self.readers.entry((space.clone(), flow)) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -321,8 +325,9 @@ impl Node {
         deeds.promise(&receipt.station, receipt.flow, receipt.next);
         let Some((number, session)) = line else { return };
         let sender = self.senders.get(number).and_then(|(_, sender)| sender.as_ref());
-        let is_its =
-            |sender: &Sender| sender.space == receipt.station && self.store.is_taken_up(sender);
+        let is_its = |sender: &Sender| {
+            sender.space == receipt.station && self.store.spaces().is_taken_up(sender)
+        };
         if sender.is_some_and(is_its) {
             session.receipt(receipt.flow, receipt.next);
         }

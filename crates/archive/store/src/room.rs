@@ -1,0 +1,38 @@
+//! How much a store may still write: its own limit, and what is left free on the file system.
+
+use crate::disk::Disk;
+use skyhaul_units::ByteCount;
+use std::sync::Arc;
+
+/// The space that a store shares with other programs.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub disk: Arc<dyn Disk>,
+    /// What the store may fill.
+    pub max_size: ByteCount,
+    /// What is left free on the file system.
+    pub reserve: ByteCount,
+}
+
+/// A write that has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub needed: ByteCount,
+    pub available: ByteCount,
+    pub reserve: ByteCount,
+}
+
+impl Room {
+    /// What may still be written where the store fills `used`.
+    pub fn available(&self, used: ByteCount) -> ByteCount {
+        // Where the disk does not say what is free, the append finds out.
+        let free =
+            self.disk.free_space().map_or(ByteCount::new(u64::MAX), |free| free - self.reserve);
+        free.min(self.max_size - used)
+    }
+
+    /// Why `needed` bytes cannot be written.
+    pub fn shortage(&self, needed: ByteCount, used: ByteCount) -> Shortage {
+        Shortage { needed, available: self.available(used), reserve: self.reserve }
+    }
+}
