@@ -21,10 +21,10 @@
 //! let mut spool = Spool::open(disk, config, now, drawn)?;
 //! let flow = spool.open_flow(now)?;
 //! spool.append(flow, b"frames", now)?;
-//! let mut reader = spool.reader_from_custody();
-//! assert!(spool.read(&mut reader)?.is_none(), "not durable yet");
+//! let mut reader = spool.queue().reader_from_custody();
+//! assert!(spool.queue_mut().read(&mut reader)?.is_none(), "not durable yet");
 //! spool.sync()?;
-//! let Some(SpoolItem::Block(block)) = spool.read(&mut reader)? else { panic!("durable now") };
+//! let Some(SpoolItem::Block(block)) = spool.queue_mut().read(&mut reader)? else { panic!("durable now") };
 //! assert_eq!(block.payload, b"frames");
 //! spool.custody(flow, block.seq.next());
 //! # Ok::<(), skyhaul_store::SpoolError>(())
@@ -59,5 +59,5 @@ pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
     Depth, Extent, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError,
-    SpoolItem, SpoolReader, SpoolStats, Waiting,
+    SpoolItem, SpoolQueue, SpoolReader, SpoolStats, Waiting,
 };

@@ -10,13 +10,12 @@
 //! openings of the other: the centre says from which it took data last, and the spool looks whether
 //! that is one of its own. What is older than one that the centre named is forgotten.
 
-use super::{Extent, LOG_DIR, Spool, SpoolError};
+use super::{LOG_DIR, Spool, SpoolError};
 use crate::disk::Disk;
-use crate::log::{Cursor, Item};
 use crate::publish::{load_state, save_state};
-use crate::{FlowId, Seq, mark};
+use crate::{FlowId, Seq};
 use skyhaul_units::wire::ByteReader;
-use skyhaul_units::{BlockMark, SpoolId, SpoolIdentity, SpoolOpening};
+use skyhaul_units::{SpoolId, SpoolIdentity, SpoolOpening};
 use std::io;
 
 /// Random bytes: a number for a new spool, and one for its opening.
@@ -139,15 +138,15 @@ impl Spool {
     /// [`SpoolError::Full`], [`SpoolError::State`]: it is the same spool as before. Try again.
     pub fn renew(&mut self, draw: SpoolDraw) -> Result<(), SpoolError> {
         // What is wholly in custody is forgotten first.
-        let saved = self.flows.save(&*self.disk);
+        let saved = self.queue.flows.save(&*self.room.disk);
         saved.map_err(|source| self.state_error(source))?;
-        self.live_flows().into_iter().for_each(|flow| self.resume(flow, Seq::FIRST));
+        self.queue.live_flows().into_iter().for_each(|flow| self.resume(flow, Seq::FIRST));
         // In this order: what was written before the power went must not be a new spool of which
         // half is held for delivered.
-        let saved = self.flows.save(&*self.disk);
+        let saved = self.queue.flows.save(&*self.room.disk);
         saved.map_err(|source| self.state_error(source))?;
         let mut identity = Identity::new(draw);
-        let saved = identity.save(&*self.disk);
+        let saved = identity.save(&*self.room.disk);
         saved.map_err(|source| self.identity_error(source))?;
         self.identity = identity;
         Ok(())
@@ -157,12 +156,12 @@ impl Spool {
     /// remembered later.
     pub(super) fn identify(&mut self, draw: SpoolDraw) -> Result<(), SpoolError> {
         let known =
-            Identity::load(&*self.disk, draw).map_err(|source| self.identity_error(source))?;
+            Identity::load(&*self.room.disk, draw).map_err(|source| self.identity_error(source))?;
         let saved = match known {
             None => self.renew(draw),
             Some(identity) => {
                 self.identity = identity;
-                let saved = self.identity.save(&*self.disk);
+                let saved = self.identity.save(&*self.room.disk);
                 saved.map_err(|source| self.identity_error(source))
             }
         };
@@ -175,8 +174,8 @@ impl Spool {
     /// Remembers the identity, where that was not possible before and what goes with it is.
     pub(super) fn remember(&mut self) {
         if !self.identity.is_durable()
-            && !self.flows.lags()
-            && self.identity.save(&*self.disk).is_err()
+            && !self.queue.flows.lags()
+            && self.identity.save(&*self.room.disk).is_err()
         {
             self.stats.state_failures += 1;
         }
@@ -187,17 +186,11 @@ impl Spool {
     pub fn resume(&mut self, flow: FlowId, next: Seq) {
         // What is removed was in custody, and with the last record all before it, though the state
         // may not say so.
-        let end = self.extent(flow).map_or(Seq::FIRST, |extent| extent.next);
-        let is_gone = end > Seq::FIRST && !self.is_here(flow, Seq(end.0 - 1));
+        let end = self.queue.extent(flow).map_or(Seq::FIRST, |extent| extent.next);
+        let is_gone = end > Seq::FIRST && !self.queue.is_here(flow, Seq(end.0 - 1));
         let next = if is_gone { Seq::FINISHED } else { next };
-        self.flows.go_back(flow, next);
+        self.queue.flows.go_back(flow, next);
         self.custody(flow, next);
-    }
-
-    /// Whether a record of a flow is still here, durable or not.
-    pub fn is_here(&self, flow: FlowId, seq: Seq) -> bool {
-        let mut spans = self.log.segments().iter().filter_map(|(_, summary)| summary.span(flow));
-        spans.any(|span| (span.first..=span.last).contains(&seq))
     }
 
     fn identity_error(&self, source: io::Error) -> SpoolError {
@@ -206,42 +199,14 @@ impl Spool {
         }
         SpoolError::State { path: Identity::path(), source }
     }
-
-    /// What of a live flow is not in custody.
-    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
-        self.flows.extent(flow)
-    }
-
-    /// The mark of a durable record; `None` where it is not here, or the disk does not give it
-    /// back.
-    ///
-    /// # Errors
-    /// [`SpoolError::Log`] where a file cannot be opened.
-    pub fn mark_of(&mut self, flow: FlowId, seq: Seq) -> Result<Option<BlockMark>, SpoolError> {
-        let holds =
-            |span: &crate::FlowSpan| span.flow == flow && (span.first..=span.last).contains(&seq);
-        let mut segments = self.log.segments().iter();
-        let Some((number, _)) = segments.find(|(_, summary)| summary.flows.iter().any(holds))
-        else {
-            return Ok(None);
-        };
-        drop(segments);
-        let mut cursor = Cursor::at_segment(number);
-        loop {
-            match self.log.read_where(&mut cursor, |other, place| other == flow && place == seq)? {
-                Some(Item::Block(record)) => return Ok(Some(mark(&record.payload))),
-                Some(Item::Damaged(_)) => {}
-                Some(Item::SegmentEnd(_)) | None => return Ok(None),
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Extent;
     use super::*;
-    use crate::SpoolConfig;
     use crate::sim::SimDisk;
+    use crate::{SpoolConfig, mark};
     use proptest::prelude::*;
     use skyhaul_units::{ByteCount, Utc};
     use std::sync::Arc;
@@ -297,18 +262,18 @@ mod tests {
         }
         spool.sync().unwrap();
         spool.custody(flow, Seq(4));
-        assert_eq!(spool.extent(flow), Some(Extent { custody: Seq(4), next: Seq(6) }));
-        assert_eq!(spool.mark_of(flow, Seq(3)).unwrap(), Some(mark(&[3; 9])));
-        assert_eq!(spool.mark_of(flow, Seq(6)).unwrap(), None);
+        assert_eq!(spool.queue().extent(flow), Some(Extent { custody: Seq(4), next: Seq(6) }));
+        assert_eq!(spool.queue_mut().mark_of(flow, Seq(3)).unwrap(), Some(mark(&[3; 9])));
+        assert_eq!(spool.queue_mut().mark_of(flow, Seq(6)).unwrap(), None);
         spool.renew(SpoolDraw([2; 24])).unwrap();
         assert_eq!(
-            (spool.identity().unwrap().id, spool.extent(flow)),
+            (spool.identity().unwrap().id, spool.queue().extent(flow)),
             (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
         );
         drop(spool);
         let spool = open(&disk, 3);
         assert_eq!(
-            (spool.identity().unwrap().id, spool.extent(flow)),
+            (spool.identity().unwrap().id, spool.queue().extent(flow)),
             (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
         );
     }
@@ -331,7 +296,7 @@ mod tests {
             }
             let spool = open(&disk, 2);
             assert_eq!(
-                (spool.identity().unwrap().id, spool.extent(flow)),
+                (spool.identity().unwrap().id, spool.queue().extent(flow)),
                 (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(2) }))
             );
         }
@@ -353,7 +318,7 @@ mod tests {
             drop(spool);
             disk.crash(fault);
             let spool = open(&disk, 3);
-            let (id, extent) = (spool.identity().unwrap().id, spool.extent(flow));
+            let (id, extent) = (spool.identity().unwrap().id, spool.queue().extent(flow));
             assert!(renewed.is_err() || id == SpoolId([2; 16]), "fault {fault}");
             let is_new = id != SpoolId([1; 16]);
             assert!(

@@ -14,15 +14,17 @@
 
 mod flows;
 mod identity;
+mod queue;
 mod reader;
 mod recall;
 mod waiting;
 
 use crate::disk::Disk;
 use crate::log::{
-    Log, LogConfig, LogError, LogStats, NewRecord, Record, SegmentNo, Summary, SyncHandle, Synced,
+    Log, LogConfig, LogError, LogStats, NewRecord, SegmentNo, Summary, SyncHandle, Synced,
 };
-use crate::{Cursor, Damage, FlowId, Item, MAX_PAYLOAD, Seq};
+use crate::room::{Room, Shortage};
+use crate::{FlowId, MAX_PAYLOAD, Seq};
 use flows::Flows;
 use identity::Identity;
 use skyhaul_units::{ByteCount, Duration, Utc};
@@ -31,6 +33,7 @@ use std::sync::Arc;
 
 pub use flows::{Extent, FLOW_END, MAX_LIVE_FLOWS};
 pub use identity::SpoolDraw;
+pub use queue::SpoolQueue;
 pub use reader::{SpoolItem, SpoolReader};
 pub use recall::RecallReader;
 pub use waiting::Waiting;
@@ -120,6 +123,13 @@ pub enum SpoolError {
     Log(#[from] LogError),
 }
 
+impl From<Shortage> for SpoolError {
+    fn from(shortage: Shortage) -> Self {
+        let Shortage { needed, available, reserve } = shortage;
+        Self::Full { needed, available, reserve }
+    }
+}
+
 /// What waits for custody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
@@ -172,10 +182,10 @@ pub struct SpoolStats {
 /// The station's spool.
 #[derive(Debug)]
 pub struct Spool {
-    disk: Arc<dyn Disk>,
-    config: SpoolConfig,
-    log: Log,
-    flows: Flows,
+    room: Room,
+    /// How long data stays after the centre has it.
+    retention: Duration,
+    queue: SpoolQueue,
     identity: Identity,
     stats: SpoolStats,
 }
@@ -202,9 +212,25 @@ impl Spool {
             .map_err(|source| SpoolError::State { path: Flows::path(), source })?;
         let stats =
             SpoolStats { state_mended: u64::from(flows.was_damaged()), ..SpoolStats::default() };
-        let mut spool = Self { disk, config, log, flows, identity: Identity::new(draw), stats };
+        let mut spool = Self {
+            room: Room { disk, max_size: config.max_size, reserve: config.reserve },
+            retention: config.retention,
+            queue: SpoolQueue { log, flows, missing: 0 },
+            identity: Identity::new(draw),
+            stats,
+        };
         spool.identify(draw)?;
         Ok(spool)
+    }
+
+    /// The records of all flows, in the order of writing.
+    pub const fn queue(&self) -> &SpoolQueue {
+        &self.queue
+    }
+
+    /// The same, to read records.
+    pub const fn queue_mut(&mut self) -> &mut SpoolQueue {
+        &mut self.queue
     }
 
     /// Opens a flow. Its number is durable when this returns, and never given again.
@@ -214,13 +240,13 @@ impl Spool {
     /// [`SpoolError::State`].
     pub fn open_flow(&mut self, now: Utc) -> Result<FlowId, SpoolError> {
         self.free(now)?;
-        if self.flows.len() >= MAX_LIVE_FLOWS {
+        if self.queue.flows.len() >= MAX_LIVE_FLOWS {
             return Err(SpoolError::TooManyFlows);
         }
-        let flow = self.flows.open().ok_or(SpoolError::FlowsUsedUp)?;
-        let saved = self.flows.save(&*self.disk);
+        let flow = self.queue.flows.open().ok_or(SpoolError::FlowsUsedUp)?;
+        let saved = self.queue.flows.save(&*self.room.disk);
         if let Err(source) = saved {
-            self.flows.take_back(flow);
+            self.queue.flows.take_back(flow);
             return Err(self.state_error(source));
         }
         Ok(flow)
@@ -232,21 +258,22 @@ impl Spool {
     /// [`SpoolError::Full`]: nothing was written, call again later. [`SpoolError::UnknownFlow`],
     /// [`SpoolError::Log`].
     pub fn append(&mut self, flow: FlowId, payload: &[u8], now: Utc) -> Result<Seq, SpoolError> {
-        let seq = self.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
+        let seq = self.queue.flows.next(flow).ok_or(SpoolError::UnknownFlow { flow })?;
         let size = ByteCount::of(payload.len());
         if size > MAX_PAYLOAD {
             return Err(LogError::TooLarge { size }.into());
         }
         loop {
-            let (needed, available) = (self.log.segments().growth(size), self.available());
-            let appended = if needed > available {
+            let needed = self.queue.log.segments().growth(size);
+            let shortage = self.room.shortage(needed, self.queue.size());
+            let appended = if needed > shortage.available {
                 Err(LogError::Full { path: LOG_DIR.to_owned() })
             } else {
-                self.log.append(NewRecord { flow, seq, written: now, payload })
+                self.queue.log.append(NewRecord { flow, seq, written: now, payload })
             };
             match appended {
                 Ok(at) => {
-                    self.flows.appended(flow, at);
+                    self.queue.flows.appended(flow, at);
                     self.stats.appended += 1;
                     self.stats.bytes += size;
                     return Ok(seq);
@@ -254,7 +281,7 @@ impl Spool {
                 Err(LogError::Full { .. }) if self.free_one_early()? => {}
                 Err(LogError::Full { .. }) => {
                     self.stats.refused += 1;
-                    return Err(self.full(needed));
+                    return Err(self.room.shortage(needed, self.queue.size()).into());
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -269,8 +296,8 @@ impl Spool {
     /// again by
     /// [`Spool::free`].
     pub fn close_flow(&mut self, flow: FlowId) -> Result<(), SpoolError> {
-        self.log.sync()?;
-        self.flows.close(flow);
+        self.queue.log.sync()?;
+        self.queue.flows.close(flow);
         self.save_state();
         Ok(())
     }
@@ -280,7 +307,7 @@ impl Spool {
     /// the contact, and the flow is closed. An unknown flow is one that was wholly in custody
     /// before.
     pub fn custody(&mut self, flow: FlowId, next: Seq) -> u64 {
-        let taken = self.flows.custody(flow, next);
+        let taken = self.queue.flows.custody(flow, next);
         self.stats.custody_ahead += taken.ahead;
         taken.blocks
     }
@@ -291,18 +318,19 @@ impl Spool {
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses to remove a file.
     pub fn free(&mut self, now: Utc) -> Result<ByteCount, SpoolError> {
-        if self.flows.lags() {
+        if self.queue.flows.lags() {
             self.save_state();
         }
         self.remember();
         let due = |summary: &Summary| {
-            summary.last_written().is_none_or(|written| written + self.config.retention <= now)
+            summary.last_written().is_none_or(|written| written + self.retention <= now)
         };
         let free: Vec<SegmentNo> = self
+            .queue
             .log
             .segments()
             .sealed()
-            .filter(|(number, summary)| due(summary) && self.flows.release(*number, summary))
+            .filter(|(number, summary)| due(summary) && self.queue.flows.release(*number, summary))
             .map(|(number, _)| number)
             .collect();
         if free.is_empty() {
@@ -310,72 +338,25 @@ impl Spool {
         }
         // The newest record of an open flow says what comes next in it: one must be durable before
         // older ones go.
-        self.log.sync()?;
+        self.queue.log.sync()?;
         let mut freed = ByteCount::ZERO;
         for number in &free {
-            freed += self.log.segments_mut().remove(*number)?;
+            freed += self.queue.log.segments_mut().remove(*number)?;
             self.stats.freed += 1;
         }
-        self.log.segments_mut().sync_removals()?;
+        self.queue.log.segments_mut().sync_removals()?;
         Ok(freed)
-    }
-
-    /// A reader at the first record that is not in custody.
-    pub fn reader_from_custody(&self) -> SpoolReader {
-        let waits = |summary: &Summary| self.flows.waits(summary);
-        let first = self
-            .log
-            .segments()
-            .iter()
-            .find(|(_, summary)| waits(summary))
-            .map(|(number, _)| number);
-        SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
-    }
-
-    /// The open flows, ascending, to resume their contacts after a restart.
-    pub fn open_flows(&self) -> Vec<OpenFlow> {
-        self.flows.open_flows().collect()
-    }
-
-    /// The lowest flow that has something waiting, or else the next that will be opened.
-    pub fn lowest_flow(&self) -> FlowId {
-        self.flows.live().min().unwrap_or_else(|| self.flows.coming())
-    }
-
-    /// All flows that are open or wait for custody, ascending.
-    pub fn live_flows(&self) -> Vec<FlowId> {
-        self.flows.live().collect()
-    }
-
-    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It
-    /// stays in the spool while the flow is open, in custody or not.
-    ///
-    /// # Errors
-    /// [`SpoolError::Log`] where the disk refuses.
-    pub fn last_record(&mut self, flow: FlowId) -> Result<Option<Record>, SpoolError> {
-        let Some(at) = self.flows.last_at(flow).filter(|at| *at < self.log.durable()) else {
-            return Ok(None);
-        };
-        Ok(match self.log.read(&mut Cursor::at(at))? {
-            Some(Item::Block(record)) => Some(record),
-            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => None,
-        })
-    }
-
-    /// What waits for custody.
-    pub fn depth(&self, now: Utc) -> Depth {
-        Depth::of(&self.log, &self.flows, now)
     }
 
     /// Whether a record was appended that is not durable.
     pub fn needs_sync(&self) -> bool {
-        self.log.needs_sync()
+        self.queue.log.needs_sync()
     }
 
     /// The sync that makes everything appended so far durable, to be run on any thread; `None`
     /// where it is.
     pub fn sync_handle(&self) -> Option<SyncHandle> {
-        self.log.sync_handle()
+        self.queue.log.sync_handle()
     }
 
     /// Takes the outcome of a sync: readers see what it made durable.
@@ -384,7 +365,7 @@ impl Spool {
     /// [`SpoolError::Log`] where it failed; the spool then takes nothing more until it is opened
     /// again.
     pub fn synced(&mut self, synced: Synced) -> Result<(), SpoolError> {
-        Ok(self.log.synced(synced)?)
+        Ok(self.queue.log.synced(synced)?)
     }
 
     /// Makes everything appended so far durable, and waits for it.
@@ -392,12 +373,7 @@ impl Spool {
     /// # Errors
     /// As [`Spool::synced`].
     pub fn sync(&mut self) -> Result<(), SpoolError> {
-        Ok(self.log.sync()?)
-    }
-
-    /// What the segments fill on the disk.
-    pub fn size(&self) -> ByteCount {
-        self.log.segments().size()
+        Ok(self.queue.log.sync()?)
     }
 
     /// Whether the folder that the spool is in is still where it was. Ask about once a second:
@@ -406,59 +382,42 @@ impl Spool {
     /// # Errors
     /// As [`Disk::in_place`]: what is appended from now on nobody will find.
     pub fn in_place(&self) -> io::Result<()> {
-        self.disk.in_place()
+        self.room.disk.in_place()
     }
 
     /// Counters.
     pub fn stats(&self) -> SpoolStats {
-        SpoolStats { log: self.log.stats(), ..self.stats }
-    }
-
-    /// The newest damages that were met, at most 16.
-    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
-        self.log.damages()
-    }
-
-    fn available(&self) -> ByteCount {
-        // Where the disk does not say what is free, the append finds out.
-        let free = self
-            .disk
-            .free_space()
-            .map_or(ByteCount::new(u64::MAX), |free| free - self.config.reserve);
-        free.min(self.config.max_size - self.log.segments().size())
+        SpoolStats { log: self.queue.log.stats(), missing: self.queue.missing, ..self.stats }
     }
 
     /// Removes the oldest segment that is wholly in custody, whatever its retention. Syncs before,
     /// as `free` does.
     fn free_one_early(&mut self) -> Result<bool, SpoolError> {
         let oldest = self
+            .queue
             .log
             .segments()
             .sealed()
-            .find(|(number, summary)| self.flows.release(*number, summary));
+            .find(|(number, summary)| self.queue.flows.release(*number, summary));
         let Some(number) = oldest.map(|(number, _)| number) else {
             return Ok(false);
         };
-        self.log.sync()?;
-        self.log.segments_mut().remove(number)?;
-        self.log.segments_mut().sync_removals()?;
+        self.queue.log.sync()?;
+        self.queue.log.segments_mut().remove(number)?;
+        self.queue.log.segments_mut().sync_removals()?;
         self.stats.freed_early += 1;
         Ok(true)
     }
 
     fn save_state(&mut self) {
-        if self.flows.save(&*self.disk).is_err() {
+        if self.queue.flows.save(&*self.room.disk).is_err() {
             self.stats.state_failures += 1;
         }
     }
 
-    fn full(&self, needed: ByteCount) -> SpoolError {
-        SpoolError::Full { needed, available: self.available(), reserve: self.config.reserve }
-    }
-
     fn state_error(&self, source: io::Error) -> SpoolError {
         if crate::is_full(&source) {
-            return self.full(ByteCount::kib(4));
+            return self.room.shortage(ByteCount::kib(4), self.queue.size()).into();
         }
         SpoolError::State { path: Flows::path(), source }
     }

@@ -1,6 +1,6 @@
 //! Reading the spool in the order of writing, from the first record without custody.
 
-use super::{Extent, Flows, Spool, SpoolError};
+use super::{Extent, Flows, SpoolError, SpoolQueue};
 use crate::log::{Cursor, Item, Record};
 use crate::{FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
@@ -61,7 +61,7 @@ impl SpoolReader {
     }
 }
 
-impl Spool {
+impl SpoolQueue {
     /// The next durable record that is not in custody; `None` where there is none: read again after
     /// a sync.
     ///
@@ -71,11 +71,11 @@ impl Spool {
         self.read_flows(reader, |_| true)
     }
 
-    /// As [`Spool::read`], of the flows that `wanted` says alone: what the others hold is passed
+    /// As [`Self::read`], of the flows that `wanted` says alone: what the others hold is passed
     /// over unread.
     ///
     /// # Errors
-    /// As [`Spool::read`].
+    /// As [`Self::read`].
     pub fn read_flows(
         &mut self,
         reader: &mut SpoolReader,
@@ -84,7 +84,7 @@ impl Spool {
         loop {
             if let Some(item) = reader.pending.pop_front() {
                 if let SpoolItem::Missing { first, last, .. } = &item {
-                    self.stats.missing += last.next().count_from(*first);
+                    self.missing += last.next().count_from(*first);
                 }
                 return Ok(Some(item));
             }

@@ -1,6 +1,6 @@
 //! Reading what the spool still has of a flow, whether it is in custody or not.
 
-use super::{Spool, SpoolError};
+use super::{SpoolError, SpoolQueue};
 use crate::FlowId;
 use crate::log::{Cursor, Item, Record};
 use skyhaul_units::Utc;
@@ -12,7 +12,7 @@ pub struct RecallReader {
     cursor: Cursor,
 }
 
-impl Spool {
+impl SpoolQueue {
     /// A reader of a flow's records, beginning in the first segment that has some written at `from`
     /// or later. What is in custody is there for as long as its retention, and until its segment
     /// goes.

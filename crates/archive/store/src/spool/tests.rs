@@ -33,7 +33,7 @@ fn fill(spool: &mut Spool, flow: FlowId) -> u64 {
 
 fn items(spool: &mut Spool, reader: &mut SpoolReader) -> Vec<(u32, u64)> {
     let mut found = Vec::new();
-    while let Some(item) = spool.read(reader).unwrap() {
+    while let Some(item) = spool.queue_mut().read(reader).unwrap() {
         let SpoolItem::Block(record) = item else { panic!("{item:?}") };
         found.push((record.flow.0, record.seq.0));
     }
@@ -79,12 +79,12 @@ fn records_without_custody_are_read_in_the_order_of_writing() {
         spool.append(b, &[2; 300], NOW).unwrap();
     }
     spool.sync().unwrap();
-    let mut reader = spool.reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody();
     let all = items(&mut spool, &mut reader);
     assert_eq!(all, [(a.0, 0), (b.0, 0), (a.0, 1), (b.0, 1), (a.0, 2), (b.0, 2)]);
     assert_eq!(spool.custody(a, Seq(2)), 2);
     assert_eq!(spool.custody(a, Seq(1)), 0, "an old receipt takes nothing back");
-    let mut reader = spool.reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody();
     assert_eq!(items(&mut spool, &mut reader), [(b.0, 0), (b.0, 1), (a.0, 2), (b.0, 2)]);
 }
 
@@ -101,10 +101,10 @@ fn custody_and_closed_flows_survive_a_restart() {
     spool.free(NOW).unwrap();
     disk.crash(7);
     let mut spool = open(&disk);
-    assert_eq!(spool.open_flows(), [OpenFlow { flow: a, next: Seq(3), custody: Seq(2) }]);
-    assert_eq!(spool.last_record(a).unwrap().unwrap().seq, Seq(2));
-    assert_eq!(spool.last_record(b).unwrap(), None);
-    let mut reader = spool.reader_from_custody();
+    assert_eq!(spool.queue().open_flows(), [OpenFlow { flow: a, next: Seq(3), custody: Seq(2) }]);
+    assert_eq!(spool.queue_mut().last_record(a).unwrap().unwrap().seq, Seq(2));
+    assert_eq!(spool.queue_mut().last_record(b).unwrap(), None);
+    let mut reader = spool.queue().reader_from_custody();
     assert_eq!(items(&mut spool, &mut reader), [(a.0, 2), (b.0, 0)]);
     assert!(matches!(spool.append(b, b"x", NOW), Err(SpoolError::UnknownFlow { .. })));
 }
@@ -113,23 +113,23 @@ fn custody_and_closed_flows_survive_a_restart() {
 fn depth_counts_what_waits_and_for_how_long() {
     let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
-    assert_eq!(spool.depth(NOW), Depth::default());
+    assert_eq!(spool.queue().depth(NOW), Depth::default());
     for second in 0..20 {
         spool.append(flow, &[0; 100], later(second)).unwrap();
     }
-    let depth = spool.depth(later(20));
+    let depth = spool.queue().depth(later(20));
     assert_eq!(
         (depth.blocks, depth.bytes, depth.oldest),
         (20, ByteCount::new(2_000), Duration::from_secs(20))
     );
     spool.custody(flow, Seq(9));
-    let depth = spool.depth(later(20));
+    let depth = spool.queue().depth(later(20));
     assert_eq!(
         (depth.blocks, depth.bytes, depth.oldest),
         (11, ByteCount::new(1_100), Duration::from_secs(11))
     );
     spool.custody(flow, Seq::FINISHED);
-    assert_eq!(spool.depth(later(20)), Depth::default());
+    assert_eq!(spool.queue().depth(later(20)), Depth::default());
 }
 
 #[test]
@@ -148,7 +148,11 @@ fn space_is_freed_after_custody_and_retention() {
     let is_state = |path: &str| path == "spool/flows" || path == "spool/identity";
     let state: ByteCount =
         disk.files().iter().filter(|(path, _)| is_state(path)).map(|(_, size)| *size).sum();
-    assert_eq!(spool.size() + state, disk.used(), "what is left is one segment and the state");
+    assert_eq!(
+        spool.queue().size() + state,
+        disk.used(),
+        "what is left is one segment and the state"
+    );
     assert_eq!(spool.stats().freed, 4);
 }
 
@@ -157,7 +161,11 @@ fn a_full_spool_pushes_back_and_goes_on_when_the_centre_has_taken_something() {
     let mut spool = open(&SimDisk::new(ByteCount::mib(1)));
     let flow = spool.open_flow(NOW).unwrap();
     let count = fill(&mut spool, flow);
-    assert!(count > 40 && spool.size() <= config().max_size, "{count} {}", spool.size());
+    assert!(
+        count > 40 && spool.queue().size() <= config().max_size,
+        "{count} {}",
+        spool.queue().size()
+    );
     let error = spool.append(flow, &[0; 100], NOW).unwrap_err();
     assert!(error.to_string().contains("max_size"), "{error}");
     spool.custody(flow, Seq(20));
@@ -190,7 +198,7 @@ fn a_device_full_at_any_byte_leaves_a_valid_spool_that_goes_on_by_itself() {
         spool.sync().unwrap();
         disk.crash(room);
         let mut spool = open(&disk);
-        let mut reader = spool.reader_from_custody();
+        let mut reader = spool.queue().reader_from_custody();
         assert_eq!(items(&mut spool, &mut reader).len() as u64, before + 1, "room for {room}");
     }
 }
@@ -205,7 +213,7 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
             spool.append(flow, &[0; 100], NOW).unwrap();
         }
         assert_eq!(
-            spool.log.segments().sealed().count(),
+            spool.queue.log.segments().sealed().count(),
             1,
             "the seventh, not durable yet, begins a segment"
         );
@@ -222,7 +230,7 @@ fn freeing_never_forgets_what_comes_next_in_a_flow() {
         }
         disk.set_capacity(ByteCount::mib(1));
         disk.crash(seed);
-        assert!(open(&disk).open_flows()[0].next >= Seq(7), "seed {seed}");
+        assert!(open(&disk).queue().open_flows()[0].next >= Seq(7), "seed {seed}");
     }
 }
 
@@ -241,10 +249,10 @@ fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait()
             disk.damage("spool/0000000000000001.seg", ByteCount::new(at)).unwrap();
         }
     }
-    let mut reader = spool.reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody();
     let mut missing = Vec::new();
     let mut blocks = 0;
-    while let Some(item) = spool.read(&mut reader).unwrap() {
+    while let Some(item) = spool.queue_mut().read(&mut reader).unwrap() {
         match item {
             SpoolItem::Block(_) => blocks += 1,
             SpoolItem::Missing { first, last, .. } => missing.push((first.0, last.0)),
@@ -256,7 +264,7 @@ fn what_the_disk_does_not_give_back_is_named_so_that_the_far_end_need_not_wait()
         "5 is the last record of its segment"
     );
     assert_eq!((spool.stats().missing, spool.stats().log.damages), (2, 2));
-    assert_eq!(spool.damages().count(), 2);
+    assert_eq!(spool.queue().damages().count(), 2);
 }
 
 #[test]
@@ -280,7 +288,7 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
     }
     spool.custody(taken, Seq(1));
     spool.close_flow(closed).unwrap();
-    let saved = spool.flows.encode();
+    let saved = spool.queue.flows.encode();
     let file = disk.open("spool/flows").unwrap();
     let mut good = vec![0; file.size().unwrap().as_usize()];
     file.read_at(&mut good, ByteCount::ZERO).unwrap();
@@ -290,7 +298,7 @@ fn a_flipped_bit_anywhere_in_the_state_file_costs_nothing_and_is_told() {
         disk.create("spool/flows").unwrap().append(&bad).unwrap();
         let mut spool = open(&disk);
         assert_eq!(
-            (spool.flows.encode(), spool.stats().state_mended),
+            (spool.queue.flows.encode(), spool.stats().state_mended),
             (saved.clone(), 1),
             "bit {bit}"
         );
@@ -328,9 +336,10 @@ fn three_flipped_bits_in_blocks_of_8000_frames_cost_none() {
             // Where every segment has blocks, the last one too.
             disk.damage(path, ByteCount::new((place >> 20) % (200 << 10))).unwrap();
         }
-        let mut reader = spool.reader_from_custody();
+        let mut reader = spool.queue().reader_from_custody();
         for seq in 0..BLOCKS {
-            let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else {
+            let Some(SpoolItem::Block(record)) = spool.queue_mut().read(&mut reader).unwrap()
+            else {
                 panic!("block {seq}")
             };
             assert!(record.payload == block(seq), "seed {seed}, block {seq}");
@@ -356,7 +365,7 @@ fn a_state_file_damaged_twice_is_refused_and_without_it_everything_is_sent_again
     assert!(matches!(error, SpoolError::State { .. }), "{error}");
     disk.remove("spool/flows").unwrap();
     let mut spool = open(&disk);
-    let mut reader = spool.reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody();
     assert_eq!(items(&mut spool, &mut reader), [(flow.0, 0)]);
     assert!(spool.open_flow(NOW).unwrap() > flow);
 }
@@ -394,9 +403,9 @@ fn what_is_in_custody_can_be_recalled_as_long_as_it_is_kept() {
     spool.close_flow(a).unwrap();
     spool.custody(a, Seq::FINISHED);
     let recall = |spool: &mut Spool, from| {
-        let mut reader = spool.recall_reader(a, from);
+        let mut reader = spool.queue().recall_reader(a, from);
         let mut seqs = Vec::new();
-        while let Some(record) = spool.recall(&mut reader).unwrap() {
+        while let Some(record) = spool.queue_mut().recall(&mut reader).unwrap() {
             assert_eq!(record.flow, a);
             seqs.push(record.seq.0);
         }

@@ -1,7 +1,7 @@
 //! What waits of each flow, for whoever foretells when it will be through.
 
 use super::flows::{Extent, Flows};
-use super::{Depth, Spool};
+use super::{Depth, SpoolQueue};
 use crate::log::{FlowSpan, Log};
 use crate::{FlowId, Seq};
 use skyhaul_units::{ByteCount, Utc};
@@ -59,7 +59,7 @@ impl Depth {
     }
 }
 
-impl Spool {
+impl SpoolQueue {
     /// What waits of each live flow from the record that `from` gives, or that custody has reached
     /// where that is later, in the order of the flows. Costs a look at each flow of each segment.
     pub fn waiting(&self, from: impl Fn(FlowId) -> Option<Seq>) -> Vec<Waiting> {
@@ -83,6 +83,7 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Spool;
     use super::*;
     use crate::sim::SimDisk;
     use crate::{SpoolConfig, SpoolDraw, SpoolItem};
@@ -119,7 +120,7 @@ mod tests {
     fn each_flow_is_counted_from_its_custody_or_from_where_it_is_asked() {
         let (mut spool, [first, second]) = spool();
         spool.custody(first, Seq(5));
-        let waiting = spool.waiting(|flow| (flow == second).then_some(Seq(18)));
+        let waiting = spool.queue().waiting(|flow| (flow == second).then_some(Seq(18)));
         let [a, b] = waiting[..] else { panic!("{waiting:?}") };
         assert_eq!(
             (a.flow, a.bytes.as_u64(), b.flow, b.bytes.as_u64()),
@@ -128,16 +129,18 @@ mod tests {
         assert_eq!((a.oldest, a.newest, b.oldest, b.newest), (at(10), at(38), at(37), at(39)));
         spool.custody(first, Seq(20));
         spool.custody(second, Seq(20));
-        assert_eq!(spool.waiting(|_| None), []);
+        assert_eq!(spool.queue().waiting(|_| None), []);
     }
 
     #[test]
     fn readers_of_single_flows_read_all_of_them_and_nothing_else() {
         let (mut spool, flows) = spool();
         for wanted in flows {
-            let mut reader = spool.reader_from_custody();
+            let mut reader = spool.queue().reader_from_custody();
             let mut places = Vec::new();
-            while let Some(item) = spool.read_flows(&mut reader, |flow| flow == wanted).unwrap() {
+            while let Some(item) =
+                spool.queue_mut().read_flows(&mut reader, |flow| flow == wanted).unwrap()
+            {
                 let SpoolItem::Block(record) = item else { panic!("{item:?}") };
                 assert_eq!(record.flow, wanted);
                 places.push(record.seq.0);

@@ -117,7 +117,7 @@ impl World {
         let now = Utc::from_micros(1_730_419_200_000_000);
         let (station_disk, centre_disk) = (SimDisk::new(ROOMY), SimDisk::new(ROOMY));
         let spool = open_spool(&station_disk, now);
-        let reader = spool.reader_from_custody();
+        let reader = spool.queue().reader_from_custody();
         let centre = open_centre(&centre_disk);
         let name = StationName::new("svalbard").unwrap();
         let flows = BTreeMap::new();
@@ -136,7 +136,8 @@ impl World {
     }
 
     fn pick(&self, pick: usize) -> Option<FlowId> {
-        let open: Vec<FlowId> = self.spool.open_flows().iter().map(|open| open.flow).collect();
+        let open: Vec<FlowId> =
+            self.spool.queue().open_flows().iter().map(|open| open.flow).collect();
         (!open.is_empty()).then(|| open[pick % open.len()])
     }
 
@@ -225,7 +226,7 @@ impl World {
         for _ in 0..count {
             let next = match self.held.take() {
                 Some(held) => Some(held),
-                None => self.spool.read(&mut self.reader).unwrap(),
+                None => self.spool.queue_mut().read(&mut self.reader).unwrap(),
             };
             match next {
                 None => return,
@@ -295,7 +296,7 @@ impl World {
     fn restart_station(&mut self) {
         self.spool = open_spool(&self.station_disk, self.now);
         let open: BTreeMap<FlowId, Seq> =
-            self.spool.open_flows().iter().map(|open| (open.flow, open.next)).collect();
+            self.spool.queue().open_flows().iter().map(|open| (open.flow, open.next)).collect();
         // An opening that failed half-way may show after a restart.
         for flow in open.keys() {
             self.flows.entry(*flow).or_default();
@@ -311,7 +312,7 @@ impl World {
                     known.appended.truncate(kept);
                     known.durable = kept;
                     known.closed = false;
-                    let last = self.spool.last_record(*flow).unwrap();
+                    let last = self.spool.queue_mut().last_record(*flow).unwrap();
                     assert_eq!(last.map(|record| record.payload), known.appended.last().cloned());
                 }
                 // Closed for good although the call may have failed half-way: nothing can be
@@ -347,7 +348,7 @@ impl World {
             self.spool.custody(flow, next);
         }
         self.held = None;
-        self.reader = self.spool.reader_from_custody();
+        self.reader = self.spool.queue().reader_from_custody();
         assert_eq!(self.spool.stats().custody_ahead, 0);
     }
 
@@ -362,7 +363,7 @@ impl World {
         self.sync_station();
         self.transfer(usize::MAX);
         self.sync_centre();
-        assert_eq!(self.spool.depth(self.now).blocks, 0);
+        assert_eq!(self.spool.queue().depth(self.now).blocks, 0);
         let flows: Vec<FlowId> = self.flows.keys().copied().collect();
         for flow in flows {
             let content = match self.centre.spaces().status(&self.name, flow) {
@@ -376,7 +377,7 @@ impl World {
     }
 
     fn everything_can_be_freed(&mut self) {
-        for open in self.spool.open_flows() {
+        for open in self.spool.queue().open_flows() {
             self.spool.close_flow(open.flow).unwrap();
         }
         self.now = self.now + Duration::from_secs(60);
@@ -386,7 +387,11 @@ impl World {
             self.spool.append(flow, &[0; 300], self.now).unwrap();
         }
         self.spool.free(self.now).unwrap();
-        assert!(self.spool.size() < ByteCount::new(8_200), "{:?}", self.spool.size());
+        assert!(
+            self.spool.queue().size() < ByteCount::new(8_200),
+            "{:?}",
+            self.spool.queue().size()
+        );
     }
 }
 
@@ -450,6 +455,6 @@ fn a_spool_whose_folder_is_gone_promises_nothing() {
     assert!(matches!(spool.synced(handle.sync()), Err(SpoolError::Log(_))));
     assert!(spool.in_place().is_err());
     assert!(matches!(spool.open_flow(now), Err(SpoolError::State { .. })));
-    let mut reader = spool.reader_from_custody();
-    assert_eq!(spool.read(&mut reader).unwrap(), None);
+    let mut reader = spool.queue().reader_from_custody();
+    assert_eq!(spool.queue_mut().read(&mut reader).unwrap(), None);
 }

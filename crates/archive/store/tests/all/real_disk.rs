@@ -41,18 +41,18 @@ fn a_spool_on_files_survives_being_opened_again() {
     let disk = Arc::new(RealDisk::open(dir.path()).unwrap());
     let mut spool = Spool::open(disk, config, NOW, SpoolDraw([7; 24])).unwrap();
     assert_eq!(spool.stats().log.torn, ByteCount::new(777));
-    let mut reader = spool.reader_from_custody();
+    let mut reader = spool.queue().reader_from_custody();
     for n in 0..100u8 {
-        let Some(SpoolItem::Block(record)) = spool.read(&mut reader).unwrap() else {
+        let Some(SpoolItem::Block(record)) = spool.queue_mut().read(&mut reader).unwrap() else {
             panic!("record {n}")
         };
         assert_eq!((record.flow, record.payload), (flow, vec![n; 5_000]));
     }
-    assert_eq!(spool.read(&mut reader).unwrap(), None);
-    let before = spool.size();
+    assert_eq!(spool.queue_mut().read(&mut reader).unwrap(), None);
+    let before = spool.queue().size();
     spool.custody(flow, Seq(100));
     let freed = spool.free(NOW).unwrap();
-    assert!(freed > ByteCount::kib(400) && spool.size() == before - freed);
+    assert!(freed > ByteCount::kib(400) && spool.queue().size() == before - freed);
 }
 
 #[test]

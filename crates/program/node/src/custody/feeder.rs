@@ -111,7 +111,7 @@ impl Feeder {
 
     /// The centre has said what it has: that is its custody, and reading begins behind it.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
-        for flow in spool.live_flows() {
+        for flow in spool.queue().live_flows() {
             spool.resume(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
         }
         self.disconnected();
@@ -133,7 +133,7 @@ impl Feeder {
         ways.dedup();
         let lane = |delivery| Lane {
             delivery,
-            reader: spool.reader_from_custody(),
+            reader: spool.queue().reader_from_custody(),
             held: VecDeque::new(),
             open: 0,
         };

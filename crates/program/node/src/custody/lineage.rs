@@ -51,7 +51,7 @@ pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, Spoo
     if !spool.goes_on_from(opening) {
         return Ok(Some(Apart::Opening(opening)));
     }
-    for flow in spool.live_flows() {
+    for flow in spool.queue().live_flows() {
         if let Some(held) = custody.resume.held(flow)
             && let Compared::Apart(apart) = compare(spool, held)?
         {
@@ -67,7 +67,7 @@ pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, Spoo
 /// # Errors
 /// The spool cannot be read or written; it is the one that it was.
 pub fn part(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(), SpoolError> {
-    for flow in spool.live_flows() {
+    for flow in spool.queue().live_flows() {
         if let Some(held) = custody.resume.held(flow).filter(|held| held.next == Seq::FINISHED)
             && compare(spool, held)? == Compared::Same
         {
@@ -88,7 +88,7 @@ enum Compared {
 
 fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let Held { flow, next, last } = held;
-    let Some(Extent { custody: waiting, next: end }) = spool.extent(flow) else {
+    let Some(Extent { custody: waiting, next: end }) = spool.queue().extent(flow) else {
         return Ok(Compared::Nothing);
     };
     // Of one that the centre has whole, the last block here must be the last there: it is here
@@ -103,11 +103,11 @@ fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     }
     let place = Seq(next.0 - 1);
     // What is removed was in custody.
-    if !spool.is_here(flow, place) {
+    if !spool.queue().is_here(flow, place) {
         return Ok(Compared::Nothing);
     }
     // One that is not durable yet was never sent from here.
-    let is_same = spool.mark_of(flow, place)? == Some(last);
+    let is_same = spool.queue_mut().mark_of(flow, place)? == Some(last);
     Ok(if is_same { Compared::Same } else { Compared::Apart(Apart::Block(flow, place)) })
 }
 
@@ -199,7 +199,7 @@ mod tests {
         custody.resume.open.extend(has(identity, other, Seq::FINISHED, 9).resume.open);
         part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
         assert_eq!(
-            (spool.live_flows(), spool.extent(other)),
+            (spool.queue().live_flows(), spool.queue().extent(other)),
             (vec![other], Some(Extent { custody: Seq(0), next: Seq(2) }))
         );
         assert_ne!(spool.identity().unwrap().id, identity.id);

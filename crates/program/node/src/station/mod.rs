@@ -162,7 +162,7 @@ fn is_sent(shared: &Shared) -> bool {
     };
     status.channels.iter().all(over)
         && status.spool.blocks == 0
-        && shared.spool().open_flows().is_empty()
+        && shared.spool().queue().open_flows().is_empty()
 }
 
 fn shown(channel: &config::Channel) -> ChannelStatus {
@@ -250,7 +250,7 @@ fn mirrors(
 /// opening them and remembering so.
 fn close_forgotten(shared: &Shared, known: &[FlowId]) -> Result<(), Fault> {
     let mut spool = shared.spool();
-    for open in spool.open_flows() {
+    for open in spool.queue().open_flows() {
         if !known.contains(&open.flow) {
             spool.close_flow(open.flow).map_err(|error| spool_fault(&error))?;
         }

@@ -69,11 +69,11 @@ impl Resume {
         };
         // With another list of inputs than before, it cannot be captured as it was.
         let is_the_same = at.len() == inputs && (inputs == 1 || from.len() == inputs);
-        if !spool.open_flows().iter().any(|known| known.flow == flow) {
+        if !spool.queue().open_flows().iter().any(|known| known.flow == flow) {
             // Closed and durable; only the memo was behind.
             return Ok(Self::At(at));
         }
-        let last = spool.last_record(flow)?;
+        let last = spool.queue_mut().last_record(flow)?;
         let head = last.as_ref().and_then(|record| Head::decode(&record.payload).ok());
         let mission = Mission::from_toml(&open.mission).ok();
         match (head, mission) {

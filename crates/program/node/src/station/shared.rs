@@ -153,7 +153,7 @@ impl Shared {
     pub fn status(&self) -> NodeStatus {
         let (depth, disk) = {
             let spool = self.spool();
-            (spool.depth(self.clock.utc()), spool.size())
+            (spool.queue().depth(self.clock.utc()), spool.queue().size())
         };
         let state = self.state();
         NodeStatus::Station(StationStatus {

@@ -82,7 +82,12 @@ fn look(shared: &Shared) -> bool {
     let (in_place, stats, damages) = {
         let spool = shared.spool();
         let newest = |fate| {
-            spool.damages().filter(|damage| damage.fate == fate).last().map(ToString::to_string)
+            spool
+                .queue()
+                .damages()
+                .filter(|damage| damage.fate == fate)
+                .last()
+                .map(ToString::to_string)
         };
         let newest = [DamageFate::SteppedOver, DamageFate::Mended].map(newest);
         (spool.in_place(), spool.stats(), newest)

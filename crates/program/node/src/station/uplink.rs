@@ -172,7 +172,7 @@ impl Uplink {
             session.add_path(PathId(0), options);
             let (flow_base, spool) = {
                 let spool = self.shared.spool();
-                (spool.lowest_flow(), spool.identity().unwrap_or_default())
+                (spool.queue().lowest_flow(), spool.identity().unwrap_or_default())
             };
             let name = self.name.clone();
             session.open(Opening { name, flow_base, spool, ..Opening::default() });
@@ -371,7 +371,7 @@ impl Uplink {
         let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
         let (shared, taken) = (&self.shared, self.clock.utc());
         let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
-            shared.spool().read_flows(reader, wanted)
+            shared.spool().queue_mut().read_flows(reader, wanted)
         };
         match self.feeder.feed(read, session, (now, taken)) {
             Ok(()) => {}
@@ -427,7 +427,7 @@ impl Uplink {
         if !self.feeder.is_feeding() {
             return;
         }
-        let waiting = self.shared.spool().waiting(|flow| self.feeder.place(flow));
+        let waiting = self.shared.spool().queue().waiting(|flow| self.feeder.place(flow));
         let start = self.clock.utc_at_start();
         let behind = waiting.iter().map(|waiting| {
             let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));

@@ -80,7 +80,11 @@ fn session() -> Session {
 
 fn fed(spool: &mut Spool, feeder: &mut Feeder, session: &mut Session, at: Utc) {
     feeder
-        .feed(|reader, wanted| spool.read_flows(reader, wanted), session, (Instant::ZERO, at))
+        .feed(
+            |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
+            session,
+            (Instant::ZERO, at),
+        )
         .expect("the spool is in order");
 }
 

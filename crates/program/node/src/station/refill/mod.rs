@@ -213,9 +213,9 @@ impl RefillRunner {
     /// Whether the spool could be read.
     fn look_in_spool(&mut self, ask: &Ask, mission: &Mission, wanted: &mut Wanted) -> bool {
         let Some((from, _)) = wanted.extent() else { return true };
-        let mut reader = self.common.shared.spool().recall_reader(ask.contact, from);
+        let mut reader = self.common.shared.spool().queue().recall_reader(ask.contact, from);
         loop {
-            let read = self.common.shared.spool().recall(&mut reader);
+            let read = self.common.shared.spool().queue_mut().recall(&mut reader);
             let record = match read {
                 Ok(Some(record)) => record,
                 Ok(None) => return true,

@@ -297,8 +297,10 @@ impl World {
     /// Whether a station's session ends for that of another one: now and then, and where it has
     /// nothing more to send.
     fn makes_place(&mut self, of: usize) -> bool {
-        let is_idle =
-            self.stations[of].node.as_ref().is_none_or(|node| node.spool.live_flows().is_empty());
+        let is_idle = self.stations[of]
+            .node
+            .as_ref()
+            .is_none_or(|node| node.spool.queue().live_flows().is_empty());
         is_idle || (!self.stations[of].is_ending && self.luck.random_bool(0.3))
     }
 
@@ -450,8 +452,8 @@ impl World {
         let Some(centre) = &self.centre.node else { return false };
         let has_sent = |station: &Station| {
             let Some(node) = &station.node else { return false };
-            let depth = node.spool.depth(Moment { now: self.now }.utc());
-            node.spool.live_flows().is_empty()
+            let depth = node.spool.queue().depth(Moment { now: self.now }.utc());
+            node.spool.queue().live_flows().is_empty()
                 && depth.blocks == 0
                 && self.centre.deeds.lacks(&station.truth).is_none()
         };
@@ -472,7 +474,7 @@ impl World {
             )
         });
         let stations = self.stations.iter().map(|station| {
-            let live = station.node.as_ref().map(|node| node.spool.live_flows());
+            let live = station.node.as_ref().map(|node| node.spool.queue().live_flows());
             let lacks = self.centre.deeds.lacks(&station.truth);
             format!("parted {}, live {live:?}, lacks {lacks:?}", station.parted)
         });

@@ -107,7 +107,7 @@ impl Station {
             Err(error) => panic!("{error}"),
         };
         let open: BTreeMap<FlowId, u64> =
-            spool.open_flows().iter().map(|open| (open.flow, open.next.0)).collect();
+            spool.queue().open_flows().iter().map(|open| (open.flow, open.next.0)).collect();
         // An opening that failed half-way may show after a restart.
         for flow in open.keys() {
             truth.flow(*flow);
@@ -199,7 +199,8 @@ impl Node {
             return Ok(());
         }
         self.append_at = at.now + millis(rng.random_range(2..60));
-        let open: Vec<FlowId> = self.spool.open_flows().iter().map(|open| open.flow).collect();
+        let open: Vec<FlowId> =
+            self.spool.queue().open_flows().iter().map(|open| open.flow).collect();
         if open.len() < FLOWS_OPEN && !is_ending && (open.is_empty() || rng.random_bool(0.05)) {
             return match self.spool.open_flow(at.utc()) {
                 Ok(flow) => {
@@ -281,7 +282,11 @@ impl Node {
     pub fn feed(&mut self, at: Moment, session: &mut Session) {
         let spool = &mut self.spool;
         self.feeder
-            .feed(|reader, wanted| spool.read_flows(reader, wanted), session, (at.now, at.utc()))
+            .feed(
+                |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
+                session,
+                (at.now, at.utc()),
+            )
             .unwrap();
     }
 }

@@ -1,0 +1,109 @@
+//! The records of all flows in the order of writing, and how much of each is in custody.
+
+use super::reader::SpoolReader;
+use super::{Depth, Extent, Flows, OpenFlow, SpoolError};
+use crate::log::{Cursor, Damage, FlowSpan, Item, Log, Record, Summary};
+use crate::{FlowId, Seq, mark};
+use skyhaul_units::{BlockMark, ByteCount, Utc};
+
+/// What a spool holds: its log, and the state of its flows.
+#[derive(Debug)]
+pub struct SpoolQueue {
+    pub(super) log: Log,
+    pub(super) flows: Flows,
+    /// Records that could not be read back.
+    pub(super) missing: u64,
+}
+
+impl SpoolQueue {
+    /// A reader at the first record that is not in custody.
+    pub fn reader_from_custody(&self) -> SpoolReader {
+        let waits = |summary: &Summary| self.flows.waits(summary);
+        let first = self
+            .log
+            .segments()
+            .iter()
+            .find(|(_, summary)| waits(summary))
+            .map(|(number, _)| number);
+        SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
+    }
+
+    /// The open flows, ascending, to resume their contacts after a restart.
+    pub fn open_flows(&self) -> Vec<OpenFlow> {
+        self.flows.open_flows().collect()
+    }
+
+    /// The lowest flow that has something waiting, or else the next that will be opened.
+    pub fn lowest_flow(&self) -> FlowId {
+        self.flows.live().min().unwrap_or_else(|| self.flows.coming())
+    }
+
+    /// All flows that are open or wait for custody, ascending.
+    pub fn live_flows(&self) -> Vec<FlowId> {
+        self.flows.live().collect()
+    }
+
+    /// The newest record of an open flow; `None` where it has none, or it cannot be read back. It
+    /// stays in the spool while the flow is open, in custody or not.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where the disk refuses.
+    pub fn last_record(&mut self, flow: FlowId) -> Result<Option<Record>, SpoolError> {
+        let Some(at) = self.flows.last_at(flow).filter(|at| *at < self.log.durable()) else {
+            return Ok(None);
+        };
+        Ok(match self.log.read(&mut Cursor::at(at))? {
+            Some(Item::Block(record)) => Some(record),
+            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => None,
+        })
+    }
+
+    /// What waits for custody.
+    pub fn depth(&self, now: Utc) -> Depth {
+        Depth::of(&self.log, &self.flows, now)
+    }
+
+    /// What the segments fill on the disk.
+    pub fn size(&self) -> ByteCount {
+        self.log.segments().size()
+    }
+
+    /// The newest damages that were met, at most 16.
+    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+        self.log.damages()
+    }
+
+    /// Whether a record of a flow is still here, durable or not.
+    pub fn is_here(&self, flow: FlowId, seq: Seq) -> bool {
+        let mut spans = self.log.segments().iter().filter_map(|(_, summary)| summary.span(flow));
+        spans.any(|span| (span.first..=span.last).contains(&seq))
+    }
+
+    /// What of a live flow is not in custody.
+    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
+        self.flows.extent(flow)
+    }
+
+    /// The mark of a durable record; `None` where it is not here, or the disk does not give it
+    /// back.
+    ///
+    /// # Errors
+    /// [`SpoolError::Log`] where a file cannot be opened.
+    pub fn mark_of(&mut self, flow: FlowId, seq: Seq) -> Result<Option<BlockMark>, SpoolError> {
+        let holds = |span: &FlowSpan| span.flow == flow && (span.first..=span.last).contains(&seq);
+        let mut segments = self.log.segments().iter();
+        let Some((number, _)) = segments.find(|(_, summary)| summary.flows.iter().any(holds))
+        else {
+            return Ok(None);
+        };
+        drop(segments);
+        let mut cursor = Cursor::at_segment(number);
+        loop {
+            match self.log.read_where(&mut cursor, |other, place| other == flow && place == seq)? {
+                Some(Item::Block(record)) => return Ok(Some(mark(&record.payload))),
+                Some(Item::Damaged(_)) => {}
+                Some(Item::SegmentEnd(_)) | None => return Ok(None),
+            }
+        }
+    }
+}
