@@ -6,6 +6,7 @@ use crate::support::process::{Running, printed, run, text};
 use crate::support::refusal::assert_refused;
 use crate::support::schema::assert_valid;
 use crate::support::site::{Site, channel};
+use rustix::process::Signal;
 use serde_json::Value;
 use std::path::Path;
 
@@ -100,6 +101,25 @@ fn a_station_that_keeps_to_a_declared_rate_waits_for_its_path_and_a_probe_says_w
     assert_eq!(with_line["far"], host.as_str());
     assert!(with_line["found"]["line"]["available_bps"].as_u64() > Some(0), "{with_line:#}");
     assert_eq!(with_line["found"]["transfer"]["declared_bps"], 500_000);
+}
+
+#[test]
+fn a_station_from_which_nothing_arrives_any_more_is_told_that_the_line_is_dead() {
+    let site = Site::new();
+    let relay = ["relay", "--listen", "127.0.0.1:0", "--to", &site.address, "--delay", "5ms"];
+    let mut relay = Running::start(&relay, site.folder());
+    let by_relay = relay.address();
+    let path = format!("[[path]]\nremote = \"{by_relay}\"\n");
+    let _station = station(&site, &format!("{path}{}", channel("rate = \"2 Mbit/s\"\n")));
+    site.until(|status| (status["line"]["bytes_reported"].as_u64() > Some(0)).then_some(()));
+    // From here on the line loses every datagram of both directions.
+    relay.signal(Signal::STOP);
+    site.until(|status| (status["line"]["paths"][0]["state"] != "open").then_some(()));
+    let output = run(&["why", "--json", "--config", "station.toml"], site.folder());
+    relay.signal(Signal::CONT);
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    eprintln!("{said}");
+    assert!(!said.contains("line-full"), "{said}");
 }
 
 #[test]
