@@ -19,7 +19,7 @@ use skyhaul_ccsds::packet::{Grouping, Packets, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, Limits};
+use skyhaul_level0::{ContactClose, ContactInfo, ContactProcessor, Files, Limits};
 use skyhaul_units::{Duration, Utc};
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -260,7 +260,7 @@ fn process(arrivals: &mut Arrivals, folder: Folder<'_>, spent: &mut Spent) -> Ve
         taken.expect("the disk has room");
     }
     let end = time(arrivals.packets);
-    let close = Close { closed: end, created: end, uniqueness: Digit::default() };
+    let close = ContactClose { closed: end, created: end, uniqueness: Digit::default() };
     spent.during(|| processor.finish(close)).expect("the disk has room")
 }
 

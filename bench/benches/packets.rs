@@ -8,8 +8,8 @@
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
-use skyhaul_ccsds::scan::{FileEnd, Found, LOOK_AHEAD, Scanner};
-use skyhaul_ccsds::survey::{PacketTimes, Survey};
+use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanned, Scanner};
+use skyhaul_ccsds::survey::{PacketSurvey, PacketTimes};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -38,7 +38,7 @@ fn survey(path: &Path) -> u64 {
     let missions = MissionSet::built_in();
     let mission = missions.by_name("suomi-npp");
     let (mut scanner, mut times, mut survey) =
-        (Scanner::default(), PacketTimes::new(mission), Survey::new(mission));
+        (Scanner::default(), PacketTimes::new(mission), PacketSurvey::new(mission));
     let mut file = File::open(path).expect("the file was written");
     let mut buffer = vec![0; READ_SIZE + LOOK_AHEAD];
     let mut held = 0;
@@ -54,11 +54,11 @@ fn survey(path: &Path) -> u64 {
             }
         }
         let taken = scanner.scan(&buffer[..held], end, |found| match found {
-            Found::Packet { header, bytes, .. } => {
+            Scanned::Packet { header, bytes, .. } => {
                 let time = times.next(&header, bytes);
                 survey.add(&header, time.own);
             }
-            Found::Damage(damage) => panic!("{damage:?}"),
+            Scanned::Damage(damage) => panic!("{damage:?}"),
         });
         if end == FileEnd::Here {
             return survey.totals().packets;

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::generate::{Description, Source};
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
 use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
-use skyhaul_ccsds::scan::{DamageKind, FileEnd, Found, Scanner};
+use skyhaul_ccsds::scan::{DamageKind, FileEnd, Scanned, Scanner};
 use skyhaul_compress::{Effort, Packer, unpack};
 use skyhaul_units::Utc;
 
@@ -56,7 +56,7 @@ pub fn frame_stream(input: &[u8]) {
             Mission::from_toml(&VARIABLE.replace("[coding]", &format!("{check}[coding]")));
         let mission = mission.expect("it is a mission");
         let captured = |step: usize| {
-            let format = Some(InputFormat::Frames);
+            let format = Some(InputLayout::Frames);
             let options = CaptureOptions {
                 format,
                 mission: Some(mission.clone()),
@@ -95,7 +95,7 @@ const VARIABLE: &str = "name = \"lengths\"\ntitle = \"Lengths\"\nscids = [66]\n[
 pub fn symbols(input: &[u8]) {
     let npp = MissionSet::built_in().by_name("suomi-npp").cloned();
     let parity = Mission::from_toml(PARITY).ok();
-    for format in [InputFormat::Symbols, InputFormat::Soft] {
+    for format in [InputLayout::Symbols, InputLayout::Soft] {
         for mission in [None, npp.clone(), parity.clone()] {
             let options =
                 CaptureOptions { format: Some(format), mission, ..CaptureOptions::default() };
@@ -155,8 +155,8 @@ fn scanned(file: &[u8], step: usize) -> Vec<(u64, u64, Option<DamageKind>)> {
         let here = if end == file.len() { FileEnd::Here } else { FileEnd::Later };
         start += scanner.scan(&file[start..end], here, |place| {
             found.push(match place {
-                Found::Packet { offset, bytes, .. } => (offset, bytes.len() as u64, None),
-                Found::Damage(damage) => (damage.offset, damage.bytes, Some(damage.kind)),
+                Scanned::Packet { offset, bytes, .. } => (offset, bytes.len() as u64, None),
+                Scanned::Damage(damage) => (damage.offset, damage.bytes, Some(damage.kind)),
             });
         });
     }

@@ -2,10 +2,10 @@
 //! forwards and rules.
 
 use bytes::Bytes;
-use skyhaul_forward::socks::{self, Handshake, Step};
+use skyhaul_forward::socks::{self, Handshake, SocksStep};
 use skyhaul_forward::wire::Message;
 use skyhaul_forward::{
-    Allow, Carriage, Entrance, Event, Forward, Mux, Refusal, Role, STREAMS_MAX, Target,
+    Allow, Carriage, ConnectRefusal, Entrance, Event, Forward, Mux, Role, STREAMS_MAX, Target,
 };
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
@@ -47,7 +47,7 @@ pub fn forward(input: &[u8]) {
             match event {
                 Event::Opened { id, .. } if millis % 2 == 0 => mux.accept(now, id),
                 Event::Opened { id, .. } if millis % 3 == 0 => {
-                    mux.refuse(id, Refusal::NotAllowed, "no")
+                    mux.refuse(id, ConnectRefusal::NotAllowed, "no")
                 }
                 Event::Data(id, bytes) => mux.taken(now, Duration::from_millis(9), id, bytes.len()),
                 Event::Finished(id) => mux.finish(id),
@@ -71,8 +71,8 @@ fn application(input: &[u8]) {
         let (bytes, later) = rest.split_at(wants.min(rest.len()));
         rest = later;
         match handshake.take(bytes) {
-            Step::Read | Step::Say(_) => {}
-            Step::Asked(_) | Step::Refuse(_) => break,
+            SocksStep::Read | SocksStep::Say(_) => {}
+            SocksStep::Asked(_) | SocksStep::Refuse(_) => break,
         }
     }
     if let Some((target, bytes)) = socks::unwrap(input) {

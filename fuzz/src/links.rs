@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use skyhaul_sessions::links::wire::Message;
-use skyhaul_sessions::links::{End, Event, LINKS_MAX, Links, WINDOW};
+use skyhaul_sessions::links::{Event, LINKS_MAX, Links, SessionEnd, WINDOW};
 use skyhaul_transport::{Block, cost};
 use skyhaul_units::FlowId;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub fn links(input: &[u8]) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));
     }
     let first = FlowId(0x0001_0000);
-    let mut links = Links::new(End::Called, first);
+    let mut links = Links::new(SessionEnd::Called, first);
     let own = links.begin();
     let own = own.and_then(|place| links.data(place, Block::reliable(first, vec![1].into())));
     assert!(own.is_some());

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use skyhaul_identity::OneWayKey;
 use skyhaul_oneway::Listener;
 use skyhaul_oneway::file::Part;
-use skyhaul_transport::oneway::{Event, Message, Receiver, ReceiverConfig};
+use skyhaul_transport::oneway::{Event, Message, OneWayReceiver, ReceiverConfig};
 use skyhaul_units::{ByteCount, Duration, Instant};
 
 /// A receiver takes anything, opened or not: memory stays bounded, every block seen is accounted
@@ -14,7 +14,7 @@ use skyhaul_units::{ByteCount, Duration, Instant};
 pub fn one_way(input: &[u8]) {
     let config = ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() };
     let mut listener = Listener::new(OneWayKey::from_bytes([7; 32]), config);
-    let mut receiver = Receiver::new(config);
+    let mut receiver = OneWayReceiver::new(config);
     let mut now = Instant::ZERO;
     let mut rest = input;
     while let Some((len, tail)) = rest.split_first_chunk::<2>() {

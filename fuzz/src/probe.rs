@@ -1,16 +1,20 @@
 //! What comes to the serving end of a probe, from anyone; and what `ss` prints of TCP connections.
 
 use skyhaul_probe::why::{Evidence, judge, read_sockets};
-use skyhaul_probe::wire::{Limits, Message};
-use skyhaul_probe::{Far, FarConfig, HostCounters};
+use skyhaul_probe::wire::{Message, RequestLimits};
+use skyhaul_probe::{FarConfig, HostCounters, ProbeServer};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
 
 /// Any datagrams, each with a length of two bytes before it: one that is read is written and read
 /// the same, and who has not shown its address gets no more than it sent.
 pub fn probe(input: &[u8]) {
-    let limits =
-        Limits { rate: Rate::from_mbps(10), time: Duration::from_secs(60), datagrams: 1_000 };
-    let mut far = Far::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0), secret: [7; 32] });
+    let limits = RequestLimits {
+        rate: Rate::from_mbps(10),
+        time: Duration::from_secs(60),
+        datagrams: 1_000,
+    };
+    let mut far =
+        ProbeServer::new(FarConfig { limits, utc_at_zero: Utc::from_nanos(0), secret: [7; 32] });
     let from = ([192, 0, 2, 1], 9).into();
     let mut rest = input;
     for millis in 0..64 {

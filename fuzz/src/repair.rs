@@ -1,13 +1,13 @@
 //! Repair symbols from the line, in any order and with any content.
 
 use bytes::Bytes;
-use skyhaul_transport::repair::{Decoder, RepairSymbol, Sid};
+use skyhaul_transport::repair::{RepairDecoder, RepairSymbol, Sid};
 
 /// A decoder takes anything: what waits in it is bounded, every repair symbol is counted in one
 /// place, and nothing is recovered that had arrived. The input is a series of records: a head of
 /// eight bytes (bits of the kind, number, count, stride, index, length), then the content.
 pub fn repair_symbols(input: &[u8]) {
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     let mut rest = input;
     while let Some((head, behind)) = rest.split_first_chunk::<8>() {
         let [kind, a, b, c, count, stride, index, len] = *head;

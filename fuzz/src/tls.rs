@@ -3,7 +3,7 @@
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{Identity, client_config};
-use skyhaul_tcp::wire::{Frame, FrameReader};
+use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 use skyhaul_tcp::{TcpPath, TlsEndpoint, TlsEndpointConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
 use skyhaul_units::Instant;
@@ -23,12 +23,12 @@ pub fn tls_frames(input: &[u8]) {
         // A close reason may have lost a broken character at its end, and no other frame anything.
         assert!(
             *again == frame
-                || matches!((again, &frame), (Frame::Close { .. }, Frame::Close { .. }))
+                || matches!((again, &frame), (TcpFrame::Close { .. }, TcpFrame::Close { .. }))
         );
     }
 }
 
-fn frames<const N: usize>(pieces: [&[u8]; N]) -> Vec<Frame> {
+fn frames<const N: usize>(pieces: [&[u8]; N]) -> Vec<TcpFrame> {
     let mut reader = FrameReader::default();
     let mut frames = Vec::new();
     for piece in pieces {
@@ -55,7 +55,7 @@ pub fn tls_path(input: &[u8]) {
     exchange(&mut far, &mut path);
     exchange(&mut far, &mut path);
     let mut greeting = Vec::new();
-    Frame::Greeting { joins: false }.encode(&mut greeting);
+    TcpFrame::Greeting { joins: false }.encode(&mut greeting);
     far.writer().write_all(&greeting).expect("memory takes all");
     exchange(&mut far, &mut path);
     assert_eq!(path.poll(NOW), Some(PathEvent::Up { payload: 1438 }));

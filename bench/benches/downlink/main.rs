@@ -22,7 +22,7 @@ use libfec::Libfec;
 use recording::Downlink;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::extract::Extractor;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -164,7 +164,7 @@ fn pipeline(downlink: &Downlink) -> Row {
         let turn = Box::new(move || {
             let options = CaptureOptions {
                 mission: Some(mission.clone()),
-                format: Some(InputFormat::Cadus),
+                format: Some(InputLayout::Cadus),
                 kernel,
                 ..CaptureOptions::default()
             };

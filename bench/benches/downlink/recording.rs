@@ -4,7 +4,7 @@ use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::decode::BlockDecoder;
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::id::Channel;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_coding::ReedSolomon;
@@ -130,7 +130,7 @@ impl Packets {
 fn frames_of(mission: &Mission, stream: &[u8]) -> Vec<CapturedFrame> {
     let options = CaptureOptions {
         mission: Some(mission.clone()),
-        format: Some(InputFormat::Cadus),
+        format: Some(InputLayout::Cadus),
         ..CaptureOptions::default()
     };
     let mut capture = Capture::new(MissionSet::built_in(), options);

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// # Ok::<(), skyhaul_store::LedgerError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Ledger {
+pub struct RecordDirectory {
     disk: Arc<dyn Disk>,
     dir: String,
 }
@@ -67,7 +67,7 @@ pub enum LedgerError {
 /// The longest record: far above what a plan or a state needs.
 const LARGEST: ByteCount = ByteCount::new((1 << 20) - 64);
 
-impl Ledger {
+impl RecordDirectory {
     /// Takes a directory, made where absent; removes what an earlier process left half-written.
     ///
     /// # Errors
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
     use crate::sim::SimDisk;
 
-    fn open(disk: &SimDisk) -> Ledger {
-        Ledger::open(Arc::new(disk.clone()), "jobs").unwrap()
+    fn open(disk: &SimDisk) -> RecordDirectory {
+        RecordDirectory::open(Arc::new(disk.clone()), "jobs").unwrap()
     }
 
     #[test]

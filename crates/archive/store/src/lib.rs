@@ -44,15 +44,17 @@ mod room;
 mod spool;
 
 pub use contacts::{
-    Admitted, Appended, Arrival, Commit, ContactConfig, ContactReader, ContactStats, ContactStore,
-    ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader, MAX_SPOOLS, NameSpaces,
-    Receipt, Resume, Sender, SpoolKnown, SpoolState, StationName, StationNameError, StoreError,
+    Appended, ArrivedRecord, Commit, ContactConfig, ContactReader, ContactSpace, ContactStats,
+    ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader, MAX_SPOOLS,
+    NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState, StationName,
+    StationNameError, StoreError,
 };
-pub use disk::{Disk, DiskFile, Entry, EntryKind, RealDisk, is_full, sim};
-pub use ledger::{Ledger, LedgerError, Loaded};
+pub use disk::{DirectoryEntry, Disk, DiskFile, EntryKind, RealDisk, is_full, sim};
+pub use ledger::{LedgerError, Loaded, RecordDirectory};
 pub use log::{
-    Cursor, Damage, DamageFate, FlowSpan, Item, Log, LogConfig, LogError, LogStats, MAX_PAYLOAD,
-    NewRecord, Position, Record, SegmentNo, Segments, Summary, SyncHandle, Synced, open_bytes,
+    DamageFate, DamagedRange, FlowSpan, Log, LogConfig, LogCursor, LogEntry, LogError, LogRecord,
+    LogStats, MAX_PAYLOAD, NewRecord, Position, SegmentNo, SegmentSummary, Segments, SyncHandle,
+    Synced, open_bytes,
 };
 pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};

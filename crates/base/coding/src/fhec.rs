@@ -4,7 +4,7 @@
 
 /// What the check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum HeaderCheck {
     /// No error.
     Clean,
     /// This many nibbles (1 or 2) were wrong; they are corrected in place.
@@ -27,15 +27,15 @@ pub fn encode(covered: [u8; 3]) -> u16 {
 }
 
 /// Checks and corrects header bytes 0, 1 and 5 against the check `field`.
-pub fn correct(covered: &mut [u8; 3], field: u16) -> Outcome {
+pub fn correct(covered: &mut [u8; 3], field: u16) -> HeaderCheck {
     let received = nibbles(*covered, field);
     let syndromes: [u8; CHECK] = core::array::from_fn(|j| {
         received.iter().fold(0, |sum, nibble| mul(sum, EXP[FIRST_ROOT + j]) ^ nibble)
     });
     if syndromes == [0; CHECK] {
-        return Outcome::Clean;
+        return HeaderCheck::Clean;
     }
-    let Some(errors) = locate(syndromes) else { return Outcome::Uncorrectable };
+    let Some(errors) = locate(syndromes) else { return HeaderCheck::Uncorrectable };
     let mut fixed = received;
     for (place, value) in errors.into_iter().flatten() {
         fixed[LENGTH - 1 - place] ^= value;
@@ -43,7 +43,7 @@ pub fn correct(covered: &mut [u8; 3], field: u16) -> Outcome {
     for (byte, pair) in covered.iter_mut().zip(fixed.chunks_exact(2)) {
         *byte = pair[0] << 4 | pair[1];
     }
-    Outcome::Corrected(errors.iter().flatten().count() as u8)
+    HeaderCheck::Corrected(errors.iter().flatten().count() as u8)
 }
 
 /// Up to two errors as (power of x, value) that explain the syndromes (Peterson's closed form for
@@ -135,7 +135,7 @@ mod tests {
         fn two_wrong_nibbles_are_corrected(covered: [u8; 3], a in 0usize..10, b in 0usize..10, va in 1u8..16, vb in 1u8..16) {
             let errors = if a == b { vec![(a, va)] } else { vec![(a, va), (b, vb)] };
             let (mut received, field) = damaged(covered, &errors);
-            prop_assert_eq!(correct(&mut received, field), Outcome::Corrected(errors.len() as u8));
+            prop_assert_eq!(correct(&mut received, field), HeaderCheck::Corrected(errors.len() as u8));
             prop_assert_eq!(received, covered);
         }
 
@@ -145,10 +145,10 @@ mod tests {
             let (mut received, field) = damaged(covered, &errors);
             let before = received;
             match correct(&mut received, field) {
-                Outcome::Clean => prop_assert!(false, "three errors are within the code's distance \
+                HeaderCheck::Clean => prop_assert!(false, "three errors are within the code's distance \
                                                       of five"),
-                Outcome::Uncorrectable => prop_assert_eq!(received, before),
-                Outcome::Corrected(_) => {}
+                HeaderCheck::Uncorrectable => prop_assert_eq!(received, before),
+                HeaderCheck::Corrected(_) => {}
             }
         }
     }

@@ -330,7 +330,7 @@ impl Chart {
     }
 
     /// What lines and marks stand for, in rows below it all. Replaces none: it is given once.
-    pub fn legend(&mut self, entries: &[(Key, String)]) {
+    pub fn legend(&mut self, entries: &[(LegendKey, String)]) {
         let (mut x, mut row) = (self.left, 0.0);
         for (key, name) in entries {
             let width = 46.0 + widest(std::slice::from_ref(name));
@@ -339,9 +339,9 @@ impl Chart {
             }
             let y = self.height + row + LEGEND_ROW / 2.0;
             match key {
-                Key::Course(number) => self.course(&[(x, y), (x + 24.0, y)], *number),
-                Key::Mark(number) => self.mark((x + 12.0, y), *number, name),
-                Key::Rule(class) => self.line((x, y), (x + 24.0, y), class),
+                LegendKey::Course(number) => self.course(&[(x, y), (x + 24.0, y)], *number),
+                LegendKey::Mark(number) => self.mark((x + 12.0, y), *number, name),
+                LegendKey::Rule(class) => self.line((x, y), (x + 24.0, y), class),
             }
             self.text((x + 30.0, y + 5.0), "start", name);
             x += width;
@@ -391,7 +391,7 @@ impl Chart {
 
 /// What an entry of a legend shows beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum LegendKey {
     /// The course of this number.
     Course(usize),
     /// The mark of this number.

@@ -13,7 +13,7 @@
 
 mod chart;
 
-pub use chart::{Chart, HEIGHT, Key, Scale, WIDTH, escape, middle, stroke};
+pub use chart::{Chart, HEIGHT, LegendKey, Scale, WIDTH, escape, middle, stroke};
 
 /// For [`document`]: what reports have that are read at a glance and printed, with figures as tiles
 /// and drawings side by side.
@@ -61,8 +61,8 @@ mod tests {
         let mut chart = Chart::new("a <line>", HEIGHT);
         chart.mark((10.0, 10.0), 1, "48 Mbit/s");
         chart.legend(&[
-            (Key::Course(0), "tcp-bbr".to_owned()),
-            (Key::Mark(1), "published".to_owned()),
+            (LegendKey::Course(0), "tcp-bbr".to_owned()),
+            (LegendKey::Mark(1), "published".to_owned()),
         ]);
         let picture = picture(&chart.finish());
         assert!(

@@ -46,13 +46,13 @@ mod lent;
 mod link;
 mod state;
 
-pub use lent::Door;
-pub(crate) use lent::{Lender, Lent};
-pub use link::{Incoming, Link, LinkError, Sent};
+pub use lent::ChannelService;
+pub(crate) use lent::{SharedSession, SharedSessionOwner};
+pub use link::{AppChannel, IncomingBlock, LinkError, Sent};
 
 use crate::SessionManager;
 use crate::{Clock, Driver, Socket, UdpEndpoint, Waker};
-use bridge::Bridge;
+use bridge::ChannelDriver;
 use core::net::SocketAddr;
 use skyhaul_quic::{ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, QuicEndpoint};
 use skyhaul_transport::{PathOptions, SessionConfig};
@@ -107,7 +107,7 @@ impl Setup {
 
 /// A path to another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct PathChoice {
     /// The place in [`Setup::bind`] of the socket that it goes from.
     pub socket: usize,
     /// The far end's address.
@@ -129,7 +129,7 @@ pub enum StartError {
 
 /// A node on its sockets, run by a thread of its own. Dropping it closes its links.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct AppClient {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
@@ -137,7 +137,7 @@ pub struct Exchange {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Exchange {
+impl AppClient {
     /// Binds the sockets and starts the thread.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Exchange {
         }
         let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared::new(waker.clone()));
-        let mut bridge = Bridge::new(setup.name, Arc::clone(&shared));
+        let mut bridge = ChannelDriver::new(setup.name, Arc::clone(&shared));
         let stopped = Arc::clone(&stop);
         let thread =
             std::thread::Builder::new().name("skyhaul-exchange".to_owned()).spawn(move || {
@@ -191,8 +191,16 @@ impl Exchange {
     ///
     /// # Errors
     /// See [`LinkError`].
-    pub async fn connect(&self, remote: SocketAddr, peer: Fingerprint) -> Result<Link, LinkError> {
-        self.connect_over(&[Way { socket: 0, remote, options: PathOptions::default() }], peer).await
+    pub async fn connect(
+        &self,
+        remote: SocketAddr,
+        peer: Fingerprint,
+    ) -> Result<AppChannel, LinkError> {
+        self.connect_over(
+            &[PathChoice { socket: 0, remote, options: PathOptions::default() }],
+            peer,
+        )
+        .await
     }
 
     /// The same over several paths. The link stands once the first does; the others join it then,
@@ -200,25 +208,29 @@ impl Exchange {
     ///
     /// # Errors
     /// See [`LinkError`].
-    pub async fn connect_over(&self, ways: &[Way], peer: Fingerprint) -> Result<Link, LinkError> {
+    pub async fn connect_over(
+        &self,
+        ways: &[PathChoice],
+        peer: Fingerprint,
+    ) -> Result<AppChannel, LinkError> {
         let id = self.shared.call(Call { ways: ways.to_vec(), peer });
         // Dropped, it closes what was begun: where the call fails, and where nobody waits for its
         // end.
-        let link = Link::new(Arc::clone(&self.shared), id);
+        let link = AppChannel::new(Arc::clone(&self.shared), id);
         let waiter = self.shared.waiter(Some(id));
         poll_fn(|context| waiter.poll_open(context)).await?;
         Ok(link)
     }
 
     /// The next session of a node that called; `None` once the node has stopped.
-    pub async fn accept(&self) -> Option<Link> {
+    pub async fn accept(&self) -> Option<AppChannel> {
         let waiter = self.shared.waiter(None);
         let id = poll_fn(|context| waiter.poll_accept(context)).await?;
-        Some(Link::new(Arc::clone(&self.shared), id))
+        Some(AppChannel::new(Arc::clone(&self.shared), id))
     }
 }
 
-impl Drop for Exchange {
+impl Drop for AppClient {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();

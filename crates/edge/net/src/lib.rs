@@ -32,10 +32,10 @@ pub use driver::{Driver, Service};
 pub use endpoint::{AnyEndpoint, TcpConfig, TcpEndpoint, UdpEndpoint};
 pub use interface::interfaces;
 pub use lane::ThreadedEndpoint;
-pub use refusals::{Merged, Network, Refusals, Refused};
+pub use refusals::{AddressBlock, Merged, Refusals, RefusedCaller};
 pub use shortage::{Processors, Shortage};
-pub use socket::{Buffers, Incoming, Outgoing, Socket};
-pub use stream::{Listener, Stream};
+pub use socket::{Buffers, OutgoingDatagrams, ReceivedBatch, Socket};
+pub use stream::{TcpPathListener, TcpPathStream};
 pub use threads::{Thread, ThreadTimes};
 pub use waker::Waker;
 

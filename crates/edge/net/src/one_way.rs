@@ -4,7 +4,7 @@
 //! to answer.
 
 use crate::Clock;
-use crate::socket::{AT_ONCE, Outgoing, Socket};
+use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_oneway::{Listener, Transmitter};
 use skyhaul_units::{Duration, Instant};
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the application does between datagrams.
-pub trait Feed {
+pub trait OneWaySource {
     /// Hands over blocks, takes what became of others, or finishes. Returns when it wants to be
     /// asked again at the latest; it is asked after each tick of the line anyway.
     ///
@@ -25,7 +25,7 @@ pub trait Feed {
 
 /// What went out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sent {
+pub struct TransmitTotals {
     /// Datagrams handed to the system.
     pub datagrams: u64,
     /// Bytes of those.
@@ -41,11 +41,11 @@ pub struct Sent {
 pub fn transmit(
     (socket, to): (&Socket, SocketAddr),
     transmitter: &mut Transmitter,
-    feed: &mut dyn Feed,
+    feed: &mut dyn OneWaySource,
     (clock, stop): (Clock, &AtomicBool),
-) -> io::Result<Sent> {
+) -> io::Result<TransmitTotals> {
     let mut batch = Batch { contents: Vec::new(), size: 0, count: 0, is_last: false };
-    let mut sent = Sent::default();
+    let mut sent = TransmitTotals::default();
     let mut held: Option<Vec<u8>> = None;
     while !stop.load(Ordering::Relaxed) {
         let now = clock.now();
@@ -146,10 +146,11 @@ impl Batch {
 fn flush(
     (socket, to): (&Socket, SocketAddr),
     batch: &mut Batch,
-    sent: &mut Sent,
+    sent: &mut TransmitTotals,
 ) -> io::Result<bool> {
     let segment_size = (batch.count > 1).then_some(batch.size);
-    let outgoing = Outgoing { to, from: None, ecn: None, contents: &batch.contents, segment_size };
+    let outgoing =
+        OutgoingDatagrams { to, from: None, ecn: None, contents: &batch.contents, segment_size };
     match socket.send(&outgoing) {
         Ok(false) => return Ok(false),
         Ok(true) => {
@@ -191,7 +192,7 @@ const WAIT_MIN: Duration = Duration::from_micros(50);
 mod tests {
     use super::*;
     use skyhaul_identity::OneWayKey;
-    use skyhaul_oneway::{HEADERS_IPV4, Session, assumptions_for};
+    use skyhaul_oneway::{HEADERS_IPV4, TransmitSession, assumptions_for};
     use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
     use skyhaul_transport::{Block, FlowId};
     use skyhaul_units::{ByteCount, Rate};
@@ -199,7 +200,7 @@ mod tests {
     /// Hands over some blocks, then finishes.
     struct Blocks(u32);
 
-    impl Feed for Blocks {
+    impl OneWaySource for Blocks {
         fn work(
             &mut self,
             now: Instant,
@@ -220,7 +221,7 @@ mod tests {
         let (mut near, mut far) = (Socket::bind(here).unwrap(), Socket::bind(here).unwrap());
         let (to, key, clock) =
             (far.local_addr().unwrap(), OneWayKey::from_bytes([9; 32]), Clock::start());
-        let session = Session { key: key.clone(), began: clock.utc(), salt: [0; 8] };
+        let session = TransmitSession { key: key.clone(), began: clock.utc(), salt: [0; 8] };
         let assumptions =
             assumptions_for(Rate::from_mbps(200), ByteCount::new(1_500), HEADERS_IPV4);
         let mut transmitter =

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// Who was refused, to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedCaller {
     /// The last that was.
     pub remote: SocketAddr,
     /// Why.
@@ -35,14 +35,14 @@ pub struct Merged {
     /// How many.
     pub calls: u64,
     /// The network that they came from; none where they came from many.
-    pub network: Option<Network>,
+    pub network: Option<AddressBlock>,
     /// Over what time.
     pub span: Duration,
 }
 
 /// Addresses that one stranger may well have: 256 of IPv4, 2^80 of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network(IpAddr);
+pub struct AddressBlock(IpAddr);
 
 /// Merges them.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct Refusals {
 
 #[derive(Debug)]
 struct Group {
-    of: (Network, Discriminant<Refusal>),
+    of: (AddressBlock, Discriminant<Refusal>),
     last: (SocketAddr, String),
     untold: u64,
     since: Instant,
@@ -70,8 +70,13 @@ impl Default for Refusals {
 
 impl Refusals {
     /// Somebody was refused; what is to be told of it now.
-    pub fn add(&mut self, now: Instant, remote: SocketAddr, reason: &Refusal) -> Option<Refused> {
-        let of = (Network::of(remote.ip()), discriminant(reason));
+    pub fn add(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        reason: &Refusal,
+    ) -> Option<RefusedCaller> {
+        let of = (AddressBlock::of(remote.ip()), discriminant(reason));
         let last = (remote, reason.to_string());
         if let Some(group) = self.groups.iter_mut().find(|group| group.of == of) {
             group.more(last);
@@ -90,7 +95,7 @@ impl Refusals {
         }
         let told = self.may_tell(now).then(|| {
             let (remote, reason) = group.last.clone();
-            Refused { remote, reason, merged: None }
+            RefusedCaller { remote, reason, merged: None }
         });
         group.untold = u64::from(told.is_none());
         self.groups.push(group);
@@ -98,7 +103,7 @@ impl Refusals {
     }
 
     /// What is to be told by now of those that were not told at once.
-    pub fn due(&mut self, now: Instant) -> Vec<Refused> {
+    pub fn due(&mut self, now: Instant) -> Vec<RefusedCaller> {
         let mut due = Vec::new();
         let mut kept = Vec::with_capacity(self.groups.len());
         for mut group in std::mem::take(&mut self.groups) {
@@ -134,7 +139,7 @@ impl Refusals {
     }
 
     /// What was not told yet, at the end of it all.
-    pub fn rest(&mut self, now: Instant) -> Option<Refused> {
+    pub fn rest(&mut self, now: Instant) -> Option<RefusedCaller> {
         let mut groups = std::mem::take(&mut self.groups).into_iter().chain(self.others.take());
         let mut rest = groups.find(|group| group.untold > 0)?;
         let mut network = Some(rest.of.0);
@@ -169,16 +174,16 @@ impl Group {
         self.since + self.period
     }
 
-    fn tell(&mut self, now: Instant, network: Option<Network>) -> Refused {
+    fn tell(&mut self, now: Instant, network: Option<AddressBlock>) -> RefusedCaller {
         let merged = Merged { calls: self.untold, network, span: now.since(self.since) };
         let (remote, reason) = self.last.clone();
         (self.untold, self.since) = (0, now);
         self.period = (self.period * 2).min(LONGEST);
-        Refused { remote, reason, merged: Some(merged) }
+        RefusedCaller { remote, reason, merged: Some(merged) }
     }
 }
 
-impl Network {
+impl AddressBlock {
     fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & (!0 << 8)).into(),
@@ -187,13 +192,13 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for AddressBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.0, if self.0.is_ipv4() { 24 } else { 48 })
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedCaller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { remote, reason, merged } = self;
         let Some(Merged { calls, network, span }) = merged else {
@@ -284,7 +289,7 @@ mod tests {
     fn addresses_of_the_whole_world_fill_neither_log_nor_table_and_all_are_counted() {
         let mut refusals = Refusals::default();
         let (mut lines, mut counted) = (0, 0);
-        let mut count = |told: &Refused| {
+        let mut count = |told: &RefusedCaller| {
             lines += 1;
             counted += told.merged.as_ref().map_or(1, |merged| merged.calls);
         };

@@ -20,7 +20,7 @@ mod poller;
 mod shared;
 
 pub use config::{RelayConfig, RelayError};
-pub use shared::{ClientCounters, Direction, DirectionCounters, RelayCounters, RelayHandle};
+pub use shared::{ClientCounters, DirectionCounters, RelayCounters, RelayHandle, RelayLine};
 
 use crate::clock::Clock;
 use batch::{BatchSocket, Item, Received, Route, Scratch, next_run};
@@ -108,7 +108,7 @@ impl Relay {
     }
 
     /// Makes one line another one from now on, as [`RelayHandle::set`] does from elsewhere.
-    pub fn set(&mut self, direction: Direction, line: LinkConfig) {
+    pub fn set(&mut self, direction: RelayLine, line: LinkConfig) {
         let now = self.clock.now();
         self.link_mut(direction).reconfigure(now, line);
     }
@@ -129,8 +129,8 @@ impl Relay {
                 self.set(direction, line);
             }
             let now = self.clock.now();
-            self.send_due(Direction::Up, now);
-            self.send_due(Direction::Down, now);
+            self.send_due(RelayLine::Up, now);
+            self.send_due(RelayLine::Down, now);
             self.clients.expire_idle(now);
             self.publish();
             let due = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
@@ -184,14 +184,14 @@ impl Relay {
     }
 
     /// Sends what has come to the end of a line, in runs that one call can take.
-    fn send_due(&mut self, direction: Direction, now: Instant) {
+    fn send_due(&mut self, direction: RelayLine, now: Instant) {
         let mut due = std::mem::take(&mut self.due);
         while let Some(item) = self.link_mut(direction).poll(now) {
             due.push(item);
         }
         let counters = match direction {
-            Direction::Up => &mut self.counters.up,
-            Direction::Down => &mut self.counters.down,
+            RelayLine::Up => &mut self.counters.up,
+            RelayLine::Down => &mut self.counters.down,
         };
         let mut rest = due.as_slice();
         while let Some(first) = rest.first() {
@@ -201,8 +201,8 @@ impl Relay {
                 continue;
             };
             let (socket, route) = match direction {
-                Direction::Up => (upstream, Route { to: self.to, from: None }),
-                Direction::Down => (&self.listener, back),
+                RelayLine::Up => (upstream, Route { to: self.to, from: None }),
+                RelayLine::Down => (&self.listener, back),
             };
             let (run, later) = rest.split_at(next_run(rest, socket.segments_at_once()));
             let sent = socket.send_run(run, route, &mut self.scratch);
@@ -221,10 +221,10 @@ impl Relay {
         self.shared.publish(self.counters);
     }
 
-    const fn link_mut(&mut self, direction: Direction) -> &mut Link<Item> {
+    const fn link_mut(&mut self, direction: RelayLine) -> &mut Link<Item> {
         match direction {
-            Direction::Up => &mut self.up,
-            Direction::Down => &mut self.down,
+            RelayLine::Up => &mut self.up,
+            RelayLine::Down => &mut self.down,
         }
     }
 }

@@ -142,7 +142,7 @@ impl Socket {
     ///
     /// # Errors
     /// As the system says; the datagrams are lost, as on a line.
-    pub fn send(&self, outgoing: &Outgoing<'_>) -> io::Result<bool> {
+    pub fn send(&self, outgoing: &OutgoingDatagrams<'_>) -> io::Result<bool> {
         let at_once = self.max_segments();
         match outgoing.segment_size {
             Some(size) if outgoing.contents.len() > size * at_once => {
@@ -160,7 +160,7 @@ impl Socket {
 
     fn send_part(
         &self,
-        outgoing: &Outgoing<'_>,
+        outgoing: &OutgoingDatagrams<'_>,
         contents: &[u8],
         segment_size: Option<usize>,
     ) -> io::Result<bool> {
@@ -183,7 +183,7 @@ impl Socket {
     ///
     /// # Errors
     /// As the system says; an earlier datagram's ICMP answer is not one.
-    pub fn receive(&mut self, mut take: impl FnMut(Incoming)) -> io::Result<usize> {
+    pub fn receive(&mut self, mut take: impl FnMut(ReceivedBatch)) -> io::Result<usize> {
         for buffer in &mut self.buffers {
             if buffer.len() < MESSAGE_MAX {
                 // The memory is used again where nothing of what it held is still in use.
@@ -200,7 +200,7 @@ impl Socket {
                 Err(error) => return Err(error),
             };
         for (meta, buffer) in self.metas.iter().zip(&mut self.buffers).take(count) {
-            take(Incoming {
+            take(ReceivedBatch {
                 from: meta.addr,
                 to: meta.dst_ip,
                 ecn: meta.ecn.map(from_codepoint),
@@ -220,7 +220,7 @@ impl AsFd for Socket {
 
 /// A datagram, or a batch of one size, to send.
 #[derive(Debug)]
-pub struct Outgoing<'a> {
+pub struct OutgoingDatagrams<'a> {
     /// Where to.
     pub to: SocketAddr,
     /// The local address to send from, where several could be.
@@ -235,7 +235,7 @@ pub struct Outgoing<'a> {
 
 /// Datagrams that arrived together: of one size but for the last, from one sender, with one mark.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct ReceivedBatch {
     /// Who sent them.
     pub from: SocketAddr,
     /// The local address they were sent to.
@@ -246,7 +246,7 @@ pub struct Incoming {
     segment_size: usize,
 }
 
-impl Iterator for Incoming {
+impl Iterator for ReceivedBatch {
     type Item = BytesMut;
 
     /// The next datagram's payload.
@@ -312,7 +312,7 @@ mod tests {
         let to = far.local_addr().unwrap();
         // More than the system takes in one call, and a last one that is shorter.
         let contents: Vec<u8> = (0..100 * 300 + 7).map(|n| (n / 300) as u8).collect();
-        let outgoing = Outgoing {
+        let outgoing = OutgoingDatagrams {
             to,
             from: None,
             ecn: Some(Ecn::Ect0),

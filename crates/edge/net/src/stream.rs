@@ -20,7 +20,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// A TCP socket with a path on it, which is handed to each call that needs it.
 #[derive(Debug)]
-pub struct Stream {
+pub struct TcpPathStream {
     socket: TcpStream,
     /// Read, and not taken by the path yet.
     held: Vec<u8>,
@@ -29,7 +29,7 @@ pub struct Stream {
     is_shut: bool,
 }
 
-impl Stream {
+impl TcpPathStream {
     /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call
     /// shows when the socket is read or written.
     ///
@@ -157,11 +157,11 @@ impl Stream {
 
 /// Takes calls.
 #[derive(Debug)]
-pub struct Listener {
+pub struct TcpPathListener {
     socket: TcpListener,
 }
 
-impl Listener {
+impl TcpPathListener {
     /// Listens at `address`.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ pub use wait::Wait;
 
 #[doc(inline)]
 pub use skyhaul_net::exchange::{
-    Incoming, Link as Session, LinkError as SessionError, Sent, StartError,
+    AppChannel as Session, IncomingBlock, LinkError as SessionError, Sent, StartError,
 };
 #[doc(inline)]
 pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};

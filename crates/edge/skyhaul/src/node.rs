@@ -2,14 +2,14 @@
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::exchange::{Exchange, Link, LinkError, Setup, StartError, Way};
+use skyhaul_net::exchange::{AppChannel, AppClient, LinkError, PathChoice, Setup, StartError};
 use skyhaul_quic::{Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{PathOptions, SessionConfig};
 use skyhaul_units::{ByteCount, Rate};
 
 /// A node on its sockets, run by a thread of its own. Dropping it closes its sessions.
 #[derive(Debug)]
-pub struct Node(Exchange);
+pub struct Node(AppClient);
 
 /// A node that is to be started.
 #[derive(Debug, Clone)]
@@ -21,30 +21,30 @@ pub struct NodeBuilder {
 
 /// A path to another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path(Way);
+pub struct Path(PathChoice);
 
 impl Path {
     /// From the node's first socket to `remote`.
     pub fn to(remote: SocketAddr) -> Self {
-        Self(Way { socket: 0, remote, options: PathOptions::default() })
+        Self(PathChoice { socket: 0, remote, options: PathOptions::default() })
     }
 
     /// From another socket: its place in the order of [`NodeBuilder::bind`], from zero.
     #[must_use]
     pub const fn from_socket(self, socket: usize) -> Self {
-        Self(Way { socket, ..self.0 })
+        Self(PathChoice { socket, ..self.0 })
     }
 
     /// It carries only what would be late on the free paths.
     #[must_use]
     pub const fn metered(self) -> Self {
-        Self(Way { options: PathOptions { metered: true, ..self.0.options }, ..self.0 })
+        Self(PathChoice { options: PathOptions { metered: true, ..self.0.options }, ..self.0 })
     }
 
     /// It is used only while no other works.
     #[must_use]
     pub const fn standby(self) -> Self {
-        Self(Way { options: PathOptions { standby: true, ..self.0.options }, ..self.0 })
+        Self(PathChoice { options: PathOptions { standby: true, ..self.0.options }, ..self.0 })
     }
 }
 
@@ -95,7 +95,7 @@ impl NodeBuilder {
         let payload = self.packet.as_u64().saturating_sub(headers);
         // What does not fit is refused with the path's configuration.
         self.setup.path.udp_payload = u16::try_from(payload).unwrap_or(u16::MAX);
-        Exchange::start(self.setup).map(Node)
+        AppClient::start(self.setup).map(Node)
     }
 }
 
@@ -123,13 +123,13 @@ impl Node {
         &self,
         paths: impl IntoIterator<Item = Path>,
         peer: Fingerprint,
-    ) -> Result<Link, LinkError> {
-        let ways: Vec<Way> = paths.into_iter().map(|path| path.0).collect();
+    ) -> Result<AppChannel, LinkError> {
+        let ways: Vec<PathChoice> = paths.into_iter().map(|path| path.0).collect();
         self.0.connect_over(&ways, peer).await
     }
 
     /// The next session of a node that called; `None` once this node has stopped.
-    pub async fn accept(&self) -> Option<Link> {
+    pub async fn accept(&self) -> Option<AppChannel> {
         self.0.accept().await
     }
 }

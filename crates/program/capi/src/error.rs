@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char};
 /// How a call ended, by who must act.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum ErrorCode {
     /// What was asked for is done.
     Done = 0,
     /// It was not done in the time given; nothing was changed.
@@ -23,19 +23,19 @@ pub enum Code {
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    pub code: Code,
+    pub code: ErrorCode,
     pub sentence: String,
 }
 
 impl Fault {
-    pub const TIMED_OUT: Self = Self { code: Code::TimedOut, sentence: String::new() };
+    pub const TIMED_OUT: Self = Self { code: ErrorCode::TimedOut, sentence: String::new() };
 
     pub fn misused(sentence: impl Into<String>) -> Self {
-        Self { code: Code::Misused, sentence: sentence.into() }
+        Self { code: ErrorCode::Misused, sentence: sentence.into() }
     }
 
     pub fn closed(sentence: impl Into<String>) -> Self {
-        Self { code: Code::Closed, sentence: sentence.into() }
+        Self { code: ErrorCode::Closed, sentence: sentence.into() }
     }
 }
 
@@ -51,8 +51,8 @@ impl From<skyhaul::SessionError> for Fault {
 impl From<skyhaul::StartError> for Fault {
     fn from(error: skyhaul::StartError) -> Self {
         let code = match error {
-            skyhaul::StartError::Socket(_) => Code::Host,
-            skyhaul::StartError::Config(_) => Code::Misused,
+            skyhaul::StartError::Socket(_) => ErrorCode::Host,
+            skyhaul::StartError::Config(_) => ErrorCode::Misused,
         };
         Self { code, sentence: error.to_string() }
     }
@@ -64,9 +64,9 @@ thread_local! {
 }
 
 /// The code of an outcome; keeps its sentence.
-pub(crate) fn code(outcome: Result<(), Fault>) -> Code {
-    let Err(Fault { code, sentence }) = outcome else { return Code::Done };
-    if code != Code::TimedOut {
+pub(crate) fn code(outcome: Result<(), Fault>) -> ErrorCode {
+    let Err(Fault { code, sentence }) = outcome else { return ErrorCode::Done };
+    if code != ErrorCode::TimedOut {
         // A text of the far end may hold a zero, which would end the sentence.
         let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
         SENTENCE.with_borrow_mut(|last| *last = sentence);

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{text, write_text};
-use crate::error::{Code, Fault, code};
+use crate::error::{ErrorCode, Fault, code};
 use skyhaul::Identity;
 use std::ffi::c_char;
 
@@ -18,9 +18,9 @@ pub const SKYHAUL_FINGERPRINT_SIZE: usize = 72;
 /// # Safety
 /// `size` bytes may be written at `pem`; SKYHAUL_KEY_SIZE is enough.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_key_generate(pem: *mut c_char, size: usize) -> Code {
+pub unsafe extern "C" fn skyhaul_key_generate(pem: *mut c_char, size: usize) -> ErrorCode {
     let made = Identity::generate();
-    let made = made.map_err(|error| Fault { code: Code::Host, sentence: error.to_string() });
+    let made = made.map_err(|error| Fault { code: ErrorCode::Host, sentence: error.to_string() });
     // SAFETY: as the caller says.
     code(made.and_then(|key| unsafe { write_text(&key.to_pem(), pem, size) }))
 }
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn skyhaul_key_fingerprint(
     pem: *const c_char,
     fingerprint: *mut c_char,
     size: usize,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let key = unsafe { text(pem, "pem") }.and_then(identity);
     // SAFETY: as the caller says.

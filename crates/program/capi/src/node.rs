@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{array, give, object, optional_text, take, text, within, write_text};
-use crate::error::{Code, Fault, code};
+use crate::error::{ErrorCode, Fault, code};
 use crate::key::identity;
 use crate::session::Session;
 use core::net::SocketAddr;
@@ -80,7 +80,7 @@ pub struct Path {
 /// Another node that is to be called.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Call {
+pub struct ConnectTarget {
     /// The fingerprint of its key.
     pub peer: *const c_char,
     /// The ways there, at least one.
@@ -95,7 +95,10 @@ pub struct Call {
 /// `options` points to options whose texts and arrays are what they say; `out` to a place for a
 /// pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn skyhaul_node_start(options: *const Options, out: *mut *mut Node) -> Code {
+pub unsafe extern "C" fn skyhaul_node_start(
+    options: *const Options,
+    out: *mut *mut Node,
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let started = unsafe { object(options, "options").and_then(|options| start(options)) };
     // SAFETY: as the caller says.
@@ -113,7 +116,7 @@ pub unsafe extern "C" fn skyhaul_node_address(
     place: usize,
     out: *mut c_char,
     size: usize,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let node = unsafe { object(node, "node") };
     let address = node.and_then(|node| {
@@ -135,10 +138,10 @@ pub unsafe extern "C" fn skyhaul_node_address(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_node_connect(
     node: *const Node,
-    call: *const Call,
+    call: *const ConnectTarget,
     wait_ms: i64,
     out: *mut *mut Session,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let session = unsafe {
         object(node, "node").and_then(|node| {
@@ -163,7 +166,7 @@ pub unsafe extern "C" fn skyhaul_node_accept(
     node: *const Node,
     wait_ms: i64,
     out: *mut *mut Session,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let session = unsafe { object(node, "node") }.and_then(|node| {
         let link = within(node.node.accept(), wait_ms)?;

@@ -3,8 +3,8 @@
 
 use crate::block::{Block, BlockName, Outcome};
 use crate::boundary::{bytes, give, object, optional_text, put, take, within};
-use crate::error::{Code, Fault, code};
-use skyhaul::{BlockId, ClassId, ClassTree, Duration, FlowId, Incoming, Mode, Seq};
+use crate::error::{ErrorCode, Fault, code};
+use skyhaul::{BlockId, ClassId, ClassTree, Duration, FlowId, IncomingBlock, Mode, Seq};
 use std::sync::Arc;
 
 /// A session with another node.
@@ -20,12 +20,12 @@ pub struct Sent(skyhaul::Sent);
 
 /// A block that arrived. It counts against the receive window until it is freed.
 #[derive(Debug)]
-pub struct Received(Incoming);
+pub struct Received(IncomingBlock);
 
 /// What is known of a block that arrived.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Arrival {
+pub struct ReceivedBlockInfo {
     /// Its name.
     pub name: BlockName,
     /// Its bytes; valid until it is freed.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn skyhaul_session_send(
     block: *const Block,
     wait_ms: i64,
     out: *mut *mut Sent,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let sent = unsafe {
         object(session, "session").and_then(|session| {
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn skyhaul_session_recv(
     session: *const Session,
     wait_ms: i64,
     out: *mut *mut Received,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let received = unsafe { object(session, "session") }.and_then(|session| {
         within(session.link.recv(), wait_ms)?.map(Received).ok_or_else(|| {
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn skyhaul_sent_name(
     sent: *const Sent,
     wait_ms: i64,
     out: *mut BlockName,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let name = unsafe { object(sent, "sent") }.and_then(|sent| {
         let name = within(sent.0.name(), wait_ms)?;
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn skyhaul_sent_outcome(
     sent: *const Sent,
     wait_ms: i64,
     out: *mut Outcome,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let outcome =
         unsafe { object(sent, "sent") }.and_then(|sent| match within(sent.0.outcome(), wait_ms)? {
@@ -210,17 +210,18 @@ pub unsafe extern "C" fn skyhaul_sent_free(sent: *mut Sent) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn skyhaul_received_view(
     received: *const Received,
-    out: *mut Arrival,
-) -> Code {
+    out: *mut ReceivedBlockInfo,
+) -> ErrorCode {
     // SAFETY: as the caller says.
-    let arrival = unsafe { object(received, "received") }.map(|Received(incoming)| Arrival {
-        name: BlockName { flow: incoming.id.flow.0, seq: incoming.id.seq.0 },
-        data: incoming.bytes.as_ptr(),
-        len: incoming.bytes.len(),
-        sent_ns: incoming.timing.sent.as_nanos(),
-        held_ns: incoming.timing.delivered.since(incoming.timing.last_original).as_nanos(),
-        repaired: incoming.timing.repaired,
-    });
+    let arrival =
+        unsafe { object(received, "received") }.map(|Received(incoming)| ReceivedBlockInfo {
+            name: BlockName { flow: incoming.id.flow.0, seq: incoming.id.seq.0 },
+            data: incoming.bytes.as_ptr(),
+            len: incoming.bytes.len(),
+            sent_ns: incoming.timing.sent.as_nanos(),
+            held_ns: incoming.timing.delivered.since(incoming.timing.last_original).as_nanos(),
+            repaired: incoming.timing.repaired,
+        });
     // SAFETY: as the caller says.
     code(arrival.and_then(|arrival| unsafe { put(out, arrival) }))
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{object, put, write_array, write_text};
-use crate::error::{Code, Fault, code};
+use crate::error::{ErrorCode, Fault, code};
 use crate::session::Session;
 use std::ffi::c_char;
 
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn skyhaul_session_paths(
     out: *mut PathReport,
     room: usize,
     count: *mut usize,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
         let reports: Vec<PathReport> = session.link().paths().into_iter().map(report).collect();
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn skyhaul_session_paths(
 pub unsafe extern "C" fn skyhaul_session_counters(
     session: *const Session,
     out: *mut Counters,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     let counters = unsafe { object(session, "session") }.map(|session| {
         let stats = session.link().stats();
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn skyhaul_session_peer_name(
     session: *const Session,
     out: *mut c_char,
     size: usize,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
         let name = session.link().peer_name().replace('\0', " ");
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn skyhaul_session_peer(
     session: *const Session,
     out: *mut c_char,
     size: usize,
-) -> Code {
+) -> ErrorCode {
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
         let peer = session

@@ -1,7 +1,7 @@
 //! How a command ends when it cannot do what it was asked: one sentence and an exit code.
 
 use skyhaul_node::config::ConfigError;
-use skyhaul_node::fault::{Fault, Who};
+use skyhaul_node::fault::{Fault, Responsible};
 
 /// Who must act, as an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +93,9 @@ impl From<ConfigError> for Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let exit = match fault.who {
-            Who::Configuration => Exit::Usage,
-            Who::Environment => Exit::Environment,
-            Who::Peer => Exit::Peer,
+            Responsible::Configuration => Exit::Usage,
+            Responsible::Environment => Exit::Environment,
+            Responsible::Peer => Exit::Peer,
         };
         Self::new(exit, &fault.what, &fault.help).at(&fault.place)
     }

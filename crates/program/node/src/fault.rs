@@ -2,7 +2,7 @@
 
 /// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Responsible {
     /// Whoever wrote the configuration.
     Configuration,
     /// Whoever runs this machine: a file, folder, disk or port.
@@ -16,7 +16,7 @@ pub enum Who {
 #[error("{what}, {place}; help: {help}")]
 pub struct Fault {
     /// Who must act.
-    pub who: Who,
+    pub who: Responsible,
     /// What is wrong.
     pub what: String,
     /// Where: a file, an address.
@@ -33,7 +33,7 @@ impl Fault {
         help: impl Into<String>,
     ) -> Self {
         Self {
-            who: Who::Environment,
+            who: Responsible::Environment,
             what: what.into(),
             place: place.to_string(),
             help: help.into(),
@@ -47,7 +47,7 @@ impl Fault {
         help: impl Into<String>,
     ) -> Self {
         Self {
-            who: Who::Configuration,
+            who: Responsible::Configuration,
             what: what.into(),
             place: place.to_string(),
             help: help.into(),
@@ -56,6 +56,11 @@ impl Fault {
 
     /// The other end refused, or is not what it should be.
     pub fn peer(what: impl Into<String>, place: impl ToString, help: impl Into<String>) -> Self {
-        Self { who: Who::Peer, what: what.into(), place: place.to_string(), help: help.into() }
+        Self {
+            who: Responsible::Peer,
+            what: what.into(),
+            place: place.to_string(),
+            help: help.into(),
+        }
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::fault::Fault;
 use crate::life::Life;
-use crate::services::Window;
+use crate::services::SessionMemory;
 use skyhaul_net::Waker;
-use skyhaul_net::forward::{Forwarding, Notice, StartError};
+use skyhaul_net::forward::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::guests::{
-    FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, Guests, LinksTaken, STREAMS_SHARE,
+    FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, Tenants,
 };
 use skyhaul_store::FLOW_END;
 use skyhaul_units::ByteCount;
@@ -19,8 +19,8 @@ const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
 const RECEIVE: ByteCount = ByteCount::mib(64);
 
 /// The memory of a session with guests, where `own` is enough without.
-pub fn window(own: Window) -> Window {
-    Window {
+pub fn window(own: SessionMemory) -> SessionMemory {
+    SessionMemory {
         receive: own.receive.max(RECEIVE),
         send: own.send + FORWARDS_SHARE + FILES_SHARE + STREAMS_SHARE,
     }
@@ -35,9 +35,9 @@ pub fn start(
     (forwarding, taken): (Forwarding, LinksTaken),
     waker: Waker,
     life: impl Fn(&dyn Fn(&Life)) + Send + 'static,
-) -> Result<Guests, Fault> {
-    let notify = Box::new(move |notice: &Notice| life(&|life| tell(life, notice)));
-    let guests = Guests::new(forwarding, taken, waker, notify).map_err(|error| match error {
+) -> Result<Tenants, Fault> {
+    let notify = Box::new(move |notice: &ForwardNotice| life(&|life| tell(life, notice)));
+    let guests = Tenants::new(forwarding, taken, waker, notify).map_err(|error| match error {
         StartError::System(_) => Fault::environment(
             error.to_string(),
             "[[forward]]",
@@ -55,20 +55,22 @@ pub fn start(
     Ok(guests)
 }
 
-fn tell(life: &Life, notice: &Notice) {
+fn tell(life: &Life, notice: &ForwardNotice) {
     match notice {
-        Notice::Refused { target, sentence, .. } => {
+        ForwardNotice::Refused { target, sentence, .. } => {
             tracing::warn!("cannot connect to {target}: {sentence}");
         }
-        Notice::FarListens { node, at, target } => {
+        ForwardNotice::FarListens { node, at, target } => {
             life.clear_alarm(&unheard(node, at));
             tracing::info!("{node} listens on {at}, forwarding to {target} here");
         }
-        Notice::FarRefuses { node, at, sentence, .. } => life.alarm(&unheard(node, at), sentence),
-        Notice::Listens { at, target } => {
+        ForwardNotice::FarRefuses { node, at, sentence, .. } => {
+            life.alarm(&unheard(node, at), sentence);
+        }
+        ForwardNotice::Listens { at, target } => {
             tracing::info!("listening on {at}, forwarding to {target} at the other node");
         }
-        Notice::ListensNot { at, sentence, .. } => {
+        ForwardNotice::ListensNot { at, sentence, .. } => {
             tracing::warn!("cannot listen on {at}: {sentence}");
         }
         // Who comes and goes, the node itself says.

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 
 /// A block's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct BlockHead {
     /// When the block was closed at the station.
     pub closed: Utc,
     /// Where the input goes on.
@@ -41,7 +41,7 @@ pub struct Head {
 
 /// What follows a block's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content<'a> {
+pub enum BlockContent<'a> {
     /// Contact records.
     Records(&'a [u8]),
     /// The same, packed.
@@ -82,13 +82,13 @@ const RECORDS_MAX: usize = 1 << 20;
 const FIXED: usize = 1 + 8 + 8 + 8 + 8 + 1;
 const FRAMES_ENTRY: usize = 2 + 1 + 8;
 
-impl Head {
+impl BlockHead {
     /// Appends the head to `out`, and what follows it.
-    pub fn encode(&self, content: Content<'_>, out: &mut Vec<u8>) {
+    pub fn encode(&self, content: BlockContent<'_>, out: &mut Vec<u8>) {
         let channel = &self.channel.as_bytes()[..self.channel.len().min(255)];
         let (version, bytes) = match content {
-            Content::Records(bytes) => (VERSION, bytes),
-            Content::Packed(bytes) => (VERSION_PACKED, bytes),
+            BlockContent::Records(bytes) => (VERSION, bytes),
+            BlockContent::Packed(bytes) => (VERSION_PACKED, bytes),
         };
         out.push(version);
         out.extend_from_slice(&self.closed.as_micros().to_be_bytes());
@@ -118,14 +118,14 @@ impl Head {
     ///
     /// # Errors
     /// [`PayloadError`].
-    pub fn decode(bytes: &[u8]) -> Result<(Self, Content<'_>), PayloadError> {
+    pub fn decode(bytes: &[u8]) -> Result<(Self, BlockContent<'_>), PayloadError> {
         let version = *bytes.first().ok_or(PayloadError::Truncated)?;
         if bytes == LOST {
             return Err(PayloadError::Lost);
         }
         let content = match version {
-            VERSION => Content::Records,
-            VERSION_PACKED => Content::Packed,
+            VERSION => BlockContent::Records,
+            VERSION_PACKED => BlockContent::Packed,
             other => return Err(PayloadError::Version(other)),
         };
         let (fixed, rest) = bytes.split_at_checked(FIXED).ok_or(PayloadError::Truncated)?;
@@ -152,7 +152,7 @@ impl Head {
     }
 }
 
-impl<'a> Content<'a> {
+impl<'a> BlockContent<'a> {
     /// The records.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ mod tests {
             frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20), is_packed in any::<bool>(),
         ) {
             let channel_of = |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
-            let head = Head {
+            let head = BlockHead {
                 closed: Utc::from_micros(i64::from(closed)),
                 position: BitPosition::from_bits(position),
                 set_aside: totals.0,
@@ -207,17 +207,17 @@ mod tests {
                 frames: frames.into_iter().map(|(scid, vcid, count)| (channel_of(scid, vcid), count)).collect(),
             };
             let mut bytes = Vec::new();
-            let content = if is_packed { Content::Packed } else { Content::Records };
+            let content = if is_packed { BlockContent::Packed } else { BlockContent::Records };
             head.encode(content(b""), &mut bytes);
             for cut in 0..bytes.len() {
-                prop_assert_eq!(Head::decode(&bytes[..cut]), Err(PayloadError::Truncated));
+                prop_assert_eq!(BlockHead::decode(&bytes[..cut]), Err(PayloadError::Truncated));
             }
             bytes.extend_from_slice(b"records");
-            prop_assert_eq!(Head::closed(&bytes), Some(head.closed));
+            prop_assert_eq!(BlockHead::closed(&bytes), Some(head.closed));
             // What a terminal would act on is taken out of names.
             let channel = skyhaul_units::printable(&head.channel, head.channel.len());
-            let decoded = Head { channel, ..head };
-            prop_assert_eq!(Head::decode(&bytes), Ok((decoded, content(b"records"))));
+            let decoded = BlockHead { channel, ..head };
+            prop_assert_eq!(BlockHead::decode(&bytes), Ok((decoded, content(b"records"))));
             let wire = with_taken(Utc::from_micros(7), &bytes);
             prop_assert_eq!(split_taken(&wire), Ok((Utc::from_micros(7), &bytes[..])));
         }
@@ -225,6 +225,6 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        assert_eq!(Head::decode(&[9, 0]), Err(PayloadError::Version(9)));
+        assert_eq!(BlockHead::decode(&[9, 0]), Err(PayloadError::Version(9)));
     }
 }

@@ -173,7 +173,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
 pub fn driver(
     endpoint: AnyEndpoint,
     place: &str,
-    window: Window,
+    window: SessionMemory,
     clock: Clock,
 ) -> Result<Driver, Fault> {
     let session = SessionConfig {
@@ -235,7 +235,7 @@ pub fn over_tcp(config: TcpConfig, place: &str) -> Result<TcpEndpoint, Fault> {
 
 /// The memory of a session.
 #[derive(Debug, Clone, Copy)]
-pub struct Window {
+pub struct SessionMemory {
     /// For blocks that arrive.
     pub receive: ByteCount,
     /// For blocks that leave.

@@ -15,7 +15,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use skyhaul::Incoming;
+use skyhaul::IncomingBlock;
 
 /// A buffer of Python that is held.
 struct Held(Option<PyUntypedBuffer>);
@@ -83,10 +83,10 @@ unsafe fn lend(
 /// A block that arrived. It is a buffer: `memoryview(block)` and `numpy.frombuffer(block, …)` copy
 /// nothing. It counts against the receive window until nothing refers to it any more.
 #[pyclass(frozen, module = "skyhaul")]
-pub struct Received(Incoming);
+pub struct Received(IncomingBlock);
 
 impl Received {
-    pub const fn new(incoming: Incoming) -> Self {
+    pub const fn new(incoming: IncomingBlock) -> Self {
         Self(incoming)
     }
 }

@@ -10,9 +10,9 @@ use pyo3::types::PyDict;
 use skyhaul_ccsds::account::{Account, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::frame::glimpse_as;
-use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
+use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
-use skyhaul_ccsds::quality::{CapturedFrame, Reason, Verdict};
+use skyhaul_ccsds::quality::{CapturedFrame, FrameVerdict, Reason};
 use skyhaul_ccsds::survey::PacketTimes;
 use skyhaul_units::Utc;
 use std::fs::File;
@@ -49,14 +49,14 @@ pub fn decode<'py>(
     }
 }
 
-fn input_format(name: &str) -> PyResult<Option<InputFormat>> {
+fn input_format(name: &str) -> PyResult<Option<InputLayout>> {
     match name {
         "auto" => Ok(None),
-        "bits" => Ok(Some(InputFormat::Bits)),
-        "cadus" => Ok(Some(InputFormat::Cadus)),
-        "frames" => Ok(Some(InputFormat::Frames)),
-        "symbols" => Ok(Some(InputFormat::Symbols)),
-        "soft" => Ok(Some(InputFormat::Soft)),
+        "bits" => Ok(Some(InputLayout::Bits)),
+        "cadus" => Ok(Some(InputLayout::Cadus)),
+        "frames" => Ok(Some(InputLayout::Frames)),
+        "symbols" => Ok(Some(InputLayout::Symbols)),
+        "soft" => Ok(Some(InputLayout::Soft)),
         _ => {
             let what = format!("there is no format `{name}`");
             Err(PyValueError::new_err(format!(
@@ -231,10 +231,10 @@ impl FrameRows {
         self.mission.push(place);
         self.position.push(frame.position.as_bits());
         self.verdict.push(match quality.verdict {
-            Verdict::Clean => 0,
-            Verdict::Corrected => 1,
-            Verdict::Uncorrectable => 2,
-            Verdict::NotChecked => 3,
+            FrameVerdict::Clean => 0,
+            FrameVerdict::Corrected => 1,
+            FrameVerdict::Uncorrectable => 2,
+            FrameVerdict::NotChecked => 3,
         });
         self.set_aside.push(match frame.set_aside {
             None => 0,

@@ -4,7 +4,7 @@ use crate::arguments::{classes, parsed, paths, rate};
 use crate::errors::{ClosedError, of_session, of_start};
 use crate::identity::Identity;
 use crate::session::Session;
-use crate::waiting::{Job, awaitable, job, wait};
+use crate::waiting::{PendingCall, awaitable, job, wait};
 use core::net::SocketAddr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ impl Node {
         node.ok_or_else(|| ClosedError::new_err("the node was closed here"))
     }
 
-    fn connect_job(&self, to: &Bound<'_, PyAny>, peer: &str) -> PyResult<Job> {
+    fn connect_job(&self, to: &Bound<'_, PyAny>, peer: &str) -> PyResult<PendingCall> {
         let (node, paths, peer) = (self.node()?, paths(to)?, parsed::<Fingerprint>(peer)?);
         let classes = Arc::clone(&self.classes);
         Ok(job(async move { node.connect(paths, peer).await }, move |py, link| {
@@ -38,7 +38,7 @@ impl Node {
         }))
     }
 
-    fn accept_job(&self) -> PyResult<Job> {
+    fn accept_job(&self) -> PyResult<PendingCall> {
         let (node, classes) = (self.node()?, Arc::clone(&self.classes));
         Ok(job(async move { node.accept().await }, move |py, link| match link {
             Some(link) => Ok(Py::new(py, Session::new(link, classes))?.into_any()),

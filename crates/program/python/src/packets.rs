@@ -10,7 +10,7 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::packet::{Grouping, Header};
-use skyhaul_ccsds::scan::{FileEnd, Found, LOOK_AHEAD, Scanner};
+use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanned, Scanner};
 use skyhaul_ccsds::survey::PacketTimes;
 use skyhaul_level0::naming::mission_of_file;
 use skyhaul_units::Utc;
@@ -81,12 +81,12 @@ impl Reading {
         let end = if self.held < self.buffer.len() { FileEnd::Here } else { FileEnd::Later };
         let Self { scanner, times, buffer, held, rows, told, damages, .. } = self;
         let taken = scanner.scan(&buffer[..*held], end, |found| match found {
-            Found::Packet { offset, header, bytes } => {
+            Scanned::Packet { offset, header, bytes } => {
                 let time = times.next(&header, bytes).own;
                 rows.push(Some(offset), None, &header, time);
                 rows.data(bytes);
             }
-            Found::Damage(damage) => {
+            Scanned::Damage(damage) => {
                 *damages += 1;
                 if told.len() < MOST_TOLD {
                     told.push(format!(

@@ -1,7 +1,7 @@
 //! Blocks that were handed over.
 
 use crate::errors::ClosedError;
-use crate::waiting::{Job, awaitable, job, wait};
+use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::prelude::*;
 use skyhaul::{FlowId, Outcome, Seq};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Sent {
         Self(Arc::new(sent))
     }
 
-    fn outcome_job(&self) -> Job {
+    fn outcome_job(&self) -> PendingCall {
         let sent = Arc::clone(&self.0);
         job(async move { sent.outcome().await }, |py, outcome| {
             let name = match outcome {
@@ -69,7 +69,7 @@ impl Sent {
         })
     }
 
-    fn name_job(&self) -> Job {
+    fn name_job(&self) -> PendingCall {
         let sent = Arc::clone(&self.0);
         job(async move { sent.name().await }, |py, name| {
             Ok(name.map(BlockId::from).into_pyobject(py)?.into_any().unbind())

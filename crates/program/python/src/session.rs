@@ -4,18 +4,18 @@ use crate::arguments::duration;
 use crate::buffer::{Received, shared};
 use crate::errors::{BlockError, ClosedError, of_session};
 use crate::sent::{BlockId, Sent};
-use crate::waiting::{Job, awaitable, job, wait};
+use crate::waiting::{PendingCall, awaitable, job, wait};
 use pyo3::exceptions::{PyStopAsyncIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as Link};
+use skyhaul::{Block, ClassTree, FlowId, MAX_BLOCK, Mode, Session as AppChannel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A session with another node.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Session {
     /// Until it is closed here.
-    link: Mutex<Option<Arc<Link>>>,
+    link: Mutex<Option<Arc<AppChannel>>>,
     classes: Arc<ClassTree>,
 }
 
@@ -34,11 +34,11 @@ struct BlockArgument<'py> {
 }
 
 impl Session {
-    pub fn new(link: Link, classes: Arc<ClassTree>) -> Self {
+    pub fn new(link: AppChannel, classes: Arc<ClassTree>) -> Self {
         Self { link: Mutex::new(Some(Arc::new(link))), classes }
     }
 
-    fn link(&self) -> PyResult<Arc<Link>> {
+    fn link(&self) -> PyResult<Arc<AppChannel>> {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
         link.ok_or_else(|| ClosedError::new_err("it was closed here"))
     }
@@ -77,7 +77,7 @@ impl Session {
         })
     }
 
-    fn send_job(&self, block: &Bound<'_, PyAny>) -> PyResult<Job> {
+    fn send_job(&self, block: &Bound<'_, PyAny>) -> PyResult<PendingCall> {
         let (link, block) = (self.link()?, self.block(block)?);
         Ok(job(async move { link.send(block).await }, |py, sent| {
             Ok(Py::new(py, Sent::new(sent.map_err(of_session)?))?.into_any())
@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// The next block; `end` makes what is given where there is none any more.
-    fn recv_job(&self, end: fn(Python<'_>) -> PyResult<Py<PyAny>>) -> PyResult<Job> {
+    fn recv_job(&self, end: fn(Python<'_>) -> PyResult<Py<PyAny>>) -> PyResult<PendingCall> {
         let link = self.link()?;
         Ok(job(async move { link.recv().await }, move |py, incoming| match incoming {
             Some(incoming) => Ok(Py::new(py, Received::new(incoming))?.into_any()),

@@ -15,13 +15,13 @@ use std::task::Wake;
 /// Makes what is given to the caller, once what it waits for is there.
 type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 /// What a caller waits for.
-pub type Job = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub type PendingCall = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Between two looks for Ctrl-C: nobody notices so short a time.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Waits for `future`; `answer` makes of its output what the caller gets.
-pub fn job<T, A>(future: impl Future<Output = T> + Send + 'static, answer: A) -> Job
+pub fn job<T, A>(future: impl Future<Output = T> + Send + 'static, answer: A) -> PendingCall
 where
     T: Send + 'static,
     A: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
@@ -37,7 +37,7 @@ where
 /// meanwhile.
 pub fn wait(
     py: Python<'_>,
-    mut job: Job,
+    mut job: PendingCall,
     timeout: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let mut left = timeout.map(duration).transpose()?;
@@ -59,7 +59,7 @@ pub fn wait(
 /// A job that an event loop of asyncio looks after.
 pub struct Task {
     /// Until it is done or given up.
-    job: Mutex<Option<Job>>,
+    job: Mutex<Option<PendingCall>>,
     future: Py<PyAny>,
     event_loop: Py<PyAny>,
     /// The keeper has it, and the event loop has not looked after it since.
@@ -67,7 +67,7 @@ pub struct Task {
 }
 
 /// A future of asyncio, of the event loop that runs on this thread.
-pub fn awaitable(py: Python<'_>, job: Job) -> PyResult<Py<PyAny>> {
+pub fn awaitable(py: Python<'_>, job: PendingCall) -> PyResult<Py<PyAny>> {
     let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
     let future = event_loop.call_method0("create_future")?;
     let task = Arc::new(Task {

@@ -9,8 +9,8 @@
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_level0::ledger::{ContactId, Ledger, Opened, Place, Seen};
-use skyhaul_store::{Ledger as Records, RealDisk};
+use skyhaul_level0::ledger::{ContactId, ContactStart, DurableFrame, Ledger, Place};
+use skyhaul_store::{RealDisk, RecordDirectory as Records};
 use skyhaul_units::{FlowId, Seq, Utc};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -120,9 +120,9 @@ fn state(folder: &Path) {
     let at = Utc::from_micros(1_733_506_700_000_000);
     let mission = "suomi-npp".to_owned();
     let mut ledger = Ledger::new(1);
-    ledger.open(&id, Opened { channel: "x".to_owned(), mission, at, completes: None });
+    ledger.open(&id, ContactStart { channel: "x".to_owned(), mission, at, completes: None });
     let channel = Channel { scid: Scid::new(157).unwrap(), vcid: Vcid::new(16).unwrap() };
-    let frame = |count: u64| Seen {
+    let frame = |count: u64| DurableFrame {
         channel,
         count,
         modulus: Modulus::of_values(1 << 24).unwrap(),

@@ -1,6 +1,6 @@
 //! What a transfer tells while it goes on.
 
-use skyhaul_files::{Hash, Refusal, RelPath};
+use skyhaul_files::{Hash, RelPath, TransferRefusal};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -33,9 +33,9 @@ pub enum Fate {
     /// It was removed, because the source does not have it.
     Removed,
     /// It could not be copied: what this end says.
-    Failed(Refusal),
+    Failed(TransferRefusal),
     /// It could not be copied: what the far end says.
-    Refused(Refusal),
+    Refused(TransferRefusal),
 }
 
 /// Counts that are read while the transfer goes on.

@@ -20,10 +20,10 @@ mod watch;
 pub use cancel::Cancel;
 pub use claims::Claims;
 pub use event::{Counters, Current, Event, Fate, Reports};
-pub use place::Place;
-pub use send::{Inside, Source, SourceError};
-pub use session::{End, Root, Task, call, decline, serve};
-pub use watch::{Changes, Watch};
+pub use place::Directory;
+pub use send::{FileSource, FileSourceError, Inside};
+pub use session::{Root, TransferEnd, TransferTask, call, decline, serve};
+pub use watch::{Changes, TreeWatch};
 
 /// The end of a name under which a file is written.
 pub const PART: &str = ".skyhaul-part";

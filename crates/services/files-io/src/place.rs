@@ -2,7 +2,7 @@
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timestamps};
 use rustix::io::Errno;
-use skyhaul_files::{Reason, Refusal, RelPath, Stamp};
+use skyhaul_files::{RefusalReason, RelPath, SourceStamp, TransferRefusal};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 /// An open folder.
 #[derive(Debug, Clone)]
-pub struct Place(Arc<OwnedFd>);
+pub struct Directory(Arc<OwnedFd>);
 
 /// Folders that are open, so that not each file has to find its own again.
 #[derive(Debug)]
 pub(crate) struct Folders {
-    place: Place,
-    open: BTreeMap<RelPath, Place>,
+    place: Directory,
+    open: BTreeMap<RelPath, Directory>,
 }
 
-impl Place {
+impl Directory {
     /// The folder at `path`, which may lie anywhere.
     ///
     /// # Errors
@@ -129,12 +129,12 @@ impl Place {
 }
 
 impl Folders {
-    pub fn of(place: Place) -> Self {
+    pub fn of(place: Directory) -> Self {
         Self { place, open: BTreeMap::new() }
     }
 
     /// The folder that an entry is in.
-    pub fn holding(&mut self, path: &RelPath) -> Result<Place, Errno> {
+    pub fn holding(&mut self, path: &RelPath) -> Result<Directory, Errno> {
         let above = path.split().map_or(RelPath::here(), |(above, _)| above);
         if above.is_here() {
             return Ok(self.place.clone());
@@ -150,7 +150,7 @@ impl Folders {
         Ok(folder)
     }
 
-    pub const fn place(&self) -> &Place {
+    pub const fn place(&self) -> &Directory {
         &self.place
     }
 }
@@ -171,8 +171,8 @@ pub(crate) fn mtime(stat: &Stat) -> i64 {
 }
 
 /// By what it is known again.
-pub(crate) fn stamp(stat: &Stat) -> Stamp {
-    Stamp::of(stat.st_dev, stat.st_ino, stat.st_size.unsigned_abs(), mtime(stat))
+pub(crate) fn stamp(stat: &Stat) -> SourceStamp {
+    SourceStamp::of(stat.st_dev, stat.st_ino, stat.st_size.unsigned_abs(), mtime(stat))
 }
 
 /// A time of change, and no other time.
@@ -184,38 +184,44 @@ pub(crate) fn times(mtime: i64) -> Timestamps {
 }
 
 /// Why the system does not do `what` (such as `cannot be written`) with `path`, and what to do.
-pub(crate) fn refusal(path: &RelPath, what: &str, error: Errno) -> Refusal {
+pub(crate) fn refusal(path: &RelPath, what: &str, error: Errno) -> TransferRefusal {
     let (reason, help) = match error {
-        Errno::NOSPC | Errno::DQUOT => {
-            (Reason::NoSpace, "free space there, then run the same command again: it resumes")
-        }
+        Errno::NOSPC | Errno::DQUOT => (
+            RefusalReason::NoSpace,
+            "free space there, then run the same command again: it resumes",
+        ),
         Errno::ACCESS | Errno::PERM => {
-            (Reason::NoPermission, "give the user that runs it permission")
+            (RefusalReason::NoPermission, "give the user that runs it permission")
         }
         Errno::ROFS => {
-            (Reason::ReadOnly, "mount the file system for writing, or use another folder")
+            (RefusalReason::ReadOnly, "mount the file system for writing, or use another folder")
         }
-        Errno::NOENT => (Reason::Absent, "check the name, and that its parent folders exist"),
+        Errno::NOENT => {
+            (RefusalReason::Absent, "check the name, and that its parent folders exist")
+        }
         Errno::XDEV => (
-            Reason::Outside,
+            RefusalReason::Outside,
             "a symbolic link points outside the folder; copy its target by its own path",
         ),
         Errno::ISDIR | Errno::NOTDIR | Errno::EXIST | Errno::NOTEMPTY => {
-            (Reason::InTheWay, "a file of another kind has that name: move it away")
+            (RefusalReason::InTheWay, "a file of another kind has that name: move it away")
         }
-        Errno::LOOP => {
-            (Reason::Name, "its symbolic links form a loop, or it is a link that is not followed")
-        }
+        Errno::LOOP => (
+            RefusalReason::Name,
+            "its symbolic links form a loop, or it is a link that is not followed",
+        ),
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => {
-            (Reason::Name, "the file system there does not allow this name")
+            (RefusalReason::Name, "the file system there does not allow this name")
         }
-        _ => (Reason::Failed, "check that disk, then run the same command again: it resumes"),
+        _ => {
+            (RefusalReason::Failed, "check that disk, then run the same command again: it resumes")
+        }
     };
-    Refusal::new(reason, &format!("{path} {what} ({}); {help}", io::Error::from(error)))
+    TransferRefusal::new(reason, &format!("{path} {what} ({}); {help}", io::Error::from(error)))
 }
 
 /// The same of an error of the standard library.
-pub(crate) fn io_refusal(path: &RelPath, what: &str, error: &io::Error) -> Refusal {
+pub(crate) fn io_refusal(path: &RelPath, what: &str, error: &io::Error) -> TransferRefusal {
     refusal(path, what, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
@@ -244,7 +250,7 @@ mod tests {
         symlink(outer.path().join("out"), outer.path().join("root/away")).unwrap();
         symlink("in", outer.path().join("root/within")).unwrap();
         symlink("circle", outer.path().join("root/circle")).unwrap();
-        let place = Place::open(&outer.path().join("root")).unwrap();
+        let place = Directory::open(&outer.path().join("root")).unwrap();
         for out in ["up", "away"] {
             assert_eq!(place.folder(&path(out)).unwrap_err(), Errno::XDEV, "{out}");
             assert_eq!(
@@ -261,7 +267,7 @@ mod tests {
         assert!(place.read(&path("within/file")).is_ok());
         assert_eq!(place.folder(&path("circle/a")).unwrap_err(), Errno::LOOP);
         let refusal = refusal(&path("up/file"), "cannot be written", Errno::XDEV);
-        assert_eq!(refusal.reason, Reason::Outside);
+        assert_eq!(refusal.reason, RefusalReason::Outside);
     }
 
     #[test]
@@ -270,7 +276,7 @@ mod tests {
         std::fs::create_dir_all(outer.path().join("in")).unwrap();
         std::fs::write(outer.path().join("in/file"), "a").unwrap();
         symlink("in", outer.path().join("within")).unwrap();
-        let place = Place::open(outer.path()).unwrap();
+        let place = Directory::open(outer.path()).unwrap();
         assert!(place.open_step_by_step(&path("in/file"), OFlags::RDONLY).is_ok());
         assert!(place.open_step_by_step(&path("within/file"), OFlags::RDONLY).is_err());
     }

@@ -4,34 +4,34 @@
 use crate::cancel::Cancel;
 use crate::claims::Claims;
 use crate::event::Reports;
-use crate::place::{Place, refusal};
+use crate::place::{Directory, refusal};
 use crate::receive::Receiving;
-use crate::send::{Sending, Source};
+use crate::send::{FileSource, Sending};
 use rustix::io::Errno;
 use skyhaul::{Block, ClassId, ClassTree, Session};
-use skyhaul_files::wire::{CONTROL, Direction, Hello, Message, Naming, WireError};
-use skyhaul_files::{Reason, Refusal, RelPath, Selection, SelectionError};
+use skyhaul_files::wire::{CONTROL, Message, Naming, TransferDirection, TransferHello, WireError};
+use skyhaul_files::{RefusalReason, RelPath, Selection, SelectionError, TransferRefusal};
 use skyhaul_net::Clock;
 
 /// What the calling end does.
-pub struct Task {
+pub struct TransferTask {
     /// What the far end is told.
-    pub hello: Hello,
+    pub hello: TransferHello,
     /// The class of this end that it is sent under; of [`Direction::Put`].
     pub class: ClassId,
     /// What is sent; of [`Direction::Put`].
-    pub sources: Vec<Source>,
+    pub sources: Vec<FileSource>,
     /// Where it goes; of [`Direction::Get`]. With [`Naming::As`] in the greeting the folder above
     /// that, in which the target is made as a folder where the far end says that the source is more
     /// than a file.
-    pub into: Option<Place>,
+    pub into: Option<Directory>,
 }
 
 /// What the called end lets be done.
 #[derive(Debug, Clone)]
 pub struct Root {
     /// The folder that nothing leads out of.
-    pub place: Place,
+    pub place: Directory,
     /// Whether files may be fetched.
     pub read: bool,
     /// Whether files may be put.
@@ -44,11 +44,11 @@ pub struct Root {
 
 /// How a transfer did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum TransferEnd {
     /// The far end does not do it.
-    Refused(Refusal),
+    Refused(TransferRefusal),
     /// This end cannot do it.
-    Here(Refusal),
+    Here(TransferRefusal),
     /// The session has ended.
     Lost(String),
     /// The far end said what cannot be.
@@ -61,11 +61,16 @@ pub enum End {
 ///
 /// # Errors
 /// See [`End`]. What could not be done with single entries was told to `reports`.
-pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) -> Result<(), End> {
+pub fn call(
+    link: &Session,
+    mut task: TransferTask,
+    reports: &Reports,
+    cancel: &Cancel,
+) -> Result<(), TransferEnd> {
     let hello = task.hello;
     say(link, cancel, &Message::Hello(hello.clone()))?;
     match hello.direction {
-        Direction::Put => {
+        TransferDirection::Put => {
             let mut sending = Sending::new(link, cancel, reports, Clock::start());
             (sending.options, sending.class) = (hello.options, task.class);
             sending.selection = selection(&hello).map_err(pattern)?;
@@ -75,7 +80,7 @@ pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) 
             }
             sending.run(&mut task.sources)
         }
-        Direction::Get => {
+        TransferDirection::Get => {
             let options = hello.options;
             let (claims, peer) = (Claims::default(), peer(link));
             let selection = Selection::default();
@@ -89,61 +94,76 @@ pub fn call(link: &Session, mut task: Task, reports: &Reports, cancel: &Cancel) 
 }
 
 /// What the far end says of the name that was asked for.
-fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, End> {
-    let incoming = cancel.or(link.recv()).ok_or(End::Cancelled)?;
-    let Some(incoming) = incoming else { return Err(End::lost(link)) };
+fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, TransferEnd> {
+    let incoming = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)?;
+    let Some(incoming) = incoming else { return Err(TransferEnd::lost(link)) };
     match Message::decode(&incoming.bytes)? {
         Message::Welcome(naming) => Ok(naming),
-        Message::Refused(refusal) => Err(End::Refused(refusal)),
-        _ => Err(End::Malformed("an unexpected message instead of the result".to_owned())),
+        Message::Refused(refusal) => Err(TransferEnd::Refused(refusal)),
+        _ => Err(TransferEnd::Malformed("an unexpected message instead of the result".to_owned())),
     }
 }
 
 /// The last name of a path.
-fn last(path: &RelPath) -> Result<RelPath, End> {
+fn last(path: &RelPath) -> Result<RelPath, TransferEnd> {
     let name = path.split().and_then(|(_, name)| RelPath::new(name).ok());
-    name.ok_or_else(|| End::Malformed("a missing name".to_owned()))
+    name.ok_or_else(|| TransferEnd::Malformed("a missing name".to_owned()))
 }
 
 /// The folder that is named below the one it is to be made in.
-fn below(above: Option<Place>, hello: &Hello) -> Result<Option<Place>, End> {
+fn below(
+    above: Option<Directory>,
+    hello: &TransferHello,
+) -> Result<Option<Directory>, TransferEnd> {
     let Some(above) = above.filter(|_| !hello.options.dry_run) else { return Ok(None) };
     let made = above.make(&hello.target);
-    made.map(Some)
-        .map_err(|error| End::Here(refusal(&hello.target, "cannot be used as a folder", error)))
+    made.map(Some).map_err(|error| {
+        TransferEnd::Here(refusal(&hello.target, "cannot be used as a folder", error))
+    })
 }
 
 /// Does what the node at the far end of `link` asks for, as far as `root` lets it.
 ///
 /// # Errors
 /// See [`End`].
-pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) -> Result<(), End> {
-    let Some(first) = cancel.or(link.recv()).ok_or(End::Cancelled)? else {
-        return Err(End::lost(link));
+pub fn serve(
+    link: &Session,
+    root: &Root,
+    reports: &Reports,
+    cancel: &Cancel,
+) -> Result<(), TransferEnd> {
+    let Some(first) = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)? else {
+        return Err(TransferEnd::lost(link));
     };
     let asked = match Message::decode(&first.bytes) {
         Ok(Message::Hello(hello)) => begin(link, root, hello, reports, cancel),
-        Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
+        Ok(_) => Err(TransferEnd::Malformed("no Hello message".to_owned())),
         Err(WireError::Version(_)) => {
             let sentence = "the far end uses another version of the file transfer; install the \
                            same version at both ends";
-            Err(End::Refused(Refusal::new(Reason::Version, sentence)))
+            Err(TransferEnd::Refused(TransferRefusal::new(RefusalReason::Version, sentence)))
         }
         Err(error) => Err(error.into()),
     };
     drop(first);
     match &asked {
-        Err(End::Refused(refused)) => say(link, cancel, &Message::Refused(refused.clone()))?,
+        Err(TransferEnd::Refused(refused)) => {
+            say(link, cancel, &Message::Refused(refused.clone()))?;
+        }
         // Another call would meet the same: the far end is to know that.
-        Err(End::Malformed(what)) => {
+        Err(TransferEnd::Malformed(what)) => {
             let sentence = format!(
                 "the far end received an invalid message ({what}); install the same version at \
                 both ends"
             );
             // It may have ended.
-            let _ = say(link, cancel, &Message::Refused(Refusal::new(Reason::Version, &sentence)));
+            let _ = say(
+                link,
+                cancel,
+                &Message::Refused(TransferRefusal::new(RefusalReason::Version, &sentence)),
+            );
         }
-        Ok(()) | Err(End::Here(_) | End::Lost(_) | End::Cancelled) => {}
+        Ok(()) | Err(TransferEnd::Here(_) | TransferEnd::Lost(_) | TransferEnd::Cancelled) => {}
     }
     asked
 }
@@ -152,24 +172,32 @@ pub fn serve(link: &Session, root: &Root, reports: &Reports, cancel: &Cancel) ->
 ///
 /// # Errors
 /// See [`End`].
-pub fn decline(link: &Session, reason: Reason, sentence: &str, cancel: &Cancel) -> Result<(), End> {
-    let refused = Message::Refused(Refusal::new(reason, sentence));
+pub fn decline(
+    link: &Session,
+    reason: RefusalReason,
+    sentence: &str,
+    cancel: &Cancel,
+) -> Result<(), TransferEnd> {
+    let refused = Message::Refused(TransferRefusal::new(reason, sentence));
     let block = Block { priority: 0, ..Block::reliable(CONTROL, refused.encode()) };
-    let sent = cancel.or(link.send(block)).ok_or(End::Cancelled)?.map_err(|_| End::lost(link))?;
+    let sent = cancel
+        .or(link.send(block))
+        .ok_or(TransferEnd::Cancelled)?
+        .map_err(|_| TransferEnd::lost(link))?;
     // The link may be closed next: the far end is to hear of it.
-    cancel.or(sent).map(drop).ok_or(End::Cancelled)
+    cancel.or(sent).map(drop).ok_or(TransferEnd::Cancelled)
 }
 
 fn begin(
     link: &Session,
     root: &Root,
-    hello: Hello,
+    hello: TransferHello,
     reports: &Reports,
     cancel: &Cancel,
-) -> Result<(), End> {
+) -> Result<(), TransferEnd> {
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);
     match hello.direction {
-        Direction::Put => {
+        TransferDirection::Put => {
             allowed(
                 root.write,
                 "be written to; start the far end with --write, or set `write = true` in its \
@@ -180,7 +208,7 @@ fn begin(
             let (claims, peer) = (root.claims.clone(), peer(link));
             Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
-        Direction::Get => {
+        TransferDirection::Get => {
             allowed(
                 root.read,
                 "be read from; start the far end without --write-only, or set `read = true` in its \
@@ -189,11 +217,11 @@ fn begin(
             let class = class(&root.classes, &hello.class)?;
             let (mut sources, mut missing) = (Vec::new(), Vec::new());
             for path in &hello.sources {
-                match Source::below(&root.place, path) {
+                match FileSource::below(&root.place, path) {
                     Ok(found) => sources.extend(found),
                     Err(error) => {
-                        let refused = Refusal::new(
-                            Reason::Absent,
+                        let refused = TransferRefusal::new(
+                            RefusalReason::Absent,
                             &format!("{path} cannot be sent: {error}"),
                         );
                         missing.push(Message::Missing(path.clone(), refused));
@@ -222,7 +250,7 @@ fn begin(
 }
 
 /// Where what is put goes: into the folder that is named, or under the name that is.
-fn opened(root: &Root, hello: &Hello) -> Result<(Naming, Option<Place>), End> {
+fn opened(root: &Root, hello: &TransferHello) -> Result<(Naming, Option<Directory>), TransferEnd> {
     let open = |path: &RelPath| match hello.options.dry_run {
         true => root.place.folder(path),
         false => root.place.make(path),
@@ -236,13 +264,13 @@ fn opened(root: &Root, hello: &Hello) -> Result<(Naming, Option<Place>), End> {
     match place {
         Err(Errno::NOENT) if hello.options.dry_run => Ok((naming, None)),
         Err(error) => {
-            Err(End::Refused(refusal(&hello.target, "cannot be used as a folder", error)))
+            Err(TransferEnd::Refused(refusal(&hello.target, "cannot be used as a folder", error)))
         }
         Ok(place) => Ok((naming, Some(place))),
     }
 }
 
-fn class(classes: &ClassTree, name: &str) -> Result<ClassId, End> {
+fn class(classes: &ClassTree, name: &str) -> Result<ClassId, TransferEnd> {
     if name.is_empty() {
         return Ok(classes.default_leaf());
     }
@@ -250,41 +278,45 @@ fn class(classes: &ClassTree, name: &str) -> Result<ClassId, End> {
         let known: Vec<&str> = classes.leaves().map(|(_, name)| name).collect();
         let sentence =
             format!("there is no class `{name}` there; set --class to one of {}", known.join(", "));
-        End::Refused(Refusal::new(Reason::NotAllowed, &sentence))
+        TransferEnd::Refused(TransferRefusal::new(RefusalReason::NotAllowed, &sentence))
     })
 }
 
-fn allowed(is: bool, what: &str) -> Result<(), End> {
-    let refused =
-        || End::Refused(Refusal::new(Reason::NotAllowed, &format!("its folder may not {what}")));
+fn allowed(is: bool, what: &str) -> Result<(), TransferEnd> {
+    let refused = || {
+        TransferEnd::Refused(TransferRefusal::new(
+            RefusalReason::NotAllowed,
+            &format!("its folder may not {what}"),
+        ))
+    };
     if is { Ok(()) } else { Err(refused()) }
 }
 
-fn selection(hello: &Hello) -> Result<Selection, SelectionError> {
+fn selection(hello: &TransferHello) -> Result<Selection, SelectionError> {
     Selection::new(hello.rules.clone())
 }
 
-fn pattern(error: SelectionError) -> End {
-    End::Refused(Refusal::new(Reason::Failed, &error.to_string()))
+fn pattern(error: SelectionError) -> TransferEnd {
+    TransferEnd::Refused(TransferRefusal::new(RefusalReason::Failed, &error.to_string()))
 }
 
 fn peer(link: &Session) -> String {
     link.peer().map_or_else(String::new, |peer| peer.to_string())
 }
 
-fn say(link: &Session, cancel: &Cancel, message: &Message) -> Result<(), End> {
+fn say(link: &Session, cancel: &Cancel, message: &Message) -> Result<(), TransferEnd> {
     let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
-    let sent = cancel.or(link.send(block)).ok_or(End::Cancelled)?;
-    sent.map(drop).map_err(|_| End::lost(link))
+    let sent = cancel.or(link.send(block)).ok_or(TransferEnd::Cancelled)?;
+    sent.map(drop).map_err(|_| TransferEnd::lost(link))
 }
 
-impl End {
+impl TransferEnd {
     pub(crate) fn lost(link: &Session) -> Self {
         Self::Lost(link.closed().unwrap_or_else(|| "the session has ended".to_owned()))
     }
 }
 
-impl From<WireError> for End {
+impl From<WireError> for TransferEnd {
     fn from(error: WireError) -> Self {
         Self::Malformed(error.to_string())
     }

@@ -1,7 +1,7 @@
 //! Folders that are watched for changes, by inotify.
 
-use crate::place::{Place, file_type};
-use crate::send::{Inside, Source, SourceError};
+use crate::place::{Directory, file_type};
+use crate::send::{FileSource, FileSourceError, Inside};
 use rustix::fs::FileType;
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A tree that is watched.
 #[derive(Debug)]
-pub struct Watch {
+pub struct TreeWatch {
     inotify: OwnedFd,
     root: PathBuf,
     /// The folder of each watch.
@@ -52,12 +52,12 @@ impl Changes {
     ///
     /// # Errors
     /// The folder is not there, or may not be read.
-    pub fn sources(&self, root: &Path) -> Result<Vec<Source>, SourceError> {
+    pub fn sources(&self, root: &Path) -> Result<Vec<FileSource>, FileSourceError> {
         let source = |path: &RelPath| {
             if path.is_here() {
-                Source::local(root, Inside::Without)
+                FileSource::local(root, Inside::Without)
             } else {
-                Source::within(root, path)
+                FileSource::within(root, path)
             }
         };
         match self {
@@ -80,7 +80,7 @@ fn standing(root: &Path, folders: &BTreeSet<RelPath>) -> BTreeSet<RelPath> {
     if standing.contains(&RelPath::here()) { [RelPath::here()].into() } else { standing }
 }
 
-impl Watch {
+impl TreeWatch {
     /// Watches the folder at `root` and all in it.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Watch {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) if !path.is_here() => continue,
                 Err(error) => return Err(error.into()),
             }
-            let Ok(folder) = Place::open(&at) else { continue };
+            let Ok(folder) = Directory::open(&at) else { continue };
             for name in folder.names().unwrap_or_default() {
                 let is_folder =
                     folder.look(&name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
@@ -202,7 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("a/b")).unwrap();
         std::fs::create_dir(folder.path().join("c")).unwrap();
-        let mut watch = Watch::new(folder.path()).unwrap();
+        let mut watch = TreeWatch::new(folder.path()).unwrap();
         assert_eq!(watch.changes().unwrap(), Changes::None);
         std::fs::write(folder.path().join("a/b/file"), "x").unwrap();
         assert_eq!(watch.changes().unwrap(), Changes::Folders([path("a/b")].into()));

@@ -6,7 +6,7 @@ use skyhaul_units::wire::ByteReader;
 
 /// What it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum TreeEntryKind {
     /// A file of this many bytes.
     File {
         /// Its length in bytes.
@@ -26,7 +26,7 @@ pub enum Kind {
 /// By what a source is known to be the one of before: made of its device, inode, length and time of
 /// change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stamp(pub [u8; 16]);
+pub struct SourceStamp(pub [u8; 16]);
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,16 +34,16 @@ pub struct Entry {
     /// Where, below the folder that the transfer goes to.
     pub path: RelPath,
     /// What.
-    pub kind: Kind,
+    pub kind: TreeEntryKind,
     /// Who may read, write and execute it: the lowest nine bits of a POSIX mode.
     pub mode: u16,
     /// When its contents were last changed: nanoseconds since 1970.
     pub mtime: i64,
     /// By what the source is known again.
-    pub stamp: Stamp,
+    pub stamp: SourceStamp,
 }
 
-impl Stamp {
+impl SourceStamp {
     /// Of these four.
     pub fn of(device: u64, inode: u64, size: u64, mtime: i64) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -60,17 +60,17 @@ impl Entry {
     /// Its length in bytes, where that is known.
     pub const fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size } => size,
-            Kind::Folder | Kind::Link { .. } | Kind::Pipe => 0,
+            TreeEntryKind::File { size } => size,
+            TreeEntryKind::Folder | TreeEntryKind::Link { .. } | TreeEntryKind::Pipe => 0,
         }
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         let (kind, size, target) = match &self.kind {
-            Kind::File { size } => (0, *size, &[][..]),
-            Kind::Folder => (1, 0, &[][..]),
-            Kind::Link { target } => (2, 0, &target[..]),
-            Kind::Pipe => (3, 0, &[][..]),
+            TreeEntryKind::File { size } => (0, *size, &[][..]),
+            TreeEntryKind::Folder => (1, 0, &[][..]),
+            TreeEntryKind::Link { target } => (2, 0, &target[..]),
+            TreeEntryKind::Pipe => (3, 0, &[][..]),
         };
         out.push(kind);
         out.extend(self.mode.to_be_bytes());
@@ -86,24 +86,30 @@ impl Entry {
         let mode = fields.u16().filter(|mode| *mode <= 0o777)?;
         let mtime = i64::from_be_bytes(fields.array()?);
         let size = fields.u64().filter(|size| *size <= SIZE_MAX)?;
-        let stamp = Stamp(fields.array()?);
+        let stamp = SourceStamp(fields.array()?);
         let path = RelPath::new(fields.bytes16()?).ok()?;
         let target = fields.bytes16()?;
         let kind = match kind {
-            0 if target.is_empty() => Kind::File { size },
-            1 if target.is_empty() && size == 0 => Kind::Folder,
+            0 if target.is_empty() => TreeEntryKind::File { size },
+            1 if target.is_empty() && size == 0 => TreeEntryKind::Folder,
             2 if size == 0
                 && !target.is_empty()
                 && target.len() <= RelPath::MAX
                 && !target.contains(&0) =>
             {
-                Kind::Link { target: target.to_owned() }
+                TreeEntryKind::Link { target: target.to_owned() }
             }
-            3 if target.is_empty() && size == 0 => Kind::Pipe,
+            3 if target.is_empty() && size == 0 => TreeEntryKind::Pipe,
             _ => return None,
         };
         // Only a folder may be the one that the transfer goes to.
-        (kind == Kind::Folder || !path.is_here()).then_some(Self { path, kind, mode, mtime, stamp })
+        (kind == TreeEntryKind::Folder || !path.is_here()).then_some(Self {
+            path,
+            kind,
+            mode,
+            mtime,
+            stamp,
+        })
     }
 }
 

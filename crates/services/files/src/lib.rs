@@ -28,10 +28,10 @@ mod receipt;
 mod select;
 pub mod wire;
 
-pub use entry::{Entry, Kind, Stamp};
+pub use entry::{Entry, SourceStamp, TreeEntryKind};
 pub use hash::{Chain, Chunk, FileHasher, Hash};
 pub use pace::Pace;
 pub use path::{PathError, RelPath, is_pattern, shown};
-pub use reason::{Reason, Refusal, SENTENCE_MAX, Who};
-pub use receipt::Receipt;
+pub use reason::{RefusalReason, RefusedBy, SENTENCE_MAX, TransferRefusal};
+pub use receipt::FileReceipt;
 pub use select::{Rule, Selection, SelectionError, pattern};

@@ -9,7 +9,7 @@
 //! chunk's number. A chunk is entered after its bytes were synced; reading stops at the first entry
 //! that is not whole or has another check, so that a map never claims more than there is.
 
-use crate::entry::Stamp;
+use crate::entry::SourceStamp;
 use crate::hash::{Chain, Chunk};
 use skyhaul_units::wire::ByteReader;
 
@@ -17,7 +17,7 @@ use skyhaul_units::wire::ByteReader;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// Of which source.
-    pub stamp: Stamp,
+    pub stamp: SourceStamp,
     /// The length of the whole file.
     pub size: u64,
     /// The chaining values of the chunks that are on disk, from the first on.
@@ -34,7 +34,8 @@ impl Map {
         if inner.array()? != MAGIC || *check != check_of(&[body]) {
             return None;
         }
-        let mut map = Self { stamp: Stamp(inner.array()?), size: inner.u64()?, chains: Vec::new() };
+        let mut map =
+            Self { stamp: SourceStamp(inner.array()?), size: inner.u64()?, chains: Vec::new() };
         let most = Chunk::of(map.size).count(map.size).saturating_sub(1);
         while (map.chains.len() as u64) < most {
             let (Some(chain), Some(check)) = (fields.array::<32>(), fields.array::<CHECK>()) else {
@@ -50,7 +51,7 @@ impl Map {
 }
 
 /// The beginning of a map's file.
-pub fn head(stamp: Stamp, size: u64) -> Vec<u8> {
+pub fn head(stamp: SourceStamp, size: u64) -> Vec<u8> {
     let mut head = MAGIC.to_vec();
     head.extend(stamp.0);
     head.extend(size.to_be_bytes());
@@ -103,10 +104,10 @@ mod tests {
 
     fn map(count: u8) -> (Vec<u8>, Map) {
         let chains: Vec<Chain> = (0..count).map(|number| [number; 32]).collect();
-        let mut bytes = head(Stamp([3; 16]), SIZE);
+        let mut bytes = head(SourceStamp([3; 16]), SIZE);
         let entries = entries(&bytes, 0, &chains);
         bytes.extend(entries);
-        (bytes, Map { stamp: Stamp([3; 16]), size: SIZE, chains })
+        (bytes, Map { stamp: SourceStamp([3; 16]), size: SIZE, chains })
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
         let more = entries(&bytes[..HEAD], 4, &[[9; 32], [9; 32]]);
         bytes.extend(more);
         assert_eq!(Map::read(&bytes).unwrap().chains.len(), 4, "the last chunk has no entry");
-        let other = head(Stamp([4; 16]), SIZE);
+        let other = head(SourceStamp([4; 16]), SIZE);
         bytes.splice(..HEAD, other);
         assert_eq!(Map::read(&bytes).unwrap().chains.len(), 0);
     }

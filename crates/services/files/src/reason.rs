@@ -4,7 +4,7 @@ use core::fmt;
 
 /// For programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The far end's operator does not let it be done.
     NotAllowed,
     /// It lies outside the folder that the far end serves.
@@ -41,7 +41,7 @@ pub enum Reason {
 
 /// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum RefusedBy {
     /// Whoever runs the end that says so.
     Environment,
     /// Whoever changes the source.
@@ -50,9 +50,9 @@ pub enum Who {
 
 /// Why something is not done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct TransferRefusal {
     /// For programs.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// For people: what, and why; then `; ` and what to do.
     pub sentence: String,
 }
@@ -60,7 +60,7 @@ pub struct Refusal {
 /// The longest sentence, in bytes.
 pub const SENTENCE_MAX: usize = 1024;
 
-impl Reason {
+impl RefusalReason {
     const ALL: [Self; 16] = [
         Self::NotAllowed,
         Self::Outside,
@@ -111,23 +111,23 @@ impl Reason {
     }
 
     /// Who must act.
-    pub const fn who(self) -> Who {
+    pub const fn who(self) -> RefusedBy {
         match self {
-            Self::Changed | Self::Vanished | Self::Differs | Self::Special => Who::Source,
-            _ => Who::Environment,
+            Self::Changed | Self::Vanished | Self::Differs | Self::Special => RefusedBy::Source,
+            _ => RefusedBy::Environment,
         }
     }
 }
 
-impl Refusal {
+impl TransferRefusal {
     /// With a sentence, which is cut where it is too long.
-    pub fn new(reason: Reason, sentence: &str) -> Self {
+    pub fn new(reason: RefusalReason, sentence: &str) -> Self {
         let end = sentence.floor_char_boundary(SENTENCE_MAX);
         Self { reason, sentence: sentence[..end].to_owned() }
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TransferRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A line of a file of receipts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Receipt {
+pub struct FileReceipt {
     /// When the receiving end's word came, nanoseconds since 1970.
     pub utc_ns: i64,
     /// `sent` or `received`, seen from the end that keeps this.
@@ -22,7 +22,7 @@ pub struct Receipt {
     pub blake3: String,
 }
 
-impl Receipt {
+impl FileReceipt {
     /// Of a file.
     pub fn new(
         utc_ns: i64,

@@ -32,4 +32,4 @@ pub use mux::{
 };
 pub use spec::{Entrance, Forward, Local, SpecError, What};
 pub use target::{Target, TargetError};
-pub use wire::{Listen, Refusal};
+pub use wire::{ConnectRefusal, Listen};

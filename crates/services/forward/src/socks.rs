@@ -5,7 +5,7 @@
 //! of today do not use; datagrams in fragments, which RFC 1928 lets be dropped.
 
 use crate::target::Target;
-use crate::wire::Refusal;
+use crate::wire::ConnectRefusal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The beginning of a connection, up to the request. Never reads beyond it: what follows is for the
@@ -19,7 +19,7 @@ pub struct Handshake {
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum SocksStep {
     /// Read [`Handshake::wants`] bytes.
     Read,
     /// Say this, and read on.
@@ -87,7 +87,7 @@ impl Handshake {
     }
 
     /// Takes bytes, no more than [`Self::wants`].
-    pub fn take(&mut self, bytes: &[u8]) -> Step {
+    pub fn take(&mut self, bytes: &[u8]) -> SocksStep {
         self.got.extend(bytes);
         match self.agreed {
             false => self.methods(),
@@ -95,24 +95,24 @@ impl Handshake {
         }
     }
 
-    fn methods(&mut self) -> Step {
+    fn methods(&mut self) -> SocksStep {
         match &*self.got {
-            [version, ..] if *version != VERSION => Step::Refuse(Vec::new()),
+            [version, ..] if *version != VERSION => SocksStep::Refuse(Vec::new()),
             [_, count, methods @ ..] if methods.len() >= usize::from(*count) => {
                 if !methods.contains(&NO_AUTHENTICATION) {
-                    return Step::Refuse(vec![VERSION, NO_METHOD]);
+                    return SocksStep::Refuse(vec![VERSION, NO_METHOD]);
                 }
                 (self.agreed, self.got) = (true, Vec::new());
-                Step::Say(vec![VERSION, NO_AUTHENTICATION])
+                SocksStep::Say(vec![VERSION, NO_AUTHENTICATION])
             }
-            _ => Step::Read,
+            _ => SocksStep::Read,
         }
     }
 
-    fn request(&self) -> Step {
-        let refuse = |answer| Step::Refuse(reply(answer, UNKNOWN));
+    fn request(&self) -> SocksStep {
+        let refuse = |answer| SocksStep::Refuse(reply(answer, UNKNOWN));
         match &*self.got {
-            [version, ..] if *version != VERSION => Step::Refuse(Vec::new()),
+            [version, ..] if *version != VERSION => SocksStep::Refuse(Vec::new()),
             [_, command, ..] if !matches!(*command, CONNECT | ASSOCIATE) => {
                 refuse(Reply::CommandNotSupported)
             }
@@ -120,29 +120,31 @@ impl Handshake {
                 refuse(Reply::AddressNotSupported)
             }
             [_, command, _, address @ ..] => match (split(address), *command) {
-                (None, _) => Step::Read,
+                (None, _) => SocksStep::Read,
                 // From where datagrams will come is often not known, and shows when they do.
-                (Some(_), ASSOCIATE) => Step::Asked(Request::Associate),
+                (Some(_), ASSOCIATE) => SocksStep::Asked(Request::Associate),
                 (Some(((host, port), _)), _) => match target(&host, port) {
-                    Some(target) => Step::Asked(Request::Connect(target)),
+                    Some(target) => SocksStep::Asked(Request::Connect(target)),
                     None => refuse(Reply::GeneralFailure),
                 },
             },
-            _ => Step::Read,
+            _ => SocksStep::Read,
         }
     }
 }
 
-impl From<Refusal> for Reply {
-    fn from(refusal: Refusal) -> Self {
+impl From<ConnectRefusal> for Reply {
+    fn from(refusal: ConnectRefusal) -> Self {
         match refusal {
-            Refusal::NotAllowed => Self::NotAllowed,
-            Refusal::ConnectionRefused => Self::ConnectionRefused,
-            Refusal::NetworkUnreachable => Self::NetworkUnreachable,
-            Refusal::HostUnreachable | Refusal::TimedOut | Refusal::NameUnknown => {
-                Self::HostUnreachable
+            ConnectRefusal::NotAllowed => Self::NotAllowed,
+            ConnectRefusal::ConnectionRefused => Self::ConnectionRefused,
+            ConnectRefusal::NetworkUnreachable => Self::NetworkUnreachable,
+            ConnectRefusal::HostUnreachable
+            | ConnectRefusal::TimedOut
+            | ConnectRefusal::NameUnknown => Self::HostUnreachable,
+            ConnectRefusal::Busy | ConnectRefusal::Failed | ConnectRefusal::InUse => {
+                Self::GeneralFailure
             }
-            Refusal::Busy | Refusal::Failed | Refusal::InUse => Self::GeneralFailure,
         }
     }
 }
@@ -233,22 +235,22 @@ mod tests {
     use proptest::prelude::*;
 
     /// Feeds a handshake as it asks for it; what it said, what it ended with, and what it left.
-    fn run(mut bytes: &[u8]) -> (Vec<u8>, Step, &[u8]) {
+    fn run(mut bytes: &[u8]) -> (Vec<u8>, SocksStep, &[u8]) {
         let (mut handshake, mut said) = (Handshake::default(), Vec::new());
         loop {
             let len = handshake.wants().min(bytes.len());
             let (next, rest) = bytes.split_at(len);
             bytes = rest;
             match handshake.take(next) {
-                Step::Read if len == 0 => return (said, Step::Read, bytes),
-                Step::Read => {}
-                Step::Say(answer) => said.extend(answer),
+                SocksStep::Read if len == 0 => return (said, SocksStep::Read, bytes),
+                SocksStep::Read => {}
+                SocksStep::Say(answer) => said.extend(answer),
                 end => return (said, end, bytes),
             }
         }
     }
 
-    fn connect(address: &[u8]) -> Step {
+    fn connect(address: &[u8]) -> SocksStep {
         let request = [&[5, 1, 0, 5, 1, 0], address, &[0, 80], b"GET"].concat();
         let (said, step, rest) = run(&request);
         assert_eq!((said.as_slice(), rest), (&[5, 0][..], &b"GET"[..]));
@@ -262,18 +264,21 @@ mod tests {
             (&[4, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "[2001:db8::1]:80"),
             (&[3, 7, b'a', b'r', b'c', b'h', b'i', b'v', b'e'], "archive:80"),
         ] {
-            assert_eq!(connect(address), Step::Asked(Request::Connect(target.parse().unwrap())));
+            assert_eq!(
+                connect(address),
+                SocksStep::Asked(Request::Connect(target.parse().unwrap()))
+            );
         }
         let associate = [5, 2, 2, 0, 5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
-        assert_eq!(run(&associate).1, Step::Asked(Request::Associate));
+        assert_eq!(run(&associate).1, SocksStep::Asked(Request::Associate));
     }
 
     #[test]
     fn what_cannot_be_done_is_refused_with_its_number() {
-        let refused = |answer| Step::Refuse(reply(answer, UNKNOWN));
-        assert_eq!(run(&[4, 1, 0, 80]).1, Step::Refuse(Vec::new()));
-        assert_eq!(run(b"GET / HTTP/1.0").1, Step::Refuse(Vec::new()));
-        assert_eq!(run(&[5, 1, 2]).1, Step::Refuse(vec![5, 0xff]));
+        let refused = |answer| SocksStep::Refuse(reply(answer, UNKNOWN));
+        assert_eq!(run(&[4, 1, 0, 80]).1, SocksStep::Refuse(Vec::new()));
+        assert_eq!(run(b"GET / HTTP/1.0").1, SocksStep::Refuse(Vec::new()));
+        assert_eq!(run(&[5, 1, 2]).1, SocksStep::Refuse(vec![5, 0xff]));
         assert_eq!(
             run(&[5, 1, 0, 5, 2, 0, 1, 10, 0, 0, 5, 0, 80]).1,
             refused(Reply::CommandNotSupported)
@@ -296,7 +301,10 @@ mod tests {
         assert_eq!(reply(Reply::Succeeded, UNKNOWN), [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         let bound = "[::1]:258".parse().unwrap();
         assert_eq!(reply(Reply::ConnectionRefused, bound)[..5], [5, 5, 0, 4, 0]);
-        assert_eq!(reply(Reply::from(Refusal::TimedOut), bound).last_chunk(), Some(&[1, 1, 2]));
+        assert_eq!(
+            reply(Reply::from(ConnectRefusal::TimedOut), bound).last_chunk(),
+            Some(&[1, 1, 2])
+        );
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub enum Message {
     /// It could not be connected.
     Refused {
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -68,7 +68,7 @@ pub enum Message {
     /// It does not listen.
     NotListening {
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -101,7 +101,7 @@ pub struct Window {
 
 /// Why a stream did not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ConnectRefusal {
     /// The far end's configuration does not allow it.
     NotAllowed,
     /// Nobody listens there.
@@ -125,7 +125,7 @@ pub enum Refusal {
 /// Not a message of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a block of {len} bytes is not a forwarding message")]
-pub struct Malformed {
+pub struct MalformedMessage {
     /// The block's length.
     pub len: usize,
 }
@@ -183,8 +183,8 @@ impl Message {
     ///
     /// # Errors
     /// The bytes are no message.
-    pub fn decode(block: &Bytes) -> Result<(u32, Self), Malformed> {
-        Self::read(block).ok_or(Malformed { len: block.len() })
+    pub fn decode(block: &Bytes) -> Result<(u32, Self), MalformedMessage> {
+        Self::read(block).ok_or(MalformedMessage { len: block.len() })
     }
 
     fn read(block: &Bytes) -> Option<(u32, Self)> {
@@ -234,7 +234,7 @@ impl Message {
     }
 }
 
-impl Refusal {
+impl ConnectRefusal {
     const ALL: [Self; 9] = [
         Self::NotAllowed,
         Self::ConnectionRefused,
@@ -330,9 +330,12 @@ fn span(millis: u32) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-fn refusal(rest: &[u8]) -> Option<(Refusal, String)> {
+fn refusal(rest: &[u8]) -> Option<(ConnectRefusal, String)> {
     let (reason, sentence) = rest.split_first().filter(|(_, rest)| rest.len() <= SENTENCE_MAX)?;
-    Some((Refusal::from_number(*reason)?, skyhaul_units::printable(text(sentence)?, SENTENCE_MAX)))
+    Some((
+        ConnectRefusal::from_number(*reason)?,
+        skyhaul_units::printable(text(sentence)?, SENTENCE_MAX),
+    ))
 }
 
 fn target(bytes: &[u8]) -> Option<Target> {
@@ -379,7 +382,7 @@ mod tests {
         vec![
             Message::Open { target, window: 65_536, deadline, priority: 3, class },
             Message::Accepted { window: u32::MAX },
-            Message::Refused { reason: Refusal::ConnectionRefused, sentence },
+            Message::Refused { reason: ConnectRefusal::ConnectionRefused, sentence },
             Message::Data("bytes".into()),
             Message::Finish,
             Message::Reset,
@@ -387,7 +390,7 @@ mod tests {
             Message::Datagram("datagram".into()),
             Message::Listen(listen),
             Message::Listening("udp:127.0.0.1:53".parse().unwrap()),
-            Message::NotListening { reason: Refusal::InUse, sentence: "taken".to_owned() },
+            Message::NotListening { reason: ConnectRefusal::InUse, sentence: "taken".to_owned() },
         ]
     }
 
@@ -411,7 +414,7 @@ mod tests {
     #[test]
     fn a_long_sentence_is_cut_between_characters() {
         let sentence = "é".repeat(SENTENCE_MAX);
-        let block = Message::Refused { reason: Refusal::Failed, sentence }.encode(1);
+        let block = Message::Refused { reason: ConnectRefusal::Failed, sentence }.encode(1);
         let Ok((1, Message::Refused { sentence, .. })) = Message::decode(&block) else {
             panic!("no refusal")
         };

@@ -1,12 +1,12 @@
 //! Settings held against what a line needs of them.
 
 use crate::throughput::GREATEST_WINDOW;
-use crate::{Line, Settings};
+use crate::{HostLine, Settings};
 use skyhaul_units::{ByteCount, Rate};
 
 /// What is to be said of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct SettingFinding {
     /// Its name, for what `sysctl` changes as that calls it.
     pub setting: String,
     /// As it is; none where it could not be read.
@@ -18,7 +18,7 @@ pub struct Finding {
     /// Why it matters.
     pub why: String,
     /// What to set where it is not.
-    pub change: Option<Change>,
+    pub change: Option<SettingChange>,
     /// What else to do where `sysctl` does not reach it.
     pub remedy: Option<String>,
 }
@@ -37,7 +37,7 @@ pub enum State {
 
 /// A change of one setting of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Change {
+pub struct SettingChange {
     /// As `sysctl` calls it.
     pub key: String,
     /// What to set.
@@ -47,7 +47,7 @@ pub struct Change {
 }
 
 /// Holds settings against what a line needs of them. Nothing is made less than it is.
-pub fn advise(settings: &Settings, line: &Line) -> Vec<Finding> {
+pub fn advise(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let mut findings = buffers(settings, line);
     findings.extend(switches(settings, line));
     findings.push(controller(settings, line));
@@ -56,13 +56,13 @@ pub fn advise(settings: &Settings, line: &Line) -> Vec<Finding> {
 }
 
 /// The ceiling that a receive or send buffer of a connection needs: its window is about half of it.
-fn buffer_for(line: &Line) -> u64 {
+fn buffer_for(line: &HostLine) -> u64 {
     let in_flight = line.in_flight().as_u64().min(GREATEST_WINDOW);
     // Whole mebibytes are easier to read again.
     (2 * in_flight).next_multiple_of(1 << 20).min(i32::MAX as u64)
 }
 
-fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
+fn buffers(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let need = buffer_for(line);
     let window = line.in_flight();
     let mut found = Vec::new();
@@ -129,7 +129,7 @@ fn buffers(settings: &Settings, line: &Line) -> Vec<Finding> {
     found
 }
 
-fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
+fn switches(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let window = line.in_flight();
     let is_long = line.round_trip.as_millis() >= LONG_MS;
     let wanted = [
@@ -172,7 +172,7 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
             passes (RFC 4821)",
         ),
     ];
-    let mut found: Vec<Finding> = wanted
+    let mut found: Vec<SettingFinding> = wanted
         .into_iter()
         .filter(|(.., matters, _)| *matters)
         .map(|(key, value, needs, _, why)| match value {
@@ -200,7 +200,7 @@ fn switches(settings: &Settings, line: &Line) -> Vec<Finding> {
     found
 }
 
-fn controller(settings: &Settings, line: &Line) -> Finding {
+fn controller(settings: &Settings, line: &HostLine) -> SettingFinding {
     let key = "net.ipv4.tcp_congestion_control";
     let why = format!(
         "reno and cubic take every loss for a full line and then need many round trips of {:.1} ms \
@@ -221,7 +221,7 @@ fn controller(settings: &Settings, line: &Line) -> Finding {
     found
 }
 
-fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
+fn processing(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let mut found = Vec::new();
     if line.rate >= FAST {
         let key = "net.core.netdev_max_backlog";
@@ -241,7 +241,7 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
     }
     if let Some(now) = &settings.clock_source {
         let is_slow = SLOW_CLOCKS.contains(&now.as_str());
-        found.push(Finding {
+        found.push(SettingFinding {
             setting: "clock source".to_owned(),
             is: Some(now.clone()),
             needs:
@@ -256,7 +256,7 @@ fn processing(settings: &Settings, line: &Line) -> Vec<Finding> {
     }
     if !settings.governors.is_empty() {
         let is_steady = settings.governors == ["performance"];
-        found.push(Finding {
+        found.push(SettingFinding {
             setting: "processor frequency".to_owned(),
             is: Some(settings.governors.join(", ")),
             needs: "performance".to_owned(),
@@ -279,9 +279,9 @@ fn settle(
     needs: String,
     is_good: bool,
     why: String,
-) -> Finding {
-    let change = (!is_good).then(|| Change { key: key.to_owned(), to, from: is.clone() });
-    Finding {
+) -> SettingFinding {
+    let change = (!is_good).then(|| SettingChange { key: key.to_owned(), to, from: is.clone() });
+    SettingFinding {
         setting: key.to_owned(),
         is: Some(is),
         needs,
@@ -292,8 +292,8 @@ fn settle(
     }
 }
 
-fn unknown(key: &str, needs: String, why: String) -> Finding {
-    Finding {
+fn unknown(key: &str, needs: String, why: String) -> SettingFinding {
+    SettingFinding {
         setting: key.to_owned(),
         is: None,
         needs,
@@ -322,13 +322,13 @@ mod tests {
     use proptest::prelude::*;
     use skyhaul_units::{Duration, Probability};
 
-    fn line(mbps: u64, millis: u64) -> Line {
+    fn line(mbps: u64, millis: u64) -> HostLine {
         let (rate, round_trip) = (Rate::from_mbps(mbps), Duration::from_millis(millis));
-        Line { rate, round_trip, loss: Probability::from_ppb(0) }
+        HostLine { rate, round_trip, loss: Probability::from_ppb(0) }
     }
 
     /// The settings after every change that is advised.
-    fn changed(settings: &Settings, line: &Line) -> Settings {
+    fn changed(settings: &Settings, line: &HostLine) -> Settings {
         let findings = advise(settings, line);
         settings.after(findings.iter().filter_map(|finding| finding.change.as_ref()))
     }

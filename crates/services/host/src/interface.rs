@@ -48,7 +48,7 @@ impl Interface {
 
 /// Work on packets that an interface may take from the processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offload {
+pub struct OffloadFeature {
     /// As `ethtool` calls it.
     pub name: &'static str,
     /// Whether it is on.
@@ -58,13 +58,13 @@ pub struct Offload {
 }
 
 /// The offloads that bear on throughput, out of what `ethtool -k` prints.
-pub fn offloads(printed: &str) -> Vec<Offload> {
+pub fn offloads(printed: &str) -> Vec<OffloadFeature> {
     let of = |name: &'static str| {
         let line =
             printed.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))?;
         let mut words = line.split_whitespace();
         let is_on = words.next()? == "on";
-        Some(Offload { name, is_on, is_fixed: words.next() == Some("[fixed]") })
+        Some(OffloadFeature { name, is_on, is_fixed: words.next() == Some("[fixed]") })
     };
     [
         "tcp-segmentation-offload",
@@ -79,7 +79,7 @@ pub fn offloads(printed: &str) -> Vec<Offload> {
 
 /// How many packets an interface holds in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ring {
+pub struct InterfaceRing {
     /// Now.
     pub now: u64,
     /// At the most.
@@ -87,12 +87,12 @@ pub struct Ring {
 }
 
 /// The receiving and the sending ring, out of what `ethtool -g` prints.
-pub fn rings(printed: &str) -> Option<(Ring, Ring)> {
+pub fn rings(printed: &str) -> Option<(InterfaceRing, InterfaceRing)> {
     let (most, now) = printed.split_once("Current hardware settings")?;
     let of = |part: &str, name: &str| {
         part.lines().find_map(|line| line.trim().strip_prefix(name)?.trim().parse().ok())
     };
-    let ring = |name: &str| Some(Ring { now: of(now, name)?, most: of(most, name)? });
+    let ring = |name: &str| Some(InterfaceRing { now: of(now, name)?, most: of(most, name)? });
     Some((ring("RX:")?, ring("TX:")?))
 }
 
@@ -140,7 +140,10 @@ mod tests {
                        Current hardware settings:\nRX:\t\t512\nRX Mini:\tn/a\nTX:\t\t256\n";
         assert_eq!(
             rings(printed),
-            Some((Ring { now: 512, most: 4_096 }, Ring { now: 256, most: 2_048 }))
+            Some((
+                InterfaceRing { now: 512, most: 4_096 },
+                InterfaceRing { now: 256, most: 2_048 }
+            ))
         );
         assert_eq!(rings("netlink error: Operation not supported"), None);
         assert!(offloads("").is_empty());

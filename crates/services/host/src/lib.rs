@@ -25,7 +25,9 @@ mod settings;
 pub mod sysctl;
 pub mod throughput;
 
-pub use advice::{Change, Finding, State, advise};
-pub use interface::{Interface, Interfaces, Offload, Ring, offloads, queue_discipline, rings};
-pub use line::Line;
+pub use advice::{SettingChange, SettingFinding, State, advise};
+pub use interface::{
+    Interface, InterfaceRing, Interfaces, OffloadFeature, offloads, queue_discipline, rings,
+};
+pub use line::HostLine;
 pub use settings::Settings;

@@ -4,7 +4,7 @@ use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// A line, as far as the settings of its ends depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct HostLine {
     /// Of the narrowest part.
     pub rate: Rate,
     /// There and back, without queues.
@@ -13,7 +13,7 @@ pub struct Line {
     pub loss: Probability,
 }
 
-impl Line {
+impl HostLine {
     /// What is under way when the line is full and the first of it is acknowledged: rate times
     /// round trip.
     pub fn in_flight(&self) -> ByteCount {

@@ -1,6 +1,6 @@
 //! The settings of a host, read from `/proc` and `/sys`.
 
-use crate::Change;
+use crate::SettingChange;
 use std::fs;
 use std::path::Path;
 
@@ -55,7 +55,7 @@ pub struct Settings {
 impl Settings {
     /// The settings as they are after these changes; a key that is none of them changes nothing.
     #[must_use]
-    pub fn after<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) -> Self {
+    pub fn after<'a>(&self, changes: impl IntoIterator<Item = &'a SettingChange>) -> Self {
         let mut after = self.clone();
         for change in changes {
             let numbers: Vec<u64> =

@@ -1,14 +1,14 @@
 //! Changes of the kernel's settings as a file that `sysctl -p` takes, the way back, and carrying
 //! them out.
 
-use crate::{Change, Line};
+use crate::{HostLine, SettingChange};
 use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file that makes these changes. `/etc/sysctl.d` is where it stays over a restart.
-pub fn file(changes: &[&Change], line: &Line) -> String {
+pub fn file(changes: &[&SettingChange], line: &HostLine) -> String {
     let mut text = format!(
         "# For a line of {} with a round trip of {}: {} under way.\n# Now: sysctl -p THIS_FILE; at \
         every start: put it into /etc/sysctl.d.\n",
@@ -16,16 +16,16 @@ pub fn file(changes: &[&Change], line: &Line) -> String {
         line.round_trip,
         line.in_flight()
     );
-    for Change { key, to, from } in changes {
+    for SettingChange { key, to, from } in changes {
         let _ = writeln!(text, "# was: {from}\n{key} = {to}");
     }
     text
 }
 
 /// The file that takes them back.
-pub fn undo(changes: &[&Change]) -> String {
+pub fn undo(changes: &[&SettingChange]) -> String {
     let mut text = "# What was before; now: sysctl -p THIS_FILE.\n".to_owned();
-    for Change { key, from, .. } in changes {
+    for SettingChange { key, from, .. } in changes {
         let _ = writeln!(text, "{key} = {from}");
     }
     text
@@ -35,7 +35,7 @@ pub fn undo(changes: &[&Change]) -> String {
 ///
 /// # Errors
 /// As the system says: only root may; a container may not.
-pub fn apply(root: &Path, change: &Change) -> io::Result<()> {
+pub fn apply(root: &Path, change: &SettingChange) -> io::Result<()> {
     fs::write(path(root, &change.key), &change.to)
 }
 
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn the_file_and_its_undo_are_each_others_way_back() {
-        let change = |key: &str, to: &str, from: &str| Change {
+        let change = |key: &str, to: &str, from: &str| SettingChange {
             key: key.to_owned(),
             to: to.to_owned(),
             from: from.to_owned(),
         };
         let changes =
             [change("net.ipv4.tcp_rmem", "1 2 9", "1 2 3"), change("net.ipv4.tcp_sack", "1", "0")];
-        let changes: Vec<&Change> = changes.iter().collect();
-        let line = Line {
+        let changes: Vec<&SettingChange> = changes.iter().collect();
+        let line = HostLine {
             rate: Rate::from_mbps(93),
             round_trip: Duration::from_millis(160),
             loss: Probability::from_ppb(0),

@@ -1,6 +1,6 @@
 //! What one TCP connection can reach with a host's settings, and what keeps it from more.
 
-use crate::{Line, Settings};
+use crate::{HostLine, Settings};
 use skyhaul_units::{ByteCount, Rate};
 
 /// What keeps a connection from more.
@@ -33,7 +33,7 @@ pub struct Throughput {
 }
 
 /// What a connection between two hosts with these settings reaches over `line`.
-pub fn of(settings: &Settings, line: &Line) -> Throughput {
+pub fn of(settings: &Settings, line: &HostLine) -> Throughput {
     let mut windows = vec![(GREATEST_WINDOW, Limit::GreatestWindow)];
     if let Some([.., most]) = settings.tcp_rmem {
         windows.push((settings.window_of(most), Limit::ReceiveBuffer));
@@ -73,7 +73,7 @@ pub fn of(settings: &Settings, line: &Line) -> Throughput {
     clippy::cast_possible_truncation,
     reason = "a figure to judge by"
 )]
-fn lossy(controller: &str, line: &Line) -> Option<Rate> {
+fn lossy(controller: &str, line: &HostLine) -> Option<Rate> {
     let (loss, round_trip) = (line.loss.as_f64(), line.round_trip.as_secs_f64());
     if loss <= 0.0 || round_trip <= 0.0 {
         return None;
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use skyhaul_units::{Duration, Probability};
 
-    fn line(mbps: u64, millis: u64, loss_ppm: u32) -> Line {
-        Line {
+    fn line(mbps: u64, millis: u64, loss_ppm: u32) -> HostLine {
+        HostLine {
             rate: Rate::from_mbps(mbps),
             round_trip: Duration::from_millis(millis),
             loss: Probability::from_ppb(loss_ppm * 1_000),
@@ -114,7 +114,7 @@ mod tests {
             tcp_wmem: Some([4_096, 16_384, 1 << 28]),
             ..Settings::typical()
         };
-        let reached = |settings: &Settings, line: Line| {
+        let reached = |settings: &Settings, line: HostLine| {
             let reached = of(settings, &line);
             (reached.rate.as_bps() / 1_000_000, reached.limit)
         };

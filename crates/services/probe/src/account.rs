@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// What became of a stream's datagrams: `offered` is the sum of all other counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Account {
+pub struct StreamAccount {
     /// Handed to the sending system, or refused by it.
     pub offered: u64,
     /// Refused by the sending system: the socket's buffer was full.
@@ -39,7 +39,7 @@ pub struct ReceivingHost {
     pub socket: u64,
 }
 
-impl Account {
+impl StreamAccount {
     /// Of a stream.
     pub fn of(trace: &Trace) -> Self {
         let (offered, refused) = (u64::from(trace.offered), u64::from(trace.refused));
@@ -111,14 +111,14 @@ fn signed(count: u64) -> i64 {
 mod tests {
     use super::*;
     use crate::host::HostCounters;
-    use crate::stream::{Arrival, Direction, Spec};
+    use crate::stream::{ProbeArrival, Spec, StreamDirection};
     use proptest::prelude::*;
     use skyhaul_units::{ByteCount, Duration, Utc};
 
     fn trace(offered: u32, refused: u32, received: u32, receiver: HostCounters) -> Trace {
         let at = Utc::from_nanos(0);
         Trace {
-            direction: Direction::Up,
+            direction: StreamDirection::Up,
             spec: Spec {
                 payload: ByteCount::new(100),
                 spacing: Duration::from_millis(1),
@@ -126,7 +126,9 @@ mod tests {
             },
             offered,
             refused,
-            arrivals: (0..received).map(|seq| Arrival { seq, sent: at, arrived: at }).collect(),
+            arrivals: (0..received)
+                .map(|seq| ProbeArrival { seq, sent: at, arrived: at })
+                .collect(),
             duplicates: 0,
             sender: HostCounters::default(),
             receiver,
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_the_host_did_not_drop_the_path_lost() {
-        let account = Account::of(&trace(1_000, 10, 900, told(30, 5, 0)));
+        let account = StreamAccount::of(&trace(1_000, 10, 900, told(30, 5, 0)));
         assert_eq!(
             (account.dropped_by_sender, account.lost_on_path, account.unexplained),
             (10, 55, 0)
@@ -156,23 +158,23 @@ mod tests {
     fn what_the_senders_queue_dropped_the_path_did_not() {
         let sender = HostCounters { udp_send: Some(42), ..HostCounters::default() };
         // Ten of the forty-two the socket refused.
-        let account = Account::of(&Trace { sender, ..trace(1_000, 10, 900, told(30, 5, 0)) });
+        let account = StreamAccount::of(&Trace { sender, ..trace(1_000, 10, 900, told(30, 5, 0)) });
         assert_eq!((account.dropped_by_sender, account.dropped_in_sending_queue), (10, 32));
         assert_eq!((account.lost_on_path, account.unexplained, account.notes.len()), (23, 0, 2));
     }
 
     #[test]
     fn what_a_host_does_not_tell_is_not_blamed_on_the_path() {
-        let account = Account::of(&trace(100, 0, 90, HostCounters::default()));
+        let account = StreamAccount::of(&trace(100, 0, 90, HostCounters::default()));
         assert_eq!((account.lost_on_path, account.unexplained, account.notes.len()), (0, 10, 1));
     }
 
     #[test]
     fn other_traffics_drops_are_not_counted_twice() {
-        let account = Account::of(&trace(100, 0, 90, told(0, 700, 40)));
+        let account = StreamAccount::of(&trace(100, 0, 90, told(0, 700, 40)));
         assert_eq!(account.receiving_host, ReceivingHost { card: 0, softnet: 10, socket: 0 });
         assert_eq!((account.lost_on_path, account.unexplained), (0, 0));
-        assert_eq!(Account::of(&trace(100, 0, 99, told(3, 0, 0))).unexplained, -2);
+        assert_eq!(StreamAccount::of(&trace(100, 0, 99, told(3, 0, 0))).unexplained, -2);
     }
 
     proptest! {
@@ -183,7 +185,7 @@ mod tests {
             let received = (offered - refused).saturating_sub(lost);
             let [socket, softnet, card] = counts;
             let receiver = HostCounters { socket, softnet, card, ..HostCounters::default() };
-            let account = Account::of(&trace(offered, refused, received, receiver));
+            let account = StreamAccount::of(&trace(offered, refused, received, receiver));
             prop_assert_eq!(
                 i64::from(offered),
                 i64::try_from(account.explained()).unwrap() + account.unexplained

@@ -35,7 +35,7 @@ impl Ping {
 
 /// Pings so far.
 #[derive(Debug, Clone, Default)]
-pub struct Comparison {
+pub struct PingComparison {
     asked: u64,
     /// At most [`PINGS_MAX`], the latest.
     pings: std::collections::VecDeque<Ping>,
@@ -44,7 +44,7 @@ pub struct Comparison {
     longest: Duration,
 }
 
-impl Comparison {
+impl PingComparison {
     /// A question left.
     pub fn asked(&mut self) {
         self.asked += 1;
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_shortest_round_trip_is_believed_to_half_of_it() {
-        let mut comparison = Comparison::default();
+        let mut comparison = PingComparison::default();
         for (up, down) in [(50_000, 20_000), (10_000, 12_000), (10_000, 90_000)] {
             comparison.asked();
             comparison.answered(ping(0, up, down, 3_600_000_000));
@@ -182,12 +182,12 @@ mod tests {
 
     #[test]
     fn clocks_that_run_apart_are_found_out_over_a_minute() {
-        let mut comparison = Comparison::default();
+        let mut comparison = PingComparison::default();
         for second in 0..60 {
             comparison.answered(ping(second * 1_000_000, 10_000, 10_000, second * 20));
         }
         assert!((comparison.skew_ppm().unwrap() - 20.0).abs() < 0.1);
-        assert_eq!(Comparison::default().skew_ppm(), None);
+        assert_eq!(PingComparison::default().skew_ppm(), None);
     }
 
     #[test]

@@ -9,8 +9,8 @@
 mod session;
 
 use crate::host::HostCounters;
-use crate::stream::Direction;
-use crate::wire::{Cookie, DATAGRAM_MAX, Limits, Message, Reason, WireError};
+use crate::stream::StreamDirection;
+use crate::wire::{Cookie, DATAGRAM_MAX, Message, RequestLimits, RequestRefusal, WireError};
 use session::{Down, Session, Up};
 use sha2::{Digest, Sha256};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, Copy)]
 pub struct FarConfig {
     /// What it lets itself be asked for.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Calendar time at the zero of the clock that `now` is of.
     pub utc_at_zero: Utc,
     /// Unknown to others; cookies and session numbers are made of it.
@@ -30,7 +30,7 @@ pub struct FarConfig {
 
 /// A datagram to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outgoing {
+pub struct ProbeDatagram {
     /// Where to.
     pub to: SocketAddr,
     /// Its bytes.
@@ -55,17 +55,17 @@ pub struct FarCounters {
 
 /// The serving end.
 #[derive(Debug)]
-pub struct Far {
+pub struct ProbeServer {
     config: FarConfig,
     /// At most [`SESSIONS_MAX`].
     sessions: BTreeMap<u64, Session>,
     /// At most [`ANSWERS_MAX`].
-    answers: VecDeque<Outgoing>,
+    answers: VecDeque<ProbeDatagram>,
     counters: FarCounters,
     next_sweep: Instant,
 }
 
-impl Far {
+impl ProbeServer {
     /// An end that waits for callers.
     pub fn new(config: FarConfig) -> Self {
         Self {
@@ -110,21 +110,23 @@ impl Far {
                 }
             }
             Ok(message) => self.message((at, now), from, (message, datagram.len()), host),
-            Err(WireError::Version(_)) => self.refuse(from, 0, Reason::Version, datagram.len()),
+            Err(WireError::Version(_)) => {
+                self.refuse(from, 0, RequestRefusal::Version, datagram.len());
+            }
             Err(WireError::Foreign | WireError::Damaged) => self.counters.foreign += 1,
         }
         self.sweep(now);
     }
 
     /// The next datagram to send at `now`.
-    pub fn poll(&mut self, now: Instant) -> Option<Outgoing> {
+    pub fn poll(&mut self, now: Instant) -> Option<ProbeDatagram> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
         let utc = self.utc(now);
         self.sessions.iter_mut().find_map(|(id, session)| {
             let datagram = session.due(*id, now, utc)?;
-            Some(Outgoing { to: session.address, datagram, stream: Some(*id) })
+            Some(ProbeDatagram { to: session.address, datagram, stream: Some(*id) })
         })
     }
 
@@ -202,7 +204,7 @@ impl Far {
             }
             Message::Ask { session, stream } => {
                 let Some(found) = self.session(session, from, now) else {
-                    return self.refuse(from, session, Reason::Session, len);
+                    return self.refuse(from, session, RequestRefusal::Session, len);
                 };
                 let tally = found.tally(stream, host);
                 self.reply(
@@ -214,7 +216,7 @@ impl Far {
             }
             Message::Fetch { session, stream, from: first } => {
                 let Some(found) = self.session(session, from, now) else {
-                    return self.refuse(from, session, Reason::Session, len);
+                    return self.refuse(from, session, RequestRefusal::Session, len);
                 };
                 let arrivals = found.arrivals(stream, first);
                 let answer = Message::Arrivals { session, stream, from: first, arrivals };
@@ -242,11 +244,11 @@ impl Far {
         }
         let recent = [now, now - COOKIE_TIME].map(|at| self.cookie(from, at));
         if !recent.contains(&cookie) {
-            return self.refuse(from, nonce, Reason::Cookie, len);
+            return self.refuse(from, nonce, RequestRefusal::Cookie, len);
         }
         self.expire(now);
         if self.sessions.len() >= SESSIONS_MAX {
-            return self.refuse(from, nonce, Reason::Busy, len);
+            return self.refuse(from, nonce, RequestRefusal::Busy, len);
         }
         self.counters.sessions += 1;
         let number = self.counters.sessions.to_be_bytes();
@@ -260,9 +262,9 @@ impl Far {
         &mut self,
         now: Instant,
         (session, from): (u64, SocketAddr),
-        (stream, direction, spec): (u32, Direction, crate::stream::Spec),
+        (stream, direction, spec): (u32, StreamDirection, crate::stream::Spec),
         host: &mut dyn FnMut() -> HostCounters,
-    ) -> Result<(), Reason> {
+    ) -> Result<(), RequestRefusal> {
         let limits = self.config.limits;
         let busy: u64 = self
             .sessions
@@ -272,7 +274,7 @@ impl Far {
             .map(|down| down.spec.rate().as_bps())
             .sum();
         let held: usize = self.sessions.values().map(Session::held).sum();
-        let found = self.session(session, from, now).ok_or(Reason::Session)?;
+        let found = self.session(session, from, now).ok_or(RequestRefusal::Session)?;
         if found.is_of(stream) {
             return Ok(());
         }
@@ -283,19 +285,19 @@ impl Far {
             && spec.payload.as_usize() <= DATAGRAM_MAX
             && spec.payload.as_usize() >= crate::wire::DATA_LEN;
         if !is_within {
-            return Err(Reason::Limit);
+            return Err(RequestRefusal::Limit);
         }
         match direction {
-            Direction::Up => {
+            StreamDirection::Up => {
                 if held.saturating_add(spec.count as usize) > ARRIVALS_MAX {
-                    return Err(Reason::Busy);
+                    return Err(RequestRefusal::Busy);
                 }
                 found.up = Some(Up::new(stream, spec, host()));
                 found.down = None;
             }
-            Direction::Down => {
+            StreamDirection::Down => {
                 if busy.saturating_add(spec.rate().as_bps()) > limits.rate.as_bps() {
-                    return Err(Reason::Busy);
+                    return Err(RequestRefusal::Busy);
                 }
                 found.down = Some(Down::new(stream, spec, now + LEAD, host()));
                 found.up = None;
@@ -315,7 +317,7 @@ impl Far {
     ) {
         let rate = self.config.limits.rate.max(ANSWER_RATE_MIN);
         let Some(session) = self.session(id, from, now) else {
-            return self.refuse(from, id, Reason::Session, len);
+            return self.refuse(from, id, RequestRefusal::Session, len);
         };
         let allowed = rate * (now.since(session.opened) + Duration::from_secs(1));
         let answer = message.encode(pad);
@@ -327,7 +329,7 @@ impl Far {
         self.answer(from, answer);
     }
 
-    fn refuse(&mut self, to: SocketAddr, about: u64, reason: Reason, len: usize) {
+    fn refuse(&mut self, to: SocketAddr, about: u64, reason: RequestRefusal, len: usize) {
         self.counters.refused += 1;
         let refusal = Message::Refused { about, reason }.encode(0);
         if refusal.len() <= len {
@@ -340,7 +342,7 @@ impl Far {
             self.counters.withheld += 1;
             return;
         }
-        self.answers.push_back(Outgoing { to, datagram, stream: None });
+        self.answers.push_back(ProbeDatagram { to, datagram, stream: None });
     }
 
     /// Forgets sessions that are over, once a second.

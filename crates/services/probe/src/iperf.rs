@@ -4,7 +4,7 @@
 //! Figures are the receiver's, as iperf3 gives them with `--get-server-output` or `-R`; names are
 //! its own.
 
-use crate::stream::{Arrival, Direction, Trace};
+use crate::stream::{ProbeArrival, StreamDirection, Trace};
 use crate::survey::{MILLIS, jitter};
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -92,7 +92,7 @@ impl Iperf {
                 second.push(*arrival);
             }
         }
-        let interval = |(second, arrivals): (u32, Vec<Arrival>)| {
+        let interval = |(second, arrivals): (u32, Vec<ProbeArrival>)| {
             let first = second.saturating_mul(a_second);
             let sum = Totals::of(
                 trace,
@@ -115,7 +115,7 @@ impl Iperf {
                     num_streams: 1,
                     blksize: trace.spec.payload.as_u64(),
                     duration: trace.spec.time().as_secs_f64(),
-                    reverse: u8::from(trace.direction == Direction::Down),
+                    reverse: u8::from(trace.direction == StreamDirection::Down),
                 },
             },
             intervals: (0..).zip(seconds).map(interval).collect(),
@@ -127,7 +127,7 @@ impl Iperf {
 impl Totals {
     /// Of the datagrams with these numbers, of which these arrived, over the time in which they
     /// were to leave.
-    fn of(trace: &Trace, seqs: core::ops::Range<u32>, arrivals: &[Arrival]) -> Self {
+    fn of(trace: &Trace, seqs: core::ops::Range<u32>, arrivals: &[ProbeArrival]) -> Self {
         let spacing = trace.spec.spacing.as_secs_f64();
         let (start, end) = (f64::from(seqs.start) * spacing, f64::from(seqs.end) * spacing);
         let mut delays = Vec::new();
@@ -176,15 +176,15 @@ mod tests {
     #[test]
     fn seconds_add_up_to_the_whole() {
         let at = |millis: u32| Utc::from_micros(i64::from(millis) * 1_000);
-        let arrivals = (0..250).filter(|seq| seq % 50 != 7).map(|seq| Arrival {
+        let arrivals = (0..250).filter(|seq| seq % 50 != 7).map(|seq| ProbeArrival {
             seq,
             sent: at(seq * 10),
             arrived: at(seq * 10 + 5),
         });
-        let mut arrivals: Vec<Arrival> = arrivals.collect();
+        let mut arrivals: Vec<ProbeArrival> = arrivals.collect();
         arrivals.swap(120, 121);
         let trace = Trace {
-            direction: Direction::Down,
+            direction: StreamDirection::Down,
             spec: Spec {
                 payload: ByteCount::new(1_000),
                 spacing: Duration::from_millis(10),

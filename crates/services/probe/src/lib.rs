@@ -31,9 +31,9 @@ pub mod watch;
 pub mod why;
 pub mod wire;
 
-pub use account::{Account, ReceivingHost};
-pub use clock::{Comparison, Ping};
-pub use far::{Far, FarConfig, FarCounters, Outgoing, SESSIONS_MAX, SILENCE_MAX};
+pub use account::{ReceivingHost, StreamAccount};
+pub use clock::{Ping, PingComparison};
+pub use far::{FarConfig, FarCounters, ProbeDatagram, ProbeServer, SESSIONS_MAX, SILENCE_MAX};
 pub use host::HostCounters;
-pub use near::{Handed, Line, LineError, Near, NearError};
-pub use stream::{Arrival, Direction, Spec, Trace};
+pub use near::{Handed, LineError, NearError, ProbeClient, ProbeIo};
+pub use stream::{ProbeArrival, Spec, StreamDirection, Trace};

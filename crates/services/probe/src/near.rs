@@ -6,14 +6,14 @@ mod streams;
 
 pub use streams::CATCH_UP_MAX;
 
-use crate::clock::{Comparison, Ping};
+use crate::clock::{Ping, PingComparison};
 use crate::host::HostCounters;
-use crate::wire::{HELLO_LEN, Limits, Message, Reason, WireError};
+use crate::wire::{HELLO_LEN, Message, RequestLimits, RequestRefusal, WireError};
 use sizes::SizeSearch;
 use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 
 /// What the measuring end needs of the world: a clock, and a way to and from the far end.
-pub trait Line {
+pub trait ProbeIo {
     /// The time.
     fn now(&self) -> Instant;
     /// Calendar time at the zero of the clock.
@@ -83,7 +83,7 @@ pub enum NearError {
     Version(u8),
     /// The far end said no.
     #[error("{}", refusal(*.0))]
-    Refused(Reason),
+    Refused(RequestRefusal),
     /// The far end answered before, and does so no more.
     #[error("the far end stopped answering for {}; see whether the line or the far end is \
             down", seconds(*.0))]
@@ -95,21 +95,23 @@ fn seconds(span: Duration) -> Duration {
     Duration::from_secs(span.as_millis().div_ceil(1_000))
 }
 
-const fn refusal(reason: Reason) -> &'static str {
+const fn refusal(reason: RequestRefusal) -> &'static str {
     match reason {
-        Reason::Version => {
+        RequestRefusal::Version => {
             "the far end speaks another version; install the same release at both ends"
         }
-        Reason::Cookie => {
+        RequestRefusal::Cookie => {
             "the far end does not take our address for ours; see whether something on the way \
             changes addresses or ports"
         }
-        Reason::Busy => "the far end is busy with other measurements; try again in a minute",
-        Reason::Limit => {
+        RequestRefusal::Busy => {
+            "the far end is busy with other measurements; try again in a minute"
+        }
+        RequestRefusal::Limit => {
             "the far end does not allow so much; ask for less, or raise --max-rate and --max-time \
             of `skyhaul probe serve`"
         }
-        Reason::Session => {
+        RequestRefusal::Session => {
             "the far end has ended the measurement; raise --max-time of `skyhaul probe serve`"
         }
     }
@@ -117,35 +119,36 @@ const fn refusal(reason: Reason) -> &'static str {
 
 /// The measuring end of a session.
 #[derive(Debug)]
-pub struct Near<L> {
+pub struct ProbeClient<L> {
     line: L,
     session: u64,
-    limits: Limits,
-    comparison: Comparison,
+    limits: RequestLimits,
+    comparison: PingComparison,
     next_ping: u32,
     next_stream: u32,
     heard: Instant,
     /// Why the far end has ended the session.
-    ended: Option<Reason>,
+    ended: Option<RequestRefusal>,
     /// What came of a stream that is being received.
     receiving: Option<streams::Receiving>,
     /// The shortest payload that this host's interface did not take.
     refused_from: Option<ByteCount>,
 }
 
-impl<L: Line> Near<L> {
+impl<L: ProbeIo> ProbeClient<L> {
     /// Opens a session over `line`; `nonce` is any number that nobody knows.
     ///
     /// # Errors
     /// There is no far end, or it says no.
     pub fn open(line: L, nonce: u64) -> Result<Self, NearError> {
         let heard = line.now();
-        let limits = Limits { rate: skyhaul_units::Rate::ZERO, time: Duration::ZERO, datagrams: 0 };
+        let limits =
+            RequestLimits { rate: skyhaul_units::Rate::ZERO, time: Duration::ZERO, datagrams: 0 };
         let mut near = Self {
             line,
             session: 0,
             limits,
-            comparison: Comparison::default(),
+            comparison: PingComparison::default(),
             next_ping: 0,
             next_stream: 1,
             heard,
@@ -171,7 +174,7 @@ impl<L: Line> Near<L> {
     }
 
     /// What the far end lets itself be asked for.
-    pub const fn limits(&self) -> Limits {
+    pub const fn limits(&self) -> RequestLimits {
         self.limits
     }
 
@@ -181,7 +184,7 @@ impl<L: Line> Near<L> {
     }
 
     /// Round trips and clocks so far.
-    pub const fn comparison(&self) -> &Comparison {
+    pub const fn comparison(&self) -> &PingComparison {
         &self.comparison
     }
 
@@ -308,7 +311,7 @@ impl<L: Line> Near<L> {
         &mut self,
         question: &Message,
         pad: usize,
-        mut answers: impl FnMut(Message) -> Option<Result<T, Reason>>,
+        mut answers: impl FnMut(Message) -> Option<Result<T, RequestRefusal>>,
     ) -> Result<T, NearError> {
         let begin = self.line.now();
         let mut patience = self.patience();
@@ -389,7 +392,7 @@ impl<L: Line> Near<L> {
                 self.heard = at;
                 let arrived = self.utc(at);
                 if let Some(receiving) = &mut self.receiving {
-                    receiving.take(stream, crate::stream::Arrival { seq, sent, arrived });
+                    receiving.take(stream, crate::stream::ProbeArrival { seq, sent, arrived });
                 }
                 None
             }

@@ -11,7 +11,7 @@ use skyhaul_units::Duration;
 
 /// What the pings of one flow found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flow {
+pub struct PathFlow {
     /// Its source port.
     pub port: u16,
     /// Round trips, in the order in which they were asked for.
@@ -22,7 +22,7 @@ pub struct Flow {
 
 /// The routes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Paths {
+pub struct Routes {
     /// Flows that had answers.
     pub flows: Vec<FlowFound>,
     /// Source ports of flows that had none, or fewer than ten: these take a route that fails.
@@ -62,10 +62,10 @@ pub struct Route {
     pub loss: f64,
 }
 
-impl Paths {
+impl Routes {
     /// Of flows; those without ten answers say nothing of their length.
-    pub fn of(flows: &[Flow]) -> Self {
-        let (flows, silent): (Vec<&Flow>, Vec<&Flow>) =
+    pub fn of(flows: &[PathFlow]) -> Self {
+        let (flows, silent): (Vec<&PathFlow>, Vec<&PathFlow>) =
             flows.iter().partition(|flow| flow.round_trips.len() >= ANSWERS_MIN);
         let silent = silent.into_iter().map(|flow| flow.port).collect();
         let shortest = |trips: &[Duration]| trips.iter().min().copied().unwrap_or(Duration::ZERO);
@@ -82,7 +82,7 @@ impl Paths {
         let gap = (noise * 4).max(GAP_MIN);
         let least: Vec<Duration> = flows.iter().map(|flow| shortest(&flow.round_trips)).collect();
         let millis = |span: Duration| span.as_secs_f64() * 1e3;
-        let lost = |flow: &Flow| flow.asked.saturating_sub(flow.round_trips.len() as u64);
+        let lost = |flow: &PathFlow| flow.asked.saturating_sub(flow.round_trips.len() as u64);
         let routes = clusters(&least, gap).into_iter().map(|group| {
             let members = || group.members.iter().filter_map(|index| flows.get(*index));
             let asked: u64 = members().map(|flow| flow.asked).sum();
@@ -123,17 +123,17 @@ const GAP_MIN: Duration = Duration::from_micros(200);
 mod tests {
     use super::*;
 
-    fn flow(port: u16, micros: u64, jitter: u64) -> Flow {
+    fn flow(port: u16, micros: u64, jitter: u64) -> PathFlow {
         let trip = |n: u64| Duration::from_micros(micros + n * 7_919 % jitter);
-        Flow { port, round_trips: (0..50).map(trip).collect(), asked: 52 }
+        PathFlow { port, round_trips: (0..50).map(trip).collect(), asked: 52 }
     }
 
     #[test]
     fn the_8_and_12_ms_of_two_routes_are_told_apart_in_jitter_of_a_millisecond() {
-        let flows: Vec<Flow> = (0..16)
+        let flows: Vec<PathFlow> = (0..16)
             .map(|n| flow(5_000 + n, if n % 3 == 0 { 12_000 } else { 8_000 }, 1_000))
             .collect();
-        let found = Paths::of(&flows);
+        let found = Routes::of(&flows);
         assert_eq!(found.routes.len(), 2, "{found:?}");
         assert_eq!((found.routes[0].ports.len(), found.routes[1].ports.len()), (10, 6));
         assert!(
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn one_route_is_one_group_and_a_flow_without_answers_is_left_out() {
-        let mut flows: Vec<Flow> = (0..16).map(|n| flow(5_000 + n, 20_000, 3_000)).collect();
-        flows.push(Flow { port: 9, round_trips: vec![], asked: 50 });
-        let found = Paths::of(&flows);
+        let mut flows: Vec<PathFlow> = (0..16).map(|n| flow(5_000 + n, 20_000, 3_000)).collect();
+        flows.push(PathFlow { port: 9, round_trips: vec![], asked: 50 });
+        let found = Routes::of(&flows);
         assert_eq!((found.routes.len(), found.flows.len()), (1, 16));
         assert_eq!(found.silent, [9]);
-        assert_eq!(Paths::of(&[]).routes, []);
+        assert_eq!(Routes::of(&[]).routes, []);
     }
 }

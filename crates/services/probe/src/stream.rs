@@ -7,7 +7,7 @@ use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 /// Which way a stream goes, seen from the near end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum StreamDirection {
     /// From the near end to the far one.
     Up,
     /// From the far end to the near one.
@@ -46,7 +46,7 @@ impl Spec {
 
 /// A datagram that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ProbeArrival {
     /// Its number in the stream.
     pub seq: u32,
     /// When it left, by the sender's clock.
@@ -59,7 +59,7 @@ pub struct Arrival {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Which way.
-    pub direction: Direction,
+    pub direction: StreamDirection,
     /// What was asked for.
     pub spec: Spec,
     /// Datagrams that the sender handed to its system, or had refused by it.
@@ -67,7 +67,7 @@ pub struct Trace {
     /// Datagrams that the sender's system refused.
     pub refused: u32,
     /// Different datagrams, in the order of their arrival.
-    pub arrivals: Vec<Arrival>,
+    pub arrivals: Vec<ProbeArrival>,
     /// Datagrams that came again.
     pub duplicates: u32,
     /// What the sending host counted in this time.
@@ -137,8 +137,9 @@ impl Trace {
     /// Time each datagram was under way, in nanoseconds, as the two clocks say: wrong by what they
     /// differ.
     pub fn apparent_delays(&self) -> Vec<i64> {
-        let delay =
-            |arrival: &Arrival| arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos());
+        let delay = |arrival: &ProbeArrival| {
+            arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos())
+        };
         self.arrivals.iter().map(delay).collect()
     }
 
@@ -187,7 +188,7 @@ mod tests {
     fn trace(arrivals: &[(u32, i64, i64)], offered: u32) -> Trace {
         let at = |micros| Utc::from_micros(micros);
         Trace {
-            direction: Direction::Up,
+            direction: StreamDirection::Up,
             spec: Spec {
                 payload: ByteCount::new(1_000),
                 spacing: Duration::from_millis(1),
@@ -197,7 +198,7 @@ mod tests {
             refused: 0,
             arrivals: arrivals
                 .iter()
-                .map(|(seq, sent, arrived)| Arrival {
+                .map(|(seq, sent, arrived)| ProbeArrival {
                     seq: *seq,
                     sent: at(*sent),
                     arrived: at(*arrived),

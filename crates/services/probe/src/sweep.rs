@@ -1,11 +1,11 @@
 //! Streams over sizes and spacings, one after the other: what comes through of each (the
 //! measurements of UDPmon).
 
-use crate::account::Account;
-use crate::near::{Line, Near, NearError};
-use crate::stats::{Bin, Reordering, Spread, histogram};
-use crate::stream::{Direction, Spec, Trace};
-use crate::survey::{Clocks, HISTOGRAM_BINS, MILLIS, Sum, one_way};
+use crate::account::StreamAccount;
+use crate::near::{NearError, ProbeClient, ProbeIo};
+use crate::stats::{Bin, ReorderingStats, Spread, histogram};
+use crate::stream::{Spec, StreamDirection, Trace};
+use crate::survey::{ClockOffset, HISTOGRAM_BINS, MILLIS, Sum, one_way};
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Duration, Rate};
 
@@ -13,7 +13,7 @@ use skyhaul_units::{ByteCount, Duration, Rate};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepPlan {
     /// Which way.
-    pub direction: Direction,
+    pub direction: StreamDirection,
     /// UDP payloads.
     pub payloads: Vec<ByteCount>,
     /// From the beginning of one datagram to that of the next.
@@ -30,18 +30,18 @@ pub struct SweepPlan {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sweep {
     /// Which way.
-    pub direction: Direction,
+    pub direction: StreamDirection,
     /// What is known of the two clocks.
-    pub clocks: Clocks,
+    pub clocks: ClockOffset,
     /// The streams, as planned.
-    pub points: Vec<Point>,
+    pub points: Vec<SweepPoint>,
     /// Streams that were left out, because they would have been faster than allowed.
     pub left_out: u64,
 }
 
 /// One stream of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct SweepPoint {
     /// UDP payload of a datagram.
     pub payload: u64,
     /// Spacing as planned.
@@ -57,7 +57,7 @@ pub struct Point {
     /// Totals.
     pub sum: Sum,
     /// What came out of order.
-    pub reordering: Reordering,
+    pub reordering: ReorderingStats,
     /// From one arrival to the next.
     pub inter_arrival_us: Spread,
     /// The same by how often.
@@ -67,7 +67,7 @@ pub struct Point {
     /// By how much each left later than planned.
     pub pacing_error_us: Spread,
     /// Where datagrams went.
-    pub account: Account,
+    pub account: StreamAccount,
     /// The datagrams one by one.
     #[serde(skip)]
     pub trace: Trace,
@@ -80,8 +80,8 @@ pub struct Point {
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.
-pub fn sweep<L: Line>(
-    near: &mut Near<L>,
+pub fn sweep<L: ProbeIo>(
+    near: &mut ProbeClient<L>,
     plan: &SweepPlan,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Sweep, NearError> {
@@ -98,14 +98,19 @@ pub fn sweep<L: Line>(
             }
             tell(&format!("{} bytes each {spacing}", payload.as_u64()));
             let trace = near.stream(plan.direction, spec)?;
-            points.push(Point::new(trace, near, plan.headers));
+            points.push(SweepPoint::new(trace, near, plan.headers));
         }
     }
-    Ok(Sweep { direction: plan.direction, clocks: Clocks::of(near.comparison()), points, left_out })
+    Ok(Sweep {
+        direction: plan.direction,
+        clocks: ClockOffset::of(near.comparison()),
+        points,
+        left_out,
+    })
 }
 
-impl Point {
-    fn new<L: Line>(trace: Trace, near: &Near<L>, headers: ByteCount) -> Self {
+impl SweepPoint {
+    fn new<L: ProbeIo>(trace: Trace, near: &ProbeClient<L>, headers: ByteCount) -> Self {
         let one_way = one_way(&trace, near.comparison());
         let gaps = inter_arrivals(&trace);
         let received = trace.received_rate().as_bps();
@@ -124,12 +129,12 @@ impl Point {
             received_bps: received,
             wire_bps: received.saturating_mul(wire) / payload.as_u64().max(1),
             sum: Sum::of(&trace),
-            reordering: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq)),
+            reordering: ReorderingStats::of(trace.arrivals.iter().map(|arrival| arrival.seq)),
             inter_arrival_us: Spread::of(&gaps, MICROS),
             inter_arrival_histogram_us: histogram(&gaps, MICROS, HISTOGRAM_BINS),
             one_way_ms: Spread::of(&one_way, MILLIS),
             pacing_error_us: Spread::of(&trace.pacing_errors(), MICROS),
-            account: Account::of(&trace),
+            account: StreamAccount::of(&trace),
             one_way,
             trace,
         }
@@ -138,7 +143,7 @@ impl Point {
 
 /// From one arrival to the next, in nanoseconds.
 fn inter_arrivals(trace: &Trace) -> Vec<i64> {
-    let between = |pair: &[crate::stream::Arrival]| {
+    let between = |pair: &[crate::stream::ProbeArrival]| {
         pair[1].arrived.as_nanos().saturating_sub(pair[0].arrived.as_nanos())
     };
     trace.arrivals.windows(2).map(between).collect()

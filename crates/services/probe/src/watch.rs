@@ -1,9 +1,9 @@
 //! A line watched for weeks: what one interval of pings says, and when that is an alarm.
 
-use crate::clock::Comparison;
+use crate::clock::PingComparison;
 use crate::report::Minute;
 use crate::stats::Spread;
-use crate::survey::{Clocks, MILLIS, signed};
+use crate::survey::{ClockOffset, MILLIS, signed};
 use serde::Serialize;
 use skyhaul_units::{Duration, Probability};
 
@@ -23,7 +23,7 @@ pub struct Interval {
     /// And back.
     pub down_ms: Spread,
     /// What is known of the two clocks; `None` without any answer.
-    pub clocks: Option<Clocks>,
+    pub clocks: Option<ClockOffset>,
     /// Why there is a gap, where the far end did not answer for some of the time or all of it.
     pub gap: Option<String>,
 }
@@ -39,7 +39,7 @@ pub struct AlarmRule {
 
 impl Interval {
     /// Of an interval's pings; `gap` says why there were no more.
-    pub fn of(comparison: &Comparison, gap: Option<String>) -> Self {
+    pub fn of(comparison: &PingComparison, gap: Option<String>) -> Self {
         let (sent, answered) = comparison.counts();
         let lost = sent.saturating_sub(answered);
         let trips: Vec<i64> = comparison.pings().map(|ping| signed(ping.round_trip())).collect();
@@ -52,7 +52,7 @@ impl Interval {
             round_trip_ms: Spread::of(&trips, MILLIS),
             up_ms: Spread::of(&up, MILLIS),
             down_ms: Spread::of(&down, MILLIS),
-            clocks: (answered > 0).then(|| Clocks::of(comparison)),
+            clocks: (answered > 0).then(|| ClockOffset::of(comparison)),
             gap,
         }
     }
@@ -102,7 +102,7 @@ mod tests {
     use skyhaul_units::Utc;
 
     fn interval(asked: u32, answered: i64, gap: Option<&str>) -> Interval {
-        let mut comparison = Comparison::default();
+        let mut comparison = PingComparison::default();
         (0..asked).for_each(|_| comparison.asked());
         for n in 0..answered {
             let at = |millis: i64| Utc::from_micros(millis * 1_000);

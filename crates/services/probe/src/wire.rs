@@ -6,7 +6,7 @@
 //! not looked at.
 
 use crate::host::HostCounters;
-use crate::stream::{Direction, Spec};
+use crate::stream::{Spec, StreamDirection};
 use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 
 /// The version that this crate speaks.
@@ -54,14 +54,14 @@ pub enum Message {
         /// For all that follows.
         session: u64,
         /// What this end lets itself be asked for.
-        limits: Limits,
+        limits: RequestLimits,
     },
     /// Far: no.
     Refused {
         /// The nonce, the session or the stream of what was asked.
         about: u64,
         /// Why.
-        reason: Reason,
+        reason: RequestRefusal,
     },
     /// Near: what does your clock say?
     Ping {
@@ -110,7 +110,7 @@ pub enum Message {
         /// Counts up.
         stream: u32,
         /// Which way.
-        direction: Direction,
+        direction: StreamDirection,
         /// What is sent.
         spec: Spec,
     },
@@ -181,7 +181,7 @@ pub struct Cookie(pub [u8; 16]);
 
 /// What a far end lets itself be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Of a stream, either way, in UDP payload.
     pub rate: Rate,
     /// Of a measurement.
@@ -207,7 +207,7 @@ pub struct Tally {
 
 /// Why a far end does not do what it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum RequestRefusal {
     /// The near end speaks another version.
     Version,
     /// The cookie is of another address, or too old.
@@ -317,7 +317,7 @@ impl Message {
             }
             Self::Begin { session, stream, direction, spec } => {
                 out.pair(*session, *stream);
-                out.u8(u8::from(*direction == Direction::Down));
+                out.u8(u8::from(*direction == StreamDirection::Down));
                 out.u16(u16::try_from(spec.payload.as_u64()).unwrap_or(u16::MAX));
                 out.u64(spec.spacing.as_nanos());
                 out.u32(spec.count);
@@ -355,7 +355,7 @@ impl Message {
     }
 }
 
-impl Reason {
+impl RequestRefusal {
     const ALL: [Self; 5] = [Self::Version, Self::Cookie, Self::Busy, Self::Limit, Self::Session];
 
     fn code(self) -> u8 {
@@ -371,7 +371,7 @@ fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
         OPENED => Message::Opened {
             nonce: from.u64()?,
             session: from.u64()?,
-            limits: Limits {
+            limits: RequestLimits {
                 rate: Rate::from_bps(from.u64()?),
                 time: Duration::from_nanos(from.u64()?),
                 datagrams: from.u32()?,
@@ -379,7 +379,7 @@ fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
         },
         REFUSED => Message::Refused {
             about: from.u64()?,
-            reason: *Reason::ALL.get(usize::from(from.u8()?))?,
+            reason: *RequestRefusal::ALL.get(usize::from(from.u8()?))?,
         },
         PING => Message::Ping { session: from.u64()?, number: from.u32()?, sent: from.utc()? },
         PONG => Message::Pong {
@@ -400,7 +400,8 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
     let (session, stream) = (from.u64()?, from.u32()?);
     Some(match kind {
         BEGIN => {
-            let direction = if from.u8()? == 0 { Direction::Up } else { Direction::Down };
+            let direction =
+                if from.u8()? == 0 { StreamDirection::Up } else { StreamDirection::Down };
             let payload = ByteCount::new(u64::from(from.u16()?));
             let spec =
                 Spec { payload, spacing: Duration::from_nanos(from.u64()?), count: from.u32()? };
@@ -523,8 +524,11 @@ mod tests {
             spacing: Duration::from_micros(120),
             count: 500,
         };
-        let limits =
-            Limits { rate: Rate::from_mbps(300), time: Duration::from_secs(600), datagrams: 10 };
+        let limits = RequestLimits {
+            rate: Rate::from_mbps(300),
+            time: Duration::from_secs(600),
+            datagrams: 10,
+        };
         let counts = [Some(4), None, Some(0), Some(2), None];
         let host = HostCounters::from_array(counts);
         let tally = Tally { offered: 5, refused: 1, received: 3, duplicates: 2, host };
@@ -533,12 +537,12 @@ mod tests {
             Message::Challenge { nonce: 1, cookie: Cookie([5; 16]) },
             Message::Open { nonce: 2, cookie: Cookie([6; 16]) },
             Message::Opened { nonce: 2, session, limits },
-            Message::Refused { about: 2, reason: Reason::Limit },
+            Message::Refused { about: 2, reason: RequestRefusal::Limit },
             Message::Ping { session, number, sent },
             Message::Pong { session, number, sent, reached: sent, answered: sent },
             Message::Size { session, number, answer: 1_200 },
             Message::Sized { session, number, arrived: 9_000 },
-            Message::Begin { session, stream, direction: Direction::Down, spec },
+            Message::Begin { session, stream, direction: StreamDirection::Down, spec },
             Message::Begun { session, stream },
             Message::Data { session, stream, seq: 8, sent },
             Message::Ask { session, stream },

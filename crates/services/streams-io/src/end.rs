@@ -3,13 +3,13 @@
 use serde::Serialize;
 use skyhaul::Session;
 use skyhaul_net::Clock;
-use skyhaul_streams::wire::{Refusal, WireError};
-use skyhaul_streams::{Counters, Format, Missing};
+use skyhaul_streams::wire::{StreamRefusal, WireError};
+use skyhaul_streams::{Counters, Missing, StreamFormat};
 use skyhaul_units::Duration;
 use std::sync::atomic::AtomicBool;
 
 /// What a stream runs with.
-pub struct Run<'a> {
+pub struct StreamContext<'a> {
     /// Time.
     pub clock: Clock,
     /// Set when it is to end. The source's end sends what it has read, and waits for the account.
@@ -24,7 +24,7 @@ pub struct Look {
     /// Since it began.
     pub elapsed: Duration,
     /// At the source's end: what the source gave.
-    pub near: Option<Near>,
+    pub near: Option<SourceTotals>,
     /// What was counted at the sink's end, as far as is known here.
     pub counters: Counters,
     /// At the sink's end: how much longer than the fastest one a group took at most, since the look
@@ -34,7 +34,7 @@ pub struct Look {
 
 /// What a source gave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Near {
+pub struct SourceTotals {
     /// Frames.
     pub frames: u64,
     /// Their bytes.
@@ -56,13 +56,13 @@ pub struct Near {
 
 /// The account of a stream.
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct StreamSummary {
     /// What its units were.
-    pub format: Format,
+    pub format: StreamFormat,
     /// How long it lasted.
     pub elapsed: Duration,
     /// At the source's end.
-    pub near: Option<Near>,
+    pub near: Option<SourceTotals>,
     /// Of the sink's end.
     pub counters: Counters,
     /// Which frames the sink does not have.
@@ -73,24 +73,24 @@ pub struct Summary {
 
 /// How a stream did not come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum StreamFailure {
     /// The far end does not take it, or not any more.
-    Refused(Refusal),
+    Refused(StreamRefusal),
     /// This end cannot go on.
-    Here(Refusal),
+    Here(StreamRefusal),
     /// The session has ended.
     Lost(String),
     /// The far end said what cannot be.
     Malformed(String),
 }
 
-impl End {
+impl StreamFailure {
     pub(crate) fn lost(link: &Session) -> Self {
         Self::Lost(link.closed().unwrap_or_else(|| "the session has ended".to_owned()))
     }
 }
 
-impl From<WireError> for End {
+impl From<WireError> for StreamFailure {
     fn from(error: WireError) -> Self {
         Self::Malformed(error.to_string())
     }

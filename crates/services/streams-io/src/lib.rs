@@ -20,12 +20,12 @@ mod source;
 mod spec;
 mod wait;
 
-pub use end::{End, Look, Near, Run, Summary};
-pub use pace::{Pace, PaceError};
+pub use end::{Look, SourceTotals, StreamContext, StreamFailure, StreamSummary};
+pub use pace::{PaceError, SourcePace};
 pub use ring::Ring;
 pub use send::{Options, groups, send};
 pub use serve::serve;
-pub use sink::Allowed;
-pub use source::{Holds, Source, SourceError};
-pub use spec::{FarSink, SinkSpec, SourceSpec, SpecError};
+pub use sink::AllowedSinks;
+pub use source::{Holds, StreamSource, StreamSourceError};
+pub use spec::{EndpointSpecError, FarSink, SinkSpec, SourceSpec};
 pub use wait::Waiter;

@@ -1,12 +1,12 @@
 //! When a frame of a source is handed over.
 
 use core::str::FromStr;
-use skyhaul_streams::{Head, Place};
+use skyhaul_streams::{FrameHead, FrameTime};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// How fast a source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum SourcePace {
     /// As it comes; what the line has no room for is dropped.
     Live,
     /// As fast as the line carries, nothing dropped here.
@@ -22,7 +22,7 @@ pub enum Pace {
 #[error("`{0}` is not a pace: give frames, live, line, or a rate such as 1gbit")]
 pub struct PaceError(String);
 
-impl FromStr for Pace {
+impl FromStr for SourcePace {
     type Err = PaceError;
 
     fn from_str(text: &str) -> Result<Self, PaceError> {
@@ -39,12 +39,12 @@ impl FromStr for Pace {
 /// Knows when the next frame is due.
 #[derive(Debug)]
 pub(crate) struct Pacer {
-    pace: Pace,
+    pace: SourcePace,
     began: Option<Instant>,
     bytes: u64,
     /// By the frames of one thread: where time was set the last time, and how long after that the
     /// last one is due.
-    anchor: Option<(Place, Instant)>,
+    anchor: Option<(FrameTime, Instant)>,
     last: Instant,
     late: Lateness,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Lateness {
 const JUMP: Duration = Duration::from_secs(10);
 
 impl Pacer {
-    pub fn new(pace: Pace) -> Self {
+    pub fn new(pace: SourcePace) -> Self {
         let (began, anchor) = (None, None);
         Self { pace, began, bytes: 0, anchor, last: Instant::ZERO, late: Lateness::default() }
     }
@@ -71,18 +71,18 @@ impl Pacer {
     pub fn due(
         &mut self,
         now: Instant,
-        (head, len): (Option<&Head>, usize),
+        (head, len): (Option<&FrameHead>, usize),
         frames_per_second: Option<u32>,
     ) -> Option<Instant> {
         let began = *self.began.get_or_insert(now);
         match self.pace {
-            Pace::Live | Pace::Line => None,
-            Pace::Rate(rate) => {
+            SourcePace::Live | SourcePace::Line => None,
+            SourcePace::Rate(rate) => {
                 let due = began + rate.time_for(ByteCount::new(self.bytes));
                 self.bytes += len as u64;
                 Some(due)
             }
-            Pace::Frames => Some(self.by_frame(now, head?.place(), frames_per_second?)),
+            SourcePace::Frames => Some(self.by_frame(now, head?.place(), frames_per_second?)),
         }
     }
 
@@ -100,7 +100,7 @@ impl Pacer {
     }
 
     /// Frames of the thread that came first set the pace; the others go with them.
-    fn by_frame(&mut self, now: Instant, place: Place, frames_per_second: u32) -> Instant {
+    fn by_frame(&mut self, now: Instant, place: FrameTime, frames_per_second: u32) -> Instant {
         let Some((first, began)) = self.anchor else {
             self.anchor = Some((place, now));
             self.last = now;
@@ -129,21 +129,21 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_streams::{Format, Synthesis};
+    use skyhaul_streams::{StreamFormat, Synthesis};
 
-    fn heads(count: usize) -> Vec<Head> {
+    fn heads(count: usize) -> Vec<FrameHead> {
         let mut synthesis = Synthesis::new(8, 2, 10).unwrap();
         let mut head = || {
             let mut bytes = Vec::new();
             synthesis.frame(&mut bytes);
-            Head::read(Format::Vdif, &bytes).unwrap()
+            FrameHead::read(StreamFormat::Vdif, &bytes).unwrap()
         };
         (0..count).map(|_| head()).collect()
     }
 
     #[test]
     fn frames_are_due_at_their_times() {
-        let mut pacer = Pacer::new(Pace::Frames);
+        let mut pacer = Pacer::new(SourcePace::Frames);
         let now = Instant::from_nanos(5_000);
         let due = heads(30)
             .iter()
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_cut_in_the_source_is_not_waited_for() {
-        let mut pacer = Pacer::new(Pace::Frames);
+        let mut pacer = Pacer::new(SourcePace::Frames);
         let heads = heads(2_000);
         let now = Instant::ZERO;
         pacer.due(now, (Some(&heads[0]), 40), Some(10));
@@ -172,15 +172,18 @@ mod tests {
 
     #[test]
     fn paces_are_read_as_they_are_written() {
-        let rate = Pace::Rate(Rate::from_mbps(8));
-        for (text, pace) in
-            [("live", Pace::Live), ("line", Pace::Line), ("frames", Pace::Frames), ("8mbit", rate)]
-        {
+        let rate = SourcePace::Rate(Rate::from_mbps(8));
+        for (text, pace) in [
+            ("live", SourcePace::Live),
+            ("line", SourcePace::Line),
+            ("frames", SourcePace::Frames),
+            ("8mbit", rate),
+        ] {
             assert_eq!(text.parse(), Ok(pace));
         }
         for text in ["", "x", "0mbit", "-1"] {
             assert!(
-                text.parse::<Pace>().unwrap_err().to_string().contains("is not a pace: "),
+                text.parse::<SourcePace>().unwrap_err().to_string().contains("is not a pace: "),
                 "{text}"
             );
         }
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_rate_counts_bytes() {
-        let mut pacer = Pacer::new(Pace::Rate(Rate::from_bps(8_000)));
+        let mut pacer = Pacer::new(SourcePace::Rate(Rate::from_bps(8_000)));
         let due = [1_000, 500, 1].map(|len| pacer.due(Instant::ZERO, (None, len), None).unwrap());
         assert_eq!(due.map(Instant::as_nanos), [0, 1_000_000_000, 1_500_000_000]);
     }

@@ -2,14 +2,14 @@
 
 mod feed;
 
-use crate::end::{End, Look, Near, Run, Summary};
+use crate::end::{Look, SourceTotals, StreamContext, StreamFailure, StreamSummary};
 use crate::queue::Queue;
 use crate::wait::Waiter;
-use crate::{Pace, Source};
+use crate::{SourcePace, StreamSource};
 use feed::{Feed, Reader};
 use skyhaul::{Block, ClassId, Session};
-use skyhaul_streams::wire::{CONTROL, DATA, Hello, Message, Refusal};
-use skyhaul_streams::{Counters, Format, Packing, Parcel};
+use skyhaul_streams::wire::{CONTROL, DATA, Hello, Message, StreamRefusal};
+use skyhaul_streams::{Counters, FrameGrouping, Parcel, StreamFormat};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::sync::atomic::Ordering;
 
@@ -19,11 +19,11 @@ pub struct Options {
     /// How much later than the fastest ones frames are worth anything at the sink.
     pub lateness: Duration,
     /// How fast the source is read.
-    pub pace: Pace,
+    pub pace: SourcePace,
     /// Frames of a thread in a second, where they are known.
     pub frames_per_second: Option<u32>,
     /// How frames are gathered.
-    pub packing: Packing,
+    pub packing: FrameGrouping,
     /// As in a block.
     pub priority: u8,
     /// As in a block.
@@ -42,10 +42,10 @@ impl Options {
 
 /// How frames are gathered in groups of so many bytes at most; `None` where such groups are not
 /// possible.
-pub fn groups(bytes: ByteCount) -> Option<Packing> {
+pub fn groups(bytes: ByteCount) -> Option<FrameGrouping> {
     let bytes =
         usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
-    Some(Packing { bytes, ..Packing::default() })
+    Some(FrameGrouping { bytes, ..FrameGrouping::default() })
 }
 
 /// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run`
@@ -55,16 +55,16 @@ pub fn groups(bytes: ByteCount) -> Option<Packing> {
 /// See [`End`]. Where the source failed, the far end has what it gave before.
 pub fn send(
     link: &Session,
-    source: Source,
+    source: StreamSource,
     sink: &str,
     options: &Options,
-    run: &Run<'_>,
-) -> Result<Summary, End> {
-    let queue = Queue::new(options.pace == Pace::Line);
+    run: &StreamContext<'_>,
+) -> Result<StreamSummary, StreamFailure> {
+    let queue = Queue::new(options.pace == SourcePace::Line);
     let frames_per_second = options.frames_per_second.or(source.own_rate());
     let feed = Feed::new(&queue, run, options, frames_per_second);
     let mut reader = Reader::new(source, feed);
-    let format = reader.begin().map_err(End::Here)?;
+    let format = reader.begin().map_err(StreamFailure::Here)?;
     let hello =
         Hello { format, lateness: options.lateness, frames_per_second, sink: sink.to_owned() };
     let mut sending = Sending::new(link, options, run);
@@ -81,7 +81,7 @@ pub fn send(
         let heard = sending.hear(
             &|| {
                 let near = near.read();
-                Near { unsent: queue.dropped(), ..near }
+                SourceTotals { unsent: queue.dropped(), ..near }
             },
             &|| carrying.is_finished() && reading.is_finished(),
         );
@@ -91,22 +91,22 @@ pub fn send(
         carrying.join().expect("no thread of a stream panics");
         heard?;
         let (counters, map, further) = sending.part(&reader.end(queue.dropped()))?;
-        read.map_err(End::Here)?;
-        let near = Near { unsent: queue.dropped(), ..reader.near().total() };
+        read.map_err(StreamFailure::Here)?;
+        let near = SourceTotals { unsent: queue.dropped(), ..reader.near().total() };
         let elapsed = run.clock.now().since(sending.began);
-        Ok(Summary { format, elapsed, near: Some(near), counters, map, further })
+        Ok(StreamSummary { format, elapsed, near: Some(near), counters, map, further })
     })
 }
 
 /// Hands groups to the session until there are no more.
-fn carry(link: &Session, queue: &Queue, options: &Options, run: &Run<'_>) {
+fn carry(link: &Session, queue: &Queue, options: &Options, run: &StreamContext<'_>) {
     let waiter = Waiter::new(run.clock);
     let mut delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
     while !queue.is_over() && link.closed().is_none() {
         let now = run.clock.now();
         let Some(parcel) = queue.pop(now, options.own_bound()) else { continue };
         delay.look(link, now);
-        if options.pace == Pace::Line {
+        if options.pace == SourcePace::Line {
             delay.wait_for_room(link, queue);
         }
         let frames = parcel.frames;
@@ -121,10 +121,10 @@ fn offer(
     link: &Session,
     waiter: &Waiter,
     parcel: Parcel,
-    (options, run, delay): (&Options, &Run<'_>, &Delay),
+    (options, run, delay): (&Options, &StreamContext<'_>, &Delay),
 ) -> bool {
     loop {
-        let age = if options.pace == Pace::Line {
+        let age = if options.pace == SourcePace::Line {
             Duration::ZERO
         } else {
             run.clock.now().since(parcel.since)
@@ -187,19 +187,19 @@ impl Delay {
 
 struct Sending<'a> {
     link: &'a Session,
-    run: &'a Run<'a>,
+    run: &'a StreamContext<'a>,
     waiter: Waiter,
     patience: Duration,
     began: Instant,
     told: Instant,
     counters: Counters,
-    format: Format,
+    format: StreamFormat,
 }
 
 impl<'a> Sending<'a> {
-    fn new(link: &'a Session, options: &Options, run: &'a Run<'a>) -> Self {
+    fn new(link: &'a Session, options: &Options, run: &'a StreamContext<'a>) -> Self {
         let (began, waiter) = (run.clock.now(), Waiter::new(run.clock));
-        let (counters, format) = (Counters::default(), Format::Datagrams);
+        let (counters, format) = (Counters::default(), StreamFormat::Datagrams);
         Self {
             link,
             run,
@@ -213,7 +213,7 @@ impl<'a> Sending<'a> {
     }
 
     /// Says what is wanted, and waits for the answer.
-    fn greet(&mut self, hello: Hello) -> Result<(), End> {
+    fn greet(&mut self, hello: Hello) -> Result<(), StreamFailure> {
         self.format = hello.format;
         self.say(&Message::Hello(hello))?;
         let until = self.run.clock.now() + self.patience;
@@ -221,11 +221,15 @@ impl<'a> Sending<'a> {
         {
             match self.message(LOOK)? {
                 Some(Message::Welcome) => return Ok(()),
-                Some(_) => return Err(End::Malformed("no answer to the Hello message".to_owned())),
+                Some(_) => {
+                    return Err(StreamFailure::Malformed(
+                        "no answer to the Hello message".to_owned(),
+                    ));
+                }
                 None => {}
             }
         }
-        Err(End::Lost(
+        Err(StreamFailure::Lost(
             "no answer from the stream's far end; check that it runs `skyhaul stream serve`, or a \
             centre of this version"
                 .to_owned(),
@@ -233,12 +237,18 @@ impl<'a> Sending<'a> {
     }
 
     /// Takes the far end's accounts, and tells each second how it goes, until `is_over`.
-    fn hear(&mut self, near: &dyn Fn() -> Near, is_over: &dyn Fn() -> bool) -> Result<(), End> {
+    fn hear(
+        &mut self,
+        near: &dyn Fn() -> SourceTotals,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<(), StreamFailure> {
         self.told = self.began;
         while !is_over() {
             match self.message(TURN)? {
                 Some(Message::Account(counters)) => self.counters = counters,
-                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
+                Some(_) => {
+                    return Err(StreamFailure::Malformed("an unexpected message".to_owned()));
+                }
                 None => {}
             }
             let now = self.run.clock.now();
@@ -260,7 +270,7 @@ impl<'a> Sending<'a> {
     fn part(
         &mut self,
         end: &Message,
-    ) -> Result<(Counters, Vec<skyhaul_streams::Missing>, u64), End> {
+    ) -> Result<(Counters, Vec<skyhaul_streams::Missing>, u64), StreamFailure> {
         self.say(end)?;
         let mut map = Vec::new();
         let until = self.run.clock.now() + self.patience;
@@ -271,38 +281,43 @@ impl<'a> Sending<'a> {
                     map.extend(places);
                 }
                 Some(Message::Finished(counters, further)) => return Ok((counters, map, further)),
-                Some(_) => return Err(End::Malformed("an unexpected message".to_owned())),
+                Some(_) => {
+                    return Err(StreamFailure::Malformed("an unexpected message".to_owned()));
+                }
                 None => {}
             }
         }
-        Err(End::Lost("the final account of the stream is missing".to_owned()))
+        Err(StreamFailure::Lost("the final account of the stream is missing".to_owned()))
     }
 
     /// The next message within `limit`; one that ends the stream is an error.
-    fn message(&self, limit: Duration) -> Result<Option<Message>, End> {
+    fn message(&self, limit: Duration) -> Result<Option<Message>, StreamFailure> {
         let Some(incoming) = self.waiter.within(limit, self.link.recv()) else { return Ok(None) };
-        let incoming = incoming.ok_or_else(|| End::lost(self.link))?;
+        let incoming = incoming.ok_or_else(|| StreamFailure::lost(self.link))?;
         match Message::decode(&incoming.bytes, self.format)? {
-            Message::Refused(refusal) => Err(End::Refused(refusal)),
+            Message::Refused(refusal) => Err(StreamFailure::Refused(refusal)),
             message => Ok(Some(message)),
         }
     }
 
-    fn say(&self, message: &Message) -> Result<(), End> {
+    fn say(&self, message: &Message) -> Result<(), StreamFailure> {
         let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
         match self.waiter.within(self.patience, self.link.send(block)) {
             Some(Ok(sent)) => {
                 drop(sent);
                 Ok(())
             }
-            _ => Err(End::lost(self.link)),
+            _ => Err(StreamFailure::lost(self.link)),
         }
     }
 }
 
 /// A refusal of this end.
-pub(crate) fn here(reason: skyhaul_streams::wire::Reason, sentence: impl Into<String>) -> Refusal {
-    Refusal::new(reason, sentence)
+pub(crate) fn here(
+    reason: skyhaul_streams::wire::StreamRefusalKind,
+    sentence: impl Into<String>,
+) -> StreamRefusal {
+    StreamRefusal::new(reason, sentence)
 }
 
 /// The largest group: half of the largest block.

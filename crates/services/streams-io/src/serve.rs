@@ -1,11 +1,13 @@
 //! The sink's end.
 
-use crate::end::{End, Look, Run, Summary};
-use crate::sink::{Allowed, Sink, Writer};
+use crate::end::{Look, StreamContext, StreamFailure, StreamSummary};
+use crate::sink::{AllowedSinks, Sink, Writer};
 use crate::wait::Waiter;
 use skyhaul::{Block, Session};
-use skyhaul_streams::wire::{CONTROL, Hello, Message, PLACES_MAX, Reason, Refusal, WireError};
-use skyhaul_streams::{Arrival, Counters, Format};
+use skyhaul_streams::wire::{
+    CONTROL, Hello, Message, PLACES_MAX, StreamRefusal, StreamRefusalKind, WireError,
+};
+use skyhaul_streams::{Counters, StreamFormat, StreamReceiver};
 use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::Ordering;
 
@@ -16,14 +18,14 @@ use std::sync::atomic::Ordering;
 /// See [`End`].
 pub fn serve(
     link: &Session,
-    allowed: &Allowed,
-    run: &Run<'_>,
+    allowed: &AllowedSinks,
+    run: &StreamContext<'_>,
     begun: &dyn Fn(&Hello),
-) -> Result<Summary, End> {
+) -> Result<StreamSummary, StreamFailure> {
     let waiter = Waiter::new(run.clock);
     let mut serving = Serving { link, run, waiter, told: run.clock.now() };
     let (hello, sink) = match serving.begin(allowed) {
-        Err(End::Here(refusal)) => return Err(serving.refuse(refusal)),
+        Err(StreamFailure::Here(refusal)) => return Err(serving.refuse(refusal)),
         other => other?,
     };
     begun(&hello);
@@ -52,47 +54,52 @@ pub fn serve(
     });
     match taken {
         Ok((began, arrival)) => Ok(serving.finish(&hello, began, arrival)),
-        Err(End::Here(refusal)) => Err(serving.refuse(refusal)),
+        Err(StreamFailure::Here(refusal)) => Err(serving.refuse(refusal)),
         Err(end) => Err(end),
     }
 }
 
 struct Serving<'a> {
     link: &'a Session,
-    run: &'a Run<'a>,
+    run: &'a StreamContext<'a>,
     waiter: Waiter,
     told: Instant,
 }
 
 impl Serving<'_> {
     /// What the caller wants, and the sink for it.
-    fn begin(&self, allowed: &Allowed) -> Result<(Hello, Sink), End> {
+    fn begin(&self, allowed: &AllowedSinks) -> Result<(Hello, Sink), StreamFailure> {
         let first = loop {
             if let Some(first) = self.waiter.within(LOOK, self.link.recv()) {
-                break first.ok_or_else(|| End::lost(self.link))?;
+                break first.ok_or_else(|| StreamFailure::lost(self.link))?;
             }
             self.go_on()?;
         };
-        match Message::decode(&first.bytes, Format::Datagrams) {
+        match Message::decode(&first.bytes, StreamFormat::Datagrams) {
             Ok(Message::Hello(hello)) => {
-                let sink = Sink::open(&hello.sink, allowed).map_err(End::Here)?;
+                let sink = Sink::open(&hello.sink, allowed).map_err(StreamFailure::Here)?;
                 Ok((hello, sink))
             }
-            Ok(_) => Err(End::Malformed("no Hello message".to_owned())),
+            Ok(_) => Err(StreamFailure::Malformed("no Hello message".to_owned())),
             Err(WireError::Version(_)) => {
                 let sentence = "the far end uses another version of streams; install the same \
                                version at both ends";
-                Err(End::Here(Refusal::new(Reason::Version, sentence)))
+                Err(StreamFailure::Here(StreamRefusal::new(StreamRefusalKind::Version, sentence)))
             }
             Err(error) => Err(error.into()),
         }
     }
 
     /// Takes frames until all were given to the writer.
-    fn take(&mut self, hello: &Hello, writer: &Writer) -> Result<(Instant, Arrival), End> {
+    fn take(
+        &mut self,
+        hello: &Hello,
+        writer: &Writer,
+    ) -> Result<(Instant, StreamReceiver), StreamFailure> {
         let began = self.run.clock.now();
         self.told = began;
-        let mut arrival = Arrival::new(hello.format, hello.lateness, hello.frames_per_second);
+        let mut arrival =
+            StreamReceiver::new(hello.format, hello.lateness, hello.frames_per_second);
         loop {
             let room = writer.has_room();
             let due = arrival
@@ -107,15 +114,15 @@ impl Serving<'_> {
                             arrival.group(self.run.clock.now(), group, repaired)?;
                         }
                         Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
-                        Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                        Message::Refused(refusal) => return Err(StreamFailure::Refused(refusal)),
                         _ => {
-                            return Err(End::Malformed(
+                            return Err(StreamFailure::Malformed(
                                 "a message that only a sink's end sends".to_owned(),
                             ));
                         }
                     }
                 }
-                Some(None) => return Err(End::lost(self.link)),
+                Some(None) => return Err(StreamFailure::lost(self.link)),
                 None => {}
             }
             while writer.has_room()
@@ -135,8 +142,8 @@ impl Serving<'_> {
         &mut self,
         hello: &Hello,
         writer: &Writer,
-        (began, arrival): (Instant, &mut Arrival),
-    ) -> Result<(), End> {
+        (began, arrival): (Instant, &mut StreamReceiver),
+    ) -> Result<(), StreamFailure> {
         self.go_on()?;
         if let Some(failure) = writer.failure() {
             return Err(cannot_write(hello, &failure));
@@ -148,7 +155,7 @@ impl Serving<'_> {
                 hello.sink,
                 behind.as_millis() / 1_000
             );
-            return Err(End::Here(Refusal::new(Reason::Slow, sentence)));
+            return Err(StreamFailure::Here(StreamRefusal::new(StreamRefusalKind::Slow, sentence)));
         }
         let now = self.run.clock.now();
         if now.since(self.told) >= EACH {
@@ -161,7 +168,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    fn finish(&self, hello: &Hello, began: Instant, arrival: Arrival) -> Summary {
+    fn finish(&self, hello: &Hello, began: Instant, arrival: StreamReceiver) -> StreamSummary {
         let elapsed = self.run.clock.now().since(began);
         let (counters, map) = arrival.into_map();
         let (map, further) = map.finish();
@@ -170,14 +177,14 @@ impl Serving<'_> {
         }
         self.say(&Message::Finished(counters, further));
         self.until_closed();
-        Summary { format: hello.format, elapsed, near: None, counters, map, further }
+        StreamSummary { format: hello.format, elapsed, near: None, counters, map, further }
     }
 
     /// The caller is told why it ends, and what that is here.
-    fn refuse(&self, refusal: Refusal) -> End {
+    fn refuse(&self, refusal: StreamRefusal) -> StreamFailure {
         self.say(&Message::Refused(refusal.clone()));
         self.until_closed();
-        End::Here(refusal)
+        StreamFailure::Here(refusal)
     }
 
     /// Waits for the caller to let go of the session, so that it has what it was told.
@@ -191,10 +198,13 @@ impl Serving<'_> {
         }
     }
 
-    fn go_on(&self) -> Result<(), End> {
+    fn go_on(&self) -> Result<(), StreamFailure> {
         if self.run.stop.load(Ordering::Relaxed) {
             let sentence = "the far end was stopped before the stream ended";
-            return Err(End::Here(Refusal::new(Reason::Stopped, sentence)));
+            return Err(StreamFailure::Here(StreamRefusal::new(
+                StreamRefusalKind::Stopped,
+                sentence,
+            )));
         }
         Ok(())
     }
@@ -206,17 +216,17 @@ impl Serving<'_> {
     }
 }
 
-fn cannot_write(hello: &Hello, error: &str) -> End {
+fn cannot_write(hello: &Hello, error: &str) -> StreamFailure {
     let sentence = format!("the sink {} cannot be written ({error})", hello.sink);
-    End::Here(Refusal::new(Reason::Sink, sentence))
+    StreamFailure::Here(StreamRefusal::new(StreamRefusalKind::Sink, sentence))
 }
 
 /// The first failure is the one that is told.
-fn sink_failed(hello: &Hello, failure: &str, _abandoned: std::io::Result<()>) -> End {
+fn sink_failed(hello: &Hello, failure: &str, _abandoned: std::io::Result<()>) -> StreamFailure {
     cannot_write(hello, failure)
 }
 
-impl Summary {
+impl StreamSummary {
     /// Whether as many frames lack as `budget` allows at most.
     pub fn is_within(&self, budget: skyhaul_units::Probability) -> bool {
         let Counters { sent, .. } = self.counters;

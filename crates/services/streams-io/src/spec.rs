@@ -67,7 +67,7 @@ pub struct RingName(String);
 /// Text that names no source or sink.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {help}")]
-pub struct SpecError {
+pub struct EndpointSpecError {
     text: String,
     what: &'static str,
     help: &'static str,
@@ -115,9 +115,9 @@ impl core::fmt::Display for FarSink {
 }
 
 impl FromStr for FarSink {
-    type Err = SpecError;
+    type Err = EndpointSpecError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
+    fn from_str(text: &str) -> Result<Self, EndpointSpecError> {
         Ok(Self { text: text.to_owned(), spec: at(text, Utc::from_nanos(0)).parse()? })
     }
 }
@@ -177,10 +177,10 @@ fn write_udp(f: &mut core::fmt::Formatter<'_>, address: &str, numbered: bool) ->
 }
 
 impl FromStr for SourceSpec {
-    type Err = SpecError;
+    type Err = EndpointSpecError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let no = |help| SpecError { text: text.to_owned(), what: "source", help };
+    fn from_str(text: &str) -> Result<Self, EndpointSpecError> {
+        let no = |help| EndpointSpecError { text: text.to_owned(), what: "source", help };
         if text == "-" {
             return Ok(Self::Pipe);
         }
@@ -206,10 +206,10 @@ impl FromStr for SourceSpec {
 }
 
 impl FromStr for SinkSpec {
-    type Err = SpecError;
+    type Err = EndpointSpecError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let no = |help| SpecError { text: text.to_owned(), what: "sink", help };
+    fn from_str(text: &str) -> Result<Self, EndpointSpecError> {
+        let no = |help| EndpointSpecError { text: text.to_owned(), what: "sink", help };
         match text {
             "null" => return Ok(Self::Null),
             "-" => return Ok(Self::Pipe),

@@ -1,6 +1,6 @@
 //! What became of the frames of a stream.
 
-use crate::head::Place;
+use crate::head::FrameTime;
 use serde::Serialize;
 use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub struct LossRuns(pub [u64; 16]);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     /// The first.
-    pub place: Place,
+    pub place: FrameTime,
     /// The number of the last.
     pub last: u32,
 }
@@ -157,7 +157,7 @@ impl LossMap {
     const OPEN_MAX: usize = 1024;
 
     /// The frame that belongs there is missing.
-    pub fn add(&mut self, place: Place) {
+    pub fn add(&mut self, place: FrameTime) {
         let key = (place.station, place.thread);
         if let Some(open) = self.open.get_mut(&key) {
             if open.place.second == place.second && open.last.checked_add(1) == Some(place.number) {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_map_joins_what_follows_in_a_thread() {
-        let place = |thread, second, number| Place { station: 0, thread, second, number };
+        let place = |thread, second, number| FrameTime { station: 0, thread, second, number };
         let mut map = LossMap::default();
         for (thread, second, number) in [(0, 1, 5), (1, 1, 5), (0, 1, 6), (1, 1, 7), (0, 2, 0)] {
             map.add(place(thread, second, number));

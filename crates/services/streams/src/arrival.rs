@@ -2,20 +2,20 @@
 //! there in time.
 
 use crate::account::{Counters, LossMap};
-use crate::course::{Course, Exception};
-use crate::head::{Format, Head, Place, put_fill};
+use crate::course::{Exception, PathTaken};
+use crate::head::{FrameHead, FrameTime, StreamFormat, put_fill};
 use crate::hold::{Held, Hold, Transit};
-use crate::wire::{End, Group, WireError};
+use crate::wire::{FrameGroup, StreamEnd, WireError};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The sink's end of a stream.
 #[derive(Debug)]
-pub struct Arrival {
-    format: Format,
+pub struct StreamReceiver {
+    format: StreamFormat,
     lateness: Duration,
-    course: Course,
+    course: PathTaken,
     hold: Hold,
     transit: Transit,
     /// What was said of frames that have not been given out: at most [`EXCEPTIONS_MAX`].
@@ -42,7 +42,7 @@ pub struct Arrival {
 
 /// Frames for the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct SinkFrames {
     /// The number of the first.
     pub first: u64,
     /// How many.
@@ -66,14 +66,14 @@ const RECENT_MAX: usize = 1_024;
 /// Bytes of invalid frames that are made at a time, where a frame is not longer.
 const FILLED: usize = 64 << 10;
 
-impl Arrival {
+impl StreamReceiver {
     /// Of a stream of `format` whose frames are waited for `lateness` longer than the fastest ones
     /// take.
-    pub fn new(format: Format, lateness: Duration, frames_per_second: Option<u32>) -> Self {
+    pub fn new(format: StreamFormat, lateness: Duration, frames_per_second: Option<u32>) -> Self {
         Self {
             format,
             lateness,
-            course: Course::new(frames_per_second),
+            course: PathTaken::new(frames_per_second),
             hold: Hold::default(),
             transit: Transit::default(),
             exceptions: BTreeMap::new(),
@@ -95,7 +95,12 @@ impl Arrival {
     ///
     /// # Errors
     /// It has frames that wait already, or lie beyond the stream's end.
-    pub fn group(&mut self, now: Instant, group: Group, repaired: bool) -> Result<(), WireError> {
+    pub fn group(
+        &mut self,
+        now: Instant,
+        group: FrameGroup,
+        repaired: bool,
+    ) -> Result<(), WireError> {
         let (first, count) = (group.first, u64::from(group.count));
         let end = first + count;
         if self.hold.overlaps(&group) || self.is_beyond(end) {
@@ -149,7 +154,7 @@ impl Arrival {
     ///
     /// # Errors
     /// It has fewer frames than came.
-    pub fn end(&mut self, now: Instant, end: &End) -> Result<(), WireError> {
+    pub fn end(&mut self, now: Instant, end: &StreamEnd) -> Result<(), WireError> {
         if end.frames < self.highest || end.frames < self.next {
             return Err(WireError::Malformed);
         }
@@ -160,7 +165,7 @@ impl Arrival {
     }
 
     /// The next frames, where they are there, or it is time to give out others for them.
-    pub fn poll(&mut self, now: Instant) -> Option<Given> {
+    pub fn poll(&mut self, now: Instant) -> Option<SinkFrames> {
         if let Some(held) = self.hold.take(self.next) {
             return Some(self.give(held));
         }
@@ -232,14 +237,15 @@ impl Arrival {
         (now >= due).then_some(until - self.next)
     }
 
-    fn give(&mut self, held: Held) -> Given {
+    fn give(&mut self, held: Held) -> SinkFrames {
         let Held { group, repaired } = held;
         let (first, count) = (group.first, u64::from(group.count));
         self.frame_len = group.frame_len();
         self.stamp = group.stamp;
-        if self.format != Format::Datagrams {
+        if self.format != StreamFormat::Datagrams {
             for (at, frame) in group.frames.chunks(self.frame_len).enumerate() {
-                let head = Head::read(self.format, frame).expect("frames of a group were read");
+                let head =
+                    FrameHead::read(self.format, frame).expect("frames of a group were read");
                 if at == 0 && self.run > 0 && !self.is_expected(first, &head) {
                     self.counters.guessed += self.run.min(self.counters.missing());
                 }
@@ -253,31 +259,31 @@ impl Arrival {
             if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
         *counter += count;
         self.counters.bytes += group.frames.len() as u64;
-        Given { first, count, bytes: group.frames, missing: false, stamp: self.stamp }
+        SinkFrames { first, count, bytes: group.frames, missing: false, stamp: self.stamp }
     }
 
     /// Whether the course led to `head`: where frames before it were made without knowing, it may
     /// not.
-    fn is_expected(&self, number: u64, head: &Head) -> bool {
+    fn is_expected(&self, number: u64, head: &FrameHead) -> bool {
         let told = self.exceptions.get(&number).and_then(|exception| self.course.of(*exception));
         told.or(self.course.expected()).is_some_and(|expected| expected.is_same(head))
     }
 
     /// Makes the next of `missing` frames, as many as go at a time.
-    fn fill(&mut self, missing: u64) -> Given {
+    fn fill(&mut self, missing: u64) -> SinkFrames {
         let (first, mut bytes) = (self.next, Vec::new());
         while self.next - first < missing
             && bytes.len() + self.frame_len <= FILLED.max(self.frame_len)
         {
             let number = self.next;
-            if self.format == Format::Datagrams {
+            if self.format == StreamFormat::Datagrams {
                 let end = bytes.len() + self.frame_len;
                 put_fill(&mut bytes, end);
                 // Datagrams have no place but their number.
-                self.map.add(Place {
+                self.map.add(FrameTime {
                     second: number >> 24,
                     number: number as u32 & 0xFF_FFFF,
-                    ..Place::ZERO
+                    ..FrameTime::ZERO
                 });
             } else {
                 let told =
@@ -300,7 +306,7 @@ impl Arrival {
         let count = self.next - first;
         self.run += count;
         self.counters.lost += count;
-        Given { first, count, bytes: bytes.into(), missing: true, stamp: self.stamp }
+        SinkFrames { first, count, bytes: bytes.into(), missing: true, stamp: self.stamp }
     }
 }
 

@@ -4,12 +4,12 @@
 //! expected, the sending end says so ([`Exception`]) along with the frames behind it, and the
 //! receiving end knows the header of a frame that is lost.
 
-use crate::head::{Format, Head};
+use crate::head::{FrameHead, StreamFormat};
 use skyhaul_units::wire::ByteReader;
 
 /// The course that a stream has taken so far.
 #[derive(Debug, Clone, Default)]
-pub struct Course {
+pub struct PathTaken {
     /// One for each thread of each station, in the order of their first frames.
     slots: Vec<Slot>,
     last: Option<usize>,
@@ -19,7 +19,7 @@ pub struct Course {
 
 #[derive(Debug, Clone)]
 struct Slot {
-    head: Head,
+    head: FrameHead,
     /// Which thread came next the last time.
     next: usize,
     frames_per_second: Option<u32>,
@@ -31,10 +31,10 @@ pub enum Exception {
     /// It is of another thread, and that one's next.
     Thread(u16),
     /// It has this header.
-    Head(Head),
+    Head(FrameHead),
 }
 
-impl Course {
+impl PathTaken {
     /// Threads that are followed, at most: as many as VDIF has. Frames of further ones are expected
     /// nowhere.
     pub const THREADS_MAX: usize = 1024;
@@ -47,12 +47,12 @@ impl Course {
 
     /// The header of the next frame, as far as the course so far tells; `None` before the first
     /// one.
-    pub fn expected(&self) -> Option<Head> {
+    pub fn expected(&self) -> Option<FrameHead> {
         Some(self.next_of(self.slots[self.last?].next))
     }
 
     /// What has to be said of a frame that comes next: nothing where it is the expected one.
-    pub fn exception(&self, head: &Head) -> Option<Exception> {
+    pub fn exception(&self, head: &FrameHead) -> Option<Exception> {
         if self.expected().is_some_and(|expected| expected.is_same(head)) {
             return None;
         }
@@ -61,7 +61,7 @@ impl Course {
     }
 
     /// The header that an exception tells; `None` where there is no such thread.
-    pub fn of(&self, exception: Exception) -> Option<Head> {
+    pub fn of(&self, exception: Exception) -> Option<FrameHead> {
         match exception {
             Exception::Thread(slot) => {
                 (usize::from(slot) < self.slots.len()).then(|| self.next_of(slot.into()))
@@ -81,7 +81,7 @@ impl Course {
     }
 
     /// The next frame was this one.
-    pub fn take(&mut self, head: &Head) {
+    pub fn take(&mut self, head: &FrameHead) {
         let slot = match self.slot(head) {
             Some(slot) => slot,
             None if self.slots.len() < Self::THREADS_MAX => {
@@ -107,7 +107,7 @@ impl Course {
         self.last = Some(slot);
     }
 
-    fn slot(&self, head: &Head) -> Option<usize> {
+    fn slot(&self, head: &FrameHead) -> Option<usize> {
         let place = head.place();
         let is_of = |slot: &Slot| {
             let of = slot.head.place();
@@ -119,7 +119,7 @@ impl Course {
         next.or_else(|| self.slots.iter().position(is_of))
     }
 
-    fn next_of(&self, slot: usize) -> Head {
+    fn next_of(&self, slot: usize) -> FrameHead {
         let Slot { head, frames_per_second, .. } = &self.slots[slot];
         head.next(self.given.or(*frames_per_second))
     }
@@ -142,15 +142,17 @@ impl Exception {
     }
 
     /// Takes what [`Self::put`] appended.
-    pub(crate) fn take(fields: &mut ByteReader<'_>, format: Format) -> Option<(u32, Self)> {
+    pub(crate) fn take(fields: &mut ByteReader<'_>, format: StreamFormat) -> Option<(u32, Self)> {
         let back = fields.u32()?;
         match fields.u8()? {
             0 => Some((
                 back,
-                Self::Thread(fields.u16().filter(|slot| usize::from(*slot) < Course::THREADS_MAX)?),
+                Self::Thread(
+                    fields.u16().filter(|slot| usize::from(*slot) < PathTaken::THREADS_MAX)?,
+                ),
             )),
             1 => {
-                let head = Head::read(format, fields.rest()).ok()?;
+                let head = FrameHead::read(format, fields.rest()).ok()?;
                 let mut put = Vec::new();
                 head.put(&mut put);
                 fields.take(put.len())?;
@@ -166,19 +168,19 @@ mod tests {
     use super::*;
     use crate::Synthesis;
 
-    fn heads(threads: u16, rate: u32, count: usize) -> Vec<Head> {
+    fn heads(threads: u16, rate: u32, count: usize) -> Vec<FrameHead> {
         let mut synthesis = Synthesis::new(8, threads, rate).unwrap();
         let mut head = || {
             let mut bytes = Vec::new();
             synthesis.frame(&mut bytes);
-            Head::read(Format::Vdif, &bytes).unwrap()
+            FrameHead::read(StreamFormat::Vdif, &bytes).unwrap()
         };
         (0..count).map(|_| head()).collect()
     }
 
     /// The places of frames of which something had to be said.
-    fn said(heads: &[Head], given: Option<u32>) -> Vec<usize> {
-        let mut course = Course::new(given);
+    fn said(heads: &[FrameHead], given: Option<u32>) -> Vec<usize> {
+        let mut course = PathTaken::new(given);
         let mut said = Vec::new();
         for (place, head) in heads.iter().enumerate() {
             if course.exception(head).is_some() {
@@ -201,7 +203,7 @@ mod tests {
     fn threads_out_of_turn_are_told_by_their_number() {
         let mut heads = heads(3, 10, 12);
         heads.swap(7, 8);
-        let mut course = Course::new(Some(10));
+        let mut course = PathTaken::new(Some(10));
         heads[..7].iter().for_each(|head| course.take(head));
         assert_eq!(course.exception(&heads[7]), Some(Exception::Thread(2)));
         assert_eq!(course.of(Exception::Thread(2)), Some(heads[7]));
@@ -214,11 +216,11 @@ mod tests {
             let mut bytes = Vec::new();
             exception.put(77, &mut bytes);
             assert_eq!(
-                Exception::take(&mut ByteReader::new(&bytes), Format::Vdif),
+                Exception::take(&mut ByteReader::new(&bytes), StreamFormat::Vdif),
                 Some((77, exception))
             );
             let short = &bytes[..bytes.len() - 1];
-            assert_eq!(Exception::take(&mut ByteReader::new(short), Format::Vdif), None);
+            assert_eq!(Exception::take(&mut ByteReader::new(short), StreamFormat::Vdif), None);
         }
     }
 }

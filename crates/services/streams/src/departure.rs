@@ -1,15 +1,15 @@
 //! The source's end: frames become groups, each a block of its own.
 
-use crate::course::{Course, Exception};
-use crate::head::Head;
-use crate::wire::{End, GROUP_MAX, GroupHead, Message, RECAP_MAX, finish_group};
+use crate::course::{Exception, PathTaken};
+use crate::head::FrameHead;
+use crate::wire::{GROUP_MAX, GroupHead, Message, RECAP_MAX, StreamEnd, finish_group};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// How frames are gathered to groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packing {
+pub struct FrameGrouping {
     /// Bytes of a group, at most, where a frame is not longer: what is lost is lost by groups, and
     /// small ones cost headers.
     pub bytes: usize,
@@ -17,7 +17,7 @@ pub struct Packing {
     pub wait: Duration,
 }
 
-impl Default for Packing {
+impl Default for FrameGrouping {
     /// 64 KiB are half a millisecond at 1 Gbit/s; slower streams wait 1 ms, which no line shows.
     fn default() -> Self {
         Self { bytes: 64 << 10, wait: Duration::from_millis(1) }
@@ -38,9 +38,9 @@ pub struct Parcel {
 /// The source's end of a stream.
 #[derive(Debug)]
 pub struct Departure {
-    packing: Packing,
+    packing: FrameGrouping,
     began: Instant,
-    course: Course,
+    course: PathTaken,
     /// Frames that were not to be expected: what was said of the last ones, oldest first. Bounded
     /// by [`KEPT_MAX`].
     recap: VecDeque<(u64, Exception, Instant)>,
@@ -59,14 +59,19 @@ struct Open {
 impl Departure {
     /// A stream that begins at `began`, with the frames of a thread in a second where they are
     /// known beforehand.
-    pub fn new(began: Instant, packing: Packing, frames_per_second: Option<u32>) -> Self {
-        let course = Course::new(frames_per_second);
+    pub fn new(began: Instant, packing: FrameGrouping, frames_per_second: Option<u32>) -> Self {
+        let course = PathTaken::new(frames_per_second);
         Self { packing, began, course, recap: VecDeque::new(), next: 0, open: None }
     }
 
     /// The next frame, with its header where the format has one; at most [`crate::FRAME_MAX`]
     /// bytes, and not none. Gives the group that it completes.
-    pub fn frame(&mut self, now: Instant, head: Option<&Head>, bytes: &[u8]) -> Option<Parcel> {
+    pub fn frame(
+        &mut self,
+        now: Instant,
+        head: Option<&FrameHead>,
+        bytes: &[u8],
+    ) -> Option<Parcel> {
         let fits = self.open.as_ref().is_some_and(|open| {
             open.frame_len == bytes.len()
                 && open.count < GROUP_MAX
@@ -105,7 +110,7 @@ impl Departure {
     /// The last message, behind the last group, which was flushed; `unsent` frames were dropped
     /// before they were sent.
     pub fn end(&self, unsent: u64) -> Message {
-        Message::End(End { frames: self.next, unsent, recap: self.told() })
+        Message::End(StreamEnd { frames: self.next, unsent, recap: self.told() })
     }
 
     /// Frames so far.
@@ -114,7 +119,7 @@ impl Departure {
     }
 
     /// What is known of the order of the frames.
-    pub const fn course(&self) -> &Course {
+    pub const fn course(&self) -> &PathTaken {
         &self.course
     }
 

@@ -4,28 +4,28 @@
 //! where its frame ends; from there on each frame says where the next one is. A Mark 5B header has
 //! its sync word, and counts in the same way.
 
-use crate::head::{Format, Head};
+use crate::head::{FrameHead, StreamFormat};
 use crate::mark5b::Mark5bHeader;
 
 /// Finds frames in what is pushed.
 #[derive(Debug, Clone)]
-pub struct Finder {
-    format: Option<Format>,
+pub struct FrameFinder {
+    format: Option<StreamFormat>,
     bytes: Vec<u8>,
     at: usize,
     /// The header of the frame before, where `at` is the end of that frame.
-    before: Option<Head>,
+    before: Option<FrameHead>,
     /// A header of the stream, for where it has to be found again.
-    known: Option<Head>,
+    known: Option<FrameHead>,
     skipped: usize,
     ended: bool,
 }
 
 /// What the next bytes are.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum NextBytes<'a> {
     /// A frame, whole.
-    Frame(Head, &'a [u8]),
+    Frame(FrameHead, &'a [u8]),
     /// So many bytes that belong to no frame.
     Skipped(usize),
     /// From here on frames are as long as the second says, not as the first: it is another stream.
@@ -34,16 +34,16 @@ pub enum Found<'a> {
 
 /// What a place in the bytes is.
 enum Look {
-    Frame(Head),
+    Frame(FrameHead),
     Changed(usize, usize),
     Nothing,
     /// It takes more bytes to tell.
     Wait,
 }
 
-impl Finder {
+impl FrameFinder {
     /// For frames of `format`, or of the one whose frames are found first.
-    pub const fn new(format: Option<Format>) -> Self {
+    pub const fn new(format: Option<StreamFormat>) -> Self {
         Self {
             format,
             bytes: Vec::new(),
@@ -81,25 +81,25 @@ impl Finder {
     }
 
     /// The format, once it is known.
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<StreamFormat> {
         self.format.or(self.known.map(|head| head.format()))
     }
 
     /// The next frame, or what stands before it; `None` where it takes more bytes.
     #[allow(clippy::should_implement_trait, reason = "what it gives borrows from it")]
-    pub fn next(&mut self) -> Option<Found<'_>> {
+    pub fn next(&mut self) -> Option<NextBytes<'_>> {
         loop {
             match self.look() {
                 Look::Frame(head) => {
                     if self.skipped > 0 {
-                        return Some(Found::Skipped(core::mem::take(&mut self.skipped)));
+                        return Some(NextBytes::Skipped(core::mem::take(&mut self.skipped)));
                     }
                     let from = self.at;
                     self.at += head.frame_len();
                     (self.before, self.known) = (Some(head), Some(head));
-                    return Some(Found::Frame(head, &self.bytes[from..self.at]));
+                    return Some(NextBytes::Frame(head, &self.bytes[from..self.at]));
                 }
-                Look::Changed(from, to) => return Some(Found::Changed(from, to)),
+                Look::Changed(from, to) => return Some(NextBytes::Changed(from, to)),
                 Look::Nothing => {
                     self.before = None;
                     self.at += 1;
@@ -115,7 +115,7 @@ impl Finder {
                     // What was skipped is told as it goes, so that a stream that has no frames
                     // shows.
                     let told = self.skipped >= TOLD || self.ended && self.skipped > 0;
-                    return told.then(|| Found::Skipped(core::mem::take(&mut self.skipped)));
+                    return told.then(|| NextBytes::Skipped(core::mem::take(&mut self.skipped)));
                 }
             }
         }
@@ -132,7 +132,7 @@ impl Finder {
         }
         let formats = match self.format() {
             Some(format) => [Some(format), None],
-            None => [Some(Format::Mark5b), Some(Format::Vdif)],
+            None => [Some(StreamFormat::Mark5b), Some(StreamFormat::Vdif)],
         };
         let mut wait = false;
         for format in formats.into_iter().flatten() {
@@ -146,13 +146,13 @@ impl Finder {
     }
 
     /// Behind a frame there is another one that goes with it.
-    fn behind(&self, before: &Head, rest: &[u8]) -> Look {
-        let Ok(head) = Head::read(before.format(), rest) else { return Look::Nothing };
+    fn behind(&self, before: &FrameHead, rest: &[u8]) -> Look {
+        let Ok(head) = FrameHead::read(before.format(), rest) else { return Look::Nothing };
         if goes_with(before, &head) {
             return if rest.len() >= head.frame_len() { Look::Frame(head) } else { Look::Wait };
         }
         // Of another length: the next one says whether it is a header at all.
-        match Head::read(before.format(), rest.get(head.frame_len()..).unwrap_or_default()) {
+        match FrameHead::read(before.format(), rest.get(head.frame_len()..).unwrap_or_default()) {
             Ok(next) if confirms(&head, &next) => {
                 Look::Changed(before.frame_len(), head.frame_len())
             }
@@ -162,14 +162,14 @@ impl Finder {
     }
 
     /// A header counts where the next one confirms it, or where the bytes end with its frame.
-    fn first(&self, format: Format, rest: &[u8]) -> Look {
-        let Ok(head) = Head::read(format, rest) else { return Look::Nothing };
+    fn first(&self, format: StreamFormat, rest: &[u8]) -> Look {
+        let Ok(head) = FrameHead::read(format, rest) else { return Look::Nothing };
         if self.known.is_some_and(|known| !goes_with(&known, &head)) {
             return Look::Nothing;
         }
         match rest.get(head.frame_len()..) {
             Some([]) if self.ended => Look::Frame(head),
-            Some(behind) => match Head::read(format, behind) {
+            Some(behind) => match FrameHead::read(format, behind) {
                 Ok(next) if confirms(&head, &next) => Look::Frame(head),
                 _ if behind.len() < LOOKED && !self.ended => Look::Wait,
                 _ => Look::Nothing,
@@ -180,18 +180,18 @@ impl Finder {
     }
 }
 
-fn goes_with(before: &Head, head: &Head) -> bool {
+fn goes_with(before: &FrameHead, head: &FrameHead) -> bool {
     match (before, head) {
-        (Head::Vdif(before), Head::Vdif(header)) => before.goes_with(header),
-        (Head::Mark5b(_), Head::Mark5b(_)) => true,
+        (FrameHead::Vdif(before), FrameHead::Vdif(header)) => before.goes_with(header),
+        (FrameHead::Mark5b(_), FrameHead::Mark5b(_)) => true,
         _ => false,
     }
 }
 
-fn confirms(head: &Head, next: &Head) -> bool {
+fn confirms(head: &FrameHead, next: &FrameHead) -> bool {
     match (head, next) {
-        (Head::Vdif(header), Head::Vdif(next)) => header.confirms(next),
-        (Head::Mark5b(_), Head::Mark5b(_)) => true,
+        (FrameHead::Vdif(header), FrameHead::Vdif(next)) => header.confirms(next),
+        (FrameHead::Mark5b(_), FrameHead::Mark5b(_)) => true,
         _ => false,
     }
 }
@@ -216,16 +216,16 @@ mod tests {
 
     /// Frames found, bytes skipped, and a change, of bytes pushed in pieces.
     fn found(bytes: &[u8], piece: usize) -> (usize, usize, Option<(usize, usize)>) {
-        let (mut finder, mut count, mut skipped) = (Finder::new(None), 0, 0);
+        let (mut finder, mut count, mut skipped) = (FrameFinder::new(None), 0, 0);
         let mut pieces = bytes.chunks(piece);
         loop {
             match finder.next() {
-                Some(Found::Frame(head, frame)) => {
+                Some(NextBytes::Frame(head, frame)) => {
                     assert_eq!(head.frame_len(), frame.len());
                     count += 1;
                 }
-                Some(Found::Skipped(len)) => skipped += len,
-                Some(Found::Changed(from, to)) => return (count, skipped, Some((from, to))),
+                Some(NextBytes::Skipped(len)) => skipped += len,
+                Some(NextBytes::Changed(from, to)) => return (count, skipped, Some((from, to))),
                 None => match pieces.next() {
                     Some(piece) => finder.push(piece),
                     None if finder.ended => return (count, skipped, None),

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 /// What a stream's units are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum StreamFormat {
     /// VLBI Data Interchange Format.
     Vdif,
     /// Mark 5B.
@@ -17,7 +17,7 @@ pub enum Format {
 
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Head {
+pub enum FrameHead {
     /// VDIF.
     Vdif(VdifHeader),
     /// Mark 5B.
@@ -26,7 +26,7 @@ pub enum Head {
 
 /// Where a frame belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FrameTime {
     /// Which station; 0 where the format does not say.
     pub station: u16,
     /// Which thread; 0 where the format has none.
@@ -38,7 +38,7 @@ pub struct Place {
     pub number: u32,
 }
 
-impl Place {
+impl FrameTime {
     /// The first of all.
     pub const ZERO: Self = Self { station: 0, thread: 0, second: 0, number: 0 };
 }
@@ -67,7 +67,7 @@ pub const FRAME_MAX: usize = 1 << 20;
 /// What stands in the place of lost samples: correlators know it.
 pub const FILL: u32 = 0x1122_3344;
 
-impl Format {
+impl StreamFormat {
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Format {
     }
 }
 
-impl FromStr for Format {
+impl FromStr for StreamFormat {
     type Err = FormatError;
 
     fn from_str(name: &str) -> Result<Self, FormatError> {
@@ -106,24 +106,24 @@ impl FromStr for Format {
     }
 }
 
-impl Head {
+impl FrameHead {
     /// The header at the beginning of `bytes`; [`Format::Datagrams`] has none.
     ///
     /// # Errors
     /// There is none.
-    pub fn read(format: Format, bytes: &[u8]) -> Result<Self, HeadError> {
+    pub fn read(format: StreamFormat, bytes: &[u8]) -> Result<Self, HeadError> {
         match format {
-            Format::Vdif => VdifHeader::read(bytes).map(Self::Vdif),
-            Format::Mark5b => Mark5bHeader::read(bytes).map(Self::Mark5b),
-            Format::Datagrams => Err(HeadError::NoHeader),
+            StreamFormat::Vdif => VdifHeader::read(bytes).map(Self::Vdif),
+            StreamFormat::Mark5b => Mark5bHeader::read(bytes).map(Self::Mark5b),
+            StreamFormat::Datagrams => Err(HeadError::NoHeader),
         }
     }
 
     /// Its format.
-    pub const fn format(&self) -> Format {
+    pub const fn format(&self) -> StreamFormat {
         match self {
-            Self::Vdif(_) => Format::Vdif,
-            Self::Mark5b(_) => Format::Mark5b,
+            Self::Vdif(_) => StreamFormat::Vdif,
+            Self::Mark5b(_) => StreamFormat::Mark5b,
         }
     }
 
@@ -136,7 +136,7 @@ impl Head {
     }
 
     /// Where the frame belongs.
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> FrameTime {
         match self {
             Self::Vdif(header) => header.place(),
             Self::Mark5b(header) => header.place(),

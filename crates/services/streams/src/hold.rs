@@ -1,6 +1,6 @@
 //! Groups that wait for those before them, and until when they do.
 
-use crate::wire::Group;
+use crate::wire::FrameGroup;
 use skyhaul_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Hold {
 /// A group that came.
 #[derive(Debug)]
 pub(crate) struct Held {
-    pub group: Group,
+    pub group: FrameGroup,
     /// Whether it was repaired on its way.
     pub repaired: bool,
 }
@@ -35,14 +35,14 @@ impl Hold {
     }
 
     /// Whether frames of `group` are there already.
-    pub fn overlaps(&self, group: &Group) -> bool {
+    pub fn overlaps(&self, group: &FrameGroup) -> bool {
         let end = group.first + u64::from(group.count);
         let before = self.groups.range(..end).next_back();
         before.is_some_and(|(first, held)| first + u64::from(held.group.count) > group.first)
     }
 
     /// The first group that waits.
-    pub fn first(&self) -> Option<&Group> {
+    pub fn first(&self) -> Option<&FrameGroup> {
         self.groups.first_key_value().map(|(_, held)| &held.group)
     }
 
@@ -55,7 +55,7 @@ impl Hold {
 }
 
 /// With the book-keeping.
-fn cost(group: &Group) -> usize {
+fn cost(group: &FrameGroup) -> usize {
     group.frames.len() + 256
 }
 

@@ -37,11 +37,11 @@ mod vdif;
 pub mod wire;
 
 pub use account::{Counters, LossMap, LossRuns, Missing, signal_to_noise};
-pub use arrival::{Arrival, Given};
-pub use course::{Course, Exception};
-pub use departure::{Departure, Packing, Parcel};
-pub use find::{Finder, Found};
-pub use head::{FILL, FRAME_MAX, Format, FormatError, Head, HeadError, Place};
+pub use arrival::{SinkFrames, StreamReceiver};
+pub use course::{Exception, PathTaken};
+pub use departure::{Departure, FrameGrouping, Parcel};
+pub use find::{FrameFinder, NextBytes};
+pub use head::{FILL, FRAME_MAX, FormatError, FrameHead, FrameTime, HeadError, StreamFormat};
 pub use mark5b::Mark5bHeader;
 pub use synthesis::Synthesis;
 pub use vdif::VdifHeader;

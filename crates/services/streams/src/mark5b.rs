@@ -1,6 +1,6 @@
 //! Mark 5B headers: 16 bytes before 10,000 of payload (Mark 5B users' manual).
 
-use crate::head::{HeadError, Place};
+use crate::head::{FrameTime, HeadError};
 
 /// A header with the sync word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl Mark5bHeader {
 
     /// Where the frame belongs: the second counts from the last day whose Modified Julian Date ends
     /// in 000.
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> FrameTime {
         let (day, second) = (decimal(self.words[2] >> 20), decimal(self.words[2] & 0xF_FFFF));
-        Place {
+        FrameTime {
             station: 0,
             thread: 0,
             second: (day * 86_400 + second) as u64,

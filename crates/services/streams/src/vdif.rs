@@ -1,6 +1,6 @@
 //! VDIF headers (VLBI Data Interchange Format 1.1.1), of 16 bytes (legacy) and 32.
 
-use crate::head::{FRAME_MAX, HeadError, Place};
+use crate::head::{FRAME_MAX, FrameTime, HeadError};
 use crate::mark5b;
 use skyhaul_units::{Duration, Utc};
 
@@ -65,9 +65,9 @@ impl VdifHeader {
     }
 
     /// Where the frame belongs.
-    pub const fn place(&self) -> Place {
+    pub const fn place(&self) -> FrameTime {
         let epoch = (self.words[1] >> 24 & 0x3F) as u64;
-        Place {
+        FrameTime {
             station: self.words[3] as u16,
             thread: (self.words[3] >> 16 & 0x3FF) as u16,
             second: epoch << 32 | (self.words[0] & SECONDS) as u64,
@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn a_recorded_header_says_what_it_is() {
         let header = header(RECORDED);
-        let place = Place { station: 65_532, thread: 1, second: 28 << 32 | 14_363_767, number: 0 };
+        let place =
+            FrameTime { station: 65_532, thread: 1, second: 28 << 32 | 14_363_767, number: 0 };
         assert_eq!((header.place(), header.frame_len(), header.len()), (place, 5_032, 32));
         assert_eq!((header.extension(), header.frames_per_second()), (Some(3), Some(1_600)));
         assert_eq!(

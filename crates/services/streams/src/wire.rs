@@ -18,7 +18,7 @@
 use crate::account::{Counters, Missing};
 use crate::course::Exception;
 use crate::fields::put_text;
-use crate::head::{FRAME_MAX, Format, Head, Place};
+use crate::head::{FRAME_MAX, FrameHead, FrameTime, StreamFormat};
 use bytes::Bytes;
 use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{Duration, FlowId};
@@ -46,13 +46,13 @@ pub enum Message {
     /// The called end takes it.
     Welcome,
     /// The stream does not begin, or is over.
-    Refused(Refusal),
+    Refused(StreamRefusal),
     /// Frames.
-    Group(Group),
+    Group(FrameGroup),
     /// What the sink's end counted so far.
     Account(Counters),
     /// All frames were sent.
-    End(End),
+    End(StreamEnd),
     /// Frames that the sink does not have.
     Map(Vec<Missing>),
     /// The sink has everything that came; with how many frames lack in the map, which is bounded.
@@ -63,7 +63,7 @@ pub enum Message {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// What the frames are.
-    pub format: Format,
+    pub format: StreamFormat,
     /// How much later than the fastest ones frames are waited for.
     pub lateness: Duration,
     /// Frames of a thread in a second, where they are known beforehand.
@@ -74,16 +74,16 @@ pub struct Hello {
 
 /// Why a stream is not taken, or not any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct StreamRefusal {
     /// What programs read.
-    pub reason: Reason,
+    pub reason: StreamRefusalKind,
     /// What people read.
     pub sentence: String,
 }
 
 /// Kinds of refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum StreamRefusalKind {
     /// The far end does not allow the sink.
     NotAllowed,
     /// The far end speaks another version.
@@ -100,7 +100,7 @@ pub enum Reason {
 
 /// Frames one after the other, all of one length.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct FrameGroup {
     /// The number of the first, counted from the stream's beginning.
     pub first: u64,
     /// When the first one was there, from when the stream began.
@@ -116,7 +116,7 @@ pub struct Group {
 
 /// The end of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
+pub struct StreamEnd {
     /// Frames of the stream, those among them that were not sent.
     pub frames: u64,
     /// Frames that were dropped before they were sent.
@@ -136,7 +136,7 @@ pub enum WireError {
     Malformed,
 }
 
-impl Reason {
+impl StreamRefusalKind {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -153,14 +153,14 @@ impl Reason {
         [Self::NotAllowed, Self::Version, Self::Sink, Self::Slow, Self::Source, Self::Stopped];
 }
 
-impl Refusal {
+impl StreamRefusal {
     /// Of a reason and a sentence.
-    pub fn new(reason: Reason, sentence: impl Into<String>) -> Self {
+    pub fn new(reason: StreamRefusalKind, sentence: impl Into<String>) -> Self {
         Self { reason, sentence: sentence.into() }
     }
 }
 
-impl Group {
+impl FrameGroup {
     /// Bytes of each frame.
     pub fn frame_len(&self) -> usize {
         self.frames.len() / usize::from(self.count)
@@ -181,7 +181,7 @@ impl Message {
                 put_text(&mut out, &hello.sink, TEXT_MAX);
             }
             Self::Welcome => out.push(1),
-            Self::Refused(Refusal { reason, sentence }) => {
+            Self::Refused(StreamRefusal { reason, sentence }) => {
                 out.push(2);
                 out.push(*reason as u8);
                 put_text(&mut out, sentence, TEXT_MAX);
@@ -200,7 +200,7 @@ impl Message {
                 out.push(4);
                 counters.put(&mut out);
             }
-            Self::End(End { frames, unsent, recap }) => {
+            Self::End(StreamEnd { frames, unsent, recap }) => {
                 out.push(5);
                 out.extend(frames.to_be_bytes());
                 out.extend(unsent.to_be_bytes());
@@ -223,7 +223,7 @@ impl Message {
     ///
     /// # Errors
     /// It is none, or of another version.
-    pub fn decode(bytes: &Bytes, format: Format) -> Result<Self, WireError> {
+    pub fn decode(bytes: &Bytes, format: StreamFormat) -> Result<Self, WireError> {
         let mut fields = ByteReader::new(bytes);
         let kind = fields.u8().ok_or(WireError::Malformed)?;
         if kind == 0 {
@@ -283,22 +283,22 @@ pub(crate) fn finish_group(message: &mut [u8], count: u16) {
 }
 
 fn hello(fields: &mut ByteReader<'_>) -> Option<Hello> {
-    let format = Format::from_number(fields.u8()?)?;
+    let format = StreamFormat::from_number(fields.u8()?)?;
     let lateness = Duration::from_nanos(fields.u64()?);
     let rate = fields.u32()?;
     let sink = fields.text16(TEXT_MAX)?;
     Some(Hello { format, lateness, frames_per_second: (rate > 0).then_some(rate), sink })
 }
 
-fn refusal(fields: &mut ByteReader<'_>) -> Option<Refusal> {
-    let reason = Reason::ALL.get(usize::from(fields.u8()?))?;
-    Some(Refusal {
+fn refusal(fields: &mut ByteReader<'_>) -> Option<StreamRefusal> {
+    let reason = StreamRefusalKind::ALL.get(usize::from(fields.u8()?))?;
+    Some(StreamRefusal {
         reason: *reason,
         sentence: skyhaul_units::printable(&fields.text16(TEXT_MAX)?, TEXT_MAX),
     })
 }
 
-fn group(fields: &mut ByteReader<'_>, bytes: &Bytes, format: Format) -> Option<Group> {
+fn group(fields: &mut ByteReader<'_>, bytes: &Bytes, format: StreamFormat) -> Option<FrameGroup> {
     let count = fields.u16().filter(|count| (1..=GROUP_MAX).contains(count))?;
     let (first, stamp) = (fields.u64()?, Duration::from_nanos(fields.u64()?));
     first.checked_add(u64::from(GROUP_MAX))?;
@@ -309,13 +309,15 @@ fn group(fields: &mut ByteReader<'_>, bytes: &Bytes, format: Format) -> Option<G
     fields.take(fields.rest().len())?;
     let fits =
         (1..=FRAME_MAX).contains(&frame_len) && frames.len() == frame_len * usize::from(count);
-    let is_frame =
-        |frame: &[u8]| Head::read(format, frame).is_ok_and(|head| head.frame_len() == frame.len());
-    let are_frames = format == Format::Datagrams || fits && frames.chunks(frame_len).all(is_frame);
-    (fits && are_frames).then_some(Group { first, stamp, count, recap, frames })
+    let is_frame = |frame: &[u8]| {
+        FrameHead::read(format, frame).is_ok_and(|head| head.frame_len() == frame.len())
+    };
+    let are_frames =
+        format == StreamFormat::Datagrams || fits && frames.chunks(frame_len).all(is_frame);
+    (fits && are_frames).then_some(FrameGroup { first, stamp, count, recap, frames })
 }
 
-fn recap(bytes: &[u8], format: Format) -> Option<Vec<(u32, Exception)>> {
+fn recap(bytes: &[u8], format: StreamFormat) -> Option<Vec<(u32, Exception)>> {
     let mut fields = ByteReader::new(bytes);
     let mut recap = Vec::new();
     while !fields.is_empty() {
@@ -324,11 +326,11 @@ fn recap(bytes: &[u8], format: Format) -> Option<Vec<(u32, Exception)>> {
     Some(recap)
 }
 
-fn end(fields: &mut ByteReader<'_>, format: Format) -> Option<End> {
+fn end(fields: &mut ByteReader<'_>, format: StreamFormat) -> Option<StreamEnd> {
     let (frames, unsent) = (fields.u64()?, fields.u64()?);
     let recap = recap(fields.rest(), format)?;
     fields.take(fields.rest().len())?;
-    Some(End { frames, unsent, recap })
+    Some(StreamEnd { frames, unsent, recap })
 }
 
 fn put_missing(missing: &Missing, out: &mut Vec<u8>) {
@@ -344,7 +346,7 @@ fn map(fields: &mut ByteReader<'_>) -> Option<Vec<Missing>> {
     let mut map = Vec::new();
     while !fields.is_empty() && map.len() < PLACES_MAX {
         let (station, thread) = (fields.u16()?, fields.u16()?);
-        let place = Place { station, thread, second: fields.u64()?, number: fields.u32()? };
+        let place = FrameTime { station, thread, second: fields.u64()?, number: fields.u32()? };
         let last = fields.u32().filter(|last| *last >= place.number)?;
         map.push(Missing { place, last });
     }
@@ -365,14 +367,14 @@ mod tests {
         let mut synthesis = Synthesis::new(8, 1, 10).unwrap();
         let mut frames = Vec::new();
         (0..3).for_each(|_| synthesis.frame(&mut frames));
-        let head = Head::read(Format::Vdif, &frames).unwrap();
+        let head = FrameHead::read(StreamFormat::Vdif, &frames).unwrap();
         let recap = vec![(4, Exception::Thread(3)), (2, Exception::Head(head))];
-        let place = Place { station: 1, thread: 2, second: 3, number: 4 };
+        let place = FrameTime { station: 1, thread: 2, second: 3, number: 4 };
         let counters =
             Counters { received: 7, runs: crate::LossRuns::default(), ..Counters::default() };
         let (first, stamp) = (1 << 40, Duration::from_millis(5));
         let hello = Hello {
-            format: Format::Vdif,
+            format: StreamFormat::Vdif,
             lateness: Duration::from_millis(40),
             frames_per_second: Some(1_600),
             sink: "null".to_owned(),
@@ -380,8 +382,8 @@ mod tests {
         vec![
             Message::Hello(hello),
             Message::Welcome,
-            Message::Refused(Refusal::new(Reason::Stopped, "it was stopped")),
-            Message::Group(Group {
+            Message::Refused(StreamRefusal::new(StreamRefusalKind::Stopped, "it was stopped")),
+            Message::Group(FrameGroup {
                 first,
                 stamp,
                 count: 3,
@@ -389,7 +391,7 @@ mod tests {
                 frames: frames.into(),
             }),
             Message::Account(counters),
-            Message::End(End { frames: 9, unsent: 2, recap }),
+            Message::End(StreamEnd { frames: 9, unsent: 2, recap }),
             Message::Map(vec![Missing { place, last: 9 }]),
             Message::Finished(counters, 3),
         ]
@@ -399,9 +401,9 @@ mod tests {
     fn messages_are_read_as_they_were_written_and_cut_ones_refused() {
         for message in messages() {
             let bytes = message.encode();
-            assert_eq!(Message::decode(&bytes, Format::Vdif), Ok(message.clone()));
+            assert_eq!(Message::decode(&bytes, StreamFormat::Vdif), Ok(message.clone()));
             for len in 0..bytes.len() {
-                if let Ok(other) = Message::decode(&bytes.slice(..len), Format::Vdif) {
+                if let Ok(other) = Message::decode(&bytes.slice(..len), StreamFormat::Vdif) {
                     // What has several items may have fewer.
                     assert!(
                         matches!(other, Message::Map(_) | Message::End(_)),
@@ -416,7 +418,7 @@ mod tests {
     fn another_version_is_told() {
         let mut bytes = messages()[0].encode().to_vec();
         bytes[2] = 9;
-        assert_eq!(Message::decode(&bytes.into(), Format::Vdif), Err(WireError::Version(9)));
+        assert_eq!(Message::decode(&bytes.into(), StreamFormat::Vdif), Err(WireError::Version(9)));
     }
 
     #[test]
@@ -425,7 +427,7 @@ mod tests {
         let other: Vec<u8> = group.frames.iter().map(|byte| byte ^ 0x55).collect();
         group.frames = other.into();
         let bytes = Message::Group(group).encode();
-        assert_eq!(Message::decode(&bytes, Format::Vdif), Err(WireError::Malformed));
-        assert!(Message::decode(&bytes, Format::Datagrams).is_err(), "the recap has headers");
+        assert_eq!(Message::decode(&bytes, StreamFormat::Vdif), Err(WireError::Malformed));
+        assert!(Message::decode(&bytes, StreamFormat::Datagrams).is_err(), "the recap has headers");
     }
 }

@@ -2,7 +2,7 @@
 //! one in answer.
 
 use crate::EmulatorError;
-use crate::emulation::{Direction, Handle, Status};
+use crate::emulation::{EmulatedDirection, Handle, Status};
 use serde::{Deserialize, Serialize};
 use skyhaul_link::LinkConfig;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// What a running emulation can be told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Order {
+pub enum EmulatorOrder {
     /// Tell what the links did.
     Status,
     /// Make one direction of a link another one from now on.
@@ -21,7 +21,7 @@ pub enum Order {
         /// The link's name.
         link: String,
         /// Which direction.
-        direction: Direction,
+        direction: EmulatedDirection,
         /// All of it; its plan starts now.
         config: Box<LinkConfig>,
     },
@@ -32,7 +32,7 @@ pub enum Order {
 /// What became of an order.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum OrderAnswer {
     /// It is done.
     Done,
     /// What the links did.
@@ -43,11 +43,11 @@ pub enum Answer {
 
 /// Where a lab's orders are given: a socket in the file system.
 #[derive(Debug, Clone)]
-pub struct Control {
+pub struct ControlSocket {
     path: PathBuf,
 }
 
-impl Control {
+impl ControlSocket {
     /// Of the lab whose socket is at `path`.
     pub const fn new(path: PathBuf) -> Self {
         Self { path }
@@ -80,7 +80,7 @@ impl Control {
     ///
     /// # Errors
     /// Nobody answers, or the order is refused.
-    pub fn ask(&self, order: &Order) -> Result<serde_json::Value, EmulatorError> {
+    pub fn ask(&self, order: &EmulatorOrder) -> Result<serde_json::Value, EmulatorError> {
         let line = self.exchange(order).map_err(EmulatorError::NoAnswer)?;
         let answer: serde_json::Value = serde_json::from_str(&line)
             .map_err(|error| EmulatorError::NoAnswer(io::Error::other(error)))?;
@@ -90,7 +90,7 @@ impl Control {
         }
     }
 
-    fn exchange(&self, order: &Order) -> io::Result<String> {
+    fn exchange(&self, order: &EmulatorOrder) -> io::Result<String> {
         let mut stream = UnixStream::connect(&self.path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = serde_json::to_string(order)?;
@@ -106,9 +106,13 @@ fn converse(mut stream: &UnixStream, handle: &Handle) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST_ORDER)).read_line(&mut line)?;
-    let answer = match serde_json::from_str::<Order>(&line) {
-        Ok(order) => handle.ask(order).unwrap_or_else(|error| Answer::Refused(error.to_string())),
-        Err(error) => Answer::Refused(format!("the order is not one ({error}); use `skyhaul lab`")),
+    let answer = match serde_json::from_str::<EmulatorOrder>(&line) {
+        Ok(order) => {
+            handle.ask(order).unwrap_or_else(|error| OrderAnswer::Refused(error.to_string()))
+        }
+        Err(error) => {
+            OrderAnswer::Refused(format!("the order is not one ({error}); use `skyhaul lab`"))
+        }
     };
     let mut answer = serde_json::to_string(&answer)?;
     answer.push('\n');

@@ -6,7 +6,7 @@ use skyhaul_link::LinkConfig;
 /// Links between two places, called `a` and `b`, that any program can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Text")]
-pub struct Description {
+pub struct LabDescription {
     /// The same seed loses the same packets of a series.
     pub seed: u64,
     /// The links, each with a device of its own in both places.
@@ -40,7 +40,7 @@ pub const MIN_MTU: u16 = 1_280;
 /// Why a description cannot be used, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}; {help}")]
-pub struct DescriptionError {
+pub struct LabDescriptionError {
     /// What is wrong.
     pub what: String,
     /// What to do about it.
@@ -49,18 +49,18 @@ pub struct DescriptionError {
     pub line: usize,
 }
 
-impl Description {
+impl LabDescription {
     /// Reads a description.
     ///
     /// # Errors
     /// It is not TOML, a key or value is not known, or two values contradict each other.
-    pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
+    pub fn from_toml(text: &str) -> Result<Self, LabDescriptionError> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let what = error.message().replace('\n', " ");
             let (what, help) =
                 what.split_once("; ").unwrap_or((&what, "docs/how-to/emulator.md shows every key"));
-            DescriptionError { what: what.to_owned(), help: help.to_owned(), line }
+            LabDescriptionError { what: what.to_owned(), help: help.to_owned(), line }
         })
     }
 }
@@ -85,7 +85,7 @@ struct LinkText {
     down: Option<LinkConfig>,
 }
 
-impl TryFrom<Text> for Description {
+impl TryFrom<Text> for LabDescription {
     type Error = String;
 
     fn try_from(text: Text) -> Result<Self, String> {
@@ -177,7 +177,7 @@ mod tests {
             up = { rate = "50 Mbit/s" }
             down = { rate = "2 Mbit/s" }
         "#;
-        let read = Description::from_toml(text).unwrap();
+        let read = LabDescription::from_toml(text).unwrap();
         assert_eq!((read.seed, read.links.len()), (7, 2));
         assert_eq!((read.links[0].name.as_str(), read.links[0].mtu), ("link1", 1500));
         assert_eq!(read.links[0].up, read.links[0].down);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn flows_are_spread_over_the_links_that_are_named() {
         let links = "[[link]]\nname = \"n\"\nboth = {}\n[[link]]\nname = \"s\"\nboth = {}";
-        let of = |spread: &str| Description::from_toml(&format!("{spread}\n{links}"));
+        let of = |spread: &str| LabDescription::from_toml(&format!("{spread}\n{links}"));
         assert_eq!(of("spread = [\"s\", \"n\"]").unwrap().spread, ["s", "n"]);
         assert!(of("").unwrap().spread.is_empty());
         for (spread, reason) in [
@@ -221,7 +221,7 @@ mod tests {
             ),
         ];
         for (text, line, reason) in cases {
-            let error = Description::from_toml(text).unwrap_err();
+            let error = LabDescription::from_toml(text).unwrap_err();
             assert!(error.to_string().contains(reason), "{text}: {error}");
             assert_eq!(error.line, line, "{text}: {error}");
         }

@@ -1,12 +1,12 @@
 //! The links at work: packets from one device through the model to the other.
 
 use crate::EmulatorError;
-use crate::control::{Answer, Order};
-use crate::description::{Description, LinkDescription};
+use crate::control::{EmulatorOrder, OrderAnswer};
+use crate::description::{LabDescription, LinkDescription};
 use crate::device::{Device, be_punctual};
 use crate::offload::OFFLOAD_LEN;
 use crate::packet::{self, Segment};
-use crate::place::{Namespace, Place};
+use crate::place::{LinkEnd, Namespace};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use skyhaul_link::{Link, LinkConfig};
@@ -22,7 +22,9 @@ mod calibration;
 mod status;
 
 use status::Waits;
-pub use status::{Direction, DirectionStatus, LinkStatus, QueueDelays, Spread, Status};
+pub use status::{
+    DirectionStatus, EmulatedDirection, LinkStatus, QueueDelays, SpreadStatus, Status,
+};
 
 /// The links of a lab between its two places.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ pub struct Handle {
     wake: Arc<OwnedFd>,
 }
 
-type Asked = (Order, SyncSender<Answer>);
+type Asked = (EmulatorOrder, SyncSender<OrderAnswer>);
 
 /// One link with its devices.
 #[derive(Debug)]
@@ -78,8 +80,8 @@ impl Emulation {
     ///
     /// # Errors
     /// The system refuses, most often because this is not root, or the places exist.
-    pub fn set_up(lab: &str, description: &Description) -> Result<Self, EmulatorError> {
-        let namespaces = Place::ALL.map(|place| Namespace::new(lab, place));
+    pub fn set_up(lab: &str, description: &LabDescription) -> Result<Self, EmulatorError> {
+        let namespaces = LinkEnd::ALL.map(|place| Namespace::new(lab, place));
         let [a, b] = &namespaces;
         a.create()?;
         // The first error says what is wrong; what was not made cannot be removed.
@@ -89,7 +91,7 @@ impl Emulation {
 
     fn between(
         namespaces: &[Namespace; 2],
-        description: &Description,
+        description: &LabDescription,
     ) -> Result<Self, EmulatorError> {
         let mut hops = Vec::new();
         for (number, link) in description.links.iter().enumerate() {
@@ -190,11 +192,13 @@ impl Emulation {
         while let Ok((order, answer)) = self.orders.try_recv() {
             let _ = rustix::io::read(&*self.handle.wake, &mut [0_u8; 8]);
             let result = match order {
-                Order::Status => Answer::Status(Box::new(self.status())),
-                Order::Set { link, direction, config } => self.set(&link, direction, &config),
-                Order::End => {
+                EmulatorOrder::Status => OrderAnswer::Status(Box::new(self.status())),
+                EmulatorOrder::Set { link, direction, config } => {
+                    self.set(&link, direction, &config)
+                }
+                EmulatorOrder::End => {
                     self.is_asked_to_end = true;
-                    Answer::Done
+                    OrderAnswer::Done
                 }
             };
             // Who asked may have gone.
@@ -202,18 +206,25 @@ impl Emulation {
         }
     }
 
-    fn set(&mut self, link: &str, direction: Direction, config: &LinkConfig) -> Answer {
+    fn set(
+        &mut self,
+        link: &str,
+        direction: EmulatedDirection,
+        config: &LinkConfig,
+    ) -> OrderAnswer {
         let now = self.clock.now();
         let Some(hop) = self.hops.iter_mut().find(|hop| hop.name == link) else {
-            return Answer::Refused(format!("there is no link `{link}`; see `skyhaul lab status`"));
+            return OrderAnswer::Refused(format!(
+                "there is no link `{link}`; see `skyhaul lab status`"
+            ));
         };
         let way = match direction {
-            Direction::Up => &mut hop.up,
-            Direction::Down => &mut hop.down,
+            EmulatedDirection::Up => &mut hop.up,
+            EmulatedDirection::Down => &mut hop.down,
         };
         way.config = config.clone();
         way.link.reconfigure(now, config.clone());
-        Answer::Done
+        OrderAnswer::Done
     }
 
     fn status(&self) -> Status {
@@ -230,17 +241,17 @@ impl Emulation {
         let links = self.hops.iter().enumerate().map(|(number, hop)| LinkStatus {
             name: hop.name.clone(),
             mtu: hop.mtu,
-            a: Place::A.ipv4(number),
-            b: Place::B.ipv4(number),
-            a6: Place::A.ipv6(number),
-            b6: Place::B.ipv6(number),
+            a: LinkEnd::A.ipv4(number),
+            b: LinkEnd::B.ipv4(number),
+            a6: LinkEnd::A.ipv6(number),
+            b6: LinkEnd::B.ipv6(number),
             up: of(&hop.up, a, &hop.name),
             down: of(&hop.down, b, &hop.name),
         });
         Status {
             running_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
             links: links.collect(),
-            spread: Spread::over(&self.spread),
+            spread: SpreadStatus::over(&self.spread),
         }
     }
 }
@@ -250,7 +261,7 @@ impl Handle {
     ///
     /// # Errors
     /// The emulation has ended or does not answer.
-    pub fn ask(&self, order: Order) -> Result<Answer, EmulatorError> {
+    pub fn ask(&self, order: EmulatorOrder) -> Result<OrderAnswer, EmulatorError> {
         let gone = |kind| EmulatorError::NoAnswer(std::io::Error::from(kind));
         let (answer, answered) = sync_channel(1);
         self.orders.send((order, answer)).map_err(|_| gone(std::io::ErrorKind::NotConnected))?;

@@ -24,14 +24,15 @@ pub mod offload;
 pub mod packet;
 mod place;
 
-pub use control::{Answer, Control, Order};
+pub use control::{ControlSocket, EmulatorOrder, OrderAnswer};
 pub use description::{
-    Description, DescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU,
+    LabDescription, LabDescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU,
 };
 pub use emulation::{
-    Direction, DirectionStatus, Emulation, Handle, LinkStatus, QueueDelays, Spread, Status,
+    DirectionStatus, EmulatedDirection, Emulation, Handle, LinkStatus, QueueDelays, SpreadStatus,
+    Status,
 };
-pub use place::{Namespace, Place};
+pub use place::{LinkEnd, Namespace};
 
 use std::io;
 

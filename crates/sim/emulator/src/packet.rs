@@ -41,7 +41,7 @@ pub struct Segment {
 
 /// Why what a device gave cannot be carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedPacket {
     /// It ends before the headers do.
     #[error("a packet of {0} bytes ends within its headers")]
     Short(usize),
@@ -57,11 +57,13 @@ pub enum Malformed {
 ///
 /// # Errors
 /// What was given is not a packet, or cannot be cut.
-pub fn segments(given: &[u8]) -> Result<impl ExactSizeIterator<Item = Segment> + use<>, Malformed> {
+pub fn segments(
+    given: &[u8],
+) -> Result<impl ExactSizeIterator<Item = Segment> + use<>, MalformedPacket> {
     let (header, bytes) =
-        given.split_first_chunk::<OFFLOAD_LEN>().ok_or(Malformed::Short(given.len()))?;
+        given.split_first_chunk::<OFFLOAD_LEN>().ok_or(MalformedPacket::Short(given.len()))?;
     if bytes.is_empty() {
-        return Err(Malformed::Short(0));
+        return Err(MalformedPacket::Short(0));
     }
     let offload = Offload::read(header);
     let cut = Cut::of(&offload, bytes)?;
@@ -118,24 +120,24 @@ impl Segment {
 impl Cut {
     /// Where a packet can be cut, `None` where it is one, if what is said of it and its headers
     /// agree.
-    fn of(offload: &Offload, bytes: &[u8]) -> Result<Option<Self>, Malformed> {
+    fn of(offload: &Offload, bytes: &[u8]) -> Result<Option<Self>, MalformedPacket> {
         let kind = offload.kind & !ECN;
         if kind == SINGLE {
             return Ok(None);
         }
         if ![TCP_V4, TCP_V6, UDP].contains(&kind) {
-            return Err(Malformed::Kind(kind));
+            return Err(MalformedPacket::Kind(kind));
         }
         let transport = usize::from(offload.checksum_start);
         let (network, is_right_version) = match bytes[0] >> 4 {
             4 => (usize::from(bytes[0] & 0xF) * 4, kind != TCP_V6),
             6 => (IPV6_HEADER, kind != TCP_V4),
-            _ => return Err(Malformed::Headers),
+            _ => return Err(MalformedPacket::Headers),
         };
         let is_tcp = kind != UDP;
         let (fixed, checksum) = if is_tcp { (TCP_HEADER, 16) } else { (UDP_HEADER, 6) };
         if bytes.len() < transport + fixed {
-            return Err(Malformed::Short(bytes.len()));
+            return Err(MalformedPacket::Short(bytes.len()));
         }
         let options = if is_tcp { usize::from(bytes[transport + 12] >> 4) * 4 } else { fixed };
         let cut = Self {
@@ -152,7 +154,7 @@ impl Cut {
             && offload.flags & NEEDS_CHECKSUM != 0
             && cut.segment > 0
             && cut.payload < bytes.len();
-        if agrees { Ok(Some(cut)) } else { Err(Malformed::Headers) }
+        if agrees { Ok(Some(cut)) } else { Err(MalformedPacket::Headers) }
     }
 
     /// Makes the headers those of what now follows them: payload from segment `index` on, up to the

@@ -13,7 +13,7 @@ use std::process::Command;
 /// One of the two ends of the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum LinkEnd {
     /// Where `up` begins.
     A,
     /// Where `up` ends.
@@ -24,10 +24,10 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
     name: String,
-    place: Place,
+    place: LinkEnd,
 }
 
-impl Place {
+impl LinkEnd {
     /// Both.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
@@ -78,7 +78,7 @@ impl Place {
 
 impl Namespace {
     /// The namespace of `place` in the lab of that name; whether it exists is another question.
-    pub fn new(lab: &str, place: Place) -> Self {
+    pub fn new(lab: &str, place: LinkEnd) -> Self {
         Self { name: format!("skyhaul-{lab}-{}", place.letter()), place }
     }
 
@@ -173,7 +173,8 @@ impl Namespace {
     pub(crate) fn spread(&self, links: &[(usize, &str)], seed: u64) -> Result<(), EmulatorError> {
         self.hash_ports(seed)?;
         let (here, there) = (self.place, self.place.other());
-        let own = |place: Place| [IpAddr::V4(place.spread_ipv4()), IpAddr::V6(place.spread_ipv6())];
+        let own =
+            |place: LinkEnd| [IpAddr::V4(place.spread_ipv4()), IpAddr::V6(place.spread_ipv6())];
         let on_link = |link| [IpAddr::V4(there.ipv4(link)), IpAddr::V6(there.ipv6(link))];
         for (family, (ours, theirs)) in own(here).into_iter().zip(own(there)).enumerate() {
             let (ours, theirs) = (ours.to_string(), theirs.to_string());

@@ -9,7 +9,8 @@
 )]
 
 use skyhaul_emulator::{
-    Answer, Description, Direction, Emulation, EmulatorError, Namespace, Order, Place, Status,
+    EmulatedDirection, Emulation, EmulatorError, EmulatorOrder, LabDescription, LinkEnd, Namespace,
+    OrderAnswer, Status,
 };
 use skyhaul_link::LinkConfig;
 use std::io::{Read, Write};
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 /// Runs a lab while `work` does.
 fn with_lab(name: &str, text: &str, work: impl FnOnce(&skyhaul_emulator::Handle)) {
-    let description = Description::from_toml(text).unwrap();
+    let description = LabDescription::from_toml(text).unwrap();
     let mut emulation = match Emulation::set_up(name, &description) {
         Ok(emulation) => emulation,
         Err(error)
@@ -42,24 +43,30 @@ fn with_lab(name: &str, text: &str, work: impl FnOnce(&skyhaul_emulator::Handle)
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&handle)));
     stop.store(true, Ordering::Relaxed);
     running.join().unwrap();
-    assert!(!Namespace::new(name, Place::A).exists() && !Namespace::new(name, Place::B).exists());
+    assert!(
+        !Namespace::new(name, LinkEnd::A).exists() && !Namespace::new(name, LinkEnd::B).exists()
+    );
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-fn inside<T: Send>(lab: &str, place: Place, work: impl FnOnce() -> std::io::Result<T> + Send) -> T {
+fn inside<T: Send>(
+    lab: &str,
+    place: LinkEnd,
+    work: impl FnOnce() -> std::io::Result<T> + Send,
+) -> T {
     let work = || work().map_err(EmulatorError::NoAnswer);
     Namespace::new(lab, place).enter(work).unwrap()
 }
 
-fn udp(lab: &str, place: Place, link: usize) -> UdpSocket {
+fn udp(lab: &str, place: LinkEnd, link: usize) -> UdpSocket {
     let socket = inside(lab, place, || UdpSocket::bind((place.ipv4(link), 0)));
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     socket
 }
 
 fn status(handle: &skyhaul_emulator::Handle) -> Status {
-    match handle.ask(Order::Status).unwrap() {
-        Answer::Status(status) => *status,
+    match handle.ask(EmulatorOrder::Status).unwrap() {
+        OrderAnswer::Status(status) => *status,
         other => panic!("{other:?}"),
     }
 }
@@ -70,14 +77,14 @@ fn a_stream_goes_through_unharmed_in_large_pieces_and_small() {
                = \"independent\", probability = \"0.2 %\" } }";
     with_lab("t-stream", text, |handle| {
         let listener =
-            inside("t-stream", Place::B, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)));
+            inside("t-stream", LinkEnd::B, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)));
         let port = listener.local_addr().unwrap().port();
         let sent: Vec<u8> =
             (0..8_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let copy = sent.clone();
         let sender = thread::spawn(move || {
             let mut stream =
-                inside("t-stream", Place::A, || TcpStream::connect((Place::B.ipv4(0), port)));
+                inside("t-stream", LinkEnd::A, || TcpStream::connect((LinkEnd::B.ipv4(0), port)));
             stream.write_all(&copy).unwrap();
         });
         let mut received = Vec::new();
@@ -104,7 +111,7 @@ fn as_many_datagrams_are_lost_as_chance_allows_and_all_are_accounted_for() {
     let text = "[[link]]\nname = \"one\"\nboth = {}\n[[link]]\nname = \"geo\"
 up = { loss = { kind = \"independent\", probability = \"10 %\" } }\ndown = {}";
     with_lab("t-loss", text, |handle| {
-        let (from, to) = (udp("t-loss", Place::A, 1), udp("t-loss", Place::B, 1));
+        let (from, to) = (udp("t-loss", LinkEnd::A, 1), udp("t-loss", LinkEnd::B, 1));
         let (mut received, mut room) = (0_u64, [0; 2000]);
         to.set_nonblocking(true).unwrap();
         // In bursts of what the socket holds, each read whole before the next.
@@ -133,21 +140,21 @@ up = { loss = { kind = \"independent\", probability = \"10 %\" } }\ndown = {}";
 #[test]
 fn a_running_link_becomes_another_one() {
     with_lab("t-set", "[[link]]\nboth = {}", |handle| {
-        let (from, to) = (udp("t-set", Place::A, 0), udp("t-set", Place::B, 0));
+        let (from, to) = (udp("t-set", LinkEnd::A, 0), udp("t-set", LinkEnd::B, 0));
         let mut room = [0; 10];
         from.send_to(b"first", to.local_addr().unwrap()).unwrap();
         assert_eq!(to.recv(&mut room).unwrap(), 5);
         let all_lost: LinkConfig =
             toml::from_str("loss = { kind = \"independent\", probability = \"100 %\" }").unwrap();
-        let order = |link: &str| Order::Set {
+        let order = |link: &str| EmulatorOrder::Set {
             link: link.to_owned(),
-            direction: Direction::Up,
+            direction: EmulatedDirection::Up,
             config: Box::new(all_lost.clone()),
         };
         assert!(
-            matches!(handle.ask(order("link2")).unwrap(), Answer::Refused(reason) if reason.contains("no link `link2`"))
+            matches!(handle.ask(order("link2")).unwrap(), OrderAnswer::Refused(reason) if reason.contains("no link `link2`"))
         );
-        assert!(matches!(handle.ask(order("link1")).unwrap(), Answer::Done));
+        assert!(matches!(handle.ask(order("link1")).unwrap(), OrderAnswer::Done));
         from.send_to(b"second", to.local_addr().unwrap()).unwrap();
         while status(handle).links[0].up.counters.lost == 0 {
             thread::sleep(Duration::from_millis(1));
@@ -161,8 +168,10 @@ fn a_running_link_becomes_another_one() {
 #[test]
 fn what_cannot_be_made_leaves_nothing_behind() {
     with_lab("t-twice", "[[link]]\nboth = {}", |_| {
-        let again =
-            Emulation::set_up("t-twice", &Description::from_toml("[[link]]\nboth = {}").unwrap());
+        let again = Emulation::set_up(
+            "t-twice",
+            &LabDescription::from_toml("[[link]]\nboth = {}").unwrap(),
+        );
         let error = again.unwrap_err().to_string();
         assert!(error.contains("File exists"), "{error}");
     });

@@ -6,28 +6,28 @@ use skyhaul_units::Instant;
 
 /// A UDP datagram between two endpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Datagram {
+pub struct NetworkDatagram {
     /// The sender's address. It and `to` choose the link.
     pub from: SocketAddr,
     /// The receiver's address.
     pub to: SocketAddr,
     /// The codepoint in the IP header; links leave it as it is.
-    pub ecn: Ecn,
+    pub ecn: EcnMark,
     /// The UDP payload. On the link it counts with its headers
     /// ([`ip_packet_size`](skyhaul_link::ip_packet_size)).
     pub payload: Bytes,
 }
 
-impl Datagram {
+impl NetworkDatagram {
     /// A datagram that does not take part in congestion notification.
     pub fn new(from: SocketAddr, to: SocketAddr, payload: impl Into<Bytes>) -> Self {
-        Self { from, to, ecn: Ecn::NotCapable, payload: payload.into() }
+        Self { from, to, ecn: EcnMark::NotCapable, payload: payload.into() }
     }
 }
 
 /// Explicit congestion notification, with the bits of RFC 3168 5 as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ecn {
+pub enum EcnMark {
     /// The sender does not take part.
     #[default]
     NotCapable = 0b00,
@@ -44,10 +44,10 @@ pub enum Ecn {
 /// After every call that changes it, the lab takes all its transmits and asks for its next timeout.
 pub trait NetworkNode {
     /// Takes in a datagram that arrived at one of its addresses.
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram);
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram);
 
     /// The next datagram to send at `now`, until `None`.
-    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram>;
+    fn poll_transmit(&mut self, now: Instant) -> Option<NetworkDatagram>;
 
     /// When [`handle_timeout`](Self::handle_timeout) is due.
     fn next_timeout(&mut self) -> Option<Instant>;
@@ -57,10 +57,10 @@ pub trait NetworkNode {
 }
 
 impl<E: NetworkNode + ?Sized> NetworkNode for Box<E> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram) {
         (**self).handle_datagram(now, datagram);
     }
-    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<NetworkDatagram> {
         (**self).poll_transmit(now)
     }
     fn next_timeout(&mut self) -> Option<Instant> {

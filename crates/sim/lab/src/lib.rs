@@ -55,7 +55,7 @@ pub mod scenario;
 pub mod workload;
 pub mod world;
 
-pub use endpoint::{Datagram, Ecn, NetworkNode};
+pub use endpoint::{EcnMark, NetworkDatagram, NetworkNode};
 pub use network::{Event, LinkId, Network, NetworkCounters, NodeId, Stop, Stuck};
 pub use peer::{Application, Peer, PeerConfig};
 pub use plain::{Acknowledging, PlainChange, PlainEnd, PlainLine, PlainPath};

@@ -1,6 +1,6 @@
 //! Endpoints joined by links, under one virtual clock.
 
-use crate::{Datagram, NetworkNode};
+use crate::{NetworkDatagram, NetworkNode};
 use core::net::SocketAddr;
 use skyhaul_link::{Link, LinkConfig, ip_packet_size};
 use skyhaul_units::{ByteCount, Instant};
@@ -51,11 +51,11 @@ pub struct NetworkCounters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A node sent a datagram into a link, which may drop or lose it.
-    Sent(LinkId, &'a Datagram),
+    Sent(LinkId, &'a NetworkDatagram),
     /// A datagram came out of a link.
-    Arrived(LinkId, &'a Datagram),
+    Arrived(LinkId, &'a NetworkDatagram),
     /// No link is set for the pair of addresses.
-    Unroutable(&'a Datagram),
+    Unroutable(&'a NetworkDatagram),
     /// A node's timeout came.
     Timeout(NodeId),
 }
@@ -70,7 +70,7 @@ pub struct Network<E> {
     nodes: Vec<Node<E>>,
     /// Bounded by the scenario, as `links` and `routes` are.
     addresses: BTreeMap<SocketAddr, NodeId>,
-    links: Vec<Link<Datagram>>,
+    links: Vec<Link<NetworkDatagram>>,
     routes: BTreeMap<(SocketAddr, SocketAddr), LinkId>,
     counters: NetworkCounters,
     trace: Option<Trace>,
@@ -180,7 +180,7 @@ impl<E: NetworkNode> Network<E> {
     }
 
     /// A link, for its counters.
-    pub fn link(&self, link: LinkId) -> &Link<Datagram> {
+    pub fn link(&self, link: LinkId) -> &Link<NetworkDatagram> {
         &self.links[link.0]
     }
 
@@ -288,7 +288,7 @@ impl<E: NetworkNode> Network<E> {
         Err(self.stuck())
     }
 
-    fn transmit(&mut self, datagram: Datagram) {
+    fn transmit(&mut self, datagram: NetworkDatagram) {
         let Some(link) = self.routes.get(&(datagram.from, datagram.to)).copied() else {
             self.tell(Event::Unroutable(&datagram));
             self.counters.unroutable += 1;

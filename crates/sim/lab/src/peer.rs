@@ -3,13 +3,13 @@
 //! A [`Peer`] drives its [`SessionManager`] in the order in which the socket driver does, with the
 //! virtual clock in place of the real one: what the lab shows holds for the program.
 
-use crate::{Datagram, Ecn, NetworkNode};
+use crate::{EcnMark, NetworkDatagram, NetworkNode};
 use bytes::{Bytes, BytesMut};
 use core::net::SocketAddr;
 use skyhaul_quic::{
     ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, SessionManager,
 };
-use skyhaul_sessions::{Received, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{ReceivedDatagram, SessionManagerEvent, SocketId};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::{Instant, Rate};
 use std::collections::{BTreeSet, VecDeque};
@@ -51,7 +51,7 @@ pub struct Peer<A> {
     /// It was changed from outside since it was served.
     touched: bool,
     /// Datagrams of the batch taken from the session manager last.
-    batch: VecDeque<Datagram>,
+    batch: VecDeque<NetworkDatagram>,
     scratch: Vec<u8>,
 }
 
@@ -121,21 +121,21 @@ impl<A: Application> Peer<A> {
 }
 
 impl<A: Application> NetworkNode for Peer<A> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram) {
         let ecn = match datagram.ecn {
-            Ecn::NotCapable => None,
-            Ecn::Ect0 => Some(skyhaul_sessions::Ecn::Ect0),
-            Ecn::Ect1 => Some(skyhaul_sessions::Ecn::Ect1),
-            Ecn::Ce => Some(skyhaul_sessions::Ecn::Ce),
+            EcnMark::NotCapable => None,
+            EcnMark::Ect0 => Some(skyhaul_sessions::Ecn::Ect0),
+            EcnMark::Ect1 => Some(skyhaul_sessions::Ecn::Ect1),
+            EcnMark::Ce => Some(skyhaul_sessions::Ecn::Ce),
         };
         let payload = BytesMut::from(datagram.payload);
         let socket = self.addresses.iter().position(|address| *address == datagram.to).unwrap_or(0);
-        let received = Received { remote: datagram.from, local_ip: None, ecn, payload };
+        let received = ReceivedDatagram { remote: datagram.from, local_ip: None, ecn, payload };
         self.manager.handle_datagram(now, SocketId(socket), received);
         self.serve(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<NetworkDatagram> {
         if self.touched {
             self.serve(now);
         }
@@ -145,12 +145,12 @@ impl<A: Application> NetworkNode for Peer<A> {
             let contents = Bytes::copy_from_slice(&self.scratch[..transmit.size]);
             let size = transmit.segment_size.unwrap_or(transmit.size).max(1);
             let ecn = match transmit.ecn {
-                None => Ecn::NotCapable,
-                Some(skyhaul_sessions::Ecn::Ect0) => Ecn::Ect0,
-                Some(skyhaul_sessions::Ecn::Ect1) => Ecn::Ect1,
-                Some(skyhaul_sessions::Ecn::Ce) => Ecn::Ce,
+                None => EcnMark::NotCapable,
+                Some(skyhaul_sessions::Ecn::Ect0) => EcnMark::Ect0,
+                Some(skyhaul_sessions::Ecn::Ect1) => EcnMark::Ect1,
+                Some(skyhaul_sessions::Ecn::Ce) => EcnMark::Ce,
             };
-            self.batch.extend((0..contents.len()).step_by(size).map(|start| Datagram {
+            self.batch.extend((0..contents.len()).step_by(size).map(|start| NetworkDatagram {
                 from,
                 to: transmit.to,
                 ecn,

@@ -6,7 +6,7 @@ use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::mission::{Mission, MissionSet};
 use crate::packet::Header;
-use crate::quality::{CapturedFrame, Verdict};
+use crate::quality::{CapturedFrame, FrameVerdict};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -211,8 +211,8 @@ impl PacketAccount {
             return None;
         }
         match captured.quality.verdict {
-            Verdict::Corrected => self.verdicts.corrected += 1,
-            Verdict::Clean | Verdict::NotChecked | Verdict::Uncorrectable => {
+            FrameVerdict::Corrected => self.verdicts.corrected += 1,
+            FrameVerdict::Clean | FrameVerdict::NotChecked | FrameVerdict::Uncorrectable => {
                 self.verdicts.clean += 1;
             }
         }
@@ -334,7 +334,7 @@ impl VerdictCounts {
         ldpc.codewords += 1;
         ldpc.iterations += u64::from(iterations.count);
         match captured.quality.verdict {
-            Verdict::Uncorrectable => ldpc.not_converged += 1,
+            FrameVerdict::Uncorrectable => ldpc.not_converged += 1,
             _ => ldpc.most_iterations = ldpc.most_iterations.max(iterations.count),
         }
     }

@@ -18,7 +18,7 @@ mod watch;
 
 use crate::frame;
 use crate::id::{Channel, Scid};
-use crate::identify::{Identification, InputFormat, Unidentified, identify};
+use crate::identify::{Identification, InputLayout, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::likeness::mistaken;
 use crate::mission::{Mission, MissionSet};
@@ -38,7 +38,7 @@ use watch::{FIRST_TRY_BYTES, Reached, Successor, Watch, end_of};
 #[derive(Debug, Clone)]
 pub struct CaptureOptions {
     /// How it is laid out; `None`: found out.
-    pub format: Option<InputFormat>,
+    pub format: Option<InputLayout>,
     /// The mission; `None`: found out.
     pub mission: Option<Mission>,
     /// The mission is only what the input begins with: another one may follow. Elsewhere a mission
@@ -325,7 +325,7 @@ impl Capture {
                 Ok(identification) => return self.begin(identification),
                 Err(reason) if is_whole => {
                     let reason = match self.options.format {
-                        Some(InputFormat::Frames) => Unidentified::NoFrames,
+                        Some(InputLayout::Frames) => Unidentified::NoFrames,
                         format => mistaken(sample, format).unwrap_or(reason),
                     };
                     self.dropped_bits += 8 * len as u64;
@@ -539,7 +539,7 @@ impl CaptureOptions {
 
     /// The place to read an input from so that the frame at `position` comes out: the place itself,
     /// or further back where symbols have to be decoded first.
-    pub fn read_from(format: InputFormat, position: BitPosition) -> BitPosition {
+    pub fn read_from(format: InputLayout, position: BitPosition) -> BitPosition {
         let Some(symbols) = format.symbols() else { return position };
         let from = position.as_bits().saturating_sub(InnerDecoder::lead(symbols));
         BitPosition::from_bits(from / 8 * 8)
@@ -569,7 +569,7 @@ impl CaptureOptions {
         let has_inner = !mission.coding().inner.is_none();
         let is_own =
             |found: &Identification| found.mission.name() == mission.name() && !found.is_generic;
-        let mut found = match self.format.and_then(InputFormat::symbols) {
+        let mut found = match self.format.and_then(InputLayout::symbols) {
             Some(symbols) => identify_symbols(sample, symbols, &only, is_whole),
             None => identify(sample, &only, is_whole),
         };
@@ -583,7 +583,7 @@ impl CaptureOptions {
         // The caller names the mission: an input that shows no sign of it yet is taken for bits, if
         // it can be.
         let format =
-            if mission.frame().is_variable() { InputFormat::Frames } else { InputFormat::Bits };
+            if mission.frame().is_variable() { InputLayout::Frames } else { InputLayout::Bits };
         Ok(own.unwrap_or_else(|| Identification::given(format, mission.clone())))
     }
 }

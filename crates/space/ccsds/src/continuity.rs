@@ -11,7 +11,7 @@
 //!
 //! Memory is bounded: 64 applications of a channel are followed.
 
-use crate::count::{Modulus, Step};
+use crate::count::{CountStep, Modulus};
 use crate::frame::{Frame, VcCount};
 use crate::id::Apid;
 use crate::mission::{Content, Mission};
@@ -37,7 +37,7 @@ pub struct Sign {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Followed {
     /// By their counts, and by what came between.
-    pub step: Step,
+    pub step: CountStep,
     /// An earlier [`Step::Back`] has turned out to be a loss.
     pub lost: Option<Lost>,
 }
@@ -119,50 +119,50 @@ impl Continuity {
         let Some(last) = self.last.replace(*sign) else {
             self.first = Some((sign.position, sign.received));
             self.note_packet(sign);
-            return Followed { step: Step::Next, lost: None };
+            return Followed { step: CountStep::Next, lost: None };
         };
         let step = sign.count.modulus.step(last.count.value, sign.count.value);
         let step = match step {
             // More frames than there was room for: the count was damaged, or set.
-            Step::Gap { missing }
+            CountStep::Gap { missing }
                 if missing > MOST_MISSING && !self.was_long(&last, sign, missing) =>
             {
-                Step::Back
+                CountStep::Back
             }
             step => step,
         };
         let is_short = is_short(sign.count.modulus);
         let step = match step {
-            Step::Back if !is_short => step,
-            Step::Back => self.doubt(&last, sign),
-            Step::Same => {
+            CountStep::Back if !is_short => step,
+            CountStep::Back => self.doubt(&last, sign),
+            CountStep::Same => {
                 self.last = Some(last);
                 return Followed { step, lost: None };
             }
-            Step::Next | Step::Gap { .. } => step,
+            CountStep::Next | CountStep::Gap { .. } => step,
         };
-        self.sent += 1 + if let Step::Gap { missing } = step { missing } else { 0 };
-        let lost = if step == Step::Back || !is_short { None } else { self.settle(sign) };
+        self.sent += 1 + if let CountStep::Gap { missing } = step { missing } else { 0 };
+        let lost = if step == CountStep::Back || !is_short { None } else { self.settle(sign) };
         self.note_packet(sign);
         Followed { step, lost }
     }
 
     /// What a count is that went back.
-    fn doubt(&mut self, last: &Sign, sign: &Sign) -> Step {
+    fn doubt(&mut self, last: &Sign, sign: &Sign) -> CountStep {
         let modulus = sign.count.modulus;
         let missing = modulus.between(last.count.value, sign.count.value);
         self.doubt = None;
         let was_long = self.was_long(last, sign, missing);
         match self.packets_are_missing(sign, missing, self.sent + 1) {
-            Some(true) => return Step::Gap { missing },
+            Some(true) => return CountStep::Gap { missing },
             Some(false) => {}
-            None if self.applications.is_empty() && was_long => return Step::Gap { missing },
+            None if self.applications.is_empty() && was_long => return CountStep::Gap { missing },
             None => {
                 let lost = Lost { missing, before: *last, after: *sign };
                 self.doubt = Some(Doubt { lost, sent: self.sent, was_long });
             }
         }
-        Step::Back
+        CountStep::Back
     }
 
     /// Looks whether this frame tells what the doubt was about.

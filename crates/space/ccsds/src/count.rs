@@ -34,16 +34,16 @@ impl Modulus {
     /// How `next` follows `last`. A step of more than half the range is taken for a repeat or a
     /// reset, because a gap that long is less likely; of short counts it is not, see
     /// [`crate::continuity`].
-    pub const fn step(self, last: u64, next: u64) -> Step {
+    pub const fn step(self, last: u64, next: u64) -> CountStep {
         let ahead = self.between(last, next);
         if ahead == 0 {
-            Step::Next
+            CountStep::Next
         } else if ahead == self.0 - 1 {
-            Step::Same
+            CountStep::Same
         } else if ahead > self.0 / 2 {
-            Step::Back
+            CountStep::Back
         } else {
-            Step::Gap { missing: ahead }
+            CountStep::Gap { missing: ahead }
         }
     }
     /// Counts between `last` and `next`, neither included, where it went on from one to the other.
@@ -62,7 +62,7 @@ impl Modulus {
 
 /// How a count follows the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CountStep {
     /// In sequence.
     Next,
     /// The same count again.
@@ -84,28 +84,28 @@ mod tests {
     #[test]
     fn a_counter_of_no_octets_has_no_gaps_and_no_repeats() {
         assert_eq!(Modulus::of_octets(0), Modulus::NONE);
-        assert_eq!(Modulus::NONE.step(0, 0), Step::Next);
-        assert_eq!(Modulus::of_octets(7).step((1 << 56) - 1, 0), Step::Next);
+        assert_eq!(Modulus::NONE.step(0, 0), CountStep::Next);
+        assert_eq!(Modulus::of_octets(7).step((1 << 56) - 1, 0), CountStep::Next);
         assert_eq!(Modulus::of_octets(1), Modulus::TM_FRAME);
     }
 
     #[test]
     fn counters_wrap() {
-        assert_eq!(Modulus::TM_FRAME.step(255, 0), Step::Next);
-        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFF, 0), Step::Next);
-        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFE, 0), Step::Gap { missing: 1 });
-        assert_eq!(Modulus::AOS_FRAME_CYCLE.step(0xFF_FFFF, 0x100_0000), Step::Next);
-        assert_eq!(Modulus::PACKET.step(7, 7), Step::Same);
-        assert_eq!(Modulus::PACKET.step(7, 6), Step::Back);
-        assert_eq!(Modulus::PACKET.step(0, 0x2001), Step::Gap { missing: 0x2000 });
-        assert_eq!(Modulus::PACKET.step(0, 0x2002), Step::Back);
+        assert_eq!(Modulus::TM_FRAME.step(255, 0), CountStep::Next);
+        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFF, 0), CountStep::Next);
+        assert_eq!(Modulus::AOS_FRAME.step(0xFF_FFFE, 0), CountStep::Gap { missing: 1 });
+        assert_eq!(Modulus::AOS_FRAME_CYCLE.step(0xFF_FFFF, 0x100_0000), CountStep::Next);
+        assert_eq!(Modulus::PACKET.step(7, 7), CountStep::Same);
+        assert_eq!(Modulus::PACKET.step(7, 6), CountStep::Back);
+        assert_eq!(Modulus::PACKET.step(0, 0x2001), CountStep::Gap { missing: 0x2000 });
+        assert_eq!(Modulus::PACKET.step(0, 0x2002), CountStep::Back);
     }
 
     proptest! {
         #[test]
         fn a_gap_says_how_far_the_count_went(start in 0u64..1 << 14, missing in 1u64..=1 << 13) {
             let next = Modulus::PACKET.advance(start, missing + 1);
-            prop_assert_eq!(Modulus::PACKET.step(start, next), Step::Gap { missing });
+            prop_assert_eq!(Modulus::PACKET.step(start, next), CountStep::Gap { missing });
         }
     }
 }

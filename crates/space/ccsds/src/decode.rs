@@ -7,7 +7,7 @@ use crate::frame::{Check, Frame, FrameError};
 use crate::id::Scid;
 use crate::inner::LineCode;
 use crate::mission::{Derandomise, FrameFormat, Mission};
-use crate::quality::{CapturedFrame, CorrectedSymbols, Iterations, Reason, Verdict};
+use crate::quality::{CapturedFrame, CorrectedSymbols, FrameVerdict, Iterations, Reason};
 use crate::sync::{Judge, Judgement, Run};
 use bytes::Bytes;
 use memory::RunMemory;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedBlock {
     /// What error control said.
-    pub verdict: Verdict,
+    pub verdict: FrameVerdict,
     /// Why it is set aside; `None` for a good frame.
     pub set_aside: Option<Reason>,
     /// Symbols corrected; empty for a clean block.
@@ -278,8 +278,10 @@ impl Rules {
         let is_ours = |scid| self.scids.is_empty() || self.scids.contains(&scid);
         let is_frame = decoded.set_aside.is_none() && decoded.scid.is_some_and(is_ours);
         match decoded.verdict {
-            Verdict::Clean | Verdict::Corrected if is_frame && !is_constant => Judgement::Good,
-            Verdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
+            FrameVerdict::Clean | FrameVerdict::Corrected if is_frame && !is_constant => {
+                Judgement::Good
+            }
+            FrameVerdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
             _ => Judgement::Bad,
         }
     }
@@ -309,7 +311,7 @@ impl Rules {
     ) -> DecodedBlock {
         let Outcome { mut verdict, corrected, iterations, reason } = outcome.unwrap_or(NOT_CHECKED);
         let (frame, check_symbols) = block.split_at(self.format.length.min(block.len()));
-        let mut set_aside = (verdict == Verdict::Uncorrectable).then_some(reason);
+        let mut set_aside = (verdict == FrameVerdict::Uncorrectable).then_some(reason);
         let (fhec, fecf, scid) = match Frame::parse(frame, &self.format) {
             Ok(frame) => (frame.fhec, frame.fecf, Some(frame.channel.scid)),
             Err(error) => {
@@ -321,11 +323,11 @@ impl Rules {
                 )
             }
         };
-        if set_aside.is_none() && verdict == Verdict::NotChecked {
+        if set_aside.is_none() && verdict == FrameVerdict::NotChecked {
             verdict = match fecf {
-                Check::Good | Check::Corrected => Verdict::Clean,
-                Check::Bad => Verdict::Uncorrectable,
-                Check::None => Verdict::NotChecked,
+                Check::Good | Check::Corrected => FrameVerdict::Clean,
+                Check::Bad => FrameVerdict::Uncorrectable,
+                Check::None => FrameVerdict::NotChecked,
             };
         }
         if fecf == Check::Bad {
@@ -358,7 +360,7 @@ fn is_constant(block: &[u8]) -> bool {
 /// What error control said of a block.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
-    verdict: Verdict,
+    verdict: FrameVerdict,
     corrected: CorrectedSymbols,
     iterations: Option<Iterations>,
     /// Why it is set aside, if it cannot be corrected.
@@ -366,7 +368,7 @@ struct Outcome {
 }
 
 const NOT_CHECKED: Outcome = Outcome {
-    verdict: Verdict::NotChecked,
+    verdict: FrameVerdict::NotChecked,
     corrected: CorrectedSymbols::EMPTY,
     iterations: None,
     reason: Reason::ReedSolomon,
@@ -375,7 +377,7 @@ const NOT_CHECKED: Outcome = Outcome {
 /// What Reed-Solomon said of a block.
 fn error_control(decoded: &Decoded) -> Outcome {
     if decoded.is_clean() {
-        return Outcome { verdict: Verdict::Clean, ..NOT_CHECKED };
+        return Outcome { verdict: FrameVerdict::Clean, ..NOT_CHECKED };
     }
     let mut symbols = [0u8; skyhaul_coding::MAX_INTERLEAVE];
     for (count, codeword) in symbols.iter_mut().zip(decoded.codewords()) {
@@ -386,7 +388,8 @@ fn error_control(decoded: &Decoded) -> Outcome {
         };
     }
     let corrected = CorrectedSymbols::new(&symbols[..decoded.codewords().len()]);
-    let verdict = if decoded.is_good() { Verdict::Corrected } else { Verdict::Uncorrectable };
+    let verdict =
+        if decoded.is_good() { FrameVerdict::Corrected } else { FrameVerdict::Uncorrectable };
     Outcome { verdict, corrected, ..NOT_CHECKED }
 }
 

@@ -7,12 +7,12 @@
 //! Level-0's business.
 
 use crate::continuity::{Continuity, Followed, Lost, Sign};
-use crate::count::{Modulus, Step};
-use crate::frame::{Check, FirstHeader, Frame, FrameError, Stream, VcCount};
+use crate::count::{CountStep, Modulus};
+use crate::frame::{Check, FirstHeader, Frame, FrameError, PacketStream, VcCount};
 use crate::id::{Channel, MapId};
 use crate::mission::{Content, Mission};
 use crate::packet::{Header, HeaderError};
-use crate::quality::{CapturedFrame, Verdict};
+use crate::quality::{CapturedFrame, FrameVerdict};
 use bytes::Bytes;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
@@ -172,9 +172,10 @@ impl Extractor {
             channel: frame.channel,
             map: frame.stream().map,
             received: captured.received,
-            corrected: captured.quality.verdict == Verdict::Corrected
+            corrected: captured.quality.verdict == FrameVerdict::Corrected
                 || frame.fhec == Check::Corrected,
-            unchecked: captured.quality.verdict == Verdict::NotChecked || captured.quality.flywheel,
+            unchecked: captured.quality.verdict == FrameVerdict::NotChecked
+                || captured.quality.flywheel,
             longest: self.mission.longest_packet(),
         };
         match packets.first_header {
@@ -217,12 +218,12 @@ struct ChannelState {
     /// That of expedited frames.
     expedited: Continuity,
     /// The stream that the last frame was of.
-    stream: Stream,
+    stream: PacketStream,
     /// The packet that runs on into that stream's next frame.
     open: Option<OpenPacket>,
     /// Packets that run on into the next frames of other streams: at most one for each access point
     /// and quality of service, 32 in all.
-    parked: BTreeMap<Stream, OpenPacket>,
+    parked: BTreeMap<PacketStream, OpenPacket>,
     cut: Cut,
     counts: ChannelCounts,
 }
@@ -246,7 +247,7 @@ impl ChannelState {
     fn follow(
         &mut self,
         channel: Channel,
-        stream: Stream,
+        stream: PacketStream,
         sign: &Sign,
         sink: &mut impl FnMut(ExtractedPacket),
     ) -> bool {
@@ -271,17 +272,17 @@ impl ChannelState {
             self.counts.missing_frames += missing;
         }
         match step {
-            Step::Next => {}
-            Step::Same => {
+            CountStep::Next => {}
+            CountStep::Same => {
                 self.counts.repeated_frames += 1;
                 return true;
             }
-            Step::Gap { missing } => {
+            CountStep::Gap { missing } => {
                 self.counts.gaps += 1;
                 self.counts.missing_frames += missing;
                 self.interrupt_all(channel, sink);
             }
-            Step::Back => {
+            CountStep::Back => {
                 self.counts.resets += 1;
                 self.interrupt_all(channel, sink);
             }

@@ -186,8 +186,8 @@ impl<'a> Frame<'a> {
 
     /// Which of the channel's streams the frame belongs to: USLP keeps packets of each access point
     /// apart, and counts expedited frames by themselves. Other frames have one stream a channel.
-    pub fn stream(&self) -> Stream {
-        self.uslp.map_or(Stream::default(), |fields| Stream {
+    pub fn stream(&self) -> PacketStream {
+        self.uslp.map_or(PacketStream::default(), |fields| PacketStream {
             map: Some(fields.map),
             is_expedited: fields.is_expedited,
         })
@@ -196,7 +196,7 @@ impl<'a> Frame<'a> {
 
 /// A part of a virtual channel in which packets follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Stream {
+pub struct PacketStream {
     /// The multiplexer access point of USLP frames.
     pub map: Option<MapId>,
     /// Of expedited frames, which have a count of their own (CCSDS 732.1-B-3 4.1.2.11).

@@ -8,7 +8,7 @@
 
 mod fitness;
 
-use crate::count::Step;
+use crate::count::CountStep;
 use crate::decode::BlockDecoder;
 use crate::delimit::run_of;
 use crate::frame::{self, VcCount};
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 /// How the input is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputFormat {
+pub enum InputLayout {
     /// Demodulated bits: markers at any bit offset.
     Bits,
     /// Markers and blocks, byte aligned from the first byte on.
@@ -38,7 +38,7 @@ pub enum InputFormat {
     Soft,
 }
 
-impl InputFormat {
+impl InputLayout {
     /// How symbols come, where the input holds such.
     pub const fn symbols(self) -> Option<Symbols> {
         match self {
@@ -53,7 +53,7 @@ impl InputFormat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identification {
     /// How it is laid out.
-    pub format: InputFormat,
+    pub format: InputLayout,
     /// The mission that fits, or a generic one.
     pub mission: Mission,
     /// The spacecraft seen.
@@ -67,7 +67,7 @@ pub struct Identification {
 
 impl Identification {
     /// What the caller says it is.
-    pub const fn given(format: InputFormat, mission: Mission) -> Self {
+    pub const fn given(format: InputLayout, mission: Mission) -> Self {
         Self { format, mission, scid: None, is_generic: false, also_fits: Vec::new() }
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn identify_marked(
         {
             let aligned = hits[0].position == 0
                 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
-            let format = if aligned { InputFormat::Cadus } else { InputFormat::Bits };
+            let format = if aligned { InputLayout::Cadus } else { InputLayout::Bits };
             return Ok(Identification { format, ..found });
         }
         tried = tried.or(Some(length));
@@ -246,7 +246,7 @@ fn known(blocks: &[Vec<u8>], missions: &MissionSet) -> Option<Identification> {
             fitting.push((mission, fitness));
         }
     }
-    closest(&fitting, InputFormat::Bits)
+    closest(&fitting, InputLayout::Bits)
 }
 
 /// A mission without a name, of the coding that decodes the most blocks to frames of one
@@ -266,7 +266,7 @@ fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
         }
     }
     best.map(|(_, mission, scid)| Identification {
-        format: InputFormat::Bits,
+        format: InputLayout::Bits,
         mission,
         scid: Some(scid),
         is_generic: true,
@@ -406,7 +406,7 @@ pub(crate) fn bare_frames(
             fitting.push((mission, fitness));
         }
     }
-    if let Some(found) = closest(&fitting, InputFormat::Frames) {
+    if let Some(found) = closest(&fitting, InputLayout::Frames) {
         return Some(found);
     }
     let (length, (kind, scid)) = FRAME_LENGTHS
@@ -416,7 +416,7 @@ pub(crate) fn bare_frames(
     let mission =
         Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
     Some(Identification {
-        format: InputFormat::Frames,
+        format: InputLayout::Frames,
         mission,
         scid: Some(scid),
         is_generic: true,
@@ -463,9 +463,11 @@ fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKi
         if let Some(last) = run.last.replace(*count).filter(|last| last != count) {
             run.steps += 1;
             let step = last.modulus.step(last.value, count.value);
-            run.in_sequence += usize::from(step == Step::Next);
-            run.onward +=
-                usize::from(matches!(step, Step::Next | Step::Gap { missing: ..=MOST_LOST }));
+            run.in_sequence += usize::from(step == CountStep::Next);
+            run.onward += usize::from(matches!(
+                step,
+                CountStep::Next | CountStep::Gap { missing: ..=MOST_LOST }
+            ));
         }
     }
     let counting = || runs.values().filter(|run| run.onward > 0);

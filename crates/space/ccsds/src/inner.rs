@@ -9,7 +9,7 @@
 //! then give bits. Places in the bits are given as places in the input
 //! ([`InnerDecoder::position`]), so that an input can be read again from a frame on.
 
-use crate::identify::{Identification, InputFormat, Unidentified, identify_marked};
+use crate::identify::{Identification, InputLayout, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
 use skyhaul_coding::convolutional::{Code, Modulation, NodeSynchroniser, Rate, SecondOutput};
@@ -135,8 +135,8 @@ fn identify_by(
         false => found.mission,
     };
     let format = match symbols {
-        Symbols::Hard => InputFormat::Symbols,
-        Symbols::Soft => InputFormat::Soft,
+        Symbols::Hard => InputLayout::Symbols,
+        Symbols::Soft => InputLayout::Soft,
     };
     Ok(Identification { format, mission, ..found })
 }

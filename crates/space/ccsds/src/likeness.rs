@@ -4,21 +4,21 @@
 //! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols gather
 //! around two values of opposite sign, and as many lie on the one side as on the other.
 
-use crate::identify::{InputFormat, Unidentified};
+use crate::identify::{InputLayout, Unidentified};
 
 /// What the bytes of an input that was not identified look like, where that is not what the caller
 /// takes them for.
-pub fn mistaken(sample: &[u8], format: Option<InputFormat>) -> Option<Unidentified> {
+pub fn mistaken(sample: &[u8], format: Option<InputLayout>) -> Option<Unidentified> {
     if sample.len() < LEAST {
         return None;
     }
     let counts = counts(sample);
     let evenness = evenness(&counts, sample.len());
     match format {
-        Some(InputFormat::Soft) => (evenness < EVEN).then_some(Unidentified::BitsAsSoft),
+        Some(InputLayout::Soft) => (evenness < EVEN).then_some(Unidentified::BitsAsSoft),
         // Whoever says so knows what there is; data that no code has randomised may look like
         // anything.
-        Some(InputFormat::Frames) => None,
+        Some(InputLayout::Frames) => None,
         _ if evenness > UNEVEN && is_two_sided(&counts, sample.len()) => {
             Some(Unidentified::SoftAsBits)
         }
@@ -101,10 +101,10 @@ mod tests {
             let (symbols, bits) = (soft(seed, level, noise), random(seed, 20_000));
             let offset: Vec<u8> = symbols.iter().map(|symbol| symbol ^ 0x80).collect();
             prop_assert_eq!(mistaken(&symbols, None), Some(Unidentified::SoftAsBits));
-            prop_assert_eq!(mistaken(&offset, Some(InputFormat::Bits)), Some(Unidentified::SoftAsBits));
-            prop_assert_eq!(mistaken(&symbols, Some(InputFormat::Soft)), None);
-            prop_assert_eq!(mistaken(&symbols, Some(InputFormat::Frames)), None);
-            prop_assert_eq!(mistaken(&bits, Some(InputFormat::Soft)), Some(Unidentified::BitsAsSoft));
+            prop_assert_eq!(mistaken(&offset, Some(InputLayout::Bits)), Some(Unidentified::SoftAsBits));
+            prop_assert_eq!(mistaken(&symbols, Some(InputLayout::Soft)), None);
+            prop_assert_eq!(mistaken(&symbols, Some(InputLayout::Frames)), None);
+            prop_assert_eq!(mistaken(&bits, Some(InputLayout::Soft)), Some(Unidentified::BitsAsSoft));
             prop_assert_eq!(mistaken(&bits, None), None);
         }
     }

@@ -5,7 +5,7 @@
 //! much the link has to spare, long before a frame is lost.
 
 use crate::mission::Mission;
-use crate::quality::{CapturedFrame, Verdict};
+use crate::quality::{CapturedFrame, FrameVerdict};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::Utc;
 
@@ -45,7 +45,7 @@ impl LinkMargin {
 
     /// Counts a frame, good or set aside.
     pub fn count(&mut self, frame: &CapturedFrame) {
-        if self.codewords_per_frame == 0 || frame.quality.verdict == Verdict::NotChecked {
+        if self.codewords_per_frame == 0 || frame.quality.verdict == FrameVerdict::NotChecked {
             return;
         }
         let codewords = self.codewords_per_frame;
@@ -89,7 +89,7 @@ mod tests {
     use crate::quality::{BitPosition, CorrectedSymbols, Quality};
     use bytes::Bytes;
 
-    fn frame(second: i64, verdict: Verdict, corrected: &[u8]) -> CapturedFrame {
+    fn frame(second: i64, verdict: FrameVerdict, corrected: &[u8]) -> CapturedFrame {
         CapturedFrame {
             received: Utc::from_micros(second * 1_000_000),
             position: BitPosition::START,
@@ -114,11 +114,11 @@ mod tests {
     #[test]
     fn codewords_are_counted_by_minute_and_by_symbols_corrected() {
         let mut margin = margin();
-        margin.count(&frame(59, Verdict::Clean, &[]));
-        margin.count(&frame(61, Verdict::Corrected, &[0, 3, 16, 1]));
-        margin.count(&frame(62, Verdict::Uncorrectable, &[255, 8, 9, 0]));
-        margin.count(&frame(63, Verdict::NotChecked, &[]));
-        margin.count(&frame(58, Verdict::Clean, &[]));
+        margin.count(&frame(59, FrameVerdict::Clean, &[]));
+        margin.count(&frame(61, FrameVerdict::Corrected, &[0, 3, 16, 1]));
+        margin.count(&frame(62, FrameVerdict::Uncorrectable, &[255, 8, 9, 0]));
+        margin.count(&frame(63, FrameVerdict::NotChecked, &[]));
+        margin.count(&frame(58, FrameVerdict::Clean, &[]));
         let expected = [
             MinuteMargin { unix_s: 0, codewords: [8, 0, 0, 0, 0, 0, 0, 0] },
             MinuteMargin { unix_s: 60, codewords: [2, 1, 0, 1, 1, 1, 1, 1] },
@@ -130,7 +130,7 @@ mod tests {
     fn a_contact_without_end_takes_no_more_memory() {
         let mut margin = margin();
         for minute in 0..MAX_MINUTES as i64 + 100 {
-            margin.count(&frame(60 * minute, Verdict::Clean, &[]));
+            margin.count(&frame(60 * minute, FrameVerdict::Clean, &[]));
         }
         assert_eq!(margin.minutes().len(), MAX_MINUTES);
         assert_eq!(margin.minutes().last().map(|last| last.codewords[0]), Some(404));

@@ -33,7 +33,7 @@ impl BitPosition {
 
 /// What error control said about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum FrameVerdict {
     /// Checked, and no error.
     Clean,
     /// Errors, all corrected.
@@ -106,7 +106,7 @@ pub struct Quality {
     /// No marker was found: the frame is where the one before it promised.
     pub flywheel: bool,
     /// What error control said.
-    pub verdict: Verdict,
+    pub verdict: FrameVerdict,
     /// Symbols corrected.
     pub corrected: CorrectedSymbols,
     /// Of a low-density parity-check code.
@@ -124,7 +124,7 @@ impl Quality {
         inverted: false,
         slip: 0,
         flywheel: false,
-        verdict: Verdict::NotChecked,
+        verdict: FrameVerdict::NotChecked,
         corrected: CorrectedSymbols::EMPTY,
         iterations: None,
         fhec: Check::None,

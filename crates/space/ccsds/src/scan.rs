@@ -13,7 +13,7 @@ use crate::packet::{Header, HeaderError, SpaceHeader};
 
 /// What stands in a packet file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum Scanned<'a> {
     /// A packet.
     Packet {
         /// Where it begins, in bytes from the start of the file.
@@ -24,12 +24,12 @@ pub enum Found<'a> {
         bytes: &'a [u8],
     },
     /// Bytes that are no packets.
-    Damage(Damage),
+    Damage(UnreadableRange),
 }
 
 /// A stretch of a packet file that holds no packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Damage {
+pub struct UnreadableRange {
     /// Where it begins, in bytes from the start of the file.
     pub offset: u64,
     /// Its length in bytes.
@@ -87,7 +87,7 @@ pub struct Scanner {
     known: Box<[bool]>,
     has_known: bool,
     /// The damage that is being passed, if any.
-    damage: Option<Damage>,
+    damage: Option<UnreadableRange>,
 }
 
 /// What stands at a place of a stretch.
@@ -121,7 +121,7 @@ impl Scanner {
         &mut self,
         bytes: &'a [u8],
         end: FileEnd,
-        mut sink: impl FnMut(Found<'a>),
+        mut sink: impl FnMut(Scanned<'a>),
     ) -> usize {
         let mut at = 0;
         while at < bytes.len() {
@@ -129,19 +129,24 @@ impl Scanner {
                 Place::More => break,
                 Place::Packet(header) => {
                     if let Some(damage) = self.damage.take() {
-                        sink(Found::Damage(damage));
+                        sink(Scanned::Damage(damage));
                     }
                     if let Header::Space(header) = header {
                         self.known[usize::from(header.apid.value())] = true;
                         self.has_known = true;
                     }
                     let packet = &bytes[at..at + header.total_len()];
-                    sink(Found::Packet { offset: self.offset + at as u64, header, bytes: packet });
+                    sink(Scanned::Packet {
+                        offset: self.offset + at as u64,
+                        header,
+                        bytes: packet,
+                    });
                     at += packet.len();
                 }
                 Place::Wrong(kind) => {
                     let offset = self.offset + at as u64;
-                    self.damage.get_or_insert(Damage { offset, bytes: 0, kind }).bytes += 1;
+                    self.damage.get_or_insert(UnreadableRange { offset, bytes: 0, kind }).bytes +=
+                        1;
                     at += 1;
                 }
             }
@@ -149,7 +154,7 @@ impl Scanner {
         if end == FileEnd::Here
             && let Some(damage) = self.damage.take()
         {
-            sink(Found::Damage(damage));
+            sink(Scanned::Damage(damage));
         }
         self.offset += at as u64;
         at

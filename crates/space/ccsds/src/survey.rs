@@ -4,7 +4,7 @@
 //! Left out: order and duplicates, which are Level-0's business. A break is counted where it stands
 //! in the series.
 
-use crate::count::{Modulus, Step};
+use crate::count::{CountStep, Modulus};
 use crate::id::Apid;
 use crate::mission::{Counters, Mission};
 use crate::packet::{Grouping, Header, SpaceHeader};
@@ -56,9 +56,9 @@ impl PacketTimes {
 
 /// What a series of packets amounts to.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct PacketSurvey {
     counters: Counters,
-    whole: Totals,
+    whole: SurveyTotals,
     /// By APID, its place in `apids` and one more; 0 where it has none.
     places: Box<[u16]>,
     apids: Vec<(Apid, ApidSurvey)>,
@@ -68,7 +68,7 @@ pub struct Survey {
 
 /// What all packets amount to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Totals {
+pub struct SurveyTotals {
     /// Packets of both kinds.
     pub packets: u64,
     /// Their bytes.
@@ -115,13 +115,13 @@ pub struct ApidSurvey {
     pub resets: u64,
 }
 
-impl Survey {
+impl PacketSurvey {
     /// Of nothing yet. A mission says which applications share a counter.
     pub fn new(mission: Option<&Mission>) -> Self {
         let all = usize::from(Apid::MAX.value()) + 1;
         Self {
             counters: mission.map(|mission| mission.counters().clone()).unwrap_or_default(),
-            whole: Totals::default(),
+            whole: SurveyTotals::default(),
             places: vec![0; all].into(),
             apids: Vec::new(),
             counts: vec![None; all].into(),
@@ -170,12 +170,12 @@ impl Survey {
         let counter = usize::from(self.counters.of(header.apid).value());
         let Some(before) = self.counts[counter].replace(header.count) else { return };
         match Modulus::PACKET.step(u64::from(before), u64::from(header.count)) {
-            Step::Next => {}
-            Step::Same | Step::Back => {
+            CountStep::Next => {}
+            CountStep::Same | CountStep::Back => {
                 apid.resets += 1;
                 self.whole.resets += 1;
             }
-            Step::Gap { missing } => {
+            CountStep::Gap { missing } => {
                 apid.gaps += 1;
                 apid.missing += missing;
                 self.whole.gaps += 1;
@@ -185,7 +185,7 @@ impl Survey {
     }
 
     /// What all packets amount to.
-    pub const fn totals(&self) -> Totals {
+    pub const fn totals(&self) -> SurveyTotals {
         self.whole
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn breaks_are_counted_by_application_and_in_all() {
-        let mut survey = Survey::new(None);
+        let mut survey = PacketSurvey::new(None);
         for (apid, count) in
             [(1, 16_383), (2, 7), (1, 0), (1, 3), (2, 7), (2, 6), (2047, 0), (2047, 9)]
         {

@@ -14,11 +14,11 @@
 //! | `telecommand` | boolean, or none | telecommand rather than telemetry |
 //! | `secondary_header` | boolean, or none | a secondary header follows the primary one |
 //! | `time` | UTC in nanoseconds, or none | the time that the packet says |
-//! | `packet` | binary | the whole packet; only where [`Content::Packets`] was asked for |
+//! | `packet` | binary | the whole packet; only where [`TableContent::Packets`] was asked for |
 //!
 //! The Parquet library is the Arrow project's; this crate alone names it, so that what does not
 //! write tables is built without it.
 
 mod table;
 
-pub use table::{Content, Error, PacketTable, Row};
+pub use table::{Error, PacketTable, Row, TableContent};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a table holds of each packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum TableContent {
     /// Place, header and time.
     Headers,
     /// The whole packet too.
@@ -41,7 +41,7 @@ pub struct Error(#[from] ParquetError);
 /// A table being written to `W`.
 pub struct PacketTable<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    content: Content,
+    content: TableContent,
     file: ByteArray,
     rows: Rows,
 }
@@ -72,10 +72,10 @@ impl<W: Write + Send> PacketTable<W> {
     ///
     /// # Errors
     /// [`Error`] where the output fails, here and in the other calls.
-    pub fn create(out: W, content: Content) -> Result<Self, Error> {
+    pub fn create(out: W, content: TableContent) -> Result<Self, Error> {
         let packet = match content {
-            Content::Headers => "",
-            Content::Packets => "REQUIRED BYTE_ARRAY packet;",
+            TableContent::Headers => "",
+            TableContent::Packets => "REQUIRED BYTE_ARRAY packet;",
         };
         let schema = parse_message_type(&format!("message packets {{ {COLUMNS} {packet} }}"))?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -107,7 +107,7 @@ impl<W: Write + Send> PacketTable<W> {
         }
         rows.is_timed.push(i16::from(row.time.is_some()));
         rows.times.extend(row.time.map(Utc::as_nanos));
-        if self.content == Content::Packets {
+        if self.content == TableContent::Packets {
             rows.packets.push(ByteArray::from(row.bytes.to_vec()));
             rows.packet_bytes += row.bytes.len();
         }
@@ -141,7 +141,7 @@ impl<W: Write + Send> PacketTable<W> {
         column::<BoolType, W>(&mut group, &rows.telecommands, is_space)?;
         column::<BoolType, W>(&mut group, &rows.secondary, is_space)?;
         column::<Int64Type, W>(&mut group, &rows.times, Some(&rows.is_timed))?;
-        if self.content == Content::Packets {
+        if self.content == TableContent::Packets {
             column::<ByteArrayType, W>(&mut group, &rows.packets, None)?;
         }
         group.close()?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Where the packets of a group go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Order {
+pub enum PacketOrder {
     /// One after the other.
     Plain = 0,
     /// As columns with differences.
@@ -17,17 +17,17 @@ pub enum Order {
 
 /// Packets that lie together.
 #[derive(Debug)]
-pub struct Group {
+pub struct PacketGroup {
     /// Length of each; 0 where each has its own.
     pub len: usize,
     /// Where they go.
-    pub order: Order,
+    pub order: PacketOrder,
     /// All their bytes.
     pub bytes: Vec<u8>,
 }
 
 /// A stretch of a channel's zones: its group, and its length.
-pub type Piece = (usize, usize);
+pub type ZoneRun = (usize, usize);
 
 /// What packets have in common: the application process; and their length, or none for rare
 /// lengths.
@@ -50,7 +50,7 @@ const LOOSE: usize = 512;
 
 /// Sorts the packets of a channel into groups, appended to `groups`; the channel's pieces in their
 /// order.
-pub fn sort(zones: &Zones, groups: &mut Vec<Group>) -> Vec<Piece> {
+pub fn sort(zones: &Zones, groups: &mut Vec<PacketGroup>) -> Vec<ZoneRun> {
     let pieces = pieces(zones);
     let mut counts: BTreeMap<(Option<u16>, usize), usize> = BTreeMap::new();
     for (range, process) in &pieces {
@@ -72,7 +72,7 @@ pub fn sort(zones: &Zones, groups: &mut Vec<Group>) -> Vec<Piece> {
     for (key, bytes) in sorted {
         numbers.insert(key, groups.len());
         let len = key.1;
-        groups.push(Group { len, order: order(&bytes, len), bytes });
+        groups.push(PacketGroup { len, order: order(&bytes, len), bytes });
     }
     pieces
         .into_iter()
@@ -108,7 +108,7 @@ fn pieces(zones: &Zones) -> Vec<(Range<usize>, Option<u16>)> {
 }
 
 /// How packets of this length are laid, judged by a sample of them.
-fn order(bytes: &[u8], len: usize) -> Order {
+fn order(bytes: &[u8], len: usize) -> PacketOrder {
     let row = if len == 0 { LOOSE } else { len };
     let step = (bytes.len() / SAMPLE).max(1);
     let sample = || bytes.chunks(row).step_by(step);
@@ -122,10 +122,10 @@ fn order(bytes: &[u8], len: usize) -> Order {
                     .collect::<Vec<u8>>()
             });
         if bits(differences) * 100 < plain * PAYS {
-            return Order::Columns;
+            return PacketOrder::Columns;
         }
     }
-    if plain > FULL { Order::Kept } else { Order::Plain }
+    if plain > FULL { PacketOrder::Kept } else { PacketOrder::Plain }
 }
 
 /// Bits that a byte takes if each stands for itself, in thousandths: the entropy of order 0

@@ -1,7 +1,7 @@
 //! Packing a block.
 
 use crate::columns;
-use crate::groups::{Group, Order, Piece, sort};
+use crate::groups::{PacketGroup, PacketOrder, ZoneRun, sort};
 use crate::sections;
 use crate::split::Split;
 use skyhaul_ccsds::mission::FrameFormat;
@@ -45,7 +45,7 @@ impl Packer {
         }
         let split = Split::new(records, frames, format);
         let mut groups = Vec::new();
-        let pieces: Vec<Vec<Piece>> =
+        let pieces: Vec<Vec<ZoneRun>> =
             split.zones.iter().map(|zones| sort(zones, &mut groups)).collect();
         let layout = layout(&split, &groups, &pieces);
         if layout.len() > sections::most(records.len()) - records.len() {
@@ -54,9 +54,9 @@ impl Packer {
         let [mut plain, mut across, mut kept] = [const { Vec::new() }; 3];
         for group in &groups {
             match group.order {
-                Order::Plain => plain.extend_from_slice(&group.bytes),
-                Order::Columns => columns::put(&group.bytes, group.len, &mut across),
-                Order::Kept => kept.extend_from_slice(&group.bytes),
+                PacketOrder::Plain => plain.extend_from_slice(&group.bytes),
+                PacketOrder::Columns => columns::put(&group.bytes, group.len, &mut across),
+                PacketOrder::Kept => kept.extend_from_slice(&group.bytes),
             }
         }
         let level = match effort {
@@ -92,7 +92,7 @@ impl fmt::Debug for Packer {
 }
 
 /// The layout section.
-fn layout(split: &Split, groups: &[Group], pieces: &[Vec<Piece>]) -> Vec<u8> {
+fn layout(split: &Split, groups: &[PacketGroup], pieces: &[Vec<ZoneRun>]) -> Vec<u8> {
     let cut = split.cut;
     let mut words =
         vec![cut.head, cut.zone, cut.tail, split.frames.len(), split.zones.len(), groups.len()];

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::library::Library;
-use crate::sys::{Hid, Id, Said, Session};
+use crate::sys::{Hid, Id, LibraryError, LibrarySession};
 use skyhaul_level0::rdr::Value;
 use std::ffi::CString;
 use std::path::Path;
@@ -21,7 +21,7 @@ impl File {
     /// # Errors
     /// [`Error::Library`] with what the library, or the system through it, says.
     pub fn create(library: Library, path: &Path) -> Result<Self, Error> {
-        Self::begin(library, path, "create", Session::create)
+        Self::begin(library, path, "create", LibrarySession::create)
     }
 
     /// Opens a file for reading.
@@ -29,21 +29,21 @@ impl File {
     /// # Errors
     /// As [`Self::create`]: the file is not there, or no HDF5 file.
     pub fn open(library: Library, path: &Path) -> Result<Self, Error> {
-        Self::begin(library, path, "open", Session::open)
+        Self::begin(library, path, "open", LibrarySession::open)
     }
 
     fn begin(
         library: Library,
         path: &Path,
         what: &'static str,
-        begin: fn(&Session, &std::ffi::CStr) -> Result<Hid, Said>,
+        begin: fn(&LibrarySession, &std::ffi::CStr) -> Result<Hid, LibraryError>,
     ) -> Result<Self, Error> {
         let name = path.display().to_string();
         let bytes = CString::new(path.as_os_str().as_encoded_bytes());
         let bytes = bytes.map_err(|_| Error::content(&name, "is no path: it has a zero byte"))?;
         match begin(&library.session(), &bytes) {
             Ok(id) => Ok(Self { hdf5: library, id, name }),
-            Err(Said(said)) => Err(Error::Library { what, place: name, said }),
+            Err(LibraryError(said)) => Err(Error::Library { what, place: name, said }),
         }
     }
 
@@ -200,7 +200,7 @@ impl File {
     pub fn close(mut self) -> Result<(), Error> {
         let closed = self.hdf5.session().close(std::mem::replace(&mut self.id, CLOSED));
         let place = std::mem::take(&mut self.name);
-        closed.map_err(|Said(said)| Error::Library { what: "finish", place, said })
+        closed.map_err(|LibraryError(said)| Error::Library { what: "finish", place, said })
     }
 
     /// Does something with the library at a path of the file.
@@ -208,11 +208,11 @@ impl File {
         &self,
         what: &'static str,
         path: &str,
-        act: impl FnOnce(&Session, &std::ffi::CStr) -> Result<T, Said>,
+        act: impl FnOnce(&LibrarySession, &std::ffi::CStr) -> Result<T, LibraryError>,
     ) -> Result<T, Error> {
         let name = text(path)?;
         let place = || format!("{path} of {}", self.name);
-        act(&self.hdf5.session(), &name).map_err(|Said(said)| Error::Library {
+        act(&self.hdf5.session(), &name).map_err(|LibraryError(said)| Error::Library {
             what,
             place: place(),
             said,
@@ -230,7 +230,7 @@ impl Drop for File {
 }
 
 /// `None` for kinds that are not read.
-fn read_value(session: &Session, attribute: &Id<'_>) -> Result<Option<Value>, Said> {
+fn read_value(session: &LibrarySession, attribute: &Id<'_>) -> Result<Option<Value>, LibraryError> {
     let (of, points) = session.shape(attribute)?;
     let Some(count) = usize::try_from(points).ok().filter(|count| *count <= MOST_VALUES) else {
         return Ok(None);

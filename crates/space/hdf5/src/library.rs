@@ -1,7 +1,7 @@
 //! Finding and loading the library.
 
 use crate::error::LoadError;
-use crate::sys::{Api, Session};
+use crate::sys::{Api, LibrarySession};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl Library {
     }
 
     /// The right to call it, which one thread has at a time.
-    pub(crate) fn session(self) -> Session {
+    pub(crate) fn session(self) -> LibrarySession {
         self.api.session()
     }
 }

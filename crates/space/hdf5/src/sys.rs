@@ -129,17 +129,17 @@ pub struct Api {
 
 /// What the library said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said(pub String);
+pub struct LibraryError(pub String);
 
 /// The right to call the library.
-pub struct Session {
+pub struct LibrarySession {
     api: &'static Api,
     _lock: MutexGuard<'static, ()>,
 }
 
 /// An identifier, closed when it is dropped.
 pub struct Id<'s> {
-    session: &'s Session,
+    session: &'s LibrarySession,
     id: Hid,
 }
 
@@ -201,9 +201,9 @@ impl Api {
     }
 
     /// Waits until no other thread has the right to call the library, then has it.
-    pub fn session(&'static self) -> Session {
+    pub fn session(&'static self) -> LibrarySession {
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = Session { api: self, _lock: lock };
+        let session = LibrarySession { api: self, _lock: lock };
         // SAFETY: null switches off the printing of errors for this thread; they are read from the
         // stack instead.
         unsafe {
@@ -214,7 +214,7 @@ impl Api {
     }
 }
 
-impl Session {
+impl LibrarySession {
     pub const fn known(&self) -> Known {
         self.api.known
     }
@@ -223,27 +223,29 @@ impl Session {
         &self.api.functions
     }
 
-    fn id(&self, id: Hid) -> Result<Id<'_>, Said> {
+    fn id(&self, id: Hid) -> Result<Id<'_>, LibraryError> {
         if id < 0 { Err(self.said()) } else { Ok(Id { session: self, id }) }
     }
 
-    fn done(&self, status: c_int) -> Result<(), Said> {
+    fn done(&self, status: c_int) -> Result<(), LibraryError> {
         if status < 0 { Err(self.said()) } else { Ok(()) }
     }
 
     /// The words of the innermost error of the stack, which is then empty.
-    fn said(&self) -> Said {
+    fn said(&self) -> LibraryError {
         let mut words: Vec<String> = Vec::new();
         // SAFETY: the function gets the list that it is told of, and is not called after the walk.
         unsafe {
             (self.call().H5Ewalk2)(DEFAULT, INNERMOST_FIRST, collect, (&raw mut words).cast());
             (self.call().H5Eclear2)(DEFAULT);
         }
-        Said(words.into_iter().next().unwrap_or_else(|| "the library does not say why".to_owned()))
+        LibraryError(
+            words.into_iter().next().unwrap_or_else(|| "the library does not say why".to_owned()),
+        )
     }
 
     /// Creates a file, over one that is there.
-    pub fn create(&self, path: &CStr) -> Result<Hid, Said> {
+    pub fn create(&self, path: &CStr) -> Result<Hid, LibraryError> {
         // SAFETY: a text.
         let file =
             unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
@@ -251,13 +253,13 @@ impl Session {
     }
 
     /// Opens a file for reading.
-    pub fn open(&self, path: &CStr) -> Result<Hid, Said> {
+    pub fn open(&self, path: &CStr) -> Result<Hid, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Fopen)(path.as_ptr(), READ_ONLY, DEFAULT) }).map(Id::keep)
     }
 
     /// Closes a kept identifier, of a file after writing what it holds.
-    pub fn close(&self, id: Hid) -> Result<(), Said> {
+    pub fn close(&self, id: Hid) -> Result<(), LibraryError> {
         // SAFETY: identifiers are looked up.
         unsafe {
             let flushed = self.done((self.call().H5Fflush)(id, THE_WHOLE_FILE));
@@ -266,24 +268,24 @@ impl Session {
     }
 
     /// Whether `name` leads somewhere from `from`; all but its last part has to be there.
-    pub fn exists(&self, from: Hid, name: &CStr) -> Result<bool, Said> {
+    pub fn exists(&self, from: Hid, name: &CStr) -> Result<bool, LibraryError> {
         // SAFETY: a text.
         let found = unsafe { (self.call().H5Lexists)(from, name.as_ptr(), DEFAULT) };
         self.done(found).map(|()| found > 0)
     }
 
-    pub fn object(&self, from: Hid, name: &CStr) -> Result<Id<'_>, Said> {
+    pub fn object(&self, from: Hid, name: &CStr) -> Result<Id<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Oopen)(from, name.as_ptr(), DEFAULT) })
     }
 
-    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<Id<'_>, Said> {
+    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<Id<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Gcreate2)(from, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) })
     }
 
     /// Names within a group, by the alphabet, `most` at most.
-    pub fn members(&self, group: Hid, most: u64) -> Result<Vec<String>, Said> {
+    pub fn members(&self, group: Hid, most: u64) -> Result<Vec<String>, LibraryError> {
         let mut info = GroupInfo::default();
         // SAFETY: a structure to write to.
         self.done(unsafe { (self.call().H5Gget_info)(group, &raw mut info) })?;
@@ -312,7 +314,7 @@ impl Session {
     }
 
     /// A dataset with one dimension and `bytes` in it.
-    pub fn create_bytes(&self, from: Hid, name: &CStr, bytes: &[u8]) -> Result<(), Said> {
+    pub fn create_bytes(&self, from: Hid, name: &CStr, bytes: &[u8]) -> Result<(), LibraryError> {
         self.create_dataset(from, name, self.known().byte, (bytes.len(), bytes))
     }
 
@@ -322,7 +324,7 @@ impl Session {
         from: Hid,
         name: &CStr,
         target: &CStr,
-    ) -> Result<(), Said> {
+    ) -> Result<(), LibraryError> {
         let mut reference = [0u8; OBJECT_REFERENCE];
         // SAFETY: a buffer of the size of this kind of reference, and a text.
         self.done(unsafe {
@@ -337,7 +339,7 @@ impl Session {
         from: Hid,
         name: &CStr,
         target: &CStr,
-    ) -> Result<(), Said> {
+    ) -> Result<(), LibraryError> {
         let dataset = self.object(from, target)?;
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Dget_space)(dataset.id) })?;
@@ -356,7 +358,7 @@ impl Session {
         name: &CStr,
         of: Hid,
         elements: (usize, &[u8]),
-    ) -> Result<(), Said> {
+    ) -> Result<(), LibraryError> {
         let (count, bytes) = elements;
         let space = self.space(&[count])?;
         // SAFETY: identifiers are looked up; a bool and an integer of value 0 are passed alike.
@@ -376,7 +378,11 @@ impl Session {
     }
 
     /// The bytes of a dataset, unless they are more than `most`: then their number.
-    pub fn read_bytes(&self, dataset: Hid, most: usize) -> Result<Result<Vec<u8>, i64>, Said> {
+    pub fn read_bytes(
+        &self,
+        dataset: Hid,
+        most: usize,
+    ) -> Result<Result<Vec<u8>, i64>, LibraryError> {
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Dget_space)(dataset) })?;
         let points = self.points(&space)?;
@@ -400,7 +406,7 @@ impl Session {
         name: &CStr,
         (stored, native): (Hid, Hid),
         elements: (usize, &[u8]),
-    ) -> Result<(), Said> {
+    ) -> Result<(), LibraryError> {
         let (count, bytes) = elements;
         let space = self.space(&[count, 1])?;
         let create = self.call().H5Acreate2;
@@ -412,7 +418,7 @@ impl Session {
         self.done(unsafe { (self.call().H5Awrite)(attribute.id, native, bytes.as_ptr().cast()) })
     }
 
-    pub fn attribute(&self, object: Hid, name: &CStr) -> Result<Option<Id<'_>>, Said> {
+    pub fn attribute(&self, object: Hid, name: &CStr) -> Result<Option<Id<'_>>, LibraryError> {
         // SAFETY: a text.
         let exists = unsafe { (self.call().H5Aexists)(object, name.as_ptr()) };
         self.done(exists)?;
@@ -424,7 +430,7 @@ impl Session {
     }
 
     /// Type of an attribute's elements and their number.
-    pub fn shape(&self, attribute: &Id<'_>) -> Result<(Id<'_>, i64), Said> {
+    pub fn shape(&self, attribute: &Id<'_>) -> Result<(Id<'_>, i64), LibraryError> {
         // SAFETY: identifiers are looked up.
         let (of, space) = unsafe {
             let of = self.id((self.call().H5Aget_type)(attribute.id))?;
@@ -440,10 +446,10 @@ impl Session {
         attribute: &Id<'_>,
         of: Hid,
         count: usize,
-    ) -> Result<Vec<u8>, Said> {
+    ) -> Result<Vec<u8>, LibraryError> {
         let mut bytes = vec![0u8; count * self.size(of)?];
         if self.shape(attribute)?.1 != count as i64 {
-            return Err(Said("the attribute has another number of elements".to_owned()));
+            return Err(LibraryError("the attribute has another number of elements".to_owned()));
         }
         // SAFETY: there is room for all elements, as was just measured.
         self.done(unsafe { (self.call().H5Aread)(attribute.id, of, bytes.as_mut_ptr().cast()) })?;
@@ -456,11 +462,13 @@ impl Session {
         attribute: &Id<'_>,
         of: &Id<'_>,
         count: usize,
-    ) -> Result<Vec<String>, Said> {
+    ) -> Result<Vec<String>, LibraryError> {
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Aget_space)(attribute.id) })?;
         if self.points(&space)? != count as i64 || !self.is_variable_text(of)? {
-            return Err(Said("the attribute has another number or kind of elements".to_owned()));
+            return Err(LibraryError(
+                "the attribute has another number or kind of elements".to_owned(),
+            ));
         }
         let mut texts: Vec<*mut c_char> = vec![std::ptr::null_mut(); count];
         // SAFETY: there is room for a pointer for each element; what they point at is the library's
@@ -486,7 +494,7 @@ impl Session {
     }
 
     /// The type of texts with this many bytes, padded with zeros.
-    pub fn text_type(&self, width: usize) -> Result<Id<'_>, Said> {
+    pub fn text_type(&self, width: usize) -> Result<Id<'_>, LibraryError> {
         // SAFETY: identifiers are looked up.
         unsafe {
             let of = self.id((self.call().H5Tcopy)(self.known().text))?;
@@ -497,34 +505,34 @@ impl Session {
     }
 
     /// Class of a type: 0 integers, 1 fractions, 3 texts.
-    pub fn class(&self, of: &Id<'_>) -> Result<c_int, Said> {
+    pub fn class(&self, of: &Id<'_>) -> Result<c_int, LibraryError> {
         // SAFETY: identifiers are looked up.
         let class = unsafe { (self.call().H5Tget_class)(of.id) };
         self.done(class).map(|()| class)
     }
 
-    pub fn is_variable_text(&self, of: &Id<'_>) -> Result<bool, Said> {
+    pub fn is_variable_text(&self, of: &Id<'_>) -> Result<bool, LibraryError> {
         // SAFETY: identifiers are looked up.
         let is_variable = unsafe { (self.call().H5Tis_variable_str)(of.id) };
         self.done(is_variable).map(|()| is_variable > 0)
     }
 
     /// Bytes of an element of a type.
-    pub fn size(&self, of: Hid) -> Result<usize, Said> {
+    pub fn size(&self, of: Hid) -> Result<usize, LibraryError> {
         // SAFETY: identifiers are looked up.
         let size = unsafe { (self.call().H5Tget_size)(of) };
         if size == 0 { Err(self.said()) } else { Ok(size) }
     }
 
     /// Refuses bytes that are fewer than `count` elements of a type.
-    fn measured(&self, bytes: &[u8], of: Hid, count: usize) -> Result<(), Said> {
+    fn measured(&self, bytes: &[u8], of: Hid, count: usize) -> Result<(), LibraryError> {
         match count.checked_mul(self.size(of)?) {
             Some(len) if len <= bytes.len() => Ok(()),
-            _ => Err(Said("the elements are longer than this version expects".to_owned())),
+            _ => Err(LibraryError("the elements are longer than this version expects".to_owned())),
         }
     }
 
-    fn space(&self, dimensions: &[usize]) -> Result<Id<'_>, Said> {
+    fn space(&self, dimensions: &[usize]) -> Result<Id<'_>, LibraryError> {
         let dimensions: Vec<u64> = dimensions.iter().map(|len| *len as u64).collect();
         let rank = c_int::try_from(dimensions.len()).expect("there are one or two dimensions");
         // SAFETY: as many lengths as dimensions.
@@ -533,7 +541,7 @@ impl Session {
         })
     }
 
-    fn points(&self, space: &Id<'_>) -> Result<i64, Said> {
+    fn points(&self, space: &Id<'_>) -> Result<i64, LibraryError> {
         // SAFETY: identifiers are looked up.
         let points = unsafe { (self.call().H5Sget_simple_extent_npoints)(space.id) };
         if points < 0 { Err(self.said()) } else { Ok(points) }

@@ -17,7 +17,7 @@ use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactInput, ContactReport, FrameReport, JoinedFrames, Product};
-use crate::rules::{Basis, Edition, Rules};
+use crate::rules::{Edition, ProductBasis, ProductRuleSet};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::id::{Channel, Scid};
@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 pub struct Assembly<F: Files> {
     scid: Scid,
     edition: Edition,
-    rules: Rules,
+    rules: ProductRuleSet,
     products: ProductsBuilder<F>,
     files: F,
     contacts: Vec<ContactReport>,
@@ -53,7 +53,7 @@ impl<F: Files> Assembly<F> {
         let scope = Scope { window: edition.window, only, is_partial, ..Scope::default() };
         Self {
             scid,
-            rules: Rules::default(),
+            rules: ProductRuleSet::default(),
             products: ProductsBuilder::new(mission, limits, scope),
             files,
             contacts: Vec::new(),
@@ -69,7 +69,7 @@ impl<F: Files> Assembly<F> {
 
     /// The same, with products as `rules` say.
     #[must_use]
-    pub fn with_rules(mut self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: ProductRuleSet) -> Self {
         self.products.fill(&rules);
         Self { rules, ..self }
     }
@@ -227,8 +227,8 @@ impl<F: Files> Assembly<F> {
     pub fn finish(mut self) -> Result<Vec<Product>, Error> {
         self.end_contact()?;
         let (basis, uniqueness) = match self.edition.window {
-            Some(_) => (Basis::Time, Digit::default()),
-            None => (Basis::Session, SESSION_VERSIONS),
+            Some(_) => (ProductBasis::Time, Digit::default()),
+            None => (ProductBasis::Session, SESSION_VERSIONS),
         };
         // In the order in which they began, so that the record does not depend on the order of
         // arrival; behind the contact of which the products are those that it was joined with.

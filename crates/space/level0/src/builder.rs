@@ -10,9 +10,9 @@ use crate::order::{ApidOrder, Held, Novelty, PacketQuality};
 use crate::product::{Finished, Plan, ProductBuilder, SortedBy};
 use crate::publish::Publication;
 use crate::report::Product;
-use crate::rules::{Basis, FillPolicy, Rules};
-use crate::set_aside::{Reason, Shelved};
-use crate::window::{Cell, Window};
+use crate::rules::{FillPolicy, ProductBasis, ProductRuleSet};
+use crate::set_aside::{SetAsideReason, Shelved};
+use crate::window::{TimeWindow, WindowCell};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
@@ -36,7 +36,7 @@ pub(crate) struct ProductsBuilder<F: Files> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     /// Packets with times in this window only.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Products of these names only, and of packets with a place in time only; all where there is
     /// no list.
     pub only: Option<BTreeSet<String>>,
@@ -50,9 +50,9 @@ pub(crate) struct Scope {
 
 struct Making<F: Files> {
     builder: ProductBuilder<F>,
-    cells: BTreeSet<Cell>,
+    cells: BTreeSet<WindowCell>,
     /// The cell of the last packet, which most often is the next one's too.
-    cell: Option<Cell>,
+    cell: Option<WindowCell>,
 }
 
 /// Which product a packet goes to. There are at most two more than the mission has groups.
@@ -82,7 +82,7 @@ impl<F: Files> ProductsBuilder<F> {
     }
 
     /// What becomes of packets that a missing frame cut is as `rules` say.
-    pub fn fill(&mut self, rules: &Rules) {
+    pub fn fill(&mut self, rules: &ProductRuleSet) {
         let groups = self.mission.products().iter().map(|group| group.name.as_str());
         self.fills = groups.chain([OTHER, UNTIMED]).map(|name| rules.fill_of(name)).collect();
     }
@@ -147,7 +147,7 @@ impl<F: Files> ProductsBuilder<F> {
                 product.tally.outside_window += 1;
             }
             Placement::At(time) => {
-                let cell = Cell::containing(time);
+                let cell = WindowCell::containing(time);
                 if making.cell.replace(cell) != Some(cell) {
                     making.cells.insert(cell);
                 }
@@ -176,7 +176,7 @@ impl<F: Files> ProductsBuilder<F> {
         mut self,
         files: &mut F,
         publication: &Publication<'_>,
-        rules: &Rules,
+        rules: &ProductRuleSet,
     ) -> Result<Vec<Product>, Error> {
         let mut used: BTreeMap<Label, usize> = BTreeMap::new();
         let mut published = Vec::new();
@@ -213,7 +213,12 @@ impl<F: Files> ProductsBuilder<F> {
     }
 
     /// Sets aside a packet that belongs to no product.
-    fn refuse(&mut self, files: &mut F, packet: Shelved<'_>, reason: Reason) -> Result<(), Error> {
+    fn refuse(
+        &mut self,
+        files: &mut F,
+        packet: Shelved<'_>,
+        reason: SetAsideReason,
+    ) -> Result<(), Error> {
         if self.scope.is_partial {
             return Ok(());
         }
@@ -307,14 +312,14 @@ fn plan(mission: &Mission, route: Route, prefix: &str) -> Plan {
 }
 
 /// The label of a product; of a group that lists neither label nor APIDs, by its first APID.
-fn label<F: Files>(finished: &Finished<F>, basis: Basis) -> Label {
+fn label<F: Files>(finished: &Finished<F>, basis: ProductBasis) -> Label {
     let label = finished.plan.label.unwrap_or_else(|| {
         let first = finished.packets.account.apids.keys().next().copied();
         Label::session(first.map_or(0, Apid::value))
     });
     match basis {
-        Basis::Session => label,
-        Basis::Time => label.time_based(),
+        ProductBasis::Session => label,
+        ProductBasis::Time => label.time_based(),
     }
 }
 

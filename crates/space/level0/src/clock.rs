@@ -6,8 +6,8 @@
 //! that is played again is as good as a live one. For live passes reception is the stricter
 //! reference.
 
-use crate::set_aside::Reason;
-use skyhaul_ccsds::count::{Modulus, Step};
+use crate::set_aside::SetAsideReason;
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
@@ -50,7 +50,7 @@ pub(crate) enum Placement {
     /// Its application has no time code: behind what came before it.
     AsReceived,
     /// Nowhere; with the time that it claims, if it can be one.
-    Aside(Reason, Option<Utc>),
+    Aside(SetAsideReason, Option<Utc>),
 }
 
 /// Places the packets of a contact in time.
@@ -244,7 +244,7 @@ impl Timeline {
         let time = code.flatten();
         let placement = match time {
             Some(time) if self.is_credible(time, packet.received) => Placement::At(time),
-            Some(_) => Placement::Aside(Reason::ClockJump, time),
+            Some(_) => Placement::Aside(SetAsideReason::ClockJump, time),
             None => return self.follow(key, header),
         };
         let placed = if let Placement::At(time) = placement { Some(time) } else { None };
@@ -259,22 +259,26 @@ impl Timeline {
         if begins {
             // What continues this group must not be taken for a part of the one before.
             self.lead(key, Leader { count: header.count, time: None });
-            let reason = if header.has_secondary { Reason::ImpossibleTime } else { Reason::NoTime };
+            let reason = if header.has_secondary {
+                SetAsideReason::ImpossibleTime
+            } else {
+                SetAsideReason::NoTime
+            };
             return Placement::Aside(reason, None);
         }
         let count = u64::from(header.count);
         let distance = |leader: &Leader| match Modulus::PACKET.step(u64::from(leader.count), count)
         {
-            Step::Next => Some(0),
-            Step::Gap { missing } => Some(missing),
-            Step::Same | Step::Back => None,
+            CountStep::Next => Some(0),
+            CountStep::Gap { missing } => Some(missing),
+            CountStep::Same | CountStep::Back => None,
         };
         let leaders = self.leaders.of(key).into_iter().flat_map(|leaders| leaders.iter());
         let nearest = leaders.filter(|leader| distance(leader).is_some()).min_by_key(distance);
         match nearest.map(|leader| leader.time) {
             Some(Some(time)) => Placement::At(time),
-            Some(None) => Placement::Aside(Reason::GroupSetAside, None),
-            None => Placement::Aside(Reason::NoTime, None),
+            Some(None) => Placement::Aside(SetAsideReason::GroupSetAside, None),
+            None => Placement::Aside(SetAsideReason::NoTime, None),
         }
     }
 

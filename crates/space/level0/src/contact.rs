@@ -15,8 +15,8 @@ use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactInput, ContactReport, Product};
-use crate::rules::{Basis, Rules};
-use crate::window::Window;
+use crate::rules::{ProductBasis, ProductRuleSet};
+use crate::window::TimeWindow;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
@@ -37,12 +37,12 @@ pub struct ContactInfo {
     /// When the contact began.
     pub opened: Utc,
     /// Packets with times in this window only; all where none is given.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
 }
 
 /// What is known of a contact when it closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Close {
+pub struct ContactClose {
     /// When the contact ended.
     pub closed: Utc,
     /// The creation time that the products get.
@@ -87,7 +87,7 @@ impl Default for Limits {
 pub struct ContactProcessor<F: Files> {
     contact: ContactInfo,
     inputs: Vec<ContactInput>,
-    rules: Rules,
+    rules: ProductRuleSet,
     intake: Intake,
     products: ProductsBuilder<F>,
     expedited: Expedited<F>,
@@ -102,7 +102,7 @@ impl<F: Files> ContactProcessor<F> {
             intake: Intake::new(mission, contact.scid, limits.clock),
             products: ProductsBuilder::new(mission, limits, scope),
             expedited: Expedited::default(),
-            rules: Rules::default(),
+            rules: ProductRuleSet::default(),
             files,
             contact,
             inputs: Vec::new(),
@@ -111,7 +111,7 @@ impl<F: Files> ContactProcessor<F> {
 
     /// The same, with products as `rules` say.
     #[must_use]
-    pub fn with_rules(mut self, rules: Rules) -> Self {
+    pub fn with_rules(mut self, rules: ProductRuleSet) -> Self {
         self.intake = self.intake.with_rules(&rules);
         self.products.fill(&rules);
         self.expedited.fill(&rules);
@@ -174,7 +174,7 @@ impl<F: Files> ContactProcessor<F> {
     ///
     /// # Errors
     /// As [`Self::frame`]; [`Error::NamesUsedUp`] where `close` leaves no name.
-    pub fn finish(mut self, close: Close) -> Result<Vec<Product>, Error> {
+    pub fn finish(mut self, close: ContactClose) -> Result<Vec<Product>, Error> {
         let Self { intake, products, expedited, files, .. } = &mut self;
         let frames = intake.finish(&mut |packet, nature| {
             expedited.take(files, packet, nature)?;
@@ -189,7 +189,7 @@ impl<F: Files> ContactProcessor<F> {
             frames: &frames,
             naming,
             window: self.contact.window,
-            basis: Basis::Session,
+            basis: ProductBasis::Session,
             previous: None,
             kind: ProductKind::Pds,
             is_test: self.rules.is_test,

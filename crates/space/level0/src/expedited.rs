@@ -14,7 +14,7 @@ use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
 use crate::report::{ContactReport, FrameReport, Product};
-use crate::rules::{Basis, Rules};
+use crate::rules::{ProductBasis, ProductRuleSet};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::mission::{ApidRange, Mission};
 use skyhaul_units::{ByteCount, Duration, Utc};
@@ -41,7 +41,7 @@ pub(crate) struct Expedited<F: Files> {
 }
 
 struct Stream<F: Files> {
-    rules: Rules,
+    rules: ProductRuleSet,
     expedite: Expedite,
     mission: Mission,
     limits: Limits,
@@ -73,7 +73,7 @@ impl<F: Files> Expedited<F> {
         let limits =
             Limits { window: limits.window.min(MEMORY), late: limits.late.min(MEMORY), ..*limits };
         let stream = |(index, expedite): (usize, Expedite)| Stream {
-            rules: Rules::default(),
+            rules: ProductRuleSet::default(),
             products: slice_builder(mission, &limits, &expedite, prefix(index, 0)),
             expedite,
             mission: mission.clone(),
@@ -92,10 +92,13 @@ impl<F: Files> Expedited<F> {
     }
 
     /// What becomes of packets that a missing frame cut is as `rules` say.
-    pub fn fill(&mut self, rules: &Rules) {
+    pub fn fill(&mut self, rules: &ProductRuleSet) {
         for stream in &mut self.streams {
-            stream.rules =
-                Rules { fill: rules.fill, fills: rules.fills.clone(), ..Rules::default() };
+            stream.rules = ProductRuleSet {
+                fill: rules.fill,
+                fills: rules.fills.clone(),
+                ..ProductRuleSet::default()
+            };
             stream.products.fill(rules);
         }
     }
@@ -190,7 +193,7 @@ impl<F: Files> Stream<F> {
             frames,
             naming: Naming { created, uniqueness: self.expedite.uniqueness },
             window: None,
-            basis: Basis::Session,
+            basis: ProductBasis::Session,
             kind: if self.expedite.quick_look {
                 ProductKind::QuickLookEds
             } else {

@@ -4,7 +4,7 @@
 //! says that packets are missing, not whose they were.
 
 use crate::order::Held;
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::id::Vcid;
 use skyhaul_units::{ByteCount, Utc};
 use std::collections::BTreeSet;
@@ -19,9 +19,9 @@ pub struct Gap {
     /// Offset in the packet file of the packet after the break, in bytes.
     pub offset: u64,
     /// The packet before the break, of whichever APID that shares the counter.
-    pub preceding: Stamp,
+    pub preceding: PacketTimestamps,
     /// The packet after the break.
-    pub following: Stamp,
+    pub following: PacketTimestamps,
 }
 
 /// A packet of which the end did not come, filled up to its length.
@@ -39,7 +39,7 @@ pub struct Filled {
 
 /// When a packet was made and when it was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Stamp {
+pub struct PacketTimestamps {
     /// Spacecraft time of the packet or of its group; none where the APID has no time code.
     pub time: Option<Utc>,
     /// Ground reception.
@@ -54,8 +54,8 @@ pub(crate) struct ApidAccount {
     pub corrected_packets: u64,
     pub first_offset: ByteCount,
     pub vcids: BTreeSet<Vcid>,
-    pub first: Stamp,
-    pub last: Stamp,
+    pub first: PacketTimestamps,
+    pub last: PacketTimestamps,
     /// The listed breaks; `gap_count` counts all.
     pub gaps: Vec<Gap>,
     pub gap_count: u64,
@@ -83,12 +83,12 @@ pub(crate) struct FillAccount {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Last {
     pub count: u16,
-    pub stamp: Stamp,
+    pub stamp: PacketTimestamps,
 }
 
 impl ApidAccount {
     /// Nothing yet; `first` is the first packet, at `offset` in the packet file.
-    pub const fn new(first: Stamp, offset: ByteCount) -> Self {
+    pub const fn new(first: PacketTimestamps, offset: ByteCount) -> Self {
         Self {
             packets: 0,
             bytes: ByteCount::ZERO,
@@ -111,12 +111,12 @@ impl ApidAccount {
     pub fn follow(&mut self, before: Last, next: Last, offset: ByteCount) -> Option<Gap> {
         let expected = Modulus::PACKET.after(u64::from(before.count));
         match Modulus::PACKET.step(u64::from(before.count), u64::from(next.count)) {
-            Step::Next => None,
-            Step::Same | Step::Back => {
+            CountStep::Next => None,
+            CountStep::Same | CountStep::Back => {
                 self.resets += 1;
                 None
             }
-            Step::Gap { missing } => {
+            CountStep::Gap { missing } => {
                 self.gap_count += 1;
                 self.missing += missing;
                 Some(Gap {
@@ -154,7 +154,7 @@ impl ApidAccount {
     }
 
     /// Counts a packet.
-    pub fn add(&mut self, held: &Held<'_>, stamp: Stamp) {
+    pub fn add(&mut self, held: &Held<'_>, stamp: PacketTimestamps) {
         self.packets += 1;
         self.bytes += ByteCount::of(held.bytes.len());
         self.corrected_packets += u64::from(held.quality.is_corrected());

@@ -4,13 +4,13 @@
 use crate::clock::{ClockCheck, Placement, Timeline, Urgency};
 use crate::files::Error;
 use crate::report::{FrameCounts, FrameReport};
-use crate::rules::Rules;
-use crate::set_aside::Reason;
+use crate::rules::ProductRuleSet;
+use crate::set_aside::SetAsideReason;
 use skyhaul_ccsds::extract::{ExtractedPacket, Extractor};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::{Header, SpaceHeader};
-use skyhaul_ccsds::quality::{CapturedFrame, Verdict};
+use skyhaul_ccsds::quality::{CapturedFrame, FrameVerdict};
 use skyhaul_units::Duration;
 
 /// Takes one contact's frames.
@@ -33,7 +33,7 @@ pub(crate) enum Nature {
     /// A space packet, and where it goes.
     Space(SpaceHeader, Placement),
     /// One that no product can hold.
-    Refused(Option<SpaceHeader>, Reason),
+    Refused(Option<SpaceHeader>, SetAsideReason),
 }
 
 impl Intake {
@@ -52,7 +52,7 @@ impl Intake {
     }
 
     /// The same, with packets that a missing frame cut where `rules` have some filled up.
-    pub fn with_rules(mut self, rules: &Rules) -> Self {
+    pub fn with_rules(mut self, rules: &ProductRuleSet) -> Self {
         if rules.pads() {
             self.extractor = Extractor::new(self.mission.clone()).filling();
         }
@@ -79,7 +79,7 @@ impl Intake {
             return Ok(());
         }
         self.frames.good += 1;
-        self.frames.corrected += u64::from(frame.quality.verdict == Verdict::Corrected);
+        self.frames.corrected += u64::from(frame.quality.verdict == FrameVerdict::Corrected);
         self.frames.corrected_symbols += u64::from(frame.quality.corrected_symbols());
         let mut packets = Vec::new();
         if let Err(error) = self.extractor.push(frame, |packet| packets.push(packet)) {
@@ -150,11 +150,11 @@ impl Intake {
 
     fn nature(&mut self, packet: &ExtractedPacket) -> Nature {
         let Header::Space(header) = packet.header else {
-            return Nature::Refused(None, Reason::NotASpacePacket);
+            return Nature::Refused(None, SetAsideReason::NotASpacePacket);
         };
         let scid = packet.channel.scid;
         if scid != self.scid && !self.mission.scids().contains(&scid) {
-            return Nature::Refused(Some(header), Reason::OtherSpacecraft);
+            return Nature::Refused(Some(header), SetAsideReason::OtherSpacecraft);
         }
         Nature::Space(header, self.timeline.place(&self.mission, packet, &header))
     }

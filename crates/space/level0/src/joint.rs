@@ -7,7 +7,7 @@ use crate::files::{Error, Files};
 use crate::frame_runs::FrameRuns;
 use crate::intake::{Intake, Nature};
 use crate::order::Novelty;
-use crate::window::Window;
+use crate::window::TimeWindow;
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
@@ -22,7 +22,7 @@ pub struct Joint<'a, F: Files> {
     pub(crate) intake: Intake,
     pub(crate) format: FrameFormat,
     pub(crate) brought: &'a mut FrameRuns,
-    pub(crate) span: Option<Window>,
+    pub(crate) span: Option<TimeWindow>,
     pub(crate) novelty: Novelty,
 }
 
@@ -69,7 +69,7 @@ struct Target<'a, F: Files> {
     products: &'a mut ProductsBuilder<F>,
     files: &'a mut F,
     /// Packets with a time outside it are left to the contacts' own accounts.
-    span: Option<Window>,
+    span: Option<TimeWindow>,
     novelty: Novelty,
 }
 

@@ -61,7 +61,7 @@ pub struct FileNumber(u8);
 /// Why a text is not a product's name or label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a product {kind}: {reason}; it is like {example}")]
-pub struct NameError {
+pub struct ProductNameError {
     text: String,
     kind: &'static str,
     reason: &'static str,
@@ -135,8 +135,8 @@ impl ProductName {
     }
 
     /// Reads a name. Never panics; a name that is returned prints as the text it was read from.
-    pub fn parse(text: &str) -> Result<Self, NameError> {
-        let refuse = |reason| NameError {
+    pub fn parse(text: &str) -> Result<Self, ProductNameError> {
+        let refuse = |reason| ProductNameError {
             text: shortened(text),
             kind: "file name",
             reason,
@@ -195,8 +195,8 @@ impl Series {
 impl Label {
     /// Reads the 18 characters of a label, such as `0826VIIRSSCIENCEAS`: four digits and 14 of A-Z,
     /// 0-9, `_`, `-`.
-    pub fn parse(text: &str) -> Result<Self, NameError> {
-        let refuse = |reason| NameError {
+    pub fn parse(text: &str) -> Result<Self, ProductNameError> {
+        let refuse = |reason| ProductNameError {
             text: shortened(text),
             kind: "label",
             reason,

@@ -2,7 +2,7 @@
 
 use crate::entry;
 use crate::files::{Error, Files};
-use crate::gaps::{ApidAccount, LISTED_FILLS, LISTED_GAPS, Last, Stamp};
+use crate::gaps::{ApidAccount, LISTED_FILLS, LISTED_GAPS, Last, PacketTimestamps};
 use crate::order::{Change, Held, Slot};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Apid;
@@ -29,8 +29,8 @@ pub(crate) struct Account {
     pub added: u64,
     /// Packets of which the version before had a worse copy.
     pub improved: u64,
-    pub first: Option<Stamp>,
-    pub last: Option<Stamp>,
+    pub first: Option<PacketTimestamps>,
+    pub last: Option<PacketTimestamps>,
     pub apids: BTreeMap<Apid, ApidAccount>,
 }
 
@@ -137,7 +137,7 @@ impl Accountant {
     }
 
     fn add(&mut self, held: &Held<'_>, time: Option<Utc>) {
-        let stamp = Stamp { time, received: held.received };
+        let stamp = PacketTimestamps { time, received: held.received };
         self.whole.first.get_or_insert(stamp);
         self.whole.last = Some(stamp);
         let offset = self.whole.size;

@@ -9,7 +9,7 @@ use crate::merge::merge;
 use crate::naming::Label;
 use crate::order::{ApidOrder, Frontier, Held, Slot};
 use crate::packet_file::{PacketFile, Written};
-use crate::set_aside::{Reason, SetAsideFile, Shelved};
+use crate::set_aside::{SetAsideFile, SetAsideReason, Shelved};
 use skyhaul_units::Utc;
 
 /// What a product is to be.
@@ -221,7 +221,7 @@ fn keep_differing<F: Files>(
         received: held.received,
         bytes: held.bytes,
     };
-    set_aside.put(files, packet, Reason::Differs)
+    set_aside.put(files, packet, SetAsideReason::Differs)
 }
 
 /// 4096 packets, or twice those that stayed last time: looking through the window means sorting it.

@@ -12,9 +12,9 @@ use crate::report::{
     Accounting, ApidReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
     ProductReport, Replaced, SetAsideReport, Sidecar,
 };
-use crate::rules::{Basis, Form, Previous};
+use crate::rules::{Form, Previous, ProductBasis};
 use crate::set_aside::SetAsideFile;
-use crate::window::Window;
+use crate::window::TimeWindow;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_units::Utc;
@@ -28,8 +28,8 @@ pub(crate) struct Publication<'a> {
     pub contacts: &'a [ContactReport],
     pub frames: &'a FrameReport,
     pub naming: Naming,
-    pub window: Option<Window>,
-    pub basis: Basis,
+    pub window: Option<TimeWindow>,
+    pub basis: ProductBasis,
     pub kind: ProductKind,
     /// Of products that may be made again, the versions that there are, and the frames of contacts
     /// that those had not.

@@ -1,10 +1,10 @@
 //! The construction record of a product, from its account.
 
 use crate::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, RecordTime,
-    SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FileSetTotals, FillEntry, FixedText,
+    GapEntry, RecordTime, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span,
 };
-use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
+use crate::gaps::{ApidAccount, Filled, Gap, PacketTimestamps};
 use crate::naming::{FileNumber, ProductName};
 use crate::packet_file::Account;
 use crate::publish::Publication;
@@ -25,7 +25,7 @@ impl Publication<'_> {
             packet_times: packet_times(account.first, account.last),
         });
         let text = |name: ProductName| {
-            Text::new(&name.to_string()).expect("a product name is 40 characters")
+            FixedText::new(&name.to_string()).expect("a product name is 40 characters")
         };
         let files = vec![
             FileEntry { name: text(name), apids: Vec::new() },
@@ -38,7 +38,7 @@ impl Publication<'_> {
         ConstructionRecord {
             software: SoftwareVersion { major: MAJOR, minor: MINOR },
             kind: self.kind,
-            id: Text::new(&name.stem())
+            id: FixedText::new(&name.stem())
                 .expect("a product name without its suffix is 36 characters"),
             test: self.is_test,
             sessions: self.contacts.iter().map(session).collect(),
@@ -50,10 +50,10 @@ impl Publication<'_> {
     }
 }
 
-fn totals(account: &Account) -> Totals {
+fn totals(account: &Account) -> FileSetTotals {
     let first = account.first.map_or(RecordTime::NONE, reception);
     let last = account.last.map_or(RecordTime::NONE, reception);
-    Totals {
+    FileSetTotals {
         fill: ByteCount::new(account.apids.values().map(|apid| apid.fill.octets).sum()),
         length_discrepancies: count32(
             account.apids.values().map(|apid| apid.fill.length_differs).sum(),
@@ -114,15 +114,15 @@ fn fill_entry(fill: &Filled) -> FillEntry {
     }
 }
 
-fn packet_times(first: Stamp, last: Stamp) -> Span {
+fn packet_times(first: PacketTimestamps, last: PacketTimestamps) -> Span {
     Span { first: packet_time(first), last: packet_time(last) }
 }
 
-fn packet_time(stamp: Stamp) -> RecordTime {
+fn packet_time(stamp: PacketTimestamps) -> RecordTime {
     stamp.time.map_or(RecordTime::NONE, RecordTime::cds)
 }
 
-fn reception(stamp: Stamp) -> RecordTime {
+fn reception(stamp: PacketTimestamps) -> RecordTime {
     RecordTime::cds(stamp.received)
 }
 

@@ -5,12 +5,12 @@
 
 use crate::construction::ProductKind;
 use crate::frame_runs::FrameRun;
-use crate::gaps::{ApidAccount, Filled, Gap, Stamp};
+use crate::gaps::{ApidAccount, Filled, Gap, PacketTimestamps};
 use crate::naming::ProductName;
 use crate::product::SortedBy;
-use crate::rules::{Basis, Form};
-use crate::set_aside::{Reason, SetAsideEntry};
-use crate::window::{Cell, Window};
+use crate::rules::{Form, ProductBasis};
+use crate::set_aside::{SetAsideEntry, SetAsideReason};
+use crate::window::{TimeWindow, WindowCell};
 use serde::Serialize;
 use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
@@ -32,7 +32,7 @@ pub struct Product {
     /// What the JSON file says.
     pub sidecar: Sidecar,
     /// When its packets were made.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<WindowCell>,
 }
 
 impl Product {
@@ -167,11 +167,11 @@ pub struct ProductReport {
     /// What the packets are in the order of.
     pub sorted_by: SortedBy,
     /// What it covers.
-    pub basis: Basis,
+    pub basis: ProductBasis,
     /// Which data set it is.
     pub kind: ProductKind,
     /// The span of packet times that it covers; all of its contacts where there is none.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// What is published of it.
     pub form: Form,
     /// Counts the versions of a product, from 1.
@@ -186,9 +186,9 @@ pub struct ProductReport {
     /// The packets: raw space packets back to back; none where no packet could be delivered.
     pub packet_file: Option<ProductFile>,
     /// The first packet.
-    pub first: Option<Stamp>,
+    pub first: Option<PacketTimestamps>,
     /// The last packet.
-    pub last: Option<Stamp>,
+    pub last: Option<PacketTimestamps>,
 }
 
 /// A version that was replaced, and what changed.
@@ -265,9 +265,9 @@ pub struct ApidReport {
     /// Offset of its first packet in the packet file, in bytes.
     pub first_offset: u64,
     /// Its first packet.
-    pub first: Stamp,
+    pub first: PacketTimestamps,
     /// Its last packet.
-    pub last: Stamp,
+    pub last: PacketTimestamps,
     /// Packets missing: the sum of all gaps. Where it shares its counter with other applications,
     /// the missing packets may be theirs.
     pub missing: u64,
@@ -303,7 +303,7 @@ pub struct SetAsideReport {
     /// The file with their bytes, back to back; none if there were none.
     pub file: Option<ProductFile>,
     /// How many for each reason.
-    pub reasons: BTreeMap<Reason, u64>,
+    pub reasons: BTreeMap<SetAsideReason, u64>,
     /// The first thousand one by one.
     pub packets: Vec<SetAsideEntry>,
 }
@@ -329,14 +329,14 @@ pub struct FrameReport {
     /// Idle packets, which no product holds.
     pub idle_packets: u64,
     /// What became of each channel's frames.
-    pub channels: Vec<ChannelReport>,
+    pub channels: Vec<FrameAccounting>,
     /// The first thousand frames set aside or unreadable, one by one.
     pub set_aside_list: Vec<FrameAside>,
 }
 
 /// What became of one channel's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ChannelReport {
+pub struct FrameAccounting {
     /// Spacecraft.
     pub scid: Scid,
     /// Virtual channel.
@@ -416,8 +416,8 @@ impl FrameCounts {
     }
 }
 
-fn channel(key: Channel, counts: &ChannelCounts) -> ChannelReport {
-    ChannelReport {
+fn channel(key: Channel, counts: &ChannelCounts) -> FrameAccounting {
+    FrameAccounting {
         scid: key.scid,
         vcid: key.vcid,
         frames: counts.frames,
@@ -445,7 +445,7 @@ impl FrameReport {
         self.missing += other.missing;
         self.idle_packets += other.idle_packets;
         for channel in other.channels {
-            let key = |one: &ChannelReport| (one.scid, one.vcid);
+            let key = |one: &FrameAccounting| (one.scid, one.vcid);
             match self.channels.binary_search_by_key(&key(&channel), key) {
                 Ok(at) => self.channels[at].add(&channel),
                 Err(at) => self.channels.insert(at, channel),
@@ -463,7 +463,7 @@ impl FrameReport {
     }
 }
 
-impl ChannelReport {
+impl FrameAccounting {
     const fn add(&mut self, other: &Self) {
         self.frames += other.frames;
         self.gaps += other.gaps;

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::naming::ProductName;
-use crate::window::Window;
+use crate::window::TimeWindow;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub enum FillPolicy {
 
 /// How products of different names are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct ProductRuleSet {
     /// Where nothing else is said.
     pub form: Form,
     /// Of products of these names.
@@ -46,7 +46,7 @@ pub struct Rules {
     pub is_test: bool,
 }
 
-impl Rules {
+impl ProductRuleSet {
     /// The form of the product called `name`.
     pub fn of(&self, name: &str) -> Form {
         self.forms.get(name).copied().unwrap_or(self.form)
@@ -66,7 +66,7 @@ impl Rules {
 /// What a product covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Basis {
+pub enum ProductBasis {
     /// A contact, with what completes it.
     Session,
     /// A window of time.
@@ -90,10 +90,10 @@ pub struct Previous {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edition {
     /// The window of time-based products; none for those of a contact with what completes it.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// Of what contacts have together ([`crate::Assembly::joint`]), packets with times in this span
     /// only; all where there is none.
-    pub span: Option<Window>,
+    pub span: Option<TimeWindow>,
     /// Names of the products to be made; all, packets without a time too, where there is no list.
     pub only: Option<Vec<String>>,
     /// The creation time that they get.

@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 /// Why a packet was set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum SetAsideReason {
     /// The time code in the packet cannot be a time.
     ImpossibleTime,
     /// The packet's time is too far from that of the contact: the clock jumped, or the bytes are
@@ -58,7 +58,7 @@ pub struct SetAsideEntry {
     /// Ground reception.
     pub received: Utc,
     /// Why.
-    pub reason: Reason,
+    pub reason: SetAsideReason,
 }
 
 /// The packets set aside from one product.
@@ -68,7 +68,7 @@ pub(crate) struct SetAsideFile<W: Write> {
     pub(crate) file: Option<BufWriter<W>>,
     pub(crate) size: ByteCount,
     pub(crate) hash: Sha256,
-    pub(crate) reasons: BTreeMap<Reason, u64>,
+    pub(crate) reasons: BTreeMap<SetAsideReason, u64>,
     pub(crate) entries: Vec<SetAsideEntry>,
     pub(crate) packets: u64,
     /// Packets for which there was no room: dropped.
@@ -95,7 +95,7 @@ impl<W: Write> SetAsideFile<W> {
     }
 
     /// Counts a packet whose bytes are kept elsewhere.
-    pub fn count(&mut self, reason: Reason) {
+    pub fn count(&mut self, reason: SetAsideReason) {
         self.packets += 1;
         *self.reasons.entry(reason).or_default() += 1;
     }
@@ -105,7 +105,7 @@ impl<W: Write> SetAsideFile<W> {
         &mut self,
         files: &mut F,
         packet: Shelved<'_>,
-        reason: Reason,
+        reason: SetAsideReason,
     ) -> Result<(), Error> {
         let length = ByteCount::of(packet.bytes.len());
         if self.size + length > self.most {

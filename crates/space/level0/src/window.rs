@@ -13,7 +13,7 @@ pub struct WindowLength(Duration);
 
 /// A span of packet time, half-open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-pub struct Window {
+pub struct TimeWindow {
     /// The first instant in it.
     pub from: Utc,
     /// The first instant after it.
@@ -25,7 +25,7 @@ pub struct Window {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[serde(transparent)]
-pub struct Cell(i64);
+pub struct WindowCell(i64);
 
 /// A length that windows cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ impl WindowLength {
     /// # Errors
     /// [`WindowError`] with what would do.
     pub fn new(length: Duration) -> Result<Self, WindowError> {
-        let (nanos, cell) = (length.as_nanos(), Cell::LENGTH.as_nanos());
+        let (nanos, cell) = (length.as_nanos(), WindowCell::LENGTH.as_nanos());
         let fits = nanos > 0 && nanos.is_multiple_of(cell) && DAY.as_nanos().is_multiple_of(nanos);
         if fits { Ok(Self(length)) } else { Err(WindowError(length.to_string())) }
     }
@@ -55,7 +55,7 @@ impl WindowLength {
     }
 }
 
-impl Window {
+impl TimeWindow {
     /// The window of this length that `time` lies in.
     pub const fn containing(time: Utc, length: WindowLength) -> Self {
         let nanos = length.0.as_nanos().cast_signed();
@@ -69,7 +69,7 @@ impl Window {
     }
 }
 
-impl Cell {
+impl WindowCell {
     /// How long a cell is.
     pub const LENGTH: Duration = Duration::from_secs(600);
 
@@ -84,8 +84,8 @@ impl Cell {
     }
 
     /// The window of this length that it lies in.
-    pub const fn window(self, length: WindowLength) -> Window {
-        Window::containing(self.from(), length)
+    pub const fn window(self, length: WindowLength) -> TimeWindow {
+        TimeWindow::containing(self.from(), length)
     }
 }
 
@@ -115,11 +115,11 @@ mod tests {
             micros in -3_000_000_000_000_000i64..5_000_000_000_000_000, which in 0usize..12,
         ) {
             let (time, length) = (Utc::from_micros(micros), WindowLength::new(Duration::from_secs(LENGTHS[which] * 60)).unwrap());
-            let window = Window::containing(time, length);
+            let window = TimeWindow::containing(time, length);
             prop_assert!(window.contains(time) && !window.contains(window.to));
             prop_assert_eq!(window.to.since(window.from), length.as_duration());
             prop_assert_eq!(window.from.in_day().as_nanos() % length.as_duration().as_nanos(), 0);
-            prop_assert_eq!(Cell::containing(time).window(length), window);
+            prop_assert_eq!(WindowCell::containing(time).window(length), window);
         }
     }
 }

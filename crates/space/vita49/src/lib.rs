@@ -27,6 +27,6 @@ mod stream;
 mod time;
 
 pub use context::{Context, ItemFormat, PayloadFormat, SampleKind};
-pub use packet::{ClassId, Contents, Packet, PacketError, PacketKind, Trailer};
-pub use stream::{Depacketiser, Refused, StreamCounters, SymbolForm, Symbols};
+pub use packet::{Contents, PacketClassId, PacketError, PacketKind, Trailer, Vita49Packet};
+pub use stream::{DatagramSymbols, Depacketiser, Refused, StreamCounters, SymbolForm};
 pub use time::{FractionalTime, IntegerTime, Timestamp};

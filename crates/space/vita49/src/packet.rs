@@ -32,7 +32,7 @@ pub enum PacketKind {
 
 /// Who defined the packet's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClassId {
+pub struct PacketClassId {
     /// The organisation, 24 bits; DIFI has 6A621E.
     pub oui: u32,
     /// Its information class.
@@ -74,13 +74,13 @@ pub struct Trailer {
 
 /// A packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct Vita49Packet<'a> {
     /// What it is.
     pub kind: PacketKind,
     /// Its stream, where it names one.
     pub stream: Option<u32>,
     /// Its class, where it names one.
-    pub class: Option<ClassId>,
+    pub class: Option<PacketClassId>,
     /// When its first sample was received.
     pub time: Timestamp,
     /// Its place among the packets of its kind and stream, modulo 16.
@@ -133,7 +133,7 @@ pub enum PacketError {
     Attributes,
 }
 
-impl<'a> Packet<'a> {
+impl<'a> Vita49Packet<'a> {
     /// Takes the packet at the front of `bytes`; what follows it is the second part.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl<'a> Packet<'a> {
             let (first, second) = (fields.word()?, fields.word()?);
             pad_bits = (first >> 27) as u8;
             let (information, packet) = ((second >> 16) as u16, second as u16);
-            class = Some(ClassId { oui: first & 0xFF_FFFF, information, packet });
+            class = Some(PacketClassId { oui: first & 0xFF_FFFF, information, packet });
         }
         let time = fields.time(head)?;
         let contents = match kind {

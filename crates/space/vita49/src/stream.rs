@@ -2,7 +2,7 @@
 //! received, what is missing counted.
 
 use crate::context::{Context, ItemFormat, PayloadFormat, SampleKind};
-use crate::packet::{Contents, Packet, PacketError, PacketKind};
+use crate::packet::{Contents, PacketError, PacketKind, Vita49Packet};
 use skyhaul_units::{ByteCount, Rate, Utc};
 
 /// What symbols are.
@@ -18,7 +18,7 @@ pub enum SymbolForm {
 
 /// Symbols that came in one datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Symbols {
+pub struct DatagramSymbols {
     /// When the last of them was received: as the packet says, or when the datagram came.
     pub received: Utc,
     /// The time is the packet's own.
@@ -113,12 +113,16 @@ impl Depacketiser {
     /// # Errors
     /// [`Refused`]; the symbols of packets before the one refused are lost with it. The next
     /// datagram may be well.
-    pub fn push(&mut self, arrived: Utc, datagram: &[u8]) -> Result<Option<Symbols>, Refused> {
+    pub fn push(
+        &mut self,
+        arrived: Utc,
+        datagram: &[u8],
+    ) -> Result<Option<DatagramSymbols>, Refused> {
         let mut rest = datagram;
-        let mut symbols: Option<Symbols> = None;
+        let mut symbols: Option<DatagramSymbols> = None;
         loop {
             let (packet, after) =
-                Packet::parse(rest).inspect_err(|_| self.counters.damaged += 1)?;
+                Vita49Packet::parse(rest).inspect_err(|_| self.counters.damaged += 1)?;
             if let Some(more) = self.take(arrived, &packet)? {
                 match &mut symbols {
                     Some(symbols) if symbols.form == more.form => {
@@ -136,7 +140,11 @@ impl Depacketiser {
         }
     }
 
-    fn take(&mut self, arrived: Utc, packet: &Packet<'_>) -> Result<Option<Symbols>, Refused> {
+    fn take(
+        &mut self,
+        arrived: Utc,
+        packet: &Vita49Packet<'_>,
+    ) -> Result<Option<DatagramSymbols>, Refused> {
         let is_ours = self.stream.is_none_or(|stream| stream == packet.stream);
         match (&packet.contents, packet.kind) {
             (Contents::Context(context), _) if is_ours => {
@@ -202,9 +210,9 @@ impl Depacketiser {
     fn symbols(
         &mut self,
         arrived: Utc,
-        packet: &Packet<'_>,
+        packet: &Vita49Packet<'_>,
         (form, payload, pad_bits): (SymbolForm, &[u8], u8),
-    ) -> Symbols {
+    ) -> DatagramSymbols {
         let bits = 8 * payload.len() - usize::from(pad_bits);
         let (bytes, count) = match form {
             SymbolForm::Hard => (self.join(payload, bits), bits),
@@ -215,7 +223,12 @@ impl Depacketiser {
             // The rate counts symbols where its own arithmetic counts eight a byte.
             rate.map_or(first, |rate| first + rate.time_for(ByteCount::of(count)) / 8)
         });
-        Symbols { received: stamped.unwrap_or(arrived), is_stamped: stamped.is_some(), form, bytes }
+        DatagramSymbols {
+            received: stamped.unwrap_or(arrived),
+            is_stamped: stamped.is_some(),
+            form,
+            bytes,
+        }
     }
 
     /// The first `count` bits of a payload behind those that wait, as far as they fill bytes.

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use skyhaul_units::{Duration, Rate, Utc};
 use skyhaul_vita49::{
-    Contents, Depacketiser, FractionalTime, IntegerTime, ItemFormat, Packet, PacketError,
-    PacketKind, Refused, SampleKind, SymbolForm,
+    Contents, Depacketiser, FractionalTime, IntegerTime, ItemFormat, PacketError, PacketKind,
+    Refused, SampleKind, SymbolForm, Vita49Packet,
 };
 
 const SECOND: u32 = 1_730_419_200;
@@ -68,7 +68,7 @@ fn a_data_packet_has_its_class_stream_time_payload_and_trailer() {
     let trailer = 1 << 30 | 1 << 25 | 1 << 24 | 1 << 18 | 1 << 12;
     let bytes =
         words(&[0x1C95_0009, 0x1234, 0x6A_621E, 0, 1_400_000_000, 0, 500, 0xDEAD_BEEF, trailer]);
-    let (packet, after) = Packet::parse(&bytes).unwrap();
+    let (packet, after) = Vita49Packet::parse(&bytes).unwrap();
     assert!(after.is_empty());
     assert_eq!(
         (packet.kind, packet.stream, packet.count),
@@ -108,7 +108,7 @@ fn a_context_packet_has_its_fields_in_the_order_of_their_bits() {
     .concat();
     let head = [0x4000_0002 + fields.len() as u32, 7];
     let bytes = words(&[&head[..], &fields].concat());
-    let Contents::Context(context) = Packet::parse(&bytes).unwrap().0.contents else {
+    let Contents::Context(context) = Vita49Packet::parse(&bytes).unwrap().0.contents else {
         panic!("context")
     };
     assert!(context.is_changed && context.unread == 0, "{context:?}");
@@ -137,7 +137,7 @@ fn what_does_not_fit_is_refused() {
         (words(&[0x4000_0005, 7, 1 << 9, 0, u32::MAX]), PacketError::Fields(12)),
         (context(1, format(0, 0, 4, 8)), PacketError::Items { item: 8, field: 4 }),
     ] {
-        assert_eq!(Packet::parse(&bytes).map(|_| ()), Err(error), "{bytes:02x?}");
+        assert_eq!(Vita49Packet::parse(&bytes).map(|_| ()), Err(error), "{bytes:02x?}");
     }
 }
 

@@ -46,7 +46,7 @@ mod route;
 mod share;
 mod startup;
 
-use crate::{Ack, Controller, Loss, Memory, Phase, Status};
+use crate::{Ack, Controller, LossEvent, Memory, Phase, Status};
 use company::Company;
 use compete::Compete;
 use doubt::{Doubt, Opinion};
@@ -474,7 +474,7 @@ impl Controller for Adaptive {
         }
     }
 
-    fn on_loss(&mut self, now: Instant, loss: &Loss) {
+    fn on_loss(&mut self, now: Instant, loss: &LossEvent) {
         self.flights.lost(loss.sent, loss.continues);
         match &mut self.mode {
             Mode::Starting(startup) => startup.lost(),

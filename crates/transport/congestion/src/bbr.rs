@@ -8,7 +8,7 @@
 
 use crate::max_filter::MaxFilter;
 use crate::segments::Multiple;
-use crate::{Ack, Controller, Loss, Phase, Status};
+use crate::{Ack, Controller, LossEvent, Phase, Status};
 pub(crate) use aggregation::Aggregation;
 use policer::Policer;
 use serde::{Deserialize, Serialize};
@@ -320,7 +320,7 @@ impl Controller for Bbr {
         self.set_window(now, ack);
     }
 
-    fn on_loss(&mut self, now: Instant, loss: &Loss) {
+    fn on_loss(&mut self, now: Instant, loss: &LossEvent) {
         self.newly_lost += loss.bytes;
         self.policer.lost(loss.bytes);
         if let Some(recovery) = &mut self.recovery {

@@ -13,7 +13,7 @@
 use crate::bbr::{Aggregation, Rounds, chance};
 use crate::max_filter::MaxFilter;
 use crate::segments::Multiple;
-use crate::{Ack, Controller, Loss, Phase, Status};
+use crate::{Ack, Controller, LossEvent, Phase, Status};
 use bounds::Bounds;
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -434,7 +434,7 @@ impl Controller for Bbr3 {
         self.set_window(ack);
     }
 
-    fn on_loss(&mut self, now: Instant, loss: &Loss) {
+    fn on_loss(&mut self, now: Instant, loss: &LossEvent) {
         self.bounds.note_loss(loss);
         if !self.bounds.probing
             || !bounds::is_too_high(loss.lost_since_sent, loss.in_flight_when_sent)

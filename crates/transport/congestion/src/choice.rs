@@ -170,7 +170,7 @@ impl core::error::Error for ControllerNameError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ack, Loss, RateSample};
+    use crate::{Ack, LossEvent, RateSample};
     use proptest::prelude::*;
     use skyhaul_units::{ByteCount, Duration, Instant};
 
@@ -258,15 +258,15 @@ mod tests {
         fn any_loss()(
             (bytes, sent, flight, lost) in (number(), number(), number(), number()),
             (in_flight, continues) in (number(), any::<bool>()),
-        ) -> Loss {
-            Loss {
+        ) -> LossEvent {
+            LossEvent {
                 bytes: ByteCount::new(bytes),
                 sent: Instant::from_nanos(sent),
                 in_flight_when_sent: ByteCount::new(flight),
                 continues,
                 lost_since_sent: ByteCount::new(lost),
                 in_flight: ByteCount::new(in_flight),
-                ..Loss::default()
+                ..LossEvent::default()
             }
         }
     }

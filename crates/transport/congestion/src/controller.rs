@@ -31,7 +31,7 @@ pub struct Ack {
 
 /// News that a packet is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Loss {
+pub struct LossEvent {
     /// Its size as an IP packet.
     pub bytes: ByteCount,
     /// When it was sent. A loss from before a reduction says nothing about the time after it.
@@ -118,7 +118,7 @@ pub trait Controller: Send + core::fmt::Debug {
 
     /// A packet is considered lost. Losses found with a batch of acknowledgements are told after
     /// it.
-    fn on_loss(&mut self, now: Instant, loss: &Loss);
+    fn on_loss(&mut self, now: Instant, loss: &LossEvent);
 
     /// The rate to pace at.
     fn pacing_rate(&self) -> Rate;

@@ -43,7 +43,7 @@ pub use adaptive::Adaptive;
 pub use bbr::BbrConfig;
 pub use bbr3::Bbr3Config;
 pub use choice::{ControllerConfig, ControllerNameError};
-pub use controller::{Ack, Controller, Loss, Memory, Phase, Status};
+pub use controller::{Ack, Controller, LossEvent, Memory, Phase, Status};
 pub use cubic::CubicConfig;
 pub use delivery::RateSample;
 pub use highspeed::HighSpeedConfig;

@@ -8,7 +8,7 @@
 //! has gone, and comes back by steps. If less and less sending does not shorten the round trip, the
 //! route has become longer (or the queue is not ours to empty): the base is learned anew.
 
-use crate::{Ack, Controller, Loss, Phase, Status};
+use crate::{Ack, Controller, LossEvent, Phase, Status};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -209,7 +209,7 @@ impl Controller for Line {
         }
     }
 
-    fn on_loss(&mut self, _now: Instant, _loss: &Loss) {}
+    fn on_loss(&mut self, _now: Instant, _loss: &LossEvent) {}
 
     fn pacing_rate(&self) -> Rate {
         match self.mode {
@@ -376,7 +376,7 @@ mod tests {
         let mut line = Line::new(LineConfig::declared(RATE));
         let before = (line.pacing_rate(), line.window());
         for _ in 0..10_000 {
-            line.on_loss(Instant::ZERO, &Loss::default());
+            line.on_loss(Instant::ZERO, &LossEvent::default());
         }
         assert_eq!((line.pacing_rate(), line.window()), before);
     }

@@ -5,7 +5,7 @@
 //! asks for room. A packet may carry a tag, which comes back with its fate.
 
 use crate::delivery::{Delivery, Stamp};
-use crate::{Ack, Controller, Loss, Memory, Meter, Pacer, Status};
+use crate::{Ack, Controller, LossEvent, Memory, Meter, Pacer, Status};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
@@ -193,7 +193,7 @@ impl<T> Sender<T> {
         self.meter.lost();
         self.delivery.lost(bytes);
         let continues = self.newest_lost.replace(number).is_some_and(|before| before + 1 == number);
-        let loss = Loss {
+        let loss = LossEvent {
             bytes,
             continues,
             sent: stamp.sent,
@@ -328,7 +328,7 @@ mod tests {
             let told: u32 = self.0.lock().unwrap().iter().map(|(_, packets)| packets).sum();
             assert_eq!(told, ack.packets, "all arrivals are told before the acknowledgement");
         }
-        fn on_loss(&mut self, _: Instant, _: &Loss) {}
+        fn on_loss(&mut self, _: Instant, _: &LossEvent) {}
         fn pacing_rate(&self) -> Rate {
             Rate::from_mbps(100)
         }

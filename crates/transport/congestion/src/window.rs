@@ -5,7 +5,7 @@
 //! What tells them apart is their [`Law`]: how the window grows and how it shrinks.
 
 use crate::segments::Segments;
-use crate::{Ack, Controller, Loss, Memory, Phase, Status};
+use crate::{Ack, Controller, LossEvent, Memory, Phase, Status};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// How a window grows and shrinks.
@@ -138,7 +138,7 @@ impl<L: Law> Controller for Windowed<L> {
         self.grow(now, ack);
     }
 
-    fn on_loss(&mut self, now: Instant, loss: &Loss) {
+    fn on_loss(&mut self, now: Instant, loss: &LossEvent) {
         let first = *self.lost_since.get_or_insert(loss.sent);
         if self.reduced.is_none_or(|at| loss.sent > at) {
             self.reduce(now);
@@ -246,7 +246,7 @@ pub(crate) mod drive {
         /// Loses a packet that was just sent.
         pub(crate) fn lose(&mut self) {
             self.now += Duration::from_millis(1);
-            self.windowed.on_loss(self.now, &Loss { sent: self.now, ..Loss::default() });
+            self.windowed.on_loss(self.now, &LossEvent { sent: self.now, ..LossEvent::default() });
         }
 
         /// The average window over `cycles` losses, each after `period` packets, from the fifth on.
@@ -273,7 +273,7 @@ pub(crate) mod drive {
                     self.windowed.on_ack(self.now, &ack);
                 }
                 if lost > before {
-                    self.windowed.on_loss(self.now, &Loss { sent, ..Loss::default() });
+                    self.windowed.on_loss(self.now, &LossEvent { sent, ..LossEvent::default() });
                     // What is sent from here on is judged anew.
                     self.windowed.reduced = Some(sent);
                 }
@@ -366,7 +366,8 @@ mod tests {
         let mut drive = Drive::avoiding(Reno, 100);
         let sent = drive.now;
         for millis in 0..20 {
-            let loss = Loss { sent: sent + Duration::from_millis(millis), ..Loss::default() };
+            let loss =
+                LossEvent { sent: sent + Duration::from_millis(millis), ..LossEvent::default() };
             drive.windowed.on_loss(drive.now + RTT, &loss);
         }
         assert_eq!(drive.windowed.window.count(), 50);
@@ -406,7 +407,7 @@ mod tests {
         drive.round(RTT);
         let sent = drive.now;
         for step in 0..=5 {
-            let loss = Loss { sent: sent + RTT * step, ..Loss::default() };
+            let loss = LossEvent { sent: sent + RTT * step, ..LossEvent::default() };
             drive.windowed.on_loss(sent + RTT * 10, &loss);
         }
         assert_eq!(drive.windowed.window, Segments::MIN);

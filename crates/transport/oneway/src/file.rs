@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A file of a transfer, by its place in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FileNumber(pub u16);
+pub struct FileIndex(pub u16);
 
 /// What is said of a file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +39,14 @@ pub enum Part {
     /// Bytes of a file.
     Data {
         /// The file.
-        file: FileNumber,
+        file: FileIndex,
         /// Where in it they begin.
         offset: u64,
         /// The bytes, at least one.
         bytes: Bytes,
     },
     /// A file's manifest.
-    Manifest(FileNumber, Manifest),
+    Manifest(FileIndex, Manifest),
 }
 
 /// A part that is none.
@@ -76,7 +76,7 @@ impl Part {
     pub fn decode(block: &Bytes) -> Result<Self, NotAPart> {
         let (kind, rest) = block.split_first().ok_or(NotAPart)?;
         let (number, rest) = rest.split_first_chunk::<2>().ok_or(NotAPart)?;
-        let file = FileNumber(u16::from_be_bytes(*number));
+        let file = FileIndex(u16::from_be_bytes(*number));
         let (word, rest) = rest.split_first_chunk::<8>().ok_or(NotAPart)?;
         let word = u64::from_be_bytes(*word);
         match *kind {
@@ -132,14 +132,14 @@ pub fn is_plain(name: &str) -> bool {
 
 /// What has come of a file.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct FileProgress {
     /// What was said of it.
     pub manifest: Option<Manifest>,
     /// Where each piece begins and ends: disjoint, not adjacent.
     extents: BTreeMap<u64, u64>,
 }
 
-impl Progress {
+impl FileProgress {
     /// What the manifest says; a later one that knows the whole counts more.
     pub fn named(&mut self, manifest: Manifest) {
         if self.manifest.as_ref().is_none_or(|known| known.whole.is_none()) {
@@ -218,11 +218,11 @@ mod tests {
     #[test]
     fn parts_survive_and_what_is_none_is_refused() {
         let data =
-            Part::Data { file: FileNumber(3), offset: 1 << 40, bytes: Bytes::from_static(b"abc") };
+            Part::Data { file: FileIndex(3), offset: 1 << 40, bytes: Bytes::from_static(b"abc") };
         let parts = [
             data,
-            Part::Manifest(FileNumber(0), manifest("pass.cadu", None)),
-            Part::Manifest(FileNumber(9), manifest("ä b", Some(77))),
+            Part::Manifest(FileIndex(0), manifest("pass.cadu", None)),
+            Part::Manifest(FileIndex(9), manifest("ä b", Some(77))),
         ];
         for part in parts {
             let block = part.clone().into_block().bytes;
@@ -230,14 +230,14 @@ mod tests {
             assert_eq!(Part::decode(&block.slice(..8)), Err(NotAPart));
         }
         for name in ["", "..", "a/b", "/etc/passwd", "a\nb", &"x".repeat(241)] {
-            let block = Part::Manifest(FileNumber(0), manifest(name, None)).into_block().bytes;
+            let block = Part::Manifest(FileIndex(0), manifest(name, None)).into_block().bytes;
             assert_eq!(Part::decode(&block), Err(NotAPart), "{name}");
         }
     }
 
     #[test]
     fn gaps_are_named_by_their_offsets() {
-        let mut progress = Progress::default();
+        let mut progress = FileProgress::default();
         assert_eq!(progress.gaps(), [(0, None)]);
         assert!(progress.came(100, 50) && progress.came(200, 10) && !progress.came(120, 10));
         assert_eq!(progress.gaps(), [(0, Some(100)), (150, Some(200)), (210, None)]);
@@ -247,7 +247,7 @@ mod tests {
         assert!(progress.came(0, 120) && progress.came(150, 50) && !progress.is_whole());
         assert!(progress.came(210, 10) && progress.is_whole());
         assert_eq!(progress.manifest, Some(manifest("f", Some(220))));
-        let mut empty = Progress::default();
+        let mut empty = FileProgress::default();
         empty.named(manifest("e", Some(0)));
         assert!(empty.is_whole());
     }
@@ -255,7 +255,7 @@ mod tests {
     proptest! {
         #[test]
         fn extents_are_what_a_map_of_bytes_says(pieces in prop::collection::vec((0u64..200, 1u64..40), 0..40)) {
-            let (mut progress, mut bytes) = (Progress::default(), [false; 240]);
+            let (mut progress, mut bytes) = (FileProgress::default(), [false; 240]);
             for (offset, len) in pieces {
                 let places = &mut bytes[offset as usize..(offset + len) as usize];
                 let is_new = places.contains(&false);

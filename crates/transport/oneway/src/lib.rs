@@ -45,4 +45,4 @@ mod transmitter;
 
 pub use listener::{Listener, ListenerCounters};
 pub use skyhaul_transport::oneway::Assumptions;
-pub use transmitter::{HEADERS_IPV4, HEADERS_IPV6, Session, Transmitter, assumptions_for};
+pub use transmitter::{HEADERS_IPV4, HEADERS_IPV6, TransmitSession, Transmitter, assumptions_for};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use skyhaul_identity::{OneWayKey, OneWaySession, Opener, Unopened};
-use skyhaul_transport::oneway::{Event, Receiver, ReceiverConfig};
+use skyhaul_transport::oneway::{Event, OneWayReceiver, ReceiverConfig};
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct Listener {
     config: ReceiverConfig,
     opener: Opener,
-    sessions: BTreeMap<OneWaySession, Receiver>,
+    sessions: BTreeMap<OneWaySession, OneWayReceiver>,
     /// Of sessions that were given up.
     last: VecDeque<(OneWaySession, Event)>,
     counters: ListenerCounters,
@@ -63,13 +63,13 @@ impl Listener {
     }
 
     /// A session that is followed.
-    pub fn session(&self, session: OneWaySession) -> Option<&Receiver> {
+    pub fn session(&self, session: OneWaySession) -> Option<&OneWayReceiver> {
         self.sessions.get(&session)
     }
 
     /// Bytes kept, over all sessions.
     pub fn memory(&self) -> u64 {
-        self.sessions.values().map(Receiver::memory).sum()
+        self.sessions.values().map(OneWayReceiver::memory).sum()
     }
 
     /// A datagram arrived, from whomever. Take the events after each.
@@ -85,7 +85,7 @@ impl Listener {
         let (session, plain) = (opened.session, Bytes::copy_from_slice(opened.plain));
         if opened.is_new {
             self.replace();
-            self.sessions.insert(session, Receiver::new(self.config));
+            self.sessions.insert(session, OneWayReceiver::new(self.config));
         }
         if let Some(receiver) = self.sessions.get_mut(&session) {
             receiver.datagram(now, plain);
@@ -109,7 +109,7 @@ impl Listener {
 
     /// When [`Self::expire`] has something to do.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.sessions.values().filter_map(Receiver::next_timeout).min()
+        self.sessions.values().filter_map(OneWayReceiver::next_timeout).min()
     }
 
     fn drop_for(&mut self, reason: Unopened) {
@@ -136,7 +136,7 @@ impl Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Session, Transmitter, assumptions_for};
+    use crate::{TransmitSession, Transmitter, assumptions_for};
     use skyhaul_transport::oneway::SenderConfig;
     use skyhaul_transport::{Block, FlowId};
     use skyhaul_units::{ByteCount, Rate, Utc};
@@ -147,7 +147,7 @@ mod tests {
 
     /// All datagrams of a session that sends `blocks`.
     fn sent(began: i64, blocks: &[&'static str]) -> Vec<Vec<u8>> {
-        let session = Session { key: key(), began: Utc::from_micros(began), salt: [1; 8] };
+        let session = TransmitSession { key: key(), began: Utc::from_micros(began), salt: [1; 8] };
         let assumptions =
             assumptions_for(Rate::from_mbps(50), ByteCount::new(1_500), crate::HEADERS_IPV4);
         let mut now = Instant::ZERO;

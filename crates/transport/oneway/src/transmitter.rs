@@ -2,12 +2,12 @@
 
 use skyhaul_congestion::Pacer;
 use skyhaul_identity::{ONE_WAY_SEAL, OneWayKey, OneWaySession, Sealer};
-use skyhaul_transport::oneway::{Assumptions, Design, DesignError, Sender, SenderConfig};
+use skyhaul_transport::oneway::{Assumptions, Design, DesignError, OneWaySender, SenderConfig};
 use skyhaul_units::{ByteCount, Instant, Rate, Utc};
 
 /// A session of a sender.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub struct TransmitSession {
     /// What both ends share.
     pub key: OneWayKey,
     /// When it begins: later than any before it under this key, or receivers ignore it.
@@ -19,7 +19,7 @@ pub struct Session {
 /// Gives out sealed datagrams, each when the line has room for it.
 #[derive(Debug)]
 pub struct Transmitter {
-    sender: Sender,
+    sender: OneWaySender,
     sealer: Sealer,
     pacer: Pacer,
     /// IP and UDP headers.
@@ -48,7 +48,7 @@ impl Transmitter {
     /// No repair reaches what is asked for.
     pub fn new(
         now: Instant,
-        session: Session,
+        session: TransmitSession,
         assumptions: &Assumptions,
         config: SenderConfig,
     ) -> Result<Self, DesignError> {
@@ -57,7 +57,7 @@ impl Transmitter {
         let began = u64::try_from(session.began.as_micros()).unwrap_or(0);
         let name = OneWaySession::new(began, session.salt);
         Ok(Self {
-            sender: Sender::new(design, config),
+            sender: OneWaySender::new(design, config),
             sealer: Sealer::new(session.key, name),
             pacer: Pacer::new(assumptions.rate, packet, now),
             headers: assumptions.headers.saturating_sub(ONE_WAY_SEAL),
@@ -66,7 +66,7 @@ impl Transmitter {
     }
 
     /// The sender: blocks go in there.
-    pub const fn sender(&mut self) -> &mut Sender {
+    pub const fn sender(&mut self) -> &mut OneWaySender {
         &mut self.sender
     }
 

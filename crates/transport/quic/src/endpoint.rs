@@ -17,7 +17,7 @@ use noq_proto::{
 };
 use skyhaul_identity::{Keying, RefusedKey, Trust};
 use skyhaul_sessions::admission::{Admission, CALLS_MAX, Doorkeeper, SETUP_MAX};
-use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, Received, Transmit};
+use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, ReceivedDatagram, Transmit};
 use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -219,7 +219,7 @@ impl QuicEndpoint {
     }
 
     /// Takes in a UDP datagram.
-    pub fn handle_datagram(&mut self, now: Instant, received: Received) {
+    pub fn handle_datagram(&mut self, now: Instant, received: ReceivedDatagram) {
         self.token_clock.set(now);
         let network_path = FourTuple::new(received.remote, received.local_ip);
         let bytes = received.payload.len();

@@ -15,4 +15,4 @@ mod udp;
 
 pub use endpoint::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
 pub use session_manager::{SessionId, SessionManager, SessionManagerEvent, SocketId};
-pub use udp::{Datagrams, Ecn, Received, Transmit};
+pub use udp::{Datagrams, Ecn, ReceivedDatagram, Transmit};

@@ -10,7 +10,9 @@
 
 mod joining;
 
-use crate::{ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit};
+use crate::{
+    ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, ReceivedDatagram, Transmit,
+};
 use core::net::SocketAddr;
 use joining::Joining;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
@@ -425,7 +427,7 @@ impl<C: Endpoint> SessionManager<C> {
 
 impl<C: Datagrams> SessionManager<C> {
     /// A datagram arrived at the socket of an endpoint.
-    pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: Received) {
+    pub fn handle_datagram(&mut self, now: Instant, socket: SocketId, received: ReceivedDatagram) {
         if let Some(endpoint) = self.endpoints.get_mut(socket.0) {
             endpoint.handle_datagram(now, received);
         }

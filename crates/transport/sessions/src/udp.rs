@@ -8,7 +8,7 @@ use skyhaul_units::Instant;
 /// An endpoint over UDP.
 pub trait Datagrams: Endpoint {
     /// Takes in a UDP datagram.
-    fn handle_datagram(&mut self, now: Instant, received: Received);
+    fn handle_datagram(&mut self, now: Instant, received: ReceivedDatagram);
 
     /// The next datagram to be sent, or a batch of them to one address, into `out`, which is
     /// emptied first.
@@ -28,7 +28,7 @@ pub enum Ecn {
 
 /// One UDP datagram that arrived.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedDatagram {
     /// Whence it came.
     pub remote: SocketAddr,
     /// The local address it was sent to, where known: answers leave from it.

@@ -53,4 +53,4 @@ pub mod wire;
 pub use config::{TlsEndpointConfig, TlsPathConfig};
 pub use connections::TlsConnections;
 pub use endpoint::TlsEndpoint;
-pub use path::{ExportError, TcpPath, TlsPathCounters};
+pub use path::{TcpExportError, TcpPath, TlsPathCounters};

@@ -18,7 +18,7 @@ use crate::pulse::Pulse;
 use crate::receiver::Receiver;
 use crate::refusal;
 use crate::sender::Sender;
-use crate::wire::{CLOSE_PLAIN, CLOSE_VERSION, Frame, FrameReader};
+use crate::wire::{CLOSE_PLAIN, CLOSE_VERSION, FrameReader, TcpFrame};
 use bytes::{Buf as _, Bytes, BytesMut};
 use skyhaul_identity::{Fingerprint, Refusal};
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
@@ -92,7 +92,7 @@ pub struct TlsPathCounters {
 #[error(
     "no keying material: the handshake is not complete, or more was requested than TLS provides"
 )]
-pub struct ExportError;
+pub struct TcpExportError;
 
 impl TcpPath {
     pub(crate) fn new(
@@ -355,9 +355,9 @@ impl TcpPath {
         out: &mut [u8],
         label: &[u8],
         context: &[u8],
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), TcpExportError> {
         let derived = self.channel.export_keying_material(out, label, context);
-        derived.then_some(()).ok_or(ExportError)
+        derived.then_some(()).ok_or(TcpExportError)
     }
 
     const fn is_over(&self) -> bool {
@@ -410,14 +410,14 @@ impl TcpPath {
             return self.fail(now, "no application protocol was agreed on");
         }
         self.state = State::Greeting;
-        Frame::Greeting { joins: self.joins }.encode(&mut self.clear);
+        TcpFrame::Greeting { joins: self.joins }.encode(&mut self.clear);
         self.seal(now);
         self.pulse.ask();
     }
 
-    fn handle(&mut self, now: Instant, frame: Frame) {
+    fn handle(&mut self, now: Instant, frame: TcpFrame) {
         match (&self.state, frame) {
-            (State::Greeting, Frame::Greeting { joins }) => {
+            (State::Greeting, TcpFrame::Greeting { joins }) => {
                 self.state = State::Up;
                 // What the call is for, the calling end says.
                 self.joins |= joins && self.terms.expected.is_none();
@@ -425,36 +425,36 @@ impl TcpPath {
                 self.peer = self.channel.peer();
                 self.events.push_back(PathEvent::Up { payload: self.config.payload.into() });
             }
-            (State::Greeting, Frame::Close { code: CLOSE_VERSION, reason }) => {
+            (State::Greeting, TcpFrame::Close { code: CLOSE_VERSION, reason }) => {
                 self.refuse(now, refusal::of_version(&self.terms, &reason));
             }
-            (State::Greeting, Frame::Close { .. }) if self.terms.expected.is_none() => {
+            (State::Greeting, TcpFrame::Close { .. }) if self.terms.expected.is_none() => {
                 self.refuse(now, Refusal::Withdrawn);
             }
-            (State::Greeting, Frame::Close { reason, .. }) => {
+            (State::Greeting, TcpFrame::Close { reason, .. }) => {
                 self.refuse(now, Refusal::Failed(reason));
             }
-            (State::Up, Frame::Datagram(datagram)) => {
+            (State::Up, TcpFrame::Datagram(datagram)) => {
                 self.counters.datagrams_received += 1;
                 self.receiver.datagram(now, datagram);
             }
-            (State::Up, Frame::Control(bytes)) => self.receiver.control(bytes),
-            (State::Up, Frame::Acknowledgement { count, delay }) => {
+            (State::Up, TcpFrame::Control(bytes)) => self.receiver.control(bytes),
+            (State::Up, TcpFrame::Acknowledgement { count, delay }) => {
                 if let Err(wrong) = self.sender.acknowledged(now, (count, delay), &mut self.events)
                 {
                     self.fail(now, &wrong.to_string());
                 }
             }
-            (State::Up, Frame::Ping(number)) => self.pulse.owe(number),
-            (State::Up, Frame::Pong(number)) => {
+            (State::Up, TcpFrame::Ping(number)) => self.pulse.owe(number),
+            (State::Up, TcpFrame::Pong(number)) => {
                 if let Some(rtt) = self.pulse.answered(now, number) {
                     self.sender.answered(now, rtt);
                 }
             }
-            (State::Up, Frame::Close { reason, .. }) => {
+            (State::Up, TcpFrame::Close { reason, .. }) => {
                 self.end(now, DownReason::ClosedByPeer(reason));
             }
-            (State::Up, Frame::Greeting { .. }) => self.fail(now, "a second greeting"),
+            (State::Up, TcpFrame::Greeting { .. }) => self.fail(now, "a second greeting"),
             (State::Handshake | State::Greeting, _) => {
                 self.fail(now, "a frame before the greeting");
             }
@@ -526,7 +526,7 @@ impl TcpPath {
     /// The last words, once TLS is set up.
     fn farewell(&mut self, code: u8, reason: &str) {
         if !self.channel.is_handshaking() {
-            Frame::Close { code, reason: reason.to_owned() }.encode(&mut self.clear);
+            TcpFrame::Close { code, reason: reason.to_owned() }.encode(&mut self.clear);
             self.channel.seal(&self.clear);
             self.clear.clear();
         }

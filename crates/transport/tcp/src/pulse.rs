@@ -1,7 +1,7 @@
 //! Signs of life: when the far end was heard last, when it must hear from here, and how long an
 //! answer takes.
 
-use crate::wire::Frame;
+use crate::wire::TcpFrame;
 use skyhaul_units::{Duration, Instant};
 
 /// Both directions of one path.
@@ -58,9 +58,9 @@ impl Pulse {
     }
 
     /// The next frame, until `None`. After `silence` without sending it is a ping.
-    pub(crate) fn poll(&mut self, now: Instant, silence: Duration) -> Option<Frame> {
+    pub(crate) fn poll(&mut self, now: Instant, silence: Duration) -> Option<TcpFrame> {
         if let Some(number) = self.owed.take() {
-            return Some(Frame::Pong(number));
+            return Some(TcpFrame::Pong(number));
         }
         if !core::mem::take(&mut self.ask_now) && now.since(self.sent) < silence {
             return None;
@@ -69,7 +69,7 @@ impl Pulse {
         let number = self.next;
         self.next = number.wrapping_add(1);
         self.asked = Some((number, now));
-        Some(Frame::Ping(number))
+        Some(TcpFrame::Ping(number))
     }
 }
 
@@ -83,11 +83,11 @@ mod tests {
     fn only_the_newest_ping_is_answered_and_counts() {
         let mut pulse = Pulse::new(Instant::ZERO);
         (0..1_000).for_each(|number| pulse.owe(number));
-        assert_eq!(pulse.poll(Instant::ZERO, SILENCE), Some(Frame::Pong(999)));
+        assert_eq!(pulse.poll(Instant::ZERO, SILENCE), Some(TcpFrame::Pong(999)));
         assert_eq!(pulse.poll(Instant::ZERO, SILENCE), None);
         let later = Instant::ZERO + SILENCE;
-        assert_eq!(pulse.poll(later, SILENCE), Some(Frame::Ping(0)));
-        assert_eq!(pulse.poll(later + SILENCE, SILENCE), Some(Frame::Ping(1)));
+        assert_eq!(pulse.poll(later, SILENCE), Some(TcpFrame::Ping(0)));
+        assert_eq!(pulse.poll(later + SILENCE, SILENCE), Some(TcpFrame::Ping(1)));
         let answer = later + SILENCE + Duration::from_millis(160);
         assert_eq!(pulse.answered(answer, 0), None);
         assert_eq!(pulse.answered(answer, 1), Some(Duration::from_millis(160)));

@@ -1,7 +1,7 @@
 //! What a path receives: what waits to be polled, and what is to be acknowledged.
 
 use crate::window::ACK_WAIT;
-use crate::wire::Frame;
+use crate::wire::TcpFrame;
 use bytes::Bytes;
 use skyhaul_transport::PathEvent;
 use skyhaul_units::{ByteCount, Instant};
@@ -66,11 +66,11 @@ impl Receiver {
     }
 
     /// The acknowledgement that is due.
-    pub(crate) fn acknowledge(&mut self, now: Instant) -> Option<Frame> {
+    pub(crate) fn acknowledge(&mut self, now: Instant) -> Option<TcpFrame> {
         self.due.filter(|due| *due <= now)?;
         self.due = None;
         self.acknowledged = self.count;
-        Some(Frame::Acknowledgement { count: self.count, delay: now.since(self.newest) })
+        Some(TcpFrame::Acknowledgement { count: self.count, delay: now.since(self.newest) })
     }
 }
 
@@ -100,11 +100,17 @@ mod tests {
         receiver.datagram(at(5), Bytes::new());
         assert_eq!((receiver.due(), receiver.acknowledge(at(19))), (Some(at(20)), None));
         let delay = Duration::from_millis(15);
-        assert_eq!(receiver.acknowledge(at(20)), Some(Frame::Acknowledgement { count: 2, delay }));
+        assert_eq!(
+            receiver.acknowledge(at(20)),
+            Some(TcpFrame::Acknowledgement { count: 2, delay })
+        );
         assert_eq!(receiver.due(), None);
         (0..ACK_EVERY).for_each(|_| receiver.datagram(at(30), Bytes::new()));
         let delay = Duration::ZERO;
-        assert_eq!(receiver.acknowledge(at(30)), Some(Frame::Acknowledgement { count: 66, delay }));
+        assert_eq!(
+            receiver.acknowledge(at(30)),
+            Some(TcpFrame::Acknowledgement { count: 66, delay })
+        );
     }
 
     #[test]

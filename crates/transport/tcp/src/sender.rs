@@ -2,7 +2,7 @@
 
 use crate::ledger::{Ledger, WrongCount};
 use crate::window::{RoundTrip, Window};
-use crate::wire::{Frame, HEADER, MAX_BODY};
+use crate::wire::{HEADER, MAX_BODY, TcpFrame};
 use bytes::{Buf as _, Bytes, BytesMut};
 use skyhaul_transport::{PathEvent, Token};
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -82,7 +82,7 @@ impl Sender {
         let record = self.window.record().as_usize();
         if !self.control.is_empty() {
             let length = self.control.len().min(CONTROL_FRAME);
-            Frame::Control(Bytes::copy_from_slice(&self.control[..length])).encode(clear);
+            TcpFrame::Control(Bytes::copy_from_slice(&self.control[..length])).encode(clear);
             self.control.advance(length);
         }
         let mut is_first = true;
@@ -93,7 +93,7 @@ impl Sender {
             is_first = false;
             let bytes = framed(datagram.len());
             self.waiting_bytes = self.waiting_bytes - bytes;
-            Frame::Datagram(datagram).encode(clear);
+            TcpFrame::Datagram(datagram).encode(clear);
             self.ledger.sent(now, bytes, token);
         }
     }

@@ -9,7 +9,7 @@ use skyhaul_units::Duration;
 
 /// One frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum TcpFrame {
     /// The first frame of each end: the keys are accepted. Bytes behind the first of its body are
     /// for later versions.
     Greeting {
@@ -67,7 +67,7 @@ pub enum WireError {
     Purpose(u8),
 }
 
-impl Frame {
+impl TcpFrame {
     /// Appends the frame to `out`. What does not fit a body (65,535 bytes) is cut off.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -150,7 +150,7 @@ impl FrameReader {
     }
 
     /// The next whole frame. After an error there is no more to be read.
-    pub fn poll(&mut self) -> Result<Option<Frame>, WireError> {
+    pub fn poll(&mut self) -> Result<Option<TcpFrame>, WireError> {
         let Some((head, rest)) = self.held.split_first_chunk::<HEADER>() else { return Ok(None) };
         let [kind, length @ ..] = *head;
         if !KINDS.contains(&kind) {
@@ -158,7 +158,7 @@ impl FrameReader {
         }
         let length = usize::from(u16::from_be_bytes(length));
         let Some(body) = rest.get(..length) else { return Ok(None) };
-        let frame = Frame::decode(kind, body)?;
+        let frame = TcpFrame::decode(kind, body)?;
         self.held.advance(HEADER + length);
         Ok(Some(frame))
     }
@@ -184,19 +184,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn frame() -> impl Strategy<Value = Frame> {
+    fn frame() -> impl Strategy<Value = TcpFrame> {
         let bytes =
             |least| proptest::collection::vec(any::<u8>(), least..200).prop_map(Bytes::from);
         prop_oneof![
-            any::<bool>().prop_map(|joins| Frame::Greeting { joins }),
-            bytes(0).prop_map(Frame::Datagram),
-            bytes(1).prop_map(Frame::Control),
+            any::<bool>().prop_map(|joins| TcpFrame::Greeting { joins }),
+            bytes(0).prop_map(TcpFrame::Datagram),
+            bytes(1).prop_map(TcpFrame::Control),
             (any::<u64>(), any::<u32>()).prop_map(|(count, micros)| {
-                Frame::Acknowledgement { count, delay: Duration::from_micros(micros.into()) }
+                TcpFrame::Acknowledgement { count, delay: Duration::from_micros(micros.into()) }
             }),
-            any::<u64>().prop_map(Frame::Ping),
-            any::<u64>().prop_map(Frame::Pong),
-            (any::<u8>(), "[a-zé ]{0,90}").prop_map(|(code, reason)| Frame::Close { code, reason }),
+            any::<u64>().prop_map(TcpFrame::Ping),
+            any::<u64>().prop_map(TcpFrame::Pong),
+            (any::<u8>(), "[a-zé ]{0,90}")
+                .prop_map(|(code, reason)| TcpFrame::Close { code, reason }),
         ]
     }
 
@@ -232,12 +233,12 @@ mod tests {
     #[test]
     fn the_longest_datagram_fits_and_longer_is_cut() {
         let mut stream = Vec::new();
-        Frame::Datagram(vec![7; MAX_BODY + 10].into()).encode(&mut stream);
+        TcpFrame::Datagram(vec![7; MAX_BODY + 10].into()).encode(&mut stream);
         let mut reader = FrameReader::default();
         reader.extend(&stream[..stream.len() - 1]);
         assert_eq!(reader.poll(), Ok(None));
         reader.extend(&stream[stream.len() - 1..]);
-        assert_eq!(reader.poll(), Ok(Some(Frame::Datagram(vec![7; MAX_BODY].into()))));
+        assert_eq!(reader.poll(), Ok(Some(TcpFrame::Datagram(vec![7; MAX_BODY].into()))));
     }
 
     #[test]
@@ -261,9 +262,9 @@ mod tests {
     #[test]
     fn a_reason_is_cut_between_characters() {
         let mut stream = Vec::new();
-        Frame::Close { code: 0, reason: "é".repeat(200) }.encode(&mut stream);
+        TcpFrame::Close { code: 0, reason: "é".repeat(200) }.encode(&mut stream);
         let mut reader = FrameReader::default();
         reader.extend(&stream);
-        assert_eq!(reader.poll(), Ok(Some(Frame::Close { code: 0, reason: "é".repeat(100) })));
+        assert_eq!(reader.poll(), Ok(Some(TcpFrame::Close { code: 0, reason: "é".repeat(100) })));
     }
 }

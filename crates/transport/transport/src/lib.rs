@@ -43,8 +43,8 @@ pub use path::{
     DownReason, Estimate, PAYLOAD_MIN, Path, PathEvent, PathId, PathOptions, PathState, Token,
 };
 pub use schedule::{
-    Candidate, Earliest, Fifo, Forecast, Key, Line, Outlook, Policy, PolicyConfig, Strict, Urgency,
-    UrgencyConfig, Verdict, can_arrive, forecast, forecast_by,
+    Candidate, Earliest, Fifo, Forecast, LineEstimate, Outlook, Policy, PolicyConfig, SendOrder,
+    Strict, Urgency, UrgencyConfig, Worth, can_arrive, forecast, forecast_by,
 };
 pub use session::{
     CloseReason, Event, Hint, Opening, PathStats, PathStatus, SendError, Session, SessionConfig,

@@ -5,7 +5,7 @@ mod runs;
 use crate::block::{BlockId, BlockTiming, MAX_BLOCK, Received, cost};
 use crate::ranges::RangeSet;
 use crate::stats::Stats;
-use crate::wire::{DONE_MAX, FlowReport, Notice, Report, Resume, Symbol};
+use crate::wire::{AbandonedNotice, DONE_MAX, FlowReport, Report, Resume, Symbol};
 use bytes::Bytes;
 use runs::Runs;
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
@@ -149,7 +149,7 @@ impl Inbox {
     }
 
     /// The far end has given blocks up.
-    pub fn notice(&mut self, now: Instant, notice: &Notice, stats: &mut Stats) {
+    pub fn notice(&mut self, now: Instant, notice: &AbandonedNotice, stats: &mut Stats) {
         for &(id, seq, cost) in &notice.given_up {
             let crowded = self.runs >= RUNS_MAX;
             let Some(flow) = self.flow(id) else {
@@ -550,7 +550,7 @@ mod tests {
     }
 
     fn notice(inbox: &mut Inbox, flow: u32, seq: u64, cost: u64, stats: &mut Stats) {
-        let notice = Notice { given_up: vec![(FlowId(flow), seq, cost)] };
+        let notice = AbandonedNotice { given_up: vec![(FlowId(flow), seq, cost)] };
         inbox.notice(Instant::ZERO, &notice, stats);
     }
 

@@ -3,7 +3,7 @@
 use super::{FINISHED_NAME, Key, StationName, StoreError, contact_dir, station_dir};
 use crate::FlowId;
 use crate::disk::Disk;
-use crate::log::{Cursor, Item, Log, LogConfig};
+use crate::log::{Log, LogConfig, LogCursor, LogEntry};
 use crate::publish::load_state;
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct KeptReader {
     log: Log,
-    cursor: Cursor,
+    cursor: LogCursor,
 }
 
 impl KeptReader {
@@ -23,10 +23,10 @@ impl KeptReader {
     ///
     /// # Errors
     /// [`StoreError::Log`].
-    pub fn read(&mut self) -> Result<Option<Item>, StoreError> {
+    pub fn read(&mut self) -> Result<Option<LogEntry>, StoreError> {
         loop {
             match self.log.read(&mut self.cursor)? {
-                Some(Item::SegmentEnd(_)) => {}
+                Some(LogEntry::SegmentEnd(_)) => {}
                 other => return Ok(other),
             }
         }

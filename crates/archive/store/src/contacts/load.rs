@@ -8,7 +8,7 @@ use super::{
     station_dir,
 };
 use crate::disk::{Disk, EntryKind};
-use crate::log::{Cursor, Item, Log, LogConfig, Position};
+use crate::log::{Log, LogConfig, LogCursor, LogEntry, Position};
 use crate::publish::load_state;
 use crate::room::Room;
 use crate::{FlowId, Seq};
@@ -103,9 +103,10 @@ impl ContactStore {
         let next = last.map_or(Seq::FIRST, |(last, _)| last.next());
         self.stats.torn += log.stats().torn;
         // One that the disk does not give back is not compared.
-        let last = match last.map(|(_, at)| log.read(&mut Cursor::at(at))).transpose()?.flatten() {
-            Some(Item::Block(record)) => mark_behind(self.config.preface, &record.payload),
-            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => BlockMark::default(),
+        let last = match last.map(|(_, at)| log.read(&mut LogCursor::at(at))).transpose()?.flatten()
+        {
+            Some(LogEntry::Block(record)) => mark_behind(self.config.preface, &record.payload),
+            Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) | None => BlockMark::default(),
         };
         let marks = Marks { last, durable: last };
         Ok(Contact { log, next, durable: next, marks, mended: 0 })

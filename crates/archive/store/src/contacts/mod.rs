@@ -24,7 +24,9 @@ mod name;
 mod resume;
 mod spaces;
 
-use crate::log::{Cursor, Damage, Item, Log, LogConfig, LogError, NewRecord, block_size};
+use crate::log::{
+    DamagedRange, Log, LogConfig, LogCursor, LogEntry, LogError, NewRecord, block_size,
+};
 use crate::publish::save_state;
 use crate::room::Room;
 use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
@@ -37,8 +39,8 @@ pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
 pub use error::StoreError;
 pub use kept::{KeptContacts, KeptReader};
 pub use name::{StationName, StationNameError};
-pub use resume::Resume;
-pub use spaces::{Admitted, MAX_SPOOLS, NameSpaces, Sender, SpoolKnown, SpoolState};
+pub use resume::ResumeFlow;
+pub use spaces::{ContactSpace, MAX_SPOOLS, NameSpaces, SpoolKnown, SpoolSender, SpoolState};
 
 /// Contacts that are open at once, of all stations together.
 pub const MAX_OPEN_CONTACTS: usize = 1_024;
@@ -76,7 +78,7 @@ impl Default for ContactConfig {
 
 /// A record that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival<'a> {
+pub struct ArrivedRecord<'a> {
     /// Who sent it.
     pub station: &'a StationName,
     /// The station's flow.
@@ -148,7 +150,7 @@ pub struct ContactStore {
     kept: KeptContacts,
     stats: ContactStats,
     /// The newest damage that was met.
-    damage: Option<Damage>,
+    damage: Option<DamagedRange>,
 }
 
 /// A contact: its station and its flow.
@@ -175,7 +177,7 @@ struct Marks {
 #[derive(Debug)]
 pub struct ContactReader {
     key: Key,
-    cursor: Cursor,
+    cursor: LogCursor,
 }
 
 impl ContactStore {
@@ -184,7 +186,7 @@ impl ContactStore {
     /// # Errors
     /// [`StoreError::Full`]: nothing was written, try again later. [`StoreError::Gap`] where it
     /// does not come next; [`StoreError::TooManyContacts`], [`StoreError::Log`].
-    pub fn append(&mut self, arrival: Arrival<'_>) -> Result<Appended, StoreError> {
+    pub fn append(&mut self, arrival: ArrivedRecord<'_>) -> Result<Appended, StoreError> {
         let (station, flow, got) = (arrival.station, arrival.flow, arrival.seq);
         let expected = match self.spaces.status(station, flow) {
             FlowStatus::Unknown => Seq::FIRST,
@@ -218,7 +220,7 @@ impl ContactStore {
         }
     }
 
-    fn try_append(&mut self, arrival: &Arrival<'_>) -> Result<(), StoreError> {
+    fn try_append(&mut self, arrival: &ArrivedRecord<'_>) -> Result<(), StoreError> {
         let size = ByteCount::of(arrival.payload.len());
         let open = self.spaces.contact(arrival.station, arrival.flow);
         let needed = open
@@ -282,14 +284,14 @@ impl ContactStore {
     ///
     /// # Errors
     /// [`StoreError::NotOpen`] where the contact was finished meanwhile; [`StoreError::Log`].
-    pub fn read(&mut self, reader: &mut ContactReader) -> Result<Option<Item>, StoreError> {
+    pub fn read(&mut self, reader: &mut ContactReader) -> Result<Option<LogEntry>, StoreError> {
         let (station, flow) = &reader.key;
         let Some(contact) = self.spaces.contact_mut(station, *flow) else {
             return Err(StoreError::NotOpen { station: station.clone(), flow: *flow });
         };
         let item = loop {
             match contact.log.read(&mut reader.cursor)? {
-                Some(Item::SegmentEnd(_)) => {}
+                Some(LogEntry::SegmentEnd(_)) => {}
                 other => break other,
             }
         };
@@ -303,7 +305,7 @@ impl ContactStore {
     }
 
     /// The newest damage that was mended: nothing is lost, and the disk is not what it should be.
-    pub fn mended(&self) -> Option<&Damage> {
+    pub fn mended(&self) -> Option<&DamagedRange> {
         self.damage.as_ref()
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What a station need not send again, as the transport's greeting says it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Resume {
+pub struct ResumeFlow {
     /// Flows below this number and not in `flows` are finished.
     pub finished_below: FlowId,
     /// Flows, ascending, with the first place that is not durable here; [`Seq::FINISHED`] for one
@@ -18,9 +18,9 @@ pub struct Resume {
 
 impl NameSpaces {
     /// What the station need not send again. Nothing that is not durable is in it.
-    pub fn resume(&self, station: &StationName) -> Resume {
+    pub fn resume(&self, station: &StationName) -> ResumeFlow {
         let Some(station) = self.get(station) else {
-            return Resume::default();
+            return ResumeFlow::default();
         };
         let finished =
             station.finished.newest().map(|(flow, last)| Held { flow, next: Seq::FINISHED, last });
@@ -31,7 +31,7 @@ impl NameSpaces {
         });
         let flows: BTreeMap<FlowId, Held> =
             finished.chain(open).map(|held| (held.flow, held)).collect();
-        Resume {
+        ResumeFlow {
             finished_below: station.finished.prefix_end(),
             flows: flows.into_values().collect(),
         }

@@ -15,7 +15,7 @@
 
 use super::finished::Finished;
 use super::{
-    Appended, Contact, ContactStore, FlowStatus, Resume, StationName, StoreError, station_dir,
+    Appended, Contact, ContactStore, FlowStatus, ResumeFlow, StationName, StoreError, station_dir,
 };
 use crate::FlowId;
 use crate::disk::Disk;
@@ -44,8 +44,8 @@ pub struct SpoolKnown {
     /// The spool, and the opening from which data came last.
     pub spool: SpoolIdentity,
     /// What need not be sent again.
-    pub resume: Resume,
-    /// What else goes into the opening of a session: see [`Sender::told`].
+    pub resume: ResumeFlow,
+    /// What else goes into the opening of a session: see [`SpoolSender::told`].
     pub state: SpoolState,
 }
 
@@ -59,7 +59,7 @@ pub struct SpoolState {
 
 /// Who sends the records of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
+pub struct SpoolSender {
     /// Whose key it has.
     pub station: StationName,
     /// Where its contacts are kept.
@@ -72,7 +72,7 @@ pub struct Sender {
 
 /// Where a spool's contacts are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
+pub struct ContactSpace {
     /// The name of its name space.
     pub space: StationName,
     /// Whether data came from it before.
@@ -242,7 +242,7 @@ impl NameSpaces {
         &mut self,
         station: &StationName,
         spool: SpoolId,
-    ) -> Result<Admitted, StoreError> {
+    ) -> Result<ContactSpace, StoreError> {
         let is_claim = |space: &mut Station| {
             space.is_empty()
                 && space.origin.as_ref().is_some_and(|origin| {
@@ -261,7 +261,7 @@ impl NameSpaces {
         });
         if let Some((space, is_known)) = found {
             self.turn_to(&space);
-            return Ok(Admitted { space, is_known, other });
+            return Ok(ContactSpace { space, is_known, other });
         }
         if origins().count() >= MAX_SPOOLS {
             return Err(StoreError::TooManySpools { station: station.clone() });
@@ -274,7 +274,7 @@ impl NameSpaces {
         let identity = SpoolIdentity { id: spool, ..SpoolIdentity::default() };
         let origin = Origin { station: station.clone(), spool: identity, turn: 0 };
         self.0.entry(space.clone()).or_default().origin = Some(origin);
-        Ok(Admitted { space, is_known: false, other })
+        Ok(ContactSpace { space, is_known: false, other })
     }
 
     /// A spool is in use again: the next session is told of it, too.
@@ -293,7 +293,7 @@ impl NameSpaces {
 
     /// Whether data comes from this sender: receipts are for it alone. To another one that has the
     /// same spool they would be for what it may never have held.
-    pub fn is_taken_up(&self, sender: &Sender) -> bool {
+    pub fn is_taken_up(&self, sender: &SpoolSender) -> bool {
         let origin = self.0.get(&sender.space).and_then(|space| space.origin.as_ref());
         origin.is_some_and(|origin| origin.spool == sender.spool)
     }
@@ -305,7 +305,11 @@ impl ContactStore {
     ///
     /// # Errors
     /// [`StoreError::TooManySpools`].
-    pub fn admit(&mut self, station: &StationName, spool: SpoolId) -> Result<Admitted, StoreError> {
+    pub fn admit(
+        &mut self,
+        station: &StationName,
+        spool: SpoolId,
+    ) -> Result<ContactSpace, StoreError> {
         self.spaces.admit(station, spool)
     }
 
@@ -315,7 +319,7 @@ impl ContactStore {
     /// # Errors
     /// [`StoreError::Overtaken`]: the sender is to ask anew. [`StoreError::Full`],
     /// [`StoreError::State`].
-    pub fn take_up(&mut self, sender: &Sender) -> Result<(), StoreError> {
+    pub fn take_up(&mut self, sender: &SpoolSender) -> Result<(), StoreError> {
         let overtaken = || StoreError::Overtaken { space: sender.space.clone() };
         let state = self.spaces.get(&sender.space).ok_or_else(overtaken)?;
         let origin = state.origin.as_ref().filter(|origin| origin.spool.id == sender.spool.id);
@@ -351,8 +355,8 @@ impl ContactStore {
     /// As those two.
     pub fn append_from(
         &mut self,
-        sender: &Sender,
-        arrival: super::Arrival<'_>,
+        sender: &SpoolSender,
+        arrival: super::ArrivedRecord<'_>,
     ) -> Result<Appended, StoreError> {
         self.take_up(sender)?;
         self.append(arrival)
@@ -375,7 +379,7 @@ impl Station {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{NOW, open};
-    use super::super::{Arrival, FlowId};
+    use super::super::{ArrivedRecord, FlowId};
     use super::*;
     use crate::disk::Disk;
     use crate::sim::SimDisk;
@@ -393,18 +397,27 @@ mod tests {
     }
 
     /// A session with a spool, begun as a centre begins it.
-    fn session(store: &mut ContactStore, spool: SpoolIdentity) -> Sender {
+    fn session(store: &mut ContactStore, spool: SpoolIdentity) -> SpoolSender {
         let known =
             store.spaces().known(&kiruna(), 4).into_iter().find(|known| known.spool.id == spool.id);
         let space = store.admit(&kiruna(), spool.id).unwrap().space;
-        Sender { station: kiruna(), space, spool, told: known.unwrap_or_default().state }
+        SpoolSender { station: kiruna(), space, spool, told: known.unwrap_or_default().state }
     }
 
-    fn put(store: &mut ContactStore, sender: &Sender, seq: u64) -> Result<Appended, StoreError> {
+    fn put(
+        store: &mut ContactStore,
+        sender: &SpoolSender,
+        seq: u64,
+    ) -> Result<Appended, StoreError> {
         let payload = [sender.spool.id.0[0]; 40];
         let station = &sender.space;
-        let arrival =
-            Arrival { station, flow: FlowId(9), seq: Seq(seq), received: NOW, payload: &payload };
+        let arrival = ArrivedRecord {
+            station,
+            flow: FlowId(9),
+            seq: Seq(seq),
+            received: NOW,
+            payload: &payload,
+        };
         store.append_from(sender, arrival)
     }
 

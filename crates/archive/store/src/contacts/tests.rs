@@ -27,7 +27,7 @@ fn name(text: &str) -> StationName {
 fn put(store: &mut ContactStore, flow: u32, seq: u64) -> Result<Appended, StoreError> {
     let station = name("kiruna");
     let payload = [seq as u8; 100];
-    store.append(Arrival {
+    store.append(ArrivedRecord {
         station: &station,
         flow: FlowId(flow),
         seq: Seq(seq),
@@ -40,7 +40,7 @@ fn read(store: &mut ContactStore, flow: u32) -> Vec<u64> {
     let mut reader = store.reader(&name("kiruna"), FlowId(flow)).unwrap();
     let mut found = Vec::new();
     while let Some(item) = store.read(&mut reader).unwrap() {
-        let Item::Block(record) = item else { panic!("{item:?}") };
+        let LogEntry::Block(record) = item else { panic!("{item:?}") };
         found.push(record.seq.0);
     }
     found
@@ -87,10 +87,10 @@ fn what_is_durable_is_known_after_a_power_cut_and_goes_on() {
     let mut store = open(&disk);
     let resume = store.spaces().resume(&name("kiruna"));
     let held = Held { flow: FlowId(5), next: Seq(20), last: mark(&[19; 100]) };
-    assert_eq!(resume, Resume { finished_below: FlowId(0), flows: vec![held] });
+    assert_eq!(resume, ResumeFlow { finished_below: FlowId(0), flows: vec![held] });
     assert_eq!(read(&mut store, 5), (0..20).collect::<Vec<_>>());
     assert_eq!(put(&mut store, 5, 20).unwrap(), Appended::New);
-    assert_eq!(store.spaces().resume(&name("elsewhere")), Resume::default());
+    assert_eq!(store.spaces().resume(&name("elsewhere")), ResumeFlow::default());
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_finished_contact_is_read_again_and_held_against_retention_and_need() {
     let mut reader = store.kept().reader(&station, FlowId(1)).unwrap();
     let mut found = Vec::new();
     while let Some(item) = reader.read().unwrap() {
-        let Item::Block(record) = item else { panic!("{item:?}") };
+        let LogEntry::Block(record) = item else { panic!("{item:?}") };
         found.push(record.seq.0);
     }
     assert_eq!(found, (0..20).collect::<Vec<_>>());

@@ -18,7 +18,7 @@ pub use real::RealDisk;
 /// A file system under one root directory.
 pub trait Disk: Debug + Send + Sync {
     /// The entries of a directory, sorted by name; empty where the directory does not exist.
-    fn list(&self, dir: &str) -> io::Result<Vec<Entry>>;
+    fn list(&self, dir: &str) -> io::Result<Vec<DirectoryEntry>>;
     /// Makes a directory and its parents, durably. One that exists is left as it is.
     fn make_dir(&self, dir: &str) -> io::Result<()>;
     /// Makes an empty file; one that exists is emptied. Durable after [`Disk::sync_dir`] of its
@@ -60,7 +60,7 @@ pub trait DiskFile: Debug + Send + Sync {
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name within the directory.
     pub name: String,
     /// File or directory.

@@ -1,6 +1,6 @@
 //! Files under a root directory.
 
-use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
+use super::{DirectoryEntry, Disk, DiskFile, EntryKind, not_in_place};
 use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -96,7 +96,7 @@ fn private_folder() -> DirBuilder {
 }
 
 impl Disk for RealDisk {
-    fn list(&self, dir: &str) -> io::Result<Vec<Entry>> {
+    fn list(&self, dir: &str) -> io::Result<Vec<DirectoryEntry>> {
         let listing = match fs::read_dir(self.locate(dir)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
@@ -110,7 +110,7 @@ impl Disk for RealDisk {
                 if metadata.is_dir() { ByteCount::ZERO } else { ByteCount::new(metadata.len()) };
             // A name that is not UTF-8 is none of ours.
             if let Ok(name) = entry.file_name().into_string() {
-                entries.push(Entry { name, kind, size });
+                entries.push(DirectoryEntry { name, kind, size });
             }
         }
         entries.sort();

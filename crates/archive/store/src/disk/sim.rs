@@ -6,7 +6,7 @@
 //! with later ones behind it, because a file system may write pages in any order. Same seed, same
 //! outcome.
 
-use super::{Disk, DiskFile, Entry, EntryKind, not_in_place};
+use super::{DirectoryEntry, Disk, DiskFile, EntryKind, not_in_place};
 use skyhaul_units::ByteCount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -318,23 +318,28 @@ fn parent(path: &str) -> &str {
 }
 
 impl Disk for SimDisk {
-    fn list(&self, dir: &str) -> io::Result<Vec<Entry>> {
+    fn list(&self, dir: &str) -> io::Result<Vec<DirectoryEntry>> {
         let state = self.state();
         let named = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-        let files =
-            state.names.iter().filter(|(path, _)| parent(path) == dir).map(|(path, id)| Entry {
+        let files = state.names.iter().filter(|(path, _)| parent(path) == dir).map(|(path, id)| {
+            DirectoryEntry {
                 name: named(path),
                 kind: EntryKind::File,
                 size: state
                     .files
                     .get(id)
                     .map_or(ByteCount::ZERO, |file| ByteCount::of(file.current.len())),
-            });
+            }
+        });
         let dirs =
             state.dirs.iter().filter(|path| !path.is_empty() && parent(path) == dir).map(|path| {
-                Entry { name: named(path), kind: EntryKind::Directory, size: ByteCount::ZERO }
+                DirectoryEntry {
+                    name: named(path),
+                    kind: EntryKind::Directory,
+                    size: ByteCount::ZERO,
+                }
             });
-        let mut entries: Vec<Entry> = files.chain(dirs).collect();
+        let mut entries: Vec<DirectoryEntry> = files.chain(dirs).collect();
         entries.sort();
         Ok(entries)
     }

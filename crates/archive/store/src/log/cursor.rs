@@ -1,10 +1,10 @@
 //! Reading a log in order, behind what is durable.
 
-use super::damages::{Damage, DamageFate};
+use super::damages::{DamageFate, DamagedRange};
 use super::record::{Header, Kind};
 use super::scan::{Condition, Walker, fate};
 use super::segments::Segments;
-use super::{Log, LogError, Position, Record, SegmentNo};
+use super::{Log, LogError, LogRecord, Position, SegmentNo};
 use crate::disk::DiskFile;
 use crate::{FlowId, Seq};
 use skyhaul_units::ByteCount;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 
 /// A reader's place in a log. It holds one open file and no record.
 #[derive(Debug, Clone)]
-pub struct Cursor {
+pub struct LogCursor {
     at: Position,
     file: Option<(SegmentNo, Arc<dyn DiskFile>)>,
 }
 
 /// What a reader meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum LogEntry {
     /// A record.
-    Block(Record),
+    Block(LogRecord),
     /// Durable data that the disk gave back damaged; reading goes on behind it.
-    Damaged(Damage),
+    Damaged(DamagedRange),
     /// The sealed segment of this number is read to its end.
     SegmentEnd(SegmentNo),
 }
 
-impl Cursor {
+impl LogCursor {
     /// At the start of a segment; where it does not exist, at the next one that does.
     pub fn at_segment(segment: SegmentNo) -> Self {
         Self::at(Position { segment, offset: ByteCount::ZERO })
@@ -47,22 +47,22 @@ impl Cursor {
 
 impl Log {
     /// At the oldest record.
-    pub fn start(&self) -> Cursor {
+    pub fn start(&self) -> LogCursor {
         let first = self.segments.iter().next().map_or(self.segments.next, |(number, _)| number);
-        Cursor::at_segment(first)
+        LogCursor::at_segment(first)
     }
 
     /// Behind everything that is durable.
-    pub fn end(&self) -> Cursor {
-        Cursor::at(self.durable)
+    pub fn end(&self) -> LogCursor {
+        LogCursor::at(self.durable)
     }
 
     /// The next thing to be met, in the order of the log; `None` where everything durable was read.
     /// Read again after a sync.
     ///
     /// # Errors
-    /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`Item::Damaged`].
-    pub fn read(&mut self, cursor: &mut Cursor) -> Result<Option<Item>, LogError> {
+    /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`LogEntry::Damaged`].
+    pub fn read(&mut self, cursor: &mut LogCursor) -> Result<Option<LogEntry>, LogError> {
         self.read_where(cursor, |_, _| true)
     }
 
@@ -73,9 +73,9 @@ impl Log {
     /// As [`Log::read`].
     pub fn read_where(
         &mut self,
-        cursor: &mut Cursor,
+        cursor: &mut LogCursor,
         wanted: impl Fn(FlowId, Seq) -> bool,
-    ) -> Result<Option<Item>, LogError> {
+    ) -> Result<Option<LogEntry>, LogError> {
         loop {
             let Some(limit) = self.segments.readable_to(cursor, self.durable) else {
                 return Ok(None);
@@ -87,7 +87,7 @@ impl Log {
                     return Ok(None);
                 };
                 cursor.at = Position { segment: SegmentNo(sealed.0 + 1), offset: ByteCount::ZERO };
-                return Ok(Some(Item::SegmentEnd(sealed)));
+                return Ok(Some(LogEntry::SegmentEnd(sealed)));
             }
             let file = self.segments.file(cursor)?;
             let walker = Walker { file: &*file, segment: cursor.at.segment, limit };
@@ -101,7 +101,7 @@ impl Log {
                         let fate = fate(next - at);
                         let damage = self.damaged(cursor, at, fate);
                         if fate == DamageFate::SteppedOver {
-                            return Ok(Some(Item::Damaged(damage)));
+                            return Ok(Some(LogEntry::Damaged(damage)));
                         }
                         continue;
                     }
@@ -113,18 +113,23 @@ impl Log {
             }
             let mut payload = Vec::new();
             let Some(condition) = walker.payload(at, &header, &mut payload) else {
-                return Ok(Some(Item::Damaged(self.damaged(cursor, at, DamageFate::SteppedOver))));
+                return Ok(Some(LogEntry::Damaged(self.damaged(
+                    cursor,
+                    at,
+                    DamageFate::SteppedOver,
+                ))));
             };
             if [found, condition].contains(&Condition::Mended) {
                 self.damaged(cursor, at, DamageFate::Mended);
             }
-            return Ok(Some(Item::Block(record(&header, payload))));
+            return Ok(Some(LogEntry::Block(record(&header, payload))));
         }
     }
 
-    fn damaged(&mut self, cursor: &Cursor, offset: ByteCount, fate: DamageFate) -> Damage {
+    fn damaged(&mut self, cursor: &LogCursor, offset: ByteCount, fate: DamageFate) -> DamagedRange {
         let length = cursor.at.offset - offset;
-        let damage = Damage { fate, file: self.segments.path(cursor.at.segment), offset, length };
+        let damage =
+            DamagedRange { fate, file: self.segments.path(cursor.at.segment), offset, length };
         self.damages.note(damage.clone(), &mut self.stats);
         damage
     }
@@ -133,7 +138,7 @@ impl Log {
 impl Segments {
     /// Up to where the cursor's segment may be read; moves the cursor on where the segment was
     /// removed.
-    fn readable_to(&self, cursor: &mut Cursor, durable: Position) -> Option<ByteCount> {
+    fn readable_to(&self, cursor: &mut LogCursor, durable: Position) -> Option<ByteCount> {
         let number = cursor.at.segment;
         if let Some(sealed) = self.sealed.get(&number) {
             return Some(sealed.summary.size);
@@ -151,7 +156,7 @@ impl Segments {
     }
 
     /// The file of the cursor's segment.
-    fn file(&self, cursor: &mut Cursor) -> Result<Arc<dyn DiskFile>, LogError> {
+    fn file(&self, cursor: &mut LogCursor) -> Result<Arc<dyn DiskFile>, LogError> {
         if let Some((number, file)) = &cursor.file
             && *number == cursor.at.segment
         {
@@ -165,6 +170,6 @@ impl Segments {
     }
 }
 
-fn record(header: &Header, payload: Vec<u8>) -> Record {
-    Record { flow: header.flow, seq: header.seq, written: header.written, payload }
+fn record(header: &Header, payload: Vec<u8>) -> LogRecord {
+    LogRecord { flow: header.flow, seq: header.seq, written: header.written, payload }
 }

@@ -1,4 +1,4 @@
-//! Damage of durable data: what was found, for counters and for status.
+//! DamagedRange of durable data: what was found, for counters and for status.
 
 use super::LogStats;
 use skyhaul_units::ByteCount;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// A stretch of durable data that the disk gave back damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct DamagedRange {
     /// What became of it.
     pub fate: DamageFate,
     /// The segment's file.
@@ -26,7 +26,7 @@ pub enum DamageFate {
     SteppedOver,
 }
 
-impl core::fmt::Display for Damage {
+impl core::fmt::Display for DamagedRange {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (offset, length) = (self.offset.as_u64(), self.length.as_u64());
         let fate = match self.fate {
@@ -39,16 +39,16 @@ impl core::fmt::Display for Damage {
 
 /// The newest damages, each once.
 #[derive(Debug, Default)]
-pub(super) struct Damages(VecDeque<Damage>);
+pub(super) struct Damages(VecDeque<DamagedRange>);
 
 impl Damages {
     /// Oldest first.
-    pub fn newest(&self) -> impl Iterator<Item = &Damage> {
+    pub fn newest(&self) -> impl Iterator<Item = &DamagedRange> {
         self.0.iter()
     }
 
     /// Counts a damage that was not met before.
-    pub fn note(&mut self, damage: Damage, stats: &mut LogStats) {
+    pub fn note(&mut self, damage: DamagedRange, stats: &mut LogStats) {
         // What was found when the log was opened is met again when it is read.
         if self.0.contains(&damage) {
             return;

@@ -5,7 +5,7 @@
 //! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log is opened
 //! ```
 //!
-//! An appended record is not durable, and no [`Cursor`] sees it, until a sync that began after it
+//! An appended record is not durable, and no [`LogCursor`] sees it, until a sync that began after it
 //! ends well. Sealing a segment syncs it before the next one is made, so only the last file can
 //! have a torn end.
 //!
@@ -31,13 +31,13 @@ use skyhaul_units::{ByteCount, Utc};
 use std::io;
 
 pub(crate) use checksum::crc;
-pub use cursor::{Cursor, Item};
-pub use damages::{Damage, DamageFate};
+pub use cursor::{LogCursor, LogEntry};
+pub use damages::{DamageFate, DamagedRange};
 pub use open::open_bytes;
 pub use record::MAX_PAYLOAD;
 pub(crate) use record::block_size;
 pub use segments::Segments;
-pub use summary::{FlowSpan, Summary};
+pub use summary::{FlowSpan, SegmentSummary};
 pub use sync::{SyncHandle, Synced};
 
 /// A segment's number: ascending, never used again within a log.
@@ -82,7 +82,7 @@ pub struct NewRecord<'a> {
 
 /// A record read back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// The flow.
     pub flow: FlowId,
     /// Its place there.
@@ -265,7 +265,7 @@ impl Log {
 
     /// The newest damages met, oldest first, mended or not; at most 16, all are counted in
     /// [`LogStats`].
-    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+    pub fn damages(&self) -> impl Iterator<Item = &DamagedRange> {
         self.damages.newest()
     }
 

@@ -1,10 +1,10 @@
 //! Opening a log: what a power cut, a kill or a full disk left behind becomes a valid log again.
 
-use super::damages::{Damage, Damages};
+use super::damages::{DamagedRange, Damages};
 use super::scan::{Scan, Trust, read_seal, scan};
 use super::segments::{Active, Segments};
 use super::summary::parse_file_name;
-use super::{Log, LogConfig, LogError, LogStats, Position, SegmentNo, Summary};
+use super::{Log, LogConfig, LogError, LogStats, Position, SegmentNo, SegmentSummary};
 use crate::disk::{Disk, DiskFile, EntryKind, sim::SimDisk};
 use skyhaul_units::ByteCount;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Log {
             return Err(LogError::OtherVersion { path, version });
         }
         for (fate, offset, length) in found.damaged.iter().copied() {
-            let damage = Damage { fate, file: path.clone(), offset, length };
+            let damage = DamagedRange { fate, file: path.clone(), offset, length };
             self.damages.note(damage, &mut self.stats);
         }
         Ok(found)
@@ -132,7 +132,7 @@ impl Log {
 ///
 /// # Errors
 /// [`LogError::OtherVersion`].
-pub fn open_bytes(bytes: &[u8]) -> Result<(Summary, Vec<u8>), LogError> {
+pub fn open_bytes(bytes: &[u8]) -> Result<(SegmentSummary, Vec<u8>), LogError> {
     let disk = SimDisk::new(ByteCount::of(bytes.len()) + ByteCount::kib(1));
     disk.make_dir("log").expect("an empty disk takes a folder");
     let file = disk.create("log/0000000000000001.seg").expect("an empty disk takes a file");

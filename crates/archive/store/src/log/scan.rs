@@ -9,7 +9,7 @@
 use super::checksum::HEADER_LEN;
 use super::guard::{self, COPY_MAGIC};
 use super::record::{Header, Kind, MAGIC, VERSION, block_size};
-use super::summary::Summary;
+use super::summary::SegmentSummary;
 use super::{DamageFate, SegmentNo};
 use crate::disk::DiskFile;
 use skyhaul_units::ByteCount;
@@ -28,7 +28,7 @@ pub(crate) enum Trust {
 /// What a segment file holds.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    pub summary: Summary,
+    pub summary: SegmentSummary,
     /// Whether a seal ends it.
     pub sealed: bool,
     /// Damaged stretches of durable data: what became of them, offset and length.
@@ -48,7 +48,7 @@ pub(crate) enum Step {
     /// A record that checks, perhaps after it was mended; its payload is in the caller's buffer.
     Record(Header, Condition),
     /// Nothing valid before this offset, and what became of what was there.
-    Damage(DamageFate, ByteCount),
+    DamagedRange(DamageFate, ByteCount),
     /// The limit is reached.
     End,
 }
@@ -158,10 +158,10 @@ impl Walker<'_> {
             (next, Some(header)) if next == offset => {
                 match self.payload(offset, &header, payload) {
                     Some(_) => Step::Record(header, Condition::Mended),
-                    None => Step::Damage(DamageFate::SteppedOver, offset + header.total()),
+                    None => Step::DamagedRange(DamageFate::SteppedOver, offset + header.total()),
                 }
             }
-            (next, _) => Step::Damage(fate(next - offset), next),
+            (next, _) => Step::DamagedRange(fate(next - offset), next),
         }
     }
 
@@ -217,11 +217,11 @@ pub(crate) fn scan(file: &dyn DiskFile, segment: SegmentNo, trust: Trust) -> io:
     loop {
         match walker.step(offset, &mut payload) {
             Step::End => break,
-            Step::Damage(fate, next) if offset < durable => {
+            Step::DamagedRange(fate, next) if offset < durable => {
                 scan.damaged.push((fate, offset, next - offset));
                 offset = next;
             }
-            Step::Damage(..) => break,
+            Step::DamagedRange(..) => break,
             Step::Record(header, condition) => {
                 let size = offset;
                 if condition == Condition::Mended && offset < durable {
@@ -250,7 +250,10 @@ pub(crate) fn scan(file: &dyn DiskFile, segment: SegmentNo, trust: Trust) -> io:
 }
 
 /// The summary of a sealed segment, read from the file's end; `None` where no seal is there.
-pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<Option<Summary>> {
+pub(crate) fn read_seal(
+    file: &dyn DiskFile,
+    segment: SegmentNo,
+) -> io::Result<Option<SegmentSummary>> {
     let limit = file.size()?;
     let walker = Walker { file, segment, limit };
     let mut trailer = [0; 8];
@@ -264,7 +267,7 @@ pub(crate) fn read_seal(file: &dyn DiskFile, segment: SegmentNo) -> io::Result<O
         let ends = header.kind == Kind::Seal && at + header.total() == limit;
         ends && walker.payload(at, header, &mut payload).is_some()
     });
-    Ok(found.and_then(|_| Summary::decode(&payload, at)))
+    Ok(found.and_then(|_| SegmentSummary::decode(&payload, at)))
 }
 
 /// How far the file was durable, by what its records say. A record's header counts where its

@@ -3,7 +3,7 @@
 use super::record::block_size;
 use super::summary::file_name;
 use super::sync::Tail;
-use super::{LogConfig, LogError, SegmentNo, Summary};
+use super::{LogConfig, LogError, SegmentNo, SegmentSummary};
 use crate::FlowId;
 use crate::disk::{Disk, DiskFile};
 use skyhaul_units::ByteCount;
@@ -26,7 +26,7 @@ pub struct Segments {
 
 #[derive(Debug)]
 pub(super) struct Sealed {
-    pub summary: Summary,
+    pub summary: SegmentSummary,
     /// The file's length, seal included.
     pub file: ByteCount,
 }
@@ -35,7 +35,7 @@ pub(super) struct Sealed {
 pub(super) struct Active {
     pub number: SegmentNo,
     pub tail: Arc<Tail>,
-    pub summary: Summary,
+    pub summary: SegmentSummary,
     /// Where the last block ends.
     pub last_block_end: ByteCount,
     /// A failed append could not be taken back yet: the file is longer than what is valid.
@@ -56,7 +56,12 @@ impl Segments {
     }
 
     /// Adds a sealed segment, whose file has this length.
-    pub(super) fn add_sealed(&mut self, number: SegmentNo, summary: Summary, file: ByteCount) {
+    pub(super) fn add_sealed(
+        &mut self,
+        number: SegmentNo,
+        summary: SegmentSummary,
+        file: ByteCount,
+    ) {
         self.sealed_size += file;
         self.sealed.insert(number, Sealed { summary, file });
     }
@@ -104,22 +109,22 @@ impl Segments {
     }
 
     /// What the sealed segments hold, oldest first.
-    pub fn sealed(&self) -> impl DoubleEndedIterator<Item = (SegmentNo, &Summary)> {
+    pub fn sealed(&self) -> impl DoubleEndedIterator<Item = (SegmentNo, &SegmentSummary)> {
         self.sealed.iter().map(|(number, sealed)| (*number, &sealed.summary))
     }
 
     /// What one sealed segment holds.
-    pub fn get(&self, segment: SegmentNo) -> Option<&Summary> {
+    pub fn get(&self, segment: SegmentNo) -> Option<&SegmentSummary> {
         self.sealed.get(&segment).map(|sealed| &sealed.summary)
     }
 
     /// What the active segment holds, durable or not; `None` between two segments.
-    pub fn active(&self) -> Option<(SegmentNo, &Summary)> {
+    pub fn active(&self) -> Option<(SegmentNo, &SegmentSummary)> {
         self.active.as_ref().map(|active| (active.number, &active.summary))
     }
 
     /// What all segments hold, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (SegmentNo, &Summary)> {
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentNo, &SegmentSummary)> {
         self.sealed().chain(self.active())
     }
 
@@ -152,7 +157,7 @@ impl Active {
         Self {
             number,
             tail: Arc::new(Tail::new(file)),
-            summary: Summary::default(),
+            summary: SegmentSummary::default(),
             last_block_end: ByteCount::ZERO,
             ragged: false,
         }

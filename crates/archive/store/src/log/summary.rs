@@ -8,7 +8,7 @@ use skyhaul_units::{ByteCount, Utc};
 
 /// What a segment holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Summary {
+pub struct SegmentSummary {
     /// One entry a flow, ascending; at most 512.
     pub flows: Vec<FlowSpan>,
     /// The part of the file that records fill, marks included and seal excluded.
@@ -41,7 +41,7 @@ pub(crate) const MAX_FLOWS: usize = 512;
 const SPAN_LEN: usize = 52;
 const TRAILER_LEN: usize = 8;
 
-impl Summary {
+impl SegmentSummary {
     /// When the newest record was written; `None` where there is none.
     pub fn last_written(&self) -> Option<Utc> {
         self.flows.iter().map(|span| span.last_written).max()

@@ -26,13 +26,13 @@ fn put(log: &mut Log, flow: u32, seq: u64, payload: &[u8]) -> Result<Position, L
     })
 }
 
-fn read_all(log: &mut Log, cursor: &mut Cursor) -> (Vec<Record>, u64) {
+fn read_all(log: &mut Log, cursor: &mut LogCursor) -> (Vec<LogRecord>, u64) {
     let (mut records, mut damages) = (Vec::new(), 0);
     while let Some(item) = log.read(cursor).unwrap() {
         match item {
-            Item::Block(record) => records.push(record),
-            Item::Damaged(_) => damages += 1,
-            Item::SegmentEnd(_) => {}
+            LogEntry::Block(record) => records.push(record),
+            LogEntry::Damaged(_) => damages += 1,
+            LogEntry::SegmentEnd(_) => {}
         }
     }
     (records, damages)
@@ -366,7 +366,7 @@ struct Bench {
     disk: SimDisk,
     log: Log,
     begun: Option<(SyncHandle, usize)>,
-    appended: Vec<Record>,
+    appended: Vec<LogRecord>,
     /// So many of them are promised.
     durable: usize,
     /// So many of them were removed.
@@ -424,7 +424,7 @@ impl Bench {
         match put(&mut self.log, flow, self.next, &payload) {
             Ok(_) => {
                 let written = Utc::from_micros(self.next.cast_signed());
-                self.appended.push(Record {
+                self.appended.push(LogRecord {
                     flow: FlowId(flow),
                     seq: Seq(self.next),
                     written,

@@ -2,7 +2,7 @@
 
 use super::{LOG_DIR, OpenFlow};
 use crate::disk::Disk;
-use crate::log::{FlowSpan, Log, Position, SegmentNo, Summary};
+use crate::log::{FlowSpan, Log, Position, SegmentNo, SegmentSummary};
 use crate::publish::{load_state, save_state};
 use crate::{FlowId, Seq};
 use skyhaul_units::Utc;
@@ -197,7 +197,7 @@ impl Flows {
     }
 
     /// Whether the segment holds something that is not in custody.
-    pub fn waits(&self, summary: &Summary) -> bool {
+    pub fn waits(&self, summary: &SegmentSummary) -> bool {
         let waits = |span: &FlowSpan| {
             self.live.get(&span.flow).is_some_and(|flow| span.last >= flow.custody)
         };
@@ -206,7 +206,7 @@ impl Flows {
 
     /// Whether the segment may be removed: all is in custody, and no open flow has its newest
     /// record there.
-    pub fn release(&self, segment: SegmentNo, summary: &Summary) -> bool {
+    pub fn release(&self, segment: SegmentNo, summary: &SegmentSummary) -> bool {
         let held = |span: &FlowSpan| {
             self.live.get(&span.flow).is_some_and(|flow| {
                 let newest = flow.last.is_some_and(|last| last.segment == segment);

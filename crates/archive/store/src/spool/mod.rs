@@ -21,7 +21,7 @@ mod waiting;
 
 use crate::disk::Disk;
 use crate::log::{
-    Log, LogConfig, LogError, LogStats, NewRecord, SegmentNo, Summary, SyncHandle, Synced,
+    Log, LogConfig, LogError, LogStats, NewRecord, SegmentNo, SegmentSummary, SyncHandle, Synced,
 };
 use crate::room::{Room, Shortage};
 use crate::{FlowId, MAX_PAYLOAD, Seq};
@@ -322,7 +322,7 @@ impl Spool {
             self.save_state();
         }
         self.remember();
-        let due = |summary: &Summary| {
+        let due = |summary: &SegmentSummary| {
             summary.last_written().is_none_or(|written| written + self.retention <= now)
         };
         let free: Vec<SegmentNo> = self

@@ -2,7 +2,7 @@
 
 use super::reader::SpoolReader;
 use super::{Depth, Extent, Flows, OpenFlow, SpoolError};
-use crate::log::{Cursor, Damage, FlowSpan, Item, Log, Record, Summary};
+use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord, SegmentSummary};
 use crate::{FlowId, Seq, mark};
 use skyhaul_units::{BlockMark, ByteCount, Utc};
 
@@ -18,14 +18,14 @@ pub struct SpoolQueue {
 impl SpoolQueue {
     /// A reader at the first record that is not in custody.
     pub fn reader_from_custody(&self) -> SpoolReader {
-        let waits = |summary: &Summary| self.flows.waits(summary);
+        let waits = |summary: &SegmentSummary| self.flows.waits(summary);
         let first = self
             .log
             .segments()
             .iter()
             .find(|(_, summary)| waits(summary))
             .map(|(number, _)| number);
-        SpoolReader::new(first.map_or_else(|| self.log.end(), Cursor::at_segment))
+        SpoolReader::new(first.map_or_else(|| self.log.end(), LogCursor::at_segment))
     }
 
     /// The open flows, ascending, to resume their contacts after a restart.
@@ -48,13 +48,13 @@ impl SpoolQueue {
     ///
     /// # Errors
     /// [`SpoolError::Log`] where the disk refuses.
-    pub fn last_record(&mut self, flow: FlowId) -> Result<Option<Record>, SpoolError> {
+    pub fn last_record(&mut self, flow: FlowId) -> Result<Option<LogRecord>, SpoolError> {
         let Some(at) = self.flows.last_at(flow).filter(|at| *at < self.log.durable()) else {
             return Ok(None);
         };
-        Ok(match self.log.read(&mut Cursor::at(at))? {
-            Some(Item::Block(record)) => Some(record),
-            Some(Item::Damaged(_) | Item::SegmentEnd(_)) | None => None,
+        Ok(match self.log.read(&mut LogCursor::at(at))? {
+            Some(LogEntry::Block(record)) => Some(record),
+            Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) | None => None,
         })
     }
 
@@ -69,7 +69,7 @@ impl SpoolQueue {
     }
 
     /// The newest damages that were met, at most 16.
-    pub fn damages(&self) -> impl Iterator<Item = &Damage> {
+    pub fn damages(&self) -> impl Iterator<Item = &DamagedRange> {
         self.log.damages()
     }
 
@@ -97,12 +97,12 @@ impl SpoolQueue {
             return Ok(None);
         };
         drop(segments);
-        let mut cursor = Cursor::at_segment(number);
+        let mut cursor = LogCursor::at_segment(number);
         loop {
             match self.log.read_where(&mut cursor, |other, place| other == flow && place == seq)? {
-                Some(Item::Block(record)) => return Ok(Some(mark(&record.payload))),
-                Some(Item::Damaged(_)) => {}
-                Some(Item::SegmentEnd(_)) | None => return Ok(None),
+                Some(LogEntry::Block(record)) => return Ok(Some(mark(&record.payload))),
+                Some(LogEntry::Damaged(_)) => {}
+                Some(LogEntry::SegmentEnd(_)) | None => return Ok(None),
             }
         }
     }

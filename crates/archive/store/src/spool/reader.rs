@@ -1,14 +1,14 @@
 //! Reading the spool in the order of writing, from the first record without custody.
 
 use super::{Extent, Flows, SpoolError, SpoolQueue};
-use crate::log::{Cursor, Item, Record};
+use crate::log::{LogCursor, LogEntry, LogRecord};
 use crate::{FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A place in the spool. Holds one open file, a place for each live flow and at most one record.
 #[derive(Debug)]
 pub struct SpoolReader {
-    cursor: Cursor,
+    cursor: LogCursor,
     expected: BTreeMap<FlowId, Seq>,
     /// At most one entry a flow of a segment, and a record.
     pending: VecDeque<SpoolItem>,
@@ -18,7 +18,7 @@ pub struct SpoolReader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpoolItem {
     /// A record that is not in custody.
-    Block(Record),
+    Block(LogRecord),
     /// Records that the disk did not give back: `first` to `last`, both included, at most 4,096 of
     /// them at a time. The far end waits for these places, so that something has to be sent for
     /// them.
@@ -36,7 +36,7 @@ pub enum SpoolItem {
 const MISSING_MAX: u64 = 4_096;
 
 impl SpoolReader {
-    pub(super) fn new(cursor: Cursor) -> Self {
+    pub(super) fn new(cursor: LogCursor) -> Self {
         Self { cursor, expected: BTreeMap::new(), pending: VecDeque::new() }
     }
 
@@ -96,14 +96,14 @@ impl SpoolQueue {
             match read {
                 None => return Ok(None),
                 // Shows as missing places before the flow's next record, or at the segment's end.
-                Some(Item::Damaged(_)) => {}
-                Some(Item::Block(record)) => {
+                Some(LogEntry::Damaged(_)) => {}
+                Some(LogEntry::Block(record)) => {
                     if reader.reach(&self.flows, record.flow, record.seq) {
                         reader.expected.insert(record.flow, record.seq.next());
                         reader.pending.push_back(SpoolItem::Block(record));
                     }
                 }
-                Some(Item::SegmentEnd(number)) => {
+                Some(LogEntry::SegmentEnd(number)) => {
                     let spans =
                         self.log.segments().get(number).map_or(&[][..], |summary| &summary.flows);
                     for span in spans.iter().filter(|span| wanted(span.flow)) {

@@ -2,14 +2,14 @@
 
 use super::{SpoolError, SpoolQueue};
 use crate::FlowId;
-use crate::log::{Cursor, Item, Record};
+use crate::log::{LogCursor, LogEntry, LogRecord};
 use skyhaul_units::Utc;
 
 /// A place in what the spool has of one flow. Holds one open file and no record.
 #[derive(Debug)]
 pub struct RecallReader {
     flow: FlowId,
-    cursor: Cursor,
+    cursor: LogCursor,
 }
 
 impl SpoolQueue {
@@ -20,7 +20,8 @@ impl SpoolQueue {
         let mut segments = self.log.segments().iter();
         let first = segments
             .find(|(_, summary)| summary.span(flow).is_some_and(|span| span.last_written >= from));
-        let cursor = first.map_or_else(|| self.log.end(), |(number, _)| Cursor::at_segment(number));
+        let cursor =
+            first.map_or_else(|| self.log.end(), |(number, _)| LogCursor::at_segment(number));
         RecallReader { flow, cursor }
     }
 
@@ -29,12 +30,12 @@ impl SpoolQueue {
     ///
     /// # Errors
     /// [`SpoolError::Log`] where a file cannot be opened.
-    pub fn recall(&mut self, reader: &mut RecallReader) -> Result<Option<Record>, SpoolError> {
+    pub fn recall(&mut self, reader: &mut RecallReader) -> Result<Option<LogRecord>, SpoolError> {
         let flow = reader.flow;
         loop {
             match self.log.read_where(&mut reader.cursor, |other, _| other == flow)? {
-                Some(Item::Block(record)) => return Ok(Some(record)),
-                Some(Item::Damaged(_) | Item::SegmentEnd(_)) => {}
+                Some(LogEntry::Block(record)) => return Ok(Some(record)),
+                Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) => {}
                 None => return Ok(None),
             }
         }

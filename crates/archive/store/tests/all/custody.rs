@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    Appended, Arrival, ContactConfig, ContactStore, FlowId, FlowStatus, Held, Item, Seq, Spool,
-    SpoolConfig, SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
+    Appended, ArrivedRecord, ContactConfig, ContactStore, FlowId, FlowStatus, Held, LogEntry, Seq,
+    Spool, SpoolConfig, SpoolDraw, SpoolError, SpoolItem, SpoolReader, StationName, StoreError,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::collections::BTreeMap;
@@ -234,7 +234,7 @@ impl World {
                     panic!("{flow}: {first} to {last} are missing")
                 }
                 Some(SpoolItem::Block(record)) => {
-                    let arrival = Arrival {
+                    let arrival = ArrivedRecord {
                         station: &self.name,
                         flow: record.flow,
                         seq: record.seq,
@@ -286,7 +286,7 @@ impl World {
         let mut reader = self.centre.reader(&self.name, flow).unwrap();
         let mut content = Vec::new();
         while let Some(item) = self.centre.read(&mut reader).unwrap() {
-            let Item::Block(record) = item else { panic!("{item:?}") };
+            let LogEntry::Block(record) = item else { panic!("{item:?}") };
             assert_eq!((record.flow, record.seq.0), (flow, content.len() as u64));
             content.push(record.payload);
         }
@@ -416,7 +416,7 @@ fn no_receipt_is_given_for_a_folder_that_is_gone() {
     let mut centre = open_centre(&disk);
     let received = Utc::from_micros(1_730_419_200_000_000);
     let arrive = |centre: &mut ContactStore, seq| {
-        centre.append(Arrival {
+        centre.append(ArrivedRecord {
             station: &station,
             flow,
             seq: Seq(seq),

@@ -1,8 +1,8 @@
 //! The same code on the operating system's files.
 
 use skyhaul_store::{
-    Appended, Arrival, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher, RealDisk,
-    Seq, Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
+    Appended, ArrivedRecord, ContactConfig, ContactStore, Disk, FlowId, FlowStatus, Publisher,
+    RealDisk, Seq, Spool, SpoolConfig, SpoolDraw, SpoolItem, StationName,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io::Write;
@@ -66,7 +66,7 @@ fn a_contact_store_and_its_products_on_files() {
     };
     let mut store = ContactStore::open(disk.clone(), config).unwrap();
     let station = StationName::new("kiruna").unwrap();
-    let arrival = Arrival {
+    let arrival = ArrivedRecord {
         station: &station,
         flow: FlowId(1),
         seq: Seq(0),

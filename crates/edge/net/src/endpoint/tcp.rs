@@ -5,7 +5,7 @@
 
 use super::{Arrived, Left};
 use crate::Clock;
-use crate::stream::{Listener, Stream};
+use crate::stream::{TcpPathListener, TcpPathStream};
 use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -21,7 +21,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 /// Connections over TCP and their sockets.
 pub struct TcpEndpoint {
     connections: TlsConnections,
-    listener: Option<Listener>,
+    listener: Option<TcpPathListener>,
     /// Calls go from here.
     local: Option<IpAddr>,
     sockets: BTreeMap<ConnectionId, Held>,
@@ -33,7 +33,7 @@ pub struct TcpEndpoint {
 }
 
 struct Held {
-    stream: Stream,
+    stream: TcpPathStream,
     /// What the socket is watched for.
     watched: EventFlags,
 }
@@ -81,7 +81,7 @@ impl TcpEndpoint {
     /// The address to listen at is in use, not of this host, or not permitted; the system has no
     /// more file descriptors.
     pub fn open(config: TcpConfig) -> io::Result<Self> {
-        let listener = config.listen.map(Listener::bind).transpose()?;
+        let listener = config.listen.map(TcpPathListener::bind).transpose()?;
         let endpoint = TlsEndpoint::new(TlsEndpointConfig {
             trusted: config.trusted,
             path: TlsPathConfig::beside(config.udp_payload),
@@ -171,7 +171,7 @@ impl TcpEndpoint {
             if let Some(id) = self.connections.accept(clock.now(), remote)
                 && let Some(path) = self.connections.stream(id)
             {
-                match Stream::on(socket) {
+                match TcpPathStream::on(socket) {
                     Ok(stream) => drop(self.sockets.insert(id, watch(&self.epoll, id, stream)?)),
                     Err(error) => path.stream_failed(clock.now(), &error.to_string()),
                 }
@@ -185,7 +185,7 @@ impl TcpEndpoint {
         while let Some((id, remote)) = self.connections.poll_call() {
             let Some(path) = self.connections.stream(id) else { continue };
             left = Left::All;
-            match Stream::connect(self.local, remote) {
+            match TcpPathStream::connect(self.local, remote) {
                 Ok(stream) => drop(self.sockets.insert(id, watch(&self.epoll, id, stream)?)),
                 Err(error) => path.stream_failed(clock.now(), &error.to_string()),
             }
@@ -221,7 +221,7 @@ impl TcpEndpoint {
     }
 }
 
-fn watch(epoll: &OwnedFd, id: ConnectionId, stream: Stream) -> io::Result<Held> {
+fn watch(epoll: &OwnedFd, id: ConnectionId, stream: TcpPathStream) -> io::Result<Held> {
     let watched = interest(true, stream.is_blocked());
     epoll::add(epoll, stream.fd(), EventData::new_u64(id.0), watched)?;
     Ok(Held { stream, watched })

@@ -2,10 +2,10 @@
 
 use super::{Arrived, Left};
 use crate::Clock;
-use crate::socket::{AT_ONCE, Outgoing, Socket};
+use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_quic::QuicEndpoint;
-use skyhaul_sessions::{Received, Transmit};
+use skyhaul_sessions::{ReceivedDatagram, Transmit};
 use skyhaul_units::{ByteCount, Instant};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -63,7 +63,7 @@ impl UdpEndpoint {
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
                     taken += ByteCount::of(payload.len());
-                    quic.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                    quic.handle_datagram(now, ReceivedDatagram { remote, local_ip, ecn, payload });
                 }
             })?;
             if count < AT_ONCE {
@@ -79,7 +79,7 @@ impl UdpEndpoint {
             let unsent = self.unsent.take();
             let next = unsent.or_else(|| self.quic.poll_transmit(now, &mut self.batch));
             let Some(transmit) = next else { return left };
-            let outgoing = Outgoing {
+            let outgoing = OutgoingDatagrams {
                 to: transmit.to,
                 from: transmit.src_ip,
                 ecn: transmit.ecn,
@@ -158,7 +158,10 @@ mod tests {
                     let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                     let count = incoming
                         .map(|payload| {
-                            quic.handle_datagram(now, Received { remote, local_ip, ecn, payload });
+                            quic.handle_datagram(
+                                now,
+                                ReceivedDatagram { remote, local_ip, ecn, payload },
+                            );
                         })
                         .count();
                     together = together.max(count);

@@ -1,6 +1,6 @@
 //! The transport's side: moves blocks between the program and the sessions.
 
-use super::Way;
+use super::PathChoice;
 use super::state::{Call, Came, LinkId, LinkState, Shared, Ticket};
 use crate::Service;
 use crate::SessionManager;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Serves the sessions of one exchange.
 #[derive(Debug)]
-pub(super) struct Bridge {
+pub(super) struct ChannelDriver {
     name: String,
     shared: Arc<Shared>,
     sessions: BTreeMap<SessionId, Member>,
@@ -22,12 +22,12 @@ pub(super) struct Bridge {
 struct Member {
     link: LinkId,
     /// Further paths, to be called for once the far end has introduced itself.
-    further: Vec<Way>,
+    further: Vec<PathChoice>,
     /// Blocks that the session has and of whose fate it has not told. Bounded by its send buffer.
     tickets: BTreeMap<BlockId, Ticket>,
 }
 
-impl Bridge {
+impl ChannelDriver {
     pub fn new(name: String, shared: Arc<Shared>) -> Self {
         Self { name, shared, sessions: BTreeMap::new() }
     }
@@ -153,7 +153,7 @@ fn is_done_with(link: &LinkState) -> bool {
     link.dropped && link.closed.is_none() && link.outgoing.is_empty()
 }
 
-impl Service for Bridge {
+impl Service for ChannelDriver {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, fingerprint, .. } => {

@@ -1,13 +1,13 @@
 //! Links over sessions that somebody else holds.
 
-use super::link::{Link, LinkError};
+use super::link::{AppChannel, LinkError};
 use super::state::{Came, LinkId, LinkState, Shared, State, Ticket, Wanted};
-use crate::guests::{LinksTaken, Range, Share};
+use crate::guests::{FlowRange, LinksTaken, Share};
 use crate::{SessionManager, Waker};
 use bytes::Bytes;
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
-use skyhaul_sessions::links::{self, Links, Place, WINDOW};
+use skyhaul_sessions::links::{self, LinkSlot, Links, WINDOW};
 use skyhaul_transport::{
     Block, BlockId, ClassId, Outcome, Received, SendError, Session, Stats, cost,
 };
@@ -20,31 +20,31 @@ use std::sync::Arc;
 /// The links of one service over all sessions of a node: what the program's side has of them is a
 /// [`Door`].
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct SharedSession {
     shared: Arc<Shared>,
-    range: Range,
+    range: FlowRange,
     /// Of each session's send buffer.
     share: ByteCount,
     taken: LinksTaken,
-    sessions: BTreeMap<SessionId, Lending>,
+    sessions: BTreeMap<SessionId, ServedSession>,
 }
 
 /// Where a program has links over sessions that somebody else holds.
 #[derive(Debug, Clone)]
-pub struct Door(Arc<Shared>);
+pub struct ChannelService(Arc<Shared>);
 
 /// One session.
 #[derive(Debug)]
-struct Lending {
+struct ServedSession {
     node: Option<usize>,
     /// The far end's name, once it is open, and its key.
     name: Option<String>,
     key: Fingerprint,
     share: Share,
     links: Links,
-    members: BTreeMap<Place, Member>,
+    members: BTreeMap<LinkSlot, Member>,
     /// The link that handed a block over last: the one behind it is next.
-    last: Option<Place>,
+    last: Option<LinkSlot>,
     /// A message of links as such that the session had no room for.
     held: Option<Block>,
 }
@@ -62,40 +62,40 @@ struct Member {
 
 /// What a session is to the links over it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lender {
+pub(crate) struct SharedSessionOwner {
     /// Which end this is.
-    pub end: links::End,
+    pub end: links::SessionEnd,
     /// The place of the far node among those that this one calls by it.
     pub node: Option<usize>,
     /// The far node's key.
     pub key: Fingerprint,
 }
 
-impl Door {
+impl ChannelService {
     /// A link over the session with the node at this place, from when that is open; its blocks go
     /// under `class`, or the default one where the session has none of that name.
     ///
     /// # Errors
     /// The node has stopped, or as many links are open as there may be.
-    pub async fn connect(&self, node: usize, class: &str) -> Result<Link, LinkError> {
+    pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, LinkError> {
         let id = self.0.want(Wanted { node, class: class.to_owned() });
-        let link = Link::new(Arc::clone(&self.0), id);
+        let link = AppChannel::new(Arc::clone(&self.0), id);
         let waiter = self.0.waiter(Some(id));
         poll_fn(|context| waiter.poll_open(context)).await?;
         Ok(link)
     }
 
     /// The next link that a far node has begun; `None` once the node has stopped.
-    pub async fn accept(&self) -> Option<Link> {
+    pub async fn accept(&self) -> Option<AppChannel> {
         let waiter = self.0.waiter(None);
         let id = poll_fn(|context| waiter.poll_accept(context)).await?;
-        Some(Link::new(Arc::clone(&self.0), id))
+        Some(AppChannel::new(Arc::clone(&self.0), id))
     }
 }
 
-impl Lent {
+impl SharedSession {
     /// None yet; `waker` is of who calls [`Lent::work`].
-    pub fn new(range: Range, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
+    pub fn new(range: FlowRange, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
         Self {
             shared: Arc::new(Shared::new(waker)),
             range,
@@ -105,13 +105,17 @@ impl Lent {
         }
     }
 
-    pub fn door(&self) -> Door {
-        Door(Arc::clone(&self.shared))
+    pub fn door(&self) -> ChannelService {
+        ChannelService(Arc::clone(&self.shared))
     }
 
     /// A session has begun.
-    pub fn begun(&mut self, id: SessionId, Lender { end, node, key }: Lender) {
-        let lending = Lending {
+    pub fn begun(
+        &mut self,
+        id: SessionId,
+        SharedSessionOwner { end, node, key }: SharedSessionOwner,
+    ) {
+        let lending = ServedSession {
             node,
             name: None,
             key,
@@ -216,13 +220,13 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for SharedSession {
     fn drop(&mut self) {
         self.shared.state().stop("the node has stopped");
     }
 }
 
-impl Lending {
+impl ServedSession {
     fn greet(&self, link: &mut LinkState) {
         link.open = true;
         link.peer = (self.name.clone().unwrap_or_default(), Some(self.key));
@@ -274,7 +278,12 @@ impl Lending {
     }
 
     /// A block of each link in turns, while the session has room.
-    fn serve(&mut self, now: Instant, session: &mut Session, (shared, range): (&Shared, Range)) {
+    fn serve(
+        &mut self,
+        now: Instant,
+        session: &mut Session,
+        (shared, range): (&Shared, FlowRange),
+    ) {
         let mut state = shared.state();
         for (place, member) in &mut self.members {
             let Some(link) = state.links.get_mut(&member.link) else { continue };
@@ -326,8 +335,8 @@ impl Lending {
     }
 
     /// The link whose turn it is, of those that have a block and the window for it.
-    fn ready(&self, state: &State) -> Option<Place> {
-        let ready = |(place, member): (&Place, &Member)| {
+    fn ready(&self, state: &State) -> Option<LinkSlot> {
+        let ready = |(place, member): (&LinkSlot, &Member)| {
             let (_, block) = state.links.get(&member.link)?.outgoing.front()?;
             self.links.may_send(*place, block).then_some(*place)
         };
@@ -337,7 +346,7 @@ impl Lending {
     }
 
     /// Says what is to be said of links as such; whether all of it.
-    fn tell(&mut self, now: Instant, session: &mut Session, range: Range) -> bool {
+    fn tell(&mut self, now: Instant, session: &mut Session, range: FlowRange) -> bool {
         while let Some(block) = self.held.take().or_else(|| self.links.poll_block()) {
             let cost = cost(block.bytes.len());
             if session.room().as_u64().min(self.share.room()) < cost {
@@ -356,7 +365,7 @@ fn send(
     now: Instant,
     session: &mut Session,
     block: Block,
-    (share, range): (&mut Share, Range),
+    (share, range): (&mut Share, FlowRange),
 ) -> Option<BlockId> {
     let cost = cost(block.bytes.len());
     let flow = range.outer(block.flow)?;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 /// A session with another node. Dropping it closes it once the blocks handed over have met their
 /// fate.
 #[derive(Debug)]
-pub struct Link {
+pub struct AppChannel {
     shared: Arc<Shared>,
     id: LinkId,
 }
@@ -39,13 +39,13 @@ pub struct Sent {
 
 /// A block that arrived. It counts against the receive window until it is dropped.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct IncomingBlock {
     came: Came,
     shared: Arc<Shared>,
     link: LinkId,
 }
 
-impl Link {
+impl AppChannel {
     pub(super) const fn new(shared: Arc<Shared>, id: LinkId) -> Self {
         Self { shared, id }
     }
@@ -64,10 +64,10 @@ impl Link {
     }
 
     /// The next block that arrives; `None` once the link has ended and everything was taken.
-    pub async fn recv(&self) -> Option<Incoming> {
+    pub async fn recv(&self) -> Option<IncomingBlock> {
         let waiter = self.shared.waiter(Some(self.id));
         let came = poll_fn(|context| waiter.poll_recv(context)).await?;
-        Some(Incoming { came, shared: Arc::clone(&self.shared), link: self.id })
+        Some(IncomingBlock { came, shared: Arc::clone(&self.shared), link: self.id })
     }
 
     /// The session's counters, as of the last time it was served.
@@ -117,7 +117,7 @@ impl Sent {
     }
 }
 
-impl Drop for Link {
+impl Drop for AppChannel {
     fn drop(&mut self) {
         self.shared.let_go(self.id);
     }
@@ -137,7 +137,7 @@ impl Drop for Sent {
     }
 }
 
-impl core::ops::Deref for Incoming {
+impl core::ops::Deref for IncomingBlock {
     type Target = Received;
 
     fn deref(&self) -> &Received {
@@ -145,7 +145,7 @@ impl core::ops::Deref for Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for IncomingBlock {
     fn drop(&mut self) {
         if self.came.is_counted {
             self.shared.release(self.link, self.came.received.bytes.len());

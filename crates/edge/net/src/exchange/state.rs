@@ -1,6 +1,6 @@
 //! What the program's side and the transport's thread share.
 
-use super::{LinkError, Way};
+use super::{LinkError, PathChoice};
 use crate::Waker;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
@@ -19,7 +19,7 @@ type WaiterId = u64;
 /// A node to call, over at least one path.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    pub ways: Vec<Way>,
+    pub ways: Vec<PathChoice>,
     pub peer: Fingerprint,
 }
 

@@ -25,14 +25,14 @@ pub struct Counters {
     /// Bytes that came and wait for applications to take them.
     pub bytes_waiting: u64,
     /// Datagrams of applications.
-    pub datagrams: Datagrams,
+    pub datagrams: DatagramCounters,
     /// What the sessions did for all that.
-    pub line: Line,
+    pub line: SessionCounters,
 }
 
 /// Datagrams of applications.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Datagrams {
+pub struct DatagramCounters {
     /// Taken from applications and handed to the line.
     pub sent: u64,
     /// That came, and were given to applications.
@@ -46,7 +46,7 @@ pub struct Datagrams {
 
 /// What sessions did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct SessionCounters {
     /// Symbols sent, each for the first time.
     pub symbols_sent: u64,
     /// Symbols sent again.

@@ -5,11 +5,11 @@
 use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
 use super::socket::{self, Moved};
-use super::{Arrival, Notice};
+use super::{FarTarget, ForwardNotice};
 use crate::SessionManager;
 use bytes::Bytes;
 use rustix::io::Errno;
-use skyhaul_forward::{DATAGRAM_DEADLINE, Refusal, StreamId, Target, socks};
+use skyhaul_forward::{ConnectRefusal, DATAGRAM_DEADLINE, StreamId, Target, socks};
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{ClassId, cost};
 use skyhaul_units::{Duration, Instant};
@@ -107,7 +107,7 @@ impl Forwards {
             };
             let entry = listener.entry.clone();
             let (target, bytes) = match (&entry.leads, &buffer[..len]) {
-                (Leads::Arrival(Arrival::For(target)), bytes) => {
+                (Leads::Arrival(FarTarget::For(target)), bytes) => {
                     (Some((target.clone(), None)), bytes)
                 }
                 (Leads::Wrapped { client }, wrapped) => {
@@ -243,12 +243,12 @@ impl Forwards {
                 if !self.look_up(token, host, port) {
                     self.refuse_datagrams(
                         token,
-                        Refusal::Busy,
+                        ConnectRefusal::Busy,
                         "too many name look-ups in progress",
                     );
                 }
             }
-            _ => self.refuse_datagrams(token, Refusal::NotAllowed, super::dial::NOT_ALLOWED),
+            _ => self.refuse_datagrams(token, ConnectRefusal::NotAllowed, super::dial::NOT_ALLOWED),
         }
     }
 
@@ -265,7 +265,11 @@ impl Forwards {
             addresses.iter().filter(|address| self.permits(session, &target, Some(address.ip())));
         let allowed: Vec<SocketAddr> = allowed.copied().collect();
         if allowed.is_empty() {
-            return self.refuse_datagrams(token, Refusal::NotAllowed, super::dial::NOT_ALLOWED);
+            return self.refuse_datagrams(
+                token,
+                ConnectRefusal::NotAllowed,
+                super::dial::NOT_ALLOWED,
+            );
         }
         let mut last = Errno::ADDRNOTAVAIL;
         for address in allowed {
@@ -292,14 +296,14 @@ impl Forwards {
     }
 
     /// Tells the far node that no datagrams go there.
-    pub(super) fn refuse_datagrams(&mut self, token: u64, reason: Refusal, sentence: &str) {
+    pub(super) fn refuse_datagrams(&mut self, token: u64, reason: ConnectRefusal, sentence: &str) {
         let Some(association) = self.forget(token) else { return };
         if let Some(peer) = self.peers.get_mut(&association.session) {
             peer.mux.refuse(association.stream, reason, sentence);
         }
         self.counters.refused += 1;
         let target = association.target;
-        self.notice(&Notice::Refused { target, reason, sentence: sentence.to_owned() });
+        self.notice(&ForwardNotice::Refused { target, reason, sentence: sentence.to_owned() });
     }
 
     /// The far node takes no datagrams for that target.
@@ -307,7 +311,7 @@ impl Forwards {
         &mut self,
         now: Instant,
         token: u64,
-        reason: Refusal,
+        reason: ConnectRefusal,
         sentence: String,
     ) {
         let Some(association) = self.associations.get_mut(&token) else { return };
@@ -317,7 +321,7 @@ impl Forwards {
         }
         self.counters.refused += 1;
         let target = association.target.clone();
-        self.notice(&Notice::Refused { target, reason, sentence });
+        self.notice(&ForwardNotice::Refused { target, reason, sentence });
     }
 
     /// A datagram came over the line.

@@ -3,9 +3,9 @@
 use super::connection::{Connection, Phase};
 use super::forwards::Forwards;
 use super::resolver::Resolver;
-use super::{Notice, socket};
+use super::{ForwardNotice, socket};
 use rustix::io::Errno;
-use skyhaul_forward::{Refusal, StreamId, Target};
+use skyhaul_forward::{ConnectRefusal, StreamId, Target};
 use skyhaul_sessions::SessionId;
 use skyhaul_units::{Duration, Instant};
 use std::net::{IpAddr, SocketAddr};
@@ -39,7 +39,9 @@ impl Forwards {
                 Some(ip) => self.try_addresses(now, token, &[SocketAddr::new(ip, *port)]),
                 None if !self.may_look_up(session, &target) => self.refuse_not_allowed(token),
                 None if self.look_up(token, host, *port) => {}
-                None => self.refuse(token, Refusal::Busy, "too many name look-ups in progress"),
+                None => {
+                    self.refuse(token, ConnectRefusal::Busy, "too many name look-ups in progress");
+                }
             },
         }
     }
@@ -81,9 +83,11 @@ impl Forwards {
             };
             match (addresses, datagrams) {
                 (Ok(addresses), true) => self.resolved_datagrams(now, token, &addresses),
-                (Err(error), true) => self.refuse_datagrams(token, Refusal::NameUnknown, &error),
+                (Err(error), true) => {
+                    self.refuse_datagrams(token, ConnectRefusal::NameUnknown, &error);
+                }
                 (Ok(addresses), false) => self.try_addresses(now, token, &addresses),
-                (Err(error), false) => self.refuse(token, Refusal::NameUnknown, &error),
+                (Err(error), false) => self.refuse(token, ConnectRefusal::NameUnknown, &error),
             }
         }
     }
@@ -172,18 +176,18 @@ impl Forwards {
     }
 
     fn refuse_not_allowed(&mut self, token: u64) {
-        self.refuse(token, Refusal::NotAllowed, NOT_ALLOWED);
+        self.refuse(token, ConnectRefusal::NotAllowed, NOT_ALLOWED);
     }
 
     /// Tells the far node that it is not connected, and why.
-    pub(super) fn refuse(&mut self, token: u64, reason: Refusal, sentence: &str) {
+    pub(super) fn refuse(&mut self, token: u64, reason: ConnectRefusal, sentence: &str) {
         let Some(connection) = self.remove(token) else { return };
         if let Some(peer) = self.peers.get_mut(&connection.session) {
             peer.mux.refuse(connection.stream, reason, sentence);
         }
         self.counters.refused += 1;
         let target = connection.target;
-        self.notice(&Notice::Refused { target, reason, sentence: sentence.to_owned() });
+        self.notice(&ForwardNotice::Refused { target, reason, sentence: sentence.to_owned() });
     }
 }
 
@@ -191,14 +195,14 @@ impl Forwards {
 pub(super) const NOT_ALLOWED: &str =
     "the connecting node's rules do not allow it; allow the target with --allow there";
 
-pub(super) const fn reason_of(errno: Errno) -> Refusal {
+pub(super) const fn reason_of(errno: Errno) -> ConnectRefusal {
     match errno {
-        Errno::CONNREFUSED | Errno::NOENT => Refusal::ConnectionRefused,
-        Errno::HOSTUNREACH | Errno::HOSTDOWN => Refusal::HostUnreachable,
-        Errno::NETUNREACH | Errno::NETDOWN => Refusal::NetworkUnreachable,
-        Errno::TIMEDOUT => Refusal::TimedOut,
-        Errno::AGAIN | Errno::MFILE | Errno::NFILE => Refusal::Busy,
-        _ => Refusal::Failed,
+        Errno::CONNREFUSED | Errno::NOENT => ConnectRefusal::ConnectionRefused,
+        Errno::HOSTUNREACH | Errno::HOSTDOWN => ConnectRefusal::HostUnreachable,
+        Errno::NETUNREACH | Errno::NETDOWN => ConnectRefusal::NetworkUnreachable,
+        Errno::TIMEDOUT => ConnectRefusal::TimedOut,
+        Errno::AGAIN | Errno::MFILE | Errno::NFILE => ConnectRefusal::Busy,
+        _ => ConnectRefusal::Failed,
     }
 }
 

@@ -2,9 +2,11 @@
 
 use super::forwards::{Forwards, Notify};
 use super::nodes::Calls;
-use super::peer::Member;
-use super::{Counters, Forwarding, Listen, Node, Notice, Rules, Setup, StartError};
-use crate::guests::Range;
+use super::peer::ForwardSession;
+use super::{
+    Counters, FarRules, ForwardNode, ForwardNotice, Forwarding, ListenAddress, Setup, StartError,
+};
+use crate::guests::FlowRange;
 use crate::{Refusals, Service, SessionManager, Waker};
 use skyhaul_forward::{Local, Role};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
@@ -16,10 +18,10 @@ use std::sync::Arc;
 /// Forwards applications' connections over sessions that carry nothing else; see [`super`].
 pub struct Forwarder {
     pub(super) name: String,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<ForwardNode>,
     pub(super) forwards: Forwards,
     pub(super) calls: Calls,
-    rules: Arc<Rules>,
+    rules: Arc<FarRules>,
     classes: ClassTree,
     stats: Option<Duration>,
     /// When statistics are told next, and what they were the last time.
@@ -44,7 +46,7 @@ impl Forwarder {
             calls: Calls::new(nodes.len()),
             nodes,
             forwards: Forwards::new(forwarding, waker, notify)?,
-            rules: Arc::new(Rules { allow, allow_listen }),
+            rules: Arc::new(FarRules { allow, allow_listen }),
             classes,
             stats,
             next_stats: None,
@@ -55,7 +57,7 @@ impl Forwarder {
 
     /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was
     /// given. With what the setup says of it, and the node's name.
-    pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
+    pub fn locals(&self) -> impl Iterator<Item = (&Local, &ListenAddress, &str)> {
         self.forwards.locals()
     }
 
@@ -70,7 +72,7 @@ impl Forwarder {
         session.share(self.classes.clone(), PolicyConfig::default());
         let role = if incoming { Role::Called } else { Role::Calling };
         let (node, rules) = (self.calls.node_of(id), Arc::clone(&self.rules));
-        let member = Member { role, node, rules, range: Range::Own, share: None };
+        let member = ForwardSession { role, node, rules, range: FlowRange::Own, share: None };
         self.forwards.begun(id, session, member);
     }
 
@@ -86,7 +88,7 @@ impl Forwarder {
         let before = core::mem::replace(&mut self.told_stats, counters);
         let interval = interval + now.since(due);
         let (counters, before) = (Box::new(counters), Box::new(before));
-        self.forwards.notice(&Notice::Stats { interval, counters, before });
+        self.forwards.notice(&ForwardNotice::Stats { interval, counters, before });
     }
 }
 
@@ -111,7 +113,7 @@ impl Service for Forwarder {
             }
             SessionManagerEvent::Refused { id: None, remote, reason, .. } => {
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
-                    self.forwards.notice(&Notice::TurnedAway(refused));
+                    self.forwards.notice(&ForwardNotice::TurnedAway(refused));
                 }
             }
         }
@@ -122,7 +124,7 @@ impl Service for Forwarder {
         let due = self.forwards.work(now, manager);
         self.tell_stats(now);
         for refused in self.refusals.due(now) {
-            self.forwards.notice(&Notice::TurnedAway(refused));
+            self.forwards.notice(&ForwardNotice::TurnedAway(refused));
         }
         [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()]
             .into_iter()

@@ -2,16 +2,16 @@
 
 use super::connection::{Connection, Phase};
 use super::datagrams::{Association, Client};
-use super::listeners::{Entry, Leads, Listener, Reach, Whose};
-use super::peer::{BLOCK_MOST, Member, Peer};
+use super::listeners::{Entry, Leads, Listener, ListenerOwner, Reach};
+use super::peer::{BLOCK_MOST, ForwardSession, Peer};
 use super::poller::{Poller, READY_MAX, Ready};
 use super::proxy::Greeting;
 use super::remote::Wish;
 use super::resolver::Resolver;
-use super::{Counters, Forwarding, Listen, Notice, StartError, socket};
+use super::{Counters, ForwardNotice, Forwarding, ListenAddress, StartError, socket};
 use crate::{SessionManager, Waker};
 use skyhaul_forward::socks::{Reply, UNKNOWN, reply};
-use skyhaul_forward::{Event as Told, Local, Refusal, StreamId};
+use skyhaul_forward::{ConnectRefusal, Event as Told, Local, StreamId};
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{BlockId, ClassTree, Received, Session};
 use skyhaul_units::{Duration, Instant};
@@ -56,7 +56,7 @@ pub struct Forwards {
 }
 
 /// Who is told what an operator wants to know.
-pub type Notify = Box<dyn FnMut(&Notice) + Send>;
+pub type Notify = Box<dyn FnMut(&ForwardNotice) + Send>;
 
 /// How often time-outs of connections are looked at.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ impl Forwards {
         for listen in this.setup.listens.clone() {
             let (carriage, idle) = (listen.carriage, listen.idle);
             let entry = Entry {
-                whose: Whose::Node(listen.node),
+                whose: ListenerOwner::Node(listen.node),
                 leads: Leads::Arrival(listen.arrival),
                 carriage,
                 idle,
@@ -112,7 +112,7 @@ impl Forwards {
 
     /// Where it listens, in the order of [`Forwarding::listens`]: of port 0, with the one that was
     /// given. With what the setup says of it, and the node's name.
-    pub fn locals(&self) -> impl Iterator<Item = (&Local, &Listen, &str)> {
+    pub fn locals(&self) -> impl Iterator<Item = (&Local, &ListenAddress, &str)> {
         let listeners = self.own.iter().filter_map(|token| self.listeners.get(token));
         listeners.zip(&self.setup.listens).map(|(listener, listen)| {
             let node = self.setup.nodes.get(listen.node).map_or("", String::as_str);
@@ -129,7 +129,7 @@ impl Forwards {
         counters
     }
 
-    pub(super) fn notice(&mut self, notice: &Notice) {
+    pub(super) fn notice(&mut self, notice: &ForwardNotice) {
         (self.notify)(notice);
     }
 
@@ -140,7 +140,7 @@ impl Forwards {
     }
 
     /// A session has begun, and carries forwards from when it is told that it is open.
-    pub fn begun(&mut self, id: SessionId, session: &Session, member: Member) {
+    pub fn begun(&mut self, id: SessionId, session: &Session, member: ForwardSession) {
         let peer = Peer::new(member, session, self.setup.budget);
         self.peers.insert(id, peer);
     }
@@ -309,7 +309,7 @@ impl Forwards {
         for token in late {
             match self.connections.get(&token).map(|connection| connection.phase) {
                 Some(Phase::Connecting) => {
-                    self.refuse(token, Refusal::TimedOut, "no answer");
+                    self.refuse(token, ConnectRefusal::TimedOut, "no answer");
                 }
                 _ => self.reset(token),
             }
@@ -405,7 +405,13 @@ impl Forwards {
     }
 
     /// The far end has not.
-    fn refused_there(&mut self, now: Instant, token: u64, reason: Refusal, sentence: String) {
+    fn refused_there(
+        &mut self,
+        now: Instant,
+        token: u64,
+        reason: ConnectRefusal,
+        sentence: String,
+    ) {
         let Some(mut connection) = self.remove(token) else {
             return self.datagrams_refused(now, token, reason, sentence);
         };
@@ -417,7 +423,7 @@ impl Forwards {
             }
             socket => socket.into_iter().for_each(socket::abort),
         }
-        self.notice(&Notice::Refused { target, reason, sentence });
+        self.notice(&ForwardNotice::Refused { target, reason, sentence });
     }
 
     /// A session is gone, and all its connections with it. Whether it was open.

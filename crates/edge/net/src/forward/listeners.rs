@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, Phase};
 use super::forwards::Forwards;
-use super::{Arrival, socket};
+use super::{FarTarget, socket};
 use skyhaul_forward::{Carriage, Local, Target};
 use skyhaul_sessions::SessionId;
 use skyhaul_units::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) struct Listener {
 /// What becomes of what comes in.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    pub whose: Whose,
+    pub whose: ListenerOwner,
     pub leads: Leads,
     pub carriage: Carriage,
     pub idle: Option<Duration>,
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 
 /// Over which session it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum ListenerOwner {
     /// That with the node at this place of the setup.
     Node(usize),
     /// That of the far node which asked for it.
@@ -44,7 +44,7 @@ pub(super) enum Whose {
 #[derive(Debug, Clone)]
 pub(super) enum Leads {
     /// As the setup, or the far node, says.
-    Arrival(Arrival),
+    Arrival(FarTarget),
     /// Each datagram of the host that has asked for this names its target.
     Wrapped { client: IpAddr },
 }
@@ -62,7 +62,7 @@ impl Forwards {
     /// Listens at `local` under a new token.
     pub(super) fn listen(&mut self, local: &Local, entry: Entry) -> io::Result<u64> {
         let socket = match &entry.leads {
-            Leads::Arrival(Arrival::Diverted) => socket::listen_for_others(local)?,
+            Leads::Arrival(FarTarget::Diverted) => socket::listen_for_others(local)?,
             _ => socket::listen_at(local)?,
         };
         let local = match socket::address(&socket) {
@@ -78,20 +78,22 @@ impl Forwards {
     /// Listens there no more. A socket file that a far node asked for goes with it.
     pub(super) fn close_listener(&mut self, token: u64) {
         let Some(listener) = self.listeners.remove(&token) else { return };
-        if let (Local::Unix(path), Whose::Session(_)) = (&listener.local, listener.entry.whose) {
+        if let (Local::Unix(path), ListenerOwner::Session(_)) =
+            (&listener.local, listener.entry.whose)
+        {
             // One that is gone already is gone.
             let _ = std::fs::remove_file(path);
         }
         self.forget_clients(token);
     }
 
-    pub(super) fn reach(&self, whose: Whose) -> Reach {
+    pub(super) fn reach(&self, whose: ListenerOwner) -> Reach {
         match whose {
-            Whose::Node(node) => self.reaches.get(node).copied().unwrap_or(Reach::Down),
-            Whose::Session(id) if self.peers.get(&id).is_some_and(|peer| peer.open) => {
+            ListenerOwner::Node(node) => self.reaches.get(node).copied().unwrap_or(Reach::Down),
+            ListenerOwner::Session(id) if self.peers.get(&id).is_some_and(|peer| peer.open) => {
                 Reach::Open(id)
             }
-            Whose::Session(_) => Reach::Down,
+            ListenerOwner::Session(_) => Reach::Down,
         }
     }
 
@@ -129,10 +131,10 @@ impl Forwards {
         socket: OwnedFd,
     ) {
         let target = match &entry.leads {
-            Leads::Arrival(Arrival::For(target)) => Some(target.clone()),
-            Leads::Arrival(Arrival::Diverted) => self.diverted_from(listener, &socket),
+            Leads::Arrival(FarTarget::For(target)) => Some(target.clone()),
+            Leads::Arrival(FarTarget::Diverted) => self.diverted_from(listener, &socket),
             // It is told that the node is not there, where it is not.
-            Leads::Arrival(Arrival::Proxy) => return self.greet(now, listener, socket),
+            Leads::Arrival(FarTarget::Proxy) => return self.greet(now, listener, socket),
             Leads::Wrapped { .. } => None,
         };
         let (Some(target), Reach::Open(session)) = (target, reach) else {

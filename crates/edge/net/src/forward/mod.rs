@@ -25,14 +25,14 @@ mod remote;
 mod resolver;
 mod socket;
 
-pub use counters::{Counters, Datagrams, Line};
+pub use counters::{Counters, DatagramCounters, SessionCounters};
 pub use forwarder::Forwarder;
 pub use forwards::{Forwards, Notify};
-pub use peer::Member;
+pub use peer::ForwardSession;
 
-use crate::Refused;
+use crate::RefusedCaller;
 use core::net::SocketAddr;
-use skyhaul_forward::{Allow, Carriage, Entrance, Forward, Local, Refusal, Target, What};
+use skyhaul_forward::{Allow, Carriage, ConnectRefusal, Entrance, Forward, Local, Target, What};
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::ClassTree;
@@ -45,7 +45,7 @@ pub struct Forwarding {
     /// The names of the far nodes.
     pub nodes: Vec<String>,
     /// What comes in here.
-    pub listens: Vec<Listen>,
+    pub listens: Vec<ListenAddress>,
     /// What comes in at far nodes.
     pub remotes: Vec<Remote>,
     /// Bytes that came for applications and were not taken by them yet, at most, for each session;
@@ -57,21 +57,21 @@ impl Forwarding {
     /// Adds one thing that is forwarded, by way of the node at this place.
     pub fn add(&mut self, what: What, node: usize, carriage: Carriage, idle: Option<Duration>) {
         let (local, arrival) = match what {
-            What::Local(Forward { local, target, .. }) => (local, Arrival::For(target)),
-            What::Socks(Entrance { local, .. }) => (local, Arrival::Proxy),
-            What::Transparent(Entrance { local, .. }) => (local, Arrival::Diverted),
+            What::Local(Forward { local, target, .. }) => (local, FarTarget::For(target)),
+            What::Socks(Entrance { local, .. }) => (local, FarTarget::Proxy),
+            What::Transparent(Entrance { local, .. }) => (local, FarTarget::Diverted),
             What::Remote(Forward { local: at, target, .. }) => {
                 let wish = skyhaul_forward::Listen { at, target, carriage, idle };
                 return self.remotes.push(Remote { node, wish });
             }
         };
-        self.listens.push(Listen { local, node, arrival, carriage, idle });
+        self.listens.push(ListenAddress { local, node, arrival, carriage, idle });
     }
 }
 
 /// What a far node may have this one do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules {
+pub struct FarRules {
     /// Where it may have this one connect.
     pub allow: Vec<Allow>,
     /// Where it may have this one listen.
@@ -102,9 +102,9 @@ pub struct Setup {
     /// This node's name, for the far ends' logs.
     pub name: String,
     /// The nodes to call.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ForwardNode>,
     /// What comes in here.
-    pub listens: Vec<Listen>,
+    pub listens: Vec<ListenAddress>,
     /// What comes in at far nodes.
     pub remotes: Vec<Remote>,
     /// Where far nodes may have this one connect.
@@ -122,7 +122,7 @@ pub struct Setup {
 
 /// A node to call.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub struct ForwardNode {
     /// Its name here.
     pub name: String,
     /// Its key.
@@ -134,13 +134,13 @@ pub struct Node {
 
 /// Where applications come in.
 #[derive(Debug, Clone)]
-pub struct Listen {
+pub struct ListenAddress {
     /// The port or socket file.
     pub local: Local,
     /// The place of the far node among [`Setup::nodes`].
     pub node: usize,
     /// Where that connects to.
-    pub arrival: Arrival,
+    pub arrival: FarTarget,
     /// How the bytes are carried.
     pub carriage: Carriage,
     /// A connection on which nothing came or went for so long is reset, and a client of datagrams
@@ -150,7 +150,7 @@ pub struct Listen {
 
 /// Where what comes in goes at the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arrival {
+pub enum FarTarget {
     /// There.
     For(Target),
     /// Where the application says by SOCKS version 5 (RFC 1928).
@@ -170,7 +170,7 @@ pub struct Remote {
 
 /// What an operator wants to know when it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub enum ForwardNotice {
     /// A node that was called has answered.
     NodeUp {
         /// Its name here.
@@ -196,13 +196,13 @@ pub enum Notice {
         reason: String,
     },
     /// Someone was turned away.
-    TurnedAway(Refused),
+    TurnedAway(RefusedCaller),
     /// The far node has not connected, or this one has not for a far node.
     Refused {
         /// Where.
         target: Target,
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -224,7 +224,7 @@ pub enum Notice {
         /// It had listened there before.
         was_heard: bool,
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -249,7 +249,7 @@ pub enum Notice {
         /// Where it was to listen.
         at: Local,
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },

@@ -1,7 +1,7 @@
 //! Calling the far nodes, and calling again those that are gone.
 
 use super::forwarder::Forwarder;
-use super::{Node, Notice};
+use super::{ForwardNode, ForwardNotice};
 use crate::SessionManager;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::PathOptions;
@@ -49,7 +49,7 @@ impl Forwarder {
             if call.session.is_some() || now < call.at {
                 continue;
             }
-            let Node { peer, addresses, .. } = &self.nodes[index];
+            let ForwardNode { peer, addresses, .. } = &self.nodes[index];
             let Some((socket, remote)) =
                 addresses.get(call.failures as usize % addresses.len().max(1))
             else {
@@ -72,10 +72,10 @@ impl Forwarder {
     ) {
         let Some(index) = self.calls.node_of(id) else {
             self.forwards.opened(id);
-            return self.forwards.notice(&Notice::Called { node: name });
+            return self.forwards.notice(&ForwardNotice::Called { node: name });
         };
         let call = &mut self.calls.0[index];
-        let Node { name, addresses, .. } = &self.nodes[index];
+        let ForwardNode { name, addresses, .. } = &self.nodes[index];
         let node = name.clone();
         let first = call.failures as usize % addresses.len();
         for (place, (socket, remote)) in addresses.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Forwarder {
             }
         }
         (call.was_up, call.failures) = (true, 0);
-        self.forwards.notice(&Notice::NodeUp { node });
+        self.forwards.notice(&ForwardNotice::NodeUp { node });
         self.forwards.opened(id);
     }
 
@@ -95,7 +95,7 @@ impl Forwarder {
         let was_open = self.forwards.left(id);
         match (node, was_open) {
             (Some(node), _) => self.down(now, node, reason),
-            (None, true) => self.forwards.notice(&Notice::Left { reason }),
+            (None, true) => self.forwards.notice(&ForwardNotice::Left { reason }),
             (None, false) => {}
         }
     }
@@ -107,6 +107,6 @@ impl Forwarder {
         call.failures = call.failures.saturating_add(1);
         let (was_up, node) = (core::mem::take(&mut call.was_up), self.nodes[index].name.clone());
         self.forwards.unreached(index);
-        self.forwards.notice(&Notice::NodeDown { node, was_up, reason });
+        self.forwards.notice(&ForwardNotice::NodeDown { node, was_up, reason });
     }
 }

@@ -1,8 +1,8 @@
 //! One session's streams, and the queue of connections that have something to send in each of its
 //! lanes.
 
-use super::Rules;
-use crate::guests::{Range, Share};
+use super::FarRules;
+use crate::guests::{FlowRange, Share};
 use skyhaul_forward::{Mux, Role};
 use skyhaul_transport::{Block, BlockId, ClassId, SendError, Session, Stats, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -16,7 +16,7 @@ pub(super) struct Peer {
     /// The place among the nodes that forwards lead to, where it is one of them.
     pub node: Option<usize>,
     /// What the far node may have this one do.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<FarRules>,
     /// Both ends have introduced themselves.
     pub open: bool,
     /// Connections that have something to read, in each class and priority; each has its turn.
@@ -26,22 +26,22 @@ pub(super) struct Peer {
     pub stats: Stats,
     rate: Rate,
     /// Where the streams' flows lie among those of the session.
-    pub range: Range,
+    pub range: FlowRange,
     share: Share,
     was_quiet: bool,
 }
 
 /// What a session is to the forwards that go through it.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct ForwardSession {
     /// Which end this is.
     pub role: Role,
     /// The place of the far node among those that forwards lead to.
     pub node: Option<usize>,
     /// What it may have this one do.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<FarRules>,
     /// Where the streams' flows lie among those of the session.
-    pub range: Range,
+    pub range: FlowRange,
     /// What of the session's send buffer is theirs; none: all of it.
     pub share: Option<ByteCount>,
 }
@@ -62,8 +62,8 @@ const BLOCK_LEAST: u64 = 4 << 10;
 pub(super) const BLOCK_MOST: u64 = 64 << 10;
 
 impl Peer {
-    pub fn new(member: Member, session: &Session, budget: ByteCount) -> Self {
-        let Member { role, node, rules, range, share } = member;
+    pub fn new(member: ForwardSession, session: &Session, budget: ByteCount) -> Self {
+        let ForwardSession { role, node, rules, range, share } = member;
         Self {
             mux: Mux::new(role, session.classes(), budget),
             node,
@@ -82,7 +82,7 @@ impl Peer {
     /// Whether there was nothing to be done at the last look either, on a session that others use
     /// meanwhile.
     pub fn stays_quiet(&mut self) -> bool {
-        let is_quiet = self.range != Range::Own && self.mux.is_quiet();
+        let is_quiet = self.range != FlowRange::Own && self.mux.is_quiet();
         core::mem::replace(&mut self.was_quiet, is_quiet) && is_quiet
     }
 

@@ -4,7 +4,7 @@ use super::dial::CONNECT_MAX;
 use super::forwards::Forwards;
 use super::listeners::{Entry, Leads, Reach};
 use super::socket::{self, Moved};
-use skyhaul_forward::socks::{Handshake, Reply, Request, Step, UNKNOWN, reply};
+use skyhaul_forward::socks::{Handshake, Reply, Request, SocksStep, UNKNOWN, reply};
 use skyhaul_forward::{Local, Target};
 use skyhaul_units::Instant;
 use std::net::SocketAddr;
@@ -52,15 +52,17 @@ impl Forwards {
                 Moved::End | Moved::Broken => return self.dismiss(token),
             };
             match step {
-                Step::Read => {}
-                Step::Say(answer) => {
+                SocksStep::Read => {}
+                SocksStep::Say(answer) => {
                     if !socket::say(&greeting.socket, &answer) {
                         return self.dismiss(token);
                     }
                 }
-                Step::Refuse(answer) => return self.refuse_greeting(token, &answer),
-                Step::Asked(Request::Connect(target)) => return self.asked(now, token, target),
-                Step::Asked(Request::Associate) => self.associate(token),
+                SocksStep::Refuse(answer) => return self.refuse_greeting(token, &answer),
+                SocksStep::Asked(Request::Connect(target)) => {
+                    return self.asked(now, token, target);
+                }
+                SocksStep::Asked(Request::Associate) => self.associate(token),
             }
         }
     }

@@ -2,10 +2,10 @@
 //! it.
 
 use super::forwards::Forwards;
-use super::listeners::{Entry, Leads, Reach, Whose};
-use super::{Arrival, Notice};
+use super::listeners::{Entry, Leads, ListenerOwner, Reach};
+use super::{FarTarget, ForwardNotice};
 use rustix::io::Errno;
-use skyhaul_forward::{Listen, Local, Refusal, Target};
+use skyhaul_forward::{ConnectRefusal, Listen, Local, Target};
 use skyhaul_sessions::SessionId;
 use skyhaul_units::{Duration, Instant};
 
@@ -49,7 +49,9 @@ impl Forwards {
                 continue;
             }
             self.wishes[number].again = None;
-            if let Reach::Open(session) = self.reach(Whose::Node(self.setup.remotes[number].node)) {
+            if let Reach::Open(session) =
+                self.reach(ListenerOwner::Node(self.setup.remotes[number].node))
+            {
                 self.wish(session, number);
             }
         }
@@ -59,7 +61,7 @@ impl Forwards {
     pub(super) fn heard(&mut self, session: SessionId, number: u32, at: Local) {
         let Some((number, node, target)) = self.wished(session, number) else { return };
         self.wishes[number].was_heard = true;
-        self.notice(&Notice::FarListens { node, at, target });
+        self.notice(&ForwardNotice::FarListens { node, at, target });
     }
 
     /// A far node does not listen.
@@ -67,14 +69,14 @@ impl Forwards {
         &mut self,
         now: Instant,
         (session, number): (SessionId, u32),
-        (reason, sentence): (Refusal, String),
+        (reason, sentence): (ConnectRefusal, String),
     ) {
         let Some((number, node, _)) = self.wished(session, number) else { return };
         let wish = &mut self.wishes[number];
         wish.again = Some(now + AGAIN);
         let was_heard = wish.was_heard;
         let at = self.setup.remotes[number].wish.at.clone();
-        self.notice(&Notice::FarRefuses { node, at, was_heard, reason, sentence });
+        self.notice(&ForwardNotice::FarRefuses { node, at, was_heard, reason, sentence });
     }
 
     /// Which wish a far node answers: its place, the node's name, and its target.
@@ -105,16 +107,20 @@ impl Forwards {
         match outcome {
             Ok(local) => {
                 peer.mux.listening(number, local.clone());
-                self.notice(&Notice::Listens { at: local, target });
+                self.notice(&ForwardNotice::Listens { at: local, target });
             }
             Err((reason, sentence)) => {
                 peer.mux.not_listening(number, reason, &sentence);
-                self.notice(&Notice::ListensNot { at, reason, sentence });
+                self.notice(&ForwardNotice::ListensNot { at, reason, sentence });
             }
         }
     }
 
-    fn listen_for(&mut self, session: SessionId, wish: Listen) -> Result<Local, (Refusal, String)> {
+    fn listen_for(
+        &mut self,
+        session: SessionId,
+        wish: Listen,
+    ) -> Result<Local, (ConnectRefusal, String)> {
         let Listen { at, target, carriage, idle } = wish;
         let rules = self.peers.get(&session).map(|peer| &peer.rules);
         let may = rules
@@ -122,35 +128,37 @@ impl Forwards {
         if !may {
             let sentence = "the listening node's rules do not allow it; allow the port with \
                             --allow-listen there";
-            return Err((Refusal::NotAllowed, sentence.to_owned()));
+            return Err((ConnectRefusal::NotAllowed, sentence.to_owned()));
         }
         if matches!(at, Local::Udp(_)) != target.is_for_datagrams() {
             return Err((
-                Refusal::Failed,
+                ConnectRefusal::Failed,
                 "datagrams and connections cannot share one forward".to_owned(),
             ));
         }
-        let whose = Whose::Session(session);
+        let whose = ListenerOwner::Session(session);
         if self.listeners.values().filter(|listener| listener.entry.whose == whose).count()
             >= LISTENS_MAX
         {
             return Err((
-                Refusal::Busy,
+                ConnectRefusal::Busy,
                 format!("a node opens at most {LISTENS_MAX} ports for one other node"),
             ));
         }
-        let entry = Entry { whose, leads: Leads::Arrival(Arrival::For(target)), carriage, idle };
+        let entry = Entry { whose, leads: Leads::Arrival(FarTarget::For(target)), carriage, idle };
         let listened = self.listen(&at, entry).map_err(|error| {
             let taken = Errno::from_io_error(&error) == Some(Errno::ADDRINUSE);
-            (if taken { Refusal::InUse } else { Refusal::Failed }, error.to_string())
+            (if taken { ConnectRefusal::InUse } else { ConnectRefusal::Failed }, error.to_string())
         })?;
         Ok(self.listeners.get(&listened).map_or(at, |listener| listener.local.clone()))
     }
 
     /// A session is gone, and what was listened at for it with it.
     pub(super) fn close_listeners_of(&mut self, session: SessionId) {
-        let of_it =
-            self.listeners.iter().filter(|(_, held)| held.entry.whose == Whose::Session(session));
+        let of_it = self
+            .listeners
+            .iter()
+            .filter(|(_, held)| held.entry.whose == ListenerOwner::Session(session));
         let tokens: Vec<u64> = of_it.map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.close_listener(token));
     }

@@ -13,16 +13,18 @@
 mod range;
 mod share;
 
-pub use range::{FIRST_GUEST, Range};
+pub use range::{FIRST_GUEST, FlowRange};
 pub use share::Share;
 
-use crate::exchange::{Door, Lender, Lent};
-use crate::forward::{Counters, Forwarding, Forwards, Member, Notify, Rules, StartError};
+use crate::exchange::{ChannelService, SharedSession, SharedSessionOwner};
+use crate::forward::{
+    Counters, FarRules, ForwardSession, Forwarding, Forwards, Notify, StartError,
+};
 use crate::{SessionManager, Waker};
 use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
 use skyhaul_sessions::SessionId;
-use skyhaul_sessions::links::End;
+use skyhaul_sessions::links::SessionEnd;
 use skyhaul_transport::{ClassTree, Event, Session};
 use skyhaul_units::{ByteCount, Instant};
 use std::os::fd::BorrowedFd;
@@ -37,10 +39,10 @@ pub const FILES_SHARE: ByteCount = ByteCount::mib(32);
 pub const STREAMS_SHARE: ByteCount = ByteCount::mib(32);
 
 /// What goes through sessions that somebody else holds.
-pub struct Guests {
+pub struct Tenants {
     forwards: Forwards,
-    files: Lent,
-    streams: Lent,
+    files: SharedSession,
+    streams: SharedSession,
 }
 
 /// Who takes links that far nodes begin for files and streams.
@@ -54,18 +56,18 @@ pub enum LinksTaken {
 
 /// Who is at the far end of a session.
 #[derive(Debug, Clone)]
-pub struct Far {
+pub struct SessionPeer {
     /// Which end of the session this one is.
     pub role: Role,
     /// The place of the far node among [`Forwarding::nodes`]; none where no forward leads there.
     pub node: Option<usize>,
     /// What it may have this node do.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<FarRules>,
     /// Its key.
     pub key: Fingerprint,
 }
 
-impl core::fmt::Debug for Guests {
+impl core::fmt::Debug for Tenants {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Guests")
             .field("counters", &self.forwards.counters())
@@ -73,7 +75,7 @@ impl core::fmt::Debug for Guests {
     }
 }
 
-impl Guests {
+impl Tenants {
     /// Listens where `forwarding` says. `waker` is the driver's.
     ///
     /// # Errors
@@ -84,30 +86,30 @@ impl Guests {
         waker: Waker,
         notify: Notify,
     ) -> Result<Self, StartError> {
-        let files = Lent::new(Range::Files, FILES_SHARE, taken, waker.clone());
-        let streams = Lent::new(Range::Streams, STREAMS_SHARE, taken, waker.clone());
+        let files = SharedSession::new(FlowRange::Files, FILES_SHARE, taken, waker.clone());
+        let streams = SharedSession::new(FlowRange::Streams, STREAMS_SHARE, taken, waker.clone());
         Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams })
     }
 
     /// Where files go in and out; [`Forwarding::nodes`] says which node has which place.
-    pub fn files(&self) -> Door {
+    pub fn files(&self) -> ChannelService {
         self.files.door()
     }
 
     /// The same of streams.
-    pub fn streams(&self) -> Door {
+    pub fn streams(&self) -> ChannelService {
         self.streams.door()
     }
 
     /// A session has begun; its line is shared as it will be.
-    pub fn begun(&mut self, id: SessionId, session: &Session, far: Far) {
-        let Far { role, node, rules, key } = far;
-        let end = if role == Role::Calling { End::Calling } else { End::Called };
+    pub fn begun(&mut self, id: SessionId, session: &Session, far: SessionPeer) {
+        let SessionPeer { role, node, rules, key } = far;
+        let end = if role == Role::Calling { SessionEnd::Calling } else { SessionEnd::Called };
         for service in [&mut self.files, &mut self.streams] {
-            service.begun(id, Lender { end, node, key });
+            service.begun(id, SharedSessionOwner { end, node, key });
         }
-        let (range, share) = (Range::Forwards, Some(FORWARDS_SHARE));
-        self.forwards.begun(id, session, Member { role, node, rules, range, share });
+        let (range, share) = (FlowRange::Forwards, Some(FORWARDS_SHARE));
+        self.forwards.begun(id, session, ForwardSession { role, node, rules, range, share });
     }
 
     /// The far end is who it should be: guests go from now on.
@@ -126,8 +128,8 @@ impl Guests {
         event: Event,
     ) -> Option<Event> {
         match event {
-            Event::Block(received) => match Range::of(received.id.flow) {
-                Some(Range::Forwards) => self.forwards.block(now, manager, id, &received),
+            Event::Block(received) => match FlowRange::of(received.id.flow) {
+                Some(FlowRange::Forwards) => self.forwards.block(now, manager, id, &received),
                 Some(range) => {
                     if let (Some(service), Some(session)) = (self.links(range), manager.session(id))
                     {
@@ -139,8 +141,8 @@ impl Guests {
                 }
                 None => return Some(Event::Block(received)),
             },
-            Event::Settled { id: block, outcome } => match Range::of(block.flow) {
-                Some(Range::Forwards) => self.forwards.settled(id, block),
+            Event::Settled { id: block, outcome } => match FlowRange::of(block.flow) {
+                Some(FlowRange::Forwards) => self.forwards.settled(id, block),
                 Some(range) => {
                     self.links(range)
                         .into_iter()
@@ -154,11 +156,11 @@ impl Guests {
     }
 
     /// The service whose links are in this range.
-    fn links(&mut self, range: Range) -> Option<&mut Lent> {
+    fn links(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
         match range {
-            Range::Files => Some(&mut self.files),
-            Range::Streams => Some(&mut self.streams),
-            Range::Own | Range::Forwards => None,
+            FlowRange::Files => Some(&mut self.files),
+            FlowRange::Streams => Some(&mut self.streams),
+            FlowRange::Own | FlowRange::Forwards => None,
         }
     }
 

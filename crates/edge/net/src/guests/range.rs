@@ -15,7 +15,7 @@ const SIZE: u32 = 1 << 16;
 
 /// Where a service's flows lie in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Range {
+pub enum FlowRange {
     /// The session is the service's own: its numbers are the session's.
     Own,
     /// Forwards: 0x8000_0000 to 0x8000_ffff; their own numbers begin with 0.
@@ -26,7 +26,7 @@ pub enum Range {
     Streams,
 }
 
-impl Range {
+impl FlowRange {
     /// Whose flow of a session that is shared it is; `None` of contacts', and of those that nobody
     /// has.
     pub fn of(flow: FlowId) -> Option<Self> {
@@ -70,7 +70,7 @@ impl Range {
 mod tests {
     use super::*;
 
-    const ALL: [Range; 3] = [Range::Forwards, Range::Files, Range::Streams];
+    const ALL: [FlowRange; 3] = [FlowRange::Forwards, FlowRange::Files, FlowRange::Streams];
 
     #[test]
     fn every_flow_of_a_service_has_one_place_of_its_own_and_comes_back() {
@@ -80,7 +80,7 @@ mod tests {
                 let mapped = range.outer(own).unwrap();
                 assert_eq!(mapped, FlowId(outer + place));
                 assert_eq!(range.inner(mapped), Some(own));
-                assert_eq!(Range::of(mapped), Some(range));
+                assert_eq!(FlowRange::of(mapped), Some(range));
             }
         }
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_is_no_flow_of_a_service_is_mapped_nowhere() {
         for flow in [0, 1, 217_000_000, FIRST_GUEST.0 - 1, 0x8003_0000, u32::MAX] {
-            assert_eq!(Range::of(FlowId(flow)), None, "{flow:#x}");
+            assert_eq!(FlowRange::of(FlowId(flow)), None, "{flow:#x}");
         }
         for range in ALL {
             for other in ALL.into_iter().filter(|other| *other != range) {
@@ -97,14 +97,17 @@ mod tests {
                 assert_eq!(range.inner(other.outer(own).unwrap()), None);
             }
         }
-        assert_eq!(Range::Forwards.outer(FlowId(0x1_0000)), None);
-        assert_eq!(Range::Files.outer(FlowId(u32::MAX)), None);
+        assert_eq!(FlowRange::Forwards.outer(FlowId(0x1_0000)), None);
+        assert_eq!(FlowRange::Files.outer(FlowId(u32::MAX)), None);
     }
 
     #[test]
     fn a_session_of_its_own_has_the_numbers_that_the_service_gives() {
         for flow in [0, 1, u32::MAX].map(FlowId) {
-            assert_eq!((Range::Own.outer(flow), Range::Own.inner(flow)), (Some(flow), Some(flow)));
+            assert_eq!(
+                (FlowRange::Own.outer(flow), FlowRange::Own.inner(flow)),
+                (Some(flow), Some(flow))
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// What a machine can send and receive at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ability {
+pub struct HostCapacity {
     /// UDP payload that went through the loopback interface, in datagrams of the size asked for: on
     /// a line a machine has to do half of this work, so that it can do as much at least.
     pub rate: Rate,
@@ -21,7 +21,7 @@ pub struct Ability {
 ///
 /// # Errors
 /// The loopback interface cannot be used.
-pub fn calibrate(payload: ByteCount, time: Duration) -> io::Result<Ability> {
+pub fn calibrate(payload: ByteCount, time: Duration) -> io::Result<HostCapacity> {
     let clock = Clock::start();
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     let mut receiver = ProbeSocket::bind(any, clock)?;
@@ -42,7 +42,7 @@ pub fn calibrate(payload: ByteCount, time: Duration) -> io::Result<Ability> {
     let span = clock.now().since(begin);
     let rate = Rate::over(ByteCount::new(received.saturating_mul(payload.as_u64())), span);
     let datagrams_a_second = (received as f64 / span.as_secs_f64().max(1e-9)) as u64;
-    Ok(Ability { rate, datagrams_a_second })
+    Ok(HostCapacity { rate, datagrams_a_second })
 }
 
 /// Sent before they are received: as a stream does it, little is in the queue.

@@ -2,8 +2,8 @@
 
 use super::{HostFiles, ProbeSocket, random};
 use crate::Clock;
-use skyhaul_probe::wire::Limits;
-use skyhaul_probe::{Far, FarConfig, FarCounters, Handed};
+use skyhaul_probe::wire::RequestLimits;
+use skyhaul_probe::{FarConfig, FarCounters, Handed, ProbeServer};
 use skyhaul_units::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub struct ServeError(#[from] io::Error);
 #[derive(Debug)]
 pub struct Server {
     socket: ProbeSocket,
-    far: Far,
+    far: ProbeServer,
     files: HostFiles,
     clock: Clock,
 }
@@ -29,11 +29,15 @@ impl Server {
     ///
     /// # Errors
     /// The address is in use, not this host's, or not permitted; the system has no randomness.
-    pub fn bind(address: SocketAddr, limits: Limits, files: HostFiles) -> Result<Self, ServeError> {
+    pub fn bind(
+        address: SocketAddr,
+        limits: RequestLimits,
+        files: HostFiles,
+    ) -> Result<Self, ServeError> {
         let clock = Clock::start();
         let socket = ProbeSocket::bind(address, clock)?;
         let config = FarConfig { limits, utc_at_zero: clock.utc_at_start(), secret: random()? };
-        Ok(Self { socket, far: Far::new(config), files, clock })
+        Ok(Self { socket, far: ProbeServer::new(config), files, clock })
     }
 
     /// Where it listens.
@@ -95,13 +99,13 @@ const SENDS_AT_ONCE: u32 = 16;
 mod tests {
     use super::*;
     use crate::probe::SocketLine;
-    use skyhaul_probe::{Account, Direction, Near, Spec};
+    use skyhaul_probe::{ProbeClient, Spec, StreamAccount, StreamDirection};
     use skyhaul_units::{ByteCount, Rate};
     use std::sync::Arc;
 
     #[test]
     fn what_a_full_socket_drops_stands_in_the_account_as_the_sockets() {
-        let limits = Limits {
+        let limits = RequestLimits {
             rate: Rate::from_mbps(100_000),
             time: Duration::from_secs(600),
             datagrams: 1 << 20,
@@ -118,17 +122,17 @@ mod tests {
         });
         let never = Arc::new(AtomicBool::new(false));
         let line = SocketLine::open(to, 0, (Clock::start(), never), HostFiles::default()).unwrap();
-        let mut near = Near::open(line, 7).unwrap();
+        let mut near = ProbeClient::open(line, 7).unwrap();
         let spec = Spec {
             payload: ByteCount::new(1_400),
             spacing: Duration::from_nanos(200),
             count: 20_000,
         };
-        let trace = near.stream(Direction::Up, spec).unwrap();
+        let trace = near.stream(StreamDirection::Up, spec).unwrap();
         near.close();
         stop.store(true, Ordering::Relaxed);
         serving.unwrap().join().unwrap().unwrap();
-        let account = Account::of(&trace);
+        let account = StreamAccount::of(&trace);
         assert!(account.receiving_host.socket > 0, "{account:?}");
         // Less than nothing is unexplained where the socket dropped pings as well.
         assert!(account.lost_on_path == 0 && account.unexplained <= 0, "{account:?}");

@@ -7,7 +7,7 @@ mod host;
 mod near;
 mod socket;
 
-pub use calibration::{Ability, calibrate};
+pub use calibration::{HostCapacity, calibrate};
 pub use far::{ServeError, Server};
 pub use host::HostFiles;
 pub use near::SocketLine;

@@ -2,7 +2,7 @@
 
 use super::{HostFiles, ProbeSocket};
 use crate::Clock;
-use skyhaul_probe::{Handed, HostCounters, Line, LineError};
+use skyhaul_probe::{Handed, HostCounters, LineError, ProbeIo};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::io;
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ impl SocketLine {
     }
 }
 
-impl Line for SocketLine {
+impl ProbeIo for SocketLine {
     fn now(&self) -> Instant {
         self.clock.now()
     }

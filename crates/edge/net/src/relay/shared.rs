@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One of a relay's two lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum RelayLine {
     /// From clients to the destination.
     Up,
     /// From the destination to clients.
@@ -79,11 +79,11 @@ impl RelayHandle {
 
     /// Makes one line another one at once, such as to begin or end an outage. Times planned in
     /// `line` count from then. What is under way stays so; counters and chance go on.
-    pub fn set(&self, direction: Direction, line: LinkConfig) {
+    pub fn set(&self, direction: RelayLine, line: LinkConfig) {
         let mut changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         match direction {
-            Direction::Up => changes.0 = Some(line),
-            Direction::Down => changes.1 = Some(line),
+            RelayLine::Up => changes.0 = Some(line),
+            RelayLine::Down => changes.1 = Some(line),
         }
         drop(changes);
         self.0.poller.wake();
@@ -110,11 +110,11 @@ impl Shared {
         Ok(Self { poller: Poller::new()?, changes: Mutex::default(), counters: Mutex::default() })
     }
 
-    pub fn take_changes(&self) -> impl Iterator<Item = (Direction, LinkConfig)> + use<> {
+    pub fn take_changes(&self) -> impl Iterator<Item = (RelayLine, LinkConfig)> + use<> {
         let (up, down) =
             std::mem::take(&mut *self.changes.lock().unwrap_or_else(PoisonError::into_inner));
-        let up = up.map(|line| (Direction::Up, line));
-        up.into_iter().chain(down.map(|line| (Direction::Down, line)))
+        let up = up.map(|line| (RelayLine::Up, line));
+        up.into_iter().chain(down.map(|line| (RelayLine::Down, line)))
     }
 
     pub fn publish(&self, counters: RelayCounters) {

@@ -181,14 +181,14 @@ fn an_outage_can_be_started_and_ended() {
     let dead = LinkConfig { loss: Loss::Independent(Probability::ONE), ..LinkConfig::default() };
     // A change is in force once a round has passed after it: the next datagram's wake-up comes
     // after the change's.
-    relay.handle.set(Direction::Up, dead);
+    relay.handle.set(RelayLine::Up, dead);
     for number in 0..20u32 {
         client.send(&number.to_be_bytes()).unwrap();
         relay.counters_when(|counters| counters.up.link.offered == u64::from(number) + 1);
     }
     let lost = relay.counters_when(|counters| counters.up.in_flight == 0).up.link.lost;
     assert!(lost >= 19, "{lost}");
-    relay.handle.set(Direction::Up, LinkConfig::default());
+    relay.handle.set(RelayLine::Up, LinkConfig::default());
     for number in 100..120u32 {
         client.send(&number.to_be_bytes()).unwrap();
         relay.counters_when(|counters| counters.up.link.offered == u64::from(number) - 79);

@@ -18,7 +18,7 @@ fn quic(node: u8) -> TlsEndpoint {
 /// Two ends on loopback, and what each has seen.
 struct Ends {
     clock: Clock,
-    streams: Vec<(Stream, TcpPath)>,
+    streams: Vec<(TcpPathStream, TcpPath)>,
     buffer: Vec<u8>,
     up: [bool; 2],
     datagrams: [Vec<u64>; 2],
@@ -31,13 +31,13 @@ struct Ends {
 impl Ends {
     fn new() -> Self {
         let clock = Clock::start();
-        let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let listener = TcpPathListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let path = quic(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
-        let caller = Stream::connect(None, listener.local_addr().unwrap()).unwrap();
+        let caller = TcpPathStream::connect(None, listener.local_addr().unwrap()).unwrap();
         wait(&[PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN)]);
         let (called, remote) = listener.accept().unwrap().expect("somebody called");
         assert_eq!(remote, caller.local_addr().unwrap());
-        let called = (Stream::on(called).unwrap(), quic(1).accept(clock.now()).unwrap());
+        let called = (TcpPathStream::on(called).unwrap(), quic(1).accept(clock.now()).unwrap());
         let streams = vec![(caller, path), called];
         Self {
             clock,
@@ -171,9 +171,9 @@ fn a_far_end_that_vanishes_ends_the_path() {
 #[test]
 fn a_port_where_nobody_listens_is_said_to() {
     let clock = Clock::start();
-    let address = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap().local_addr().unwrap();
+    let address = TcpPathListener::bind(([127, 0, 0, 1], 0).into()).unwrap().local_addr().unwrap();
     let mut path = quic(0).connect(clock.now(), identity(1).fingerprint()).unwrap();
-    let mut stream = Stream::connect(None, address).unwrap();
+    let mut stream = TcpPathStream::connect(None, address).unwrap();
     while !path.is_finished() {
         stream.unblock();
         stream.write(&clock, &mut path);
@@ -188,8 +188,8 @@ fn a_port_where_nobody_listens_is_said_to() {
 
 #[test]
 fn a_path_can_leave_from_a_chosen_address() {
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let listener = TcpPathListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let local = IpAddr::from([127, 0, 0, 2]);
-    let stream = Stream::connect(Some(local), listener.local_addr().unwrap()).unwrap();
+    let stream = TcpPathStream::connect(Some(local), listener.local_addr().unwrap()).unwrap();
     assert_eq!(stream.local_addr().unwrap().ip(), local);
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
 use crate::support::block_on;
-use skyhaul_net::exchange::{Exchange, LinkError, Setup};
+use skyhaul_net::exchange::{AppClient, LinkError, Setup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
 use skyhaul_units::{ByteCount, Duration};
@@ -24,12 +24,12 @@ fn node(name: &str, seed: u8) -> Setup {
     Setup::new(name, Identity::from_seed(&[seed; 32]).unwrap())
 }
 
-fn pair(session: &SessionConfig) -> (Exchange, Exchange) {
+fn pair(session: &SessionConfig) -> (AppClient, AppClient) {
     let (station, centre) = (node("station", 1), node("centre", 2));
     let called =
         Setup { session: session.clone(), ..centre.trusting([station.identity.fingerprint()]) };
     let calling = Setup { session: session.clone(), ..station };
-    (Exchange::start(calling).unwrap(), Exchange::start(called).unwrap())
+    (AppClient::start(calling).unwrap(), AppClient::start(called).unwrap())
 }
 
 #[test]

@@ -9,8 +9,10 @@
 use crate::support::block_on;
 use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::exchange::{self, Exchange, Link};
-use skyhaul_net::forward::{Arrival, Forwarder, Listen, Node, Notice, Remote, Setup};
+use skyhaul_net::exchange::{self, AppChannel, AppClient};
+use skyhaul_net::forward::{
+    FarTarget, ForwardNode, ForwardNotice, Forwarder, ListenAddress, Remote, Setup,
+};
 use skyhaul_net::relay::{Relay, RelayConfig};
 use skyhaul_net::{Clock, Driver, SessionManager, Socket, UdpEndpoint};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
@@ -31,7 +33,7 @@ struct Running {
     thread: Option<JoinHandle<()>>,
     udp: SocketAddr,
     ports: Vec<u16>,
-    notices: Receiver<Notice>,
+    notices: Receiver<ForwardNotice>,
 }
 
 impl Drop for Running {
@@ -62,7 +64,7 @@ fn start(seed: u8, setup: Setup) -> Running {
         let session =
             SessionConfig { utc_at_zero: clock.utc_at_start(), ..SessionConfig::default() };
         let mut driver = Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
-        let notify = Box::new(move |notice: &Notice| drop(tell.send(notice.clone())));
+        let notify = Box::new(move |notice: &ForwardNotice| drop(tell.send(notice.clone())));
         let mut forwarder = Forwarder::new(setup, driver.waker(), notify).unwrap();
         let ports: Vec<u16> = forwarder
             .locals()
@@ -97,16 +99,17 @@ fn far(allow: &[&str]) -> Running {
 fn near(targets: &[String], remote: SocketAddr) -> Running {
     let listens = targets.iter().map(|target| {
         let Forward { local, target, .. } = format!("0=far:{target}").parse().unwrap();
-        Listen {
+        ListenAddress {
             local,
             node: 0,
-            arrival: Arrival::For(target),
+            arrival: FarTarget::For(target),
             carriage: Carriage::default(),
             idle: None,
         }
     });
     let addresses = vec![(SocketId(0), remote)];
-    let nodes = vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
+    let nodes =
+        vec![ForwardNode { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
     let (name, budget) = ("near".to_owned(), ByteCount::mib(16));
     start(1, Setup { name, listens: listens.collect(), nodes, budget, ..Setup::default() })
 }
@@ -184,7 +187,7 @@ fn what_nobody_listens_at_and_what_is_not_allowed_is_reset_and_said() {
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         for end in [&near, &far] {
             let told = end.notices.iter().find_map(|notice| match notice {
-                Notice::Refused { reason, .. } => Some(reason.name()),
+                ForwardNotice::Refused { reason, .. } => Some(reason.name()),
                 _ => None,
             });
             assert_eq!(told, Some(reason));
@@ -277,8 +280,8 @@ fn connections_hold_through_loss_and_their_bytes_are_whole() {
 
 /// The far end of a session, by hand: it may say what no forwarder says.
 struct ByHand {
-    _exchange: Exchange,
-    link: Link,
+    _exchange: AppClient,
+    link: AppChannel,
     mux: Mux,
 }
 
@@ -287,10 +290,13 @@ impl ByHand {
     fn called_for(wishes: &[&Target]) -> (Self, Running) {
         let trusting =
             exchange::Setup::new("far", identity(2)).trusting([identity(1).fingerprint()]);
-        let exchange = Exchange::start(trusting).unwrap();
+        let exchange = AppClient::start(trusting).unwrap();
         let addresses = vec![(SocketId(0), exchange.addresses()[0])];
-        let nodes =
-            vec![Node { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
+        let nodes = vec![ForwardNode {
+            name: "far".to_owned(),
+            peer: identity(2).fingerprint(),
+            addresses,
+        }];
         let remotes = wishes.iter().map(|target| {
             let (at, carriage) = ("127.0.0.1:9".parse().unwrap(), Carriage::default());
             Remote { node: 0, wish: Wish { at, target: (*target).clone(), carriage, idle: None } }
@@ -368,7 +374,8 @@ fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_an
     assert_eq!(unix.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     datagrams.set_nonblocking(true).unwrap();
     assert_eq!(datagrams.recv(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
-    let told = near.notices.try_iter().filter(|notice| matches!(notice, Notice::Refused { .. }));
+    let told =
+        near.notices.try_iter().filter(|notice| matches!(notice, ForwardNotice::Refused { .. }));
     assert_eq!(told.count(), others.len());
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -6,9 +6,11 @@
 use crate::support::block_on;
 use skyhaul_forward::Role;
 use skyhaul_identity::Fingerprint;
-use skyhaul_net::exchange::{Door, Link, Sent};
+use skyhaul_net::exchange::{AppChannel, ChannelService, Sent};
 use skyhaul_net::forward::Forwarding;
-use skyhaul_net::guests::{FILES_SHARE, FORWARDS_SHARE, Far, Guests, LinksTaken, STREAMS_SHARE};
+use skyhaul_net::guests::{
+    FILES_SHARE, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, SessionPeer, Tenants,
+};
 use skyhaul_net::{Clock, Driver, Service, SessionManager, Socket, UdpEndpoint};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
@@ -22,7 +24,7 @@ use std::thread::JoinHandle;
 
 /// What has the session: it sends blocks of its own, and tells of those that come.
 struct Holder {
-    guests: Guests,
+    guests: Tenants,
     call: Option<(SocketAddr, Fingerprint)>,
     session: Option<SessionId>,
     /// Own blocks to send.
@@ -39,7 +41,8 @@ impl Service for Holder {
                 let session = manager.session(id).unwrap();
                 session.open(Opening { name: "a node".to_owned(), ..Opening::default() });
                 let role = if incoming { Role::Called } else { Role::Calling };
-                let far = Far { role, node: Some(0), rules: Arc::default(), key: fingerprint };
+                let far =
+                    SessionPeer { role, node: Some(0), rules: Arc::default(), key: fingerprint };
                 self.guests.begun(id, session, far);
             }
             SessionManagerEvent::Session { id, event } => {
@@ -81,8 +84,8 @@ struct Running {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
-    door: Door,
-    streams: Door,
+    door: ChannelService,
+    streams: ChannelService,
     came: Receiver<usize>,
 }
 
@@ -109,7 +112,7 @@ impl Running {
             let mut driver =
                 Driver::new(SessionManager::new(endpoint.into(), session), clock).unwrap();
             let guests =
-                Guests::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {}))
+                Tenants::new(Forwarding::default(), files, driver.waker(), Box::new(|_| {}))
                     .unwrap();
             ready.send((address, guests.files(), guests.streams())).unwrap();
             let call = call.map(|remote| (remote, identity(3 - seed).fingerprint()));
@@ -139,13 +142,13 @@ const FLOW: FlowId = FlowId(0x0001_0001);
 const STREAM: FlowId = FlowId(0x0002_0001);
 const PIECE: usize = 256 << 10;
 
-fn hand_over(link: &Link, place: usize) -> Sent {
+fn hand_over(link: &AppChannel, place: usize) -> Sent {
     let mut bytes = vec![0; PIECE];
     bytes[..8].copy_from_slice(&(place as u64).to_be_bytes());
     block_on(link.send(Block::reliable(FLOW, bytes.into()))).unwrap()
 }
 
-fn send(link: &Link, place: usize) -> Option<Outcome> {
+fn send(link: &AppChannel, place: usize) -> Option<Outcome> {
     block_on(hand_over(link, place))
 }
 
@@ -224,7 +227,7 @@ fn a_stream_that_nobody_takes_loses_what_is_beyond_its_window_and_one_beside_it_
     const SENT: usize = 600;
     let far = Running::start(2, None, 0, LinksTaken::AtTheDoor);
     let near = Running::start(1, Some(far.address), 0, LinksTaken::ByNobody);
-    let pass = |link: &Link, place: usize| {
+    let pass = |link: &AppChannel, place: usize| {
         let mut bytes = vec![0; 64 << 10];
         bytes[..8].copy_from_slice(&(place as u64).to_be_bytes());
         let patient = skyhaul_units::Duration::from_secs(60);

@@ -7,7 +7,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "the links carry packets while programs run")]
 
-use skyhaul_emulator::{Description, Emulation, Namespace, Place};
+use skyhaul_emulator::{Emulation, LabDescription, LinkEnd, Namespace};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -46,7 +46,7 @@ fn example(name: &str) -> PathBuf {
     test.parent().and_then(Path::parent).unwrap().join("examples").join(name)
 }
 
-fn start(place: Place, name: &str, words: &[String]) -> Program {
+fn start(place: LinkEnd, name: &str, words: &[String]) -> Program {
     let mut command = Command::new("ip");
     command
         .args(["netns", "exec", Namespace::new(LAB, place).name()])
@@ -57,8 +57,8 @@ fn start(place: Place, name: &str, words: &[String]) -> Program {
 
 /// A receiver that listens at a port of each link's far end.
 fn receiver(name: &str, port: u16) -> (Program, BufReader<ChildStdout>, Vec<String>) {
-    let at: Vec<String> = (0..2).map(|link| format!("{}:{port}", Place::B.ipv4(link))).collect();
-    let mut program = start(Place::B, name, &[&["receive".to_owned()], &at[..]].concat());
+    let at: Vec<String> = (0..2).map(|link| format!("{}:{port}", LinkEnd::B.ipv4(link))).collect();
+    let mut program = start(LinkEnd::B, name, &[&["receive".to_owned()], &at[..]].concat());
     let mut said = BufReader::new(program.0.stdout.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
@@ -77,7 +77,7 @@ fn text_audio_and_video_are_in_time_over_two_thin_paths() {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
         return eprintln!("SKIPPED: emulated links need root and /dev/net/tun");
     }
-    let line = Description::from_toml(LINE).unwrap_or_else(|error| panic!("{}", error.what));
+    let line = LabDescription::from_toml(LINE).unwrap_or_else(|error| panic!("{}", error.what));
     let mut emulation = Emulation::set_up(LAB, &line).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let until = Arc::clone(&stop);
@@ -91,7 +91,7 @@ fn text_audio_and_video_are_in_time_over_two_thin_paths() {
         let senders: Vec<Program> = receivers
             .iter()
             .map(|(name, (_, _, at))| {
-                start(Place::A, name, &[&["send".to_owned(), "6".to_owned()], &at[..]].concat())
+                start(LinkEnd::A, name, &[&["send".to_owned(), "6".to_owned()], &at[..]].concat())
             })
             .collect();
         for mut sender in senders {

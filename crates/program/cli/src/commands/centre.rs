@@ -20,7 +20,7 @@ named in the log. docs/reference/configuration.md lists every key of the file.
 Example:
   skyhaul centre --config centre.toml"
 )]
-pub struct Centre {
+pub struct CentreCommand {
     /// The centre's configuration.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -32,7 +32,7 @@ pub struct Centre {
 ///
 /// # Errors
 /// The configuration is wrong; a port, folder or disk refuses.
-pub fn run(command: &Centre) -> Result<(), Failure> {
+pub fn run(command: &CentreCommand) -> Result<(), Failure> {
     let Config::Centre(config) = config::load(&command.config)? else {
         let help = "give a centre's file, or start it with `skyhaul station`";
         let place = command.config.display().to_string();

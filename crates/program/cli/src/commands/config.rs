@@ -8,8 +8,8 @@ use crate::failure::{Exit, Failure};
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_node::config::{
-    self, CentreConfig, Channel, Class, DeliveryMode, Live, Presence, ProductForm, Refill,
-    StationConfig, Table, Window,
+    self, CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductForm,
+    ProductWindow, Refill, StationConfig,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -284,7 +284,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     write_places(missions, node, out)
 }
 
-fn made_of(session: bool, window: Option<Window>, form: ProductForm) -> String {
+fn made_of(session: bool, window: Option<ProductWindow>, form: ProductForm) -> String {
     let window = window.map(|window| spoken(window.0.as_duration()));
     let of = match (session, window) {
         (true, None) => "of each contact".to_owned(),
@@ -324,7 +324,7 @@ fn write_keys(out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+fn write_table(table: &ConfigTable, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n### {}\n\n{}\n", table.heading, table.meaning.trim())?;
     writeln!(out, "| key | default | meaning |\n|---|---|---|")?;
     for key in table.keys {

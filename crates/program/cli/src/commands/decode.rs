@@ -9,9 +9,9 @@ mod select;
 mod stages;
 
 use crate::failure::{Exit, Failure};
-use course::{Bounded, Change, ChangeKind, Course};
+use course::{Bounded, CaptureTimeline, ChangeKind, InputChange};
 use outputs::{Outputs, Writers};
-use page::Contact;
+use page::ContactPage;
 use pages::Pages;
 use select::InputResult;
 use skyhaul_ccsds::account::{ChannelReport, FileReport};
@@ -22,7 +22,7 @@ use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_node::config::{self, MissionRef};
 use skyhaul_units::Utc;
-use stages::{Found, Stages};
+use stages::{CaptureTotals, Stages};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -206,7 +206,7 @@ fn decode(
             while let Some(event) = capture.poll() {
                 match event {
                     CaptureEvent::Identified(found) => {
-                        let course = with_page.then(|| Course::new(&found.mission));
+                        let course = with_page.then(|| CaptureTimeline::new(&found.mission));
                         let mission = found.mission.clone();
                         let start = |writers| Stages::start(scope, mission, known, writers, course);
                         stages = writers.take().map(start);
@@ -217,10 +217,10 @@ fn decode(
                         return Err(unidentified(reason, capture.stats().sync.bits / 8).at(&name));
                     }
                     CaptureEvent::Locked(position) => {
-                        downlinks.lock.push(Change { position, kind: ChangeKind::Locked });
+                        downlinks.lock.push(InputChange { position, kind: ChangeKind::Locked });
                     }
                     CaptureEvent::LockLost(position) => {
-                        downlinks.lock.push(Change { position, kind: ChangeKind::LockLost });
+                        downlinks.lock.push(InputChange { position, kind: ChangeKind::LockLost });
                     }
                     CaptureEvent::Changed { at, stats } => {
                         if let Some(stages) = stages.take() {
@@ -251,18 +251,18 @@ struct Downlinks {
     /// Of the present one.
     identified: Option<Box<Identification>>,
     from: Option<BitPosition>,
-    lock: Bounded<Change>,
+    lock: Bounded<InputChange>,
     /// One that is not of the mission named.
     foreign: Option<Box<Identification>>,
 }
 
 /// What one downlink of a file amounts to once all of it is decoded.
 struct Downlink {
-    found: Found,
+    found: CaptureTotals,
     identified: Box<Identification>,
     /// Where it begins, behind another one.
     from: Option<BitPosition>,
-    lock: Bounded<Change>,
+    lock: Bounded<InputChange>,
     stats: CaptureStats,
     /// What each of several recordings gave.
     inputs: Vec<InputResult>,
@@ -317,7 +317,7 @@ impl Downlink {
     /// `None` where no frame was found.
     fn account(self, name: &str) -> Option<(FileResult, Option<String>)> {
         let Self { found, identified, from, lock, stats, inputs, notes: of_inputs } = self;
-        let Found { frames, packets, clocks, course } = found;
+        let CaptureTotals { frames, packets, clocks, course } = found;
         let report =
             FileReport { also_fits: identified.also_fits.clone(), ..packets.finish(name, frames) };
         if report.cadus == 0 {
@@ -326,7 +326,7 @@ impl Downlink {
         let mut notes = notes::notes(&report, &identified.mission, &stats, &clocks);
         notes.extend(of_inputs);
         let page = course.map(|course| {
-            page::page(&Contact {
+            page::page(&ContactPage {
                 report: &report,
                 notes: &notes,
                 mission: &identified.mission,

@@ -3,7 +3,7 @@
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
 use crate::failure::{Exit, Failure};
-use skyhaul_net::exchange::{Setup, Way};
+use skyhaul_net::exchange::{PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -51,8 +51,8 @@ pub fn far(
 }
 
 /// A path from each socket to its address.
-pub fn ways(remotes: &[SocketAddr]) -> Vec<Way> {
-    let way = |(socket, remote): (usize, &SocketAddr)| Way {
+pub fn ways(remotes: &[SocketAddr]) -> Vec<PathChoice> {
+    let way = |(socket, remote): (usize, &SocketAddr)| PathChoice {
         socket,
         remote: *remote,
         options: PathOptions::default(),

@@ -16,7 +16,7 @@ use std::io::Write;
 
 /// What `skyhaul files` can do.
 #[derive(clap::Subcommand)]
-pub enum Files {
+pub enum FilesCommand {
     /// Takes calls of nodes that copy files to or from a folder here, until interrupted.
     Serve(serve::Serve),
 }
@@ -25,9 +25,9 @@ pub enum Files {
 ///
 /// # Errors
 /// The address, keys or folder cannot be used.
-pub fn run(command: &Files, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &FilesCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
-        Files::Serve(serve) => serve::run(serve, out),
+        FilesCommand::Serve(serve) => serve::run(serve, out),
     }
 }
 

@@ -31,11 +31,11 @@ Example:
   2222=centre:127.0.0.1:22
   skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow 10.0.0.0/8:80"
 )]
-pub struct Forward {
+pub struct ForwardCommand {
     #[command(subcommand)]
     far: Option<Far>,
     #[command(flatten)]
-    call: call::Call,
+    call: call::ForwardArguments,
 }
 
 /// The other end.
@@ -49,7 +49,7 @@ enum Far {
 ///
 /// # Errors
 /// An address, port, key or rule cannot be used; the far node does not answer or refuses.
-pub fn run(command: &Forward, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &ForwardCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match &command.far {
         Some(Far::Serve(serve)) => serve::run(serve, out),
         None => call::run(&command.call, out),

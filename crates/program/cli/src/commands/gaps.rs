@@ -1,6 +1,6 @@
 //! `skyhaul gaps`: what is missing at a centre, and what is being done about it.
 
-use super::status::Node;
+use super::status::NodeArguments;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
     GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked, ask_again, ask_gaps,
@@ -21,11 +21,11 @@ Example:
   skyhaul gaps ask --config centre.toml --station polar",
     args_conflicts_with_subcommands = true
 )]
-pub struct Gaps {
+pub struct GapsCommand {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    node: Node,
+    node: NodeArguments,
     #[command(flatten)]
     which: Which,
     /// Only those in this state.
@@ -54,7 +54,7 @@ Example:
 #[derive(clap::Args)]
 struct Ask {
     #[command(flatten)]
-    node: Node,
+    node: NodeArguments,
     #[command(flatten)]
     which: Which,
     /// Prints what is asked for as one JSON line.
@@ -80,7 +80,7 @@ struct Which {
 ///
 /// # Errors
 /// No centre answers, or the configuration is wrong.
-pub fn run(command: &Gaps, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &GapsCommand, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(Action::Ask(ask)) = &command.action {
         return again(ask, out);
     }
@@ -111,7 +111,7 @@ fn again(command: &Ask, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(writeln!(out, "{line}")?)
 }
 
-impl Gaps {
+impl GapsCommand {
     fn wants(&self, gap: &GapStatus, which: &GapFilter) -> bool {
         which.takes((&gap.station, gap.flow), &gap.mission, gap.scid)
             && self.state.as_ref().is_none_or(|state| *state == word(gap.state))

@@ -9,7 +9,7 @@ mod run;
 mod source;
 
 use crate::failure::Failure;
-use skyhaul_lab::scenario::Selection;
+use skyhaul_lab::scenario::CellSelection;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ Example:
   skyhaul lab run line --cells loss=1%,lossy=data --json
   skyhaul lab run --all"
     )]
-    Run(Run),
+    Run(RunCommand),
     /// Runs tools that people have on the same emulated line, beside what was published. Needs
     /// root.
     #[command(
@@ -72,7 +72,7 @@ Example:
 
 /// The arguments of `skyhaul lab run`.
 #[derive(clap::Args)]
-pub struct Run {
+pub struct RunCommand {
     /// Names of scenarios, or paths of their files.
     #[arg(value_name = "NAME|FILE", required_unless_present = "all")]
     scenarios: Vec<String>,
@@ -90,7 +90,7 @@ pub struct Run {
     jobs: Option<NonZeroUsize>,
     /// Runs only cells with these labels: AXIS=LABEL, several with commas.
     #[arg(long, value_name = "FILTER")]
-    cells: Option<Selection>,
+    cells: Option<CellSelection>,
 }
 
 /// Carries out one `lab` command.

@@ -36,7 +36,7 @@ use std::io::Write;
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Receives from stations, keeps it, and writes Level-0 products.
-    Centre(centre::Centre),
+    Centre(centre::CentreCommand),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
@@ -49,11 +49,11 @@ pub enum Command {
     Demo(demo::Demo),
     /// The far end of copying files.
     #[command(subcommand)]
-    Files(files::Files),
+    Files(files::FilesCommand),
     /// Carries applications' connections to a far site and from there over one session.
-    Forward(Box<forward::Forward>),
+    Forward(Box<forward::ForwardCommand>),
     /// Shows what is missing at a running centre, and what is being done about it.
-    Gaps(gaps::Gaps),
+    Gaps(gaps::GapsCommand),
     /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be
     /// got out of it.
     Generate(generate::Generate),
@@ -63,11 +63,11 @@ pub enum Command {
     #[command(subcommand)]
     Lab(lab::Lab),
     /// Shows what is in packet files, or writes it as JSON, comma-separated values or Parquet.
-    Packets(packets::Packets),
+    Packets(packets::PacketsCommand),
     /// Lists, adds, removes the paths of a running station, and tells it what is known of them
     /// beforehand.
     #[command(subcommand)]
-    Path(path::Path),
+    Path(path::PathCommand),
     /// Sends and receives files over a path from which nothing ever comes back: a data diode, a
     /// broadcast.
     #[command(subcommand)]
@@ -82,7 +82,7 @@ pub enum Command {
     #[command(subcommand)]
     Rdr(rdr::Rdr),
     /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
-    Relay(relay::Relay),
+    Relay(relay::RelayCommand),
     /// Plays what a station recorded, or a capture file, with its original timing or at any rate.
     Replay(replay::Replay),
     /// Captures downlinks and sends them to its centre.
@@ -91,7 +91,7 @@ pub enum Command {
     Status(status::Status),
     /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time,
     /// or an invalid one for it.
-    Stream(Box<stream::Stream>),
+    Stream(Box<stream::StreamCommand>),
     /// Makes a far folder like one here: once, or after every change.
     Sync(Box<files::mirror::Sync>),
     /// Says what the settings of this host allow over a line, what the line needs, and how to
@@ -99,7 +99,7 @@ pub enum Command {
     Tune(tune::Tune),
     /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to
     /// do about it.
-    Why(why::Why),
+    Why(why::WhyCommand),
 }
 
 impl Command {

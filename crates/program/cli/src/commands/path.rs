@@ -1,20 +1,20 @@
 //! `skyhaul path`: the paths of a running station.
 
-use super::status::{Node, write_paths};
+use super::status::{NodeArguments, write_paths};
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::Time;
-use skyhaul_node::status::{NodeStatus, PathHint, Request, ask, order};
+use skyhaul_node::config::ConfigTime;
+use skyhaul_node::status::{NodeStatus, PathHint, StatusRequest, ask, order};
 use skyhaul_units::Rate;
 use std::io::Write;
 
 /// Changes the paths of a running station, until its configuration is read again.
 #[derive(clap::Subcommand)]
-pub enum Path {
+pub enum PathCommand {
     /// Shows the paths and how they do.
     #[command(after_help = "Example:\n  skyhaul path list --config station.toml")]
     List {
         #[command(flatten)]
-        node: Node,
+        node: NodeArguments,
     },
     /// Uses one more path.
     #[command(
@@ -31,7 +31,7 @@ Example:
         /// The path's name.
         name: String,
         #[command(flatten)]
-        node: Node,
+        node: NodeArguments,
     },
     /// Tells what is known of a path beforehand: an outage, a rate, or nothing any more.
     #[command(
@@ -45,7 +45,7 @@ Example:
   skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
   skyhaul path hint modem --withdraw --config station.toml"
     )]
-    Hint(Hint),
+    Hint(HintArguments),
 }
 
 /// A path to add.
@@ -72,20 +72,20 @@ pub struct Add {
     #[arg(long)]
     standby: bool,
     #[command(flatten)]
-    node: Node,
+    node: NodeArguments,
 }
 
 /// What is known of a path beforehand.
 #[derive(clap::Args)]
-pub struct Hint {
+pub struct HintArguments {
     /// The path's name.
     name: String,
     /// When the outage begins, or the rate counts from.
     #[arg(long, value_name = "TIME")]
-    from: Option<Time>,
+    from: Option<ConfigTime>,
     /// When the outage ends.
     #[arg(long, value_name = "TIME", requires = "from", conflicts_with = "rate")]
-    until: Option<Time>,
+    until: Option<ConfigTime>,
     /// What the path will carry.
     #[arg(long)]
     rate: Option<Rate>,
@@ -93,28 +93,28 @@ pub struct Hint {
     #[arg(long, conflicts_with_all = ["from", "until", "rate"])]
     withdraw: bool,
     #[command(flatten)]
-    node: Node,
+    node: NodeArguments,
 }
 
 /// Carries out one `path` command.
 ///
 /// # Errors
 /// No station answers, or it cannot do so.
-pub fn run(command: Path, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: PathCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let (node, request) = match command {
-        Path::List { node } => return list(&node, out),
-        Path::Add(add) => (add.node.socket()?, Request::AddPath { path: add.keys() }),
-        Path::Remove { name, node } => (node.socket()?, Request::RemovePath { name }),
-        Path::Hint(hint) => {
+        PathCommand::List { node } => return list(&node, out),
+        PathCommand::Add(add) => (add.node.socket()?, StatusRequest::AddPath { path: add.keys() }),
+        PathCommand::Remove { name, node } => (node.socket()?, StatusRequest::RemovePath { name }),
+        PathCommand::Hint(hint) => {
             let known = hint.known()?;
-            (hint.node.socket()?, Request::HintPath { name: hint.name, hint: known })
+            (hint.node.socket()?, StatusRequest::HintPath { name: hint.name, hint: known })
         }
     };
     let said = order(&node, &request)?;
     Ok(writeln!(out, "{said}")?)
 }
 
-fn list(node: &Node, out: &mut dyn Write) -> Result<(), Failure> {
+fn list(node: &NodeArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let socket = node.socket()?;
     match ask(&socket)? {
         NodeStatus::Station(station) => Ok(write_paths(&station.line.paths, out)?),
@@ -149,7 +149,7 @@ impl Add {
     }
 }
 
-impl Hint {
+impl HintArguments {
     fn known(&self) -> Result<PathHint, Failure> {
         match (self.withdraw, self.rate, self.from, self.until) {
             (true, ..) => Ok(PathHint::Withdraw),

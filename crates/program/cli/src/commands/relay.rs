@@ -21,7 +21,7 @@ for two different ones, outages and changes, write a file (docs/how-to/relay.md)
 
 Example:
   skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
-pub struct Relay {
+pub struct RelayCommand {
     /// Where clients send to.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
     listen: Option<SocketAddr>,
@@ -74,7 +74,7 @@ struct LineFlags {
 ///
 /// # Errors
 /// The address is in use or not this machine's, or the line is an impossible one.
-pub fn run(command: &Relay, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &RelayCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let config = config(command)?;
     let to = config.to;
     let stop = Arc::new(AtomicBool::new(false));
@@ -102,7 +102,7 @@ pub fn run(command: &Relay, out: &mut dyn Write) -> Result<(), Failure> {
     write_totals(&totals, out)
 }
 
-fn config(command: &Relay) -> Result<RelayConfig, Failure> {
+fn config(command: &RelayCommand) -> Result<RelayConfig, Failure> {
     if let Some(file) = &command.config {
         return read(file);
     }

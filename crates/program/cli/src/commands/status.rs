@@ -29,7 +29,7 @@ Example:
   skyhaul status --socket state/status.sock --json")]
 pub struct Status {
     #[command(flatten)]
-    node: Node,
+    node: NodeArguments,
     /// Prints the status as one JSON line.
     #[arg(long)]
     json: bool,
@@ -40,7 +40,7 @@ pub struct Status {
 
 /// Which node is asked.
 #[derive(clap::Args)]
-pub struct Node {
+pub struct NodeArguments {
     /// The node's configuration, which names its socket.
     #[arg(long, value_name = "FILE", required_unless_present = "socket")]
     config: Option<PathBuf>,
@@ -71,7 +71,7 @@ fn show(status: &NodeStatus, json: bool, out: &mut dyn Write) -> io::Result<()> 
     }
 }
 
-impl Node {
+impl NodeArguments {
     /// The node with this socket, or with that of this configuration.
     pub const fn of(config: Option<PathBuf>, socket: Option<PathBuf>) -> Self {
         Self { config, socket }

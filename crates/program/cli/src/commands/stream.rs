@@ -6,8 +6,8 @@ mod screen;
 mod serve;
 
 use crate::failure::{Exit, Failure};
-use skyhaul_streams::wire::{Reason, Refusal};
-use skyhaul_streams_io::{End, SpecError};
+use skyhaul_streams::wire::{StreamRefusal, StreamRefusalKind};
+use skyhaul_streams_io::{EndpointSpecError, StreamFailure};
 use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
 use std::io::Write;
@@ -28,11 +28,11 @@ Example:
   --key here.key --peer SHA256:…
   skyhaul stream --from vdif:1gbit --to centre:null --node centre=198.51.100.1:4750 --insecure-test"
 )]
-pub struct Stream {
+pub struct StreamCommand {
     #[command(subcommand)]
     far: Option<Far>,
     #[command(flatten)]
-    call: call::Call,
+    call: call::StreamArguments,
 }
 
 /// The other end.
@@ -47,7 +47,7 @@ enum Far {
 /// # Errors
 /// The command line, the source or a sink cannot be used; the far node does not answer or refuses;
 /// more was lost than the budget.
-pub fn run(command: &Stream, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &StreamCommand, out: &mut dyn Write) -> Result<(), Failure> {
     match &command.far {
         Some(Far::Serve(serve)) => serve::run(serve, out),
         None => call::run(&command.call, out),
@@ -64,23 +64,24 @@ fn session() -> SessionConfig {
 }
 
 /// How a stream ended that did not come to its end, with the node at its other end.
-fn failure(end: End, node: &str) -> Failure {
+fn failure(end: StreamFailure, node: &str) -> Failure {
     match end {
-        End::Refused(Refusal { sentence, .. }) => Failure::from_sentence(
+        StreamFailure::Refused(StreamRefusal { sentence, .. }) => Failure::from_sentence(
             Exit::Peer,
             &format!("the far node `{node}` refuses the stream: {sentence}"),
         ),
-        End::Here(Refusal { reason, sentence }) => {
+        StreamFailure::Here(StreamRefusal { reason, sentence }) => {
             let exit = match reason {
-                Reason::Source => Exit::Result,
-                Reason::Stopped => Exit::Interrupted,
-                Reason::NotAllowed | Reason::Version | Reason::Sink | Reason::Slow => {
-                    Exit::Environment
-                }
+                StreamRefusalKind::Source => Exit::Result,
+                StreamRefusalKind::Stopped => Exit::Interrupted,
+                StreamRefusalKind::NotAllowed
+                | StreamRefusalKind::Version
+                | StreamRefusalKind::Sink
+                | StreamRefusalKind::Slow => Exit::Environment,
             };
             Failure::from_sentence(exit, &sentence)
         }
-        End::Lost(reason) => {
+        StreamFailure::Lost(reason) => {
             let what = format!("the session with `{node}` was lost ({reason})");
             let help = "check that the far node and the line are up, then start the stream again; \
                        one from udp:// or shm: reconnects by \
@@ -88,7 +89,7 @@ fn failure(end: End, node: &str) -> Failure {
                         its name";
             Failure::new(Exit::Peer, &what, help)
         }
-        End::Malformed(what) => {
+        StreamFailure::Malformed(what) => {
             let what = format!("protocol error from the far node `{node}` ({what})");
             Failure::new(Exit::Peer, &what, "install the same version at both ends")
         }
@@ -96,6 +97,6 @@ fn failure(end: End, node: &str) -> Failure {
 }
 
 /// What was written as a source or sink and is none.
-fn unread(error: &SpecError) -> Failure {
+fn unread(error: &EndpointSpecError) -> Failure {
     Failure::from_sentence(Exit::Usage, &error.to_string())
 }

@@ -6,7 +6,7 @@ mod line;
 mod show;
 
 use crate::failure::{Exit, Failure};
-use skyhaul_host::{Change, Settings, advise, sysctl, throughput};
+use skyhaul_host::{SettingChange, Settings, advise, sysctl, throughput};
 use skyhaul_units::{Duration, Probability, Rate};
 use std::fs;
 use std::io::{self, Write};
@@ -77,7 +77,7 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(interface) = &line.interface {
         findings.extend(interface::findings(interface, &line.line, &command.root));
     }
-    let changes: Vec<&Change> =
+    let changes: Vec<&SettingChange> =
         findings.iter().filter_map(|finding| finding.change.as_ref()).collect();
     let after = settings.after(changes.iter().copied());
     let result = show::Result {
@@ -105,7 +105,7 @@ pub fn run(command: &Tune, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn written(
-    changes: &[&Change],
+    changes: &[&SettingChange],
     file: &Path,
     undo: &Path,
     out: &mut dyn Write,
@@ -137,7 +137,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Makes all changes that the kernel takes.
-fn apply(root: &Path, changes: &[&Change], undo: &Path) -> Result<(), Failure> {
+fn apply(root: &Path, changes: &[&SettingChange], undo: &Path) -> Result<(), Failure> {
     let mut refused: Vec<(&str, io::Error)> = Vec::new();
     for change in changes {
         refused.extend(sysctl::apply(root, change).err().map(|error| (change.key.as_str(), error)));

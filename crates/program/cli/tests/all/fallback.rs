@@ -8,7 +8,7 @@ use crate::support::process::Running;
 use crate::support::site::{Site, channel};
 use serde_json::Value;
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::relay::{Direction, Relay, RelayConfig, RelayHandle};
+use skyhaul_net::relay::{Relay, RelayConfig, RelayHandle, RelayLine};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -109,7 +109,7 @@ impl Changing {
     }
 
     fn change(&self, line: &LinkConfig) {
-        for direction in [Direction::Up, Direction::Down] {
+        for direction in [RelayLine::Up, RelayLine::Down] {
             self.handle.set(direction, line.clone());
         }
     }

@@ -17,8 +17,8 @@ use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::packet::{Grouping, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
 use skyhaul_level0::construction::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, GapEntry, ProductKind, RecordTime,
-    SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FileSetTotals, FixedText, GapEntry,
+    ProductKind, RecordTime, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 use std::path::{Path, PathBuf};
@@ -63,18 +63,28 @@ fn construction_record() -> Vec<u8> {
         packets: 40,
         size: ByteCount::new(4_000),
     };
-    let totals = Totals { packets: 40, size: ByteCount::new(4_000), gaps: 1, ..Totals::default() };
+    let totals = FileSetTotals {
+        packets: 40,
+        size: ByteCount::new(4_000),
+        gaps: 1,
+        ..FileSetTotals::default()
+    };
     let record = ConstructionRecord {
         software: SoftwareVersion { major: 1, minor: 2 },
         kind: ProductKind::Pds,
-        id: Text::new("P1570801AAAAAAAAAAAAAT24341173820000").unwrap(),
+        id: FixedText::new("P1570801AAAAAAAAAAAAAT24341173820000").unwrap(),
         test: false,
         sessions: vec![span],
-        totals: Totals { packet_times: span, reception: span, corrected_packets: 2, ..totals },
+        totals: FileSetTotals {
+            packet_times: span,
+            reception: span,
+            corrected_packets: 2,
+            ..totals
+        },
         completed: at(60),
         apids: vec![apid],
         files: vec![FileEntry {
-            name: Text::new("P1570801AAAAAAAAAAAAAT24341173820001.PDS").unwrap(),
+            name: FixedText::new("P1570801AAAAAAAAAAAAAT24341173820001.PDS").unwrap(),
             apids: vec![ApidSpan { stream: SpacecraftApid::new(157, 801), packet_times: span }],
         }],
     };

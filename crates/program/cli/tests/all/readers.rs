@@ -13,7 +13,7 @@ use crate::support::process::printed;
 use crate::support::recordings::{CLEAN, DAMAGED, WHOLE_CADUS, expected, recording, sha256};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::packet::{Header, Packets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Found {
             let steps = packets
                 .windows(2)
                 .map(|pair| Modulus::PACKET.step(pair[0].0.into(), pair[1].0.into()));
-            steps.filter(|step| *step != Step::Next).count()
+            steps.filter(|step| *step != CountStep::Next).count()
         };
         self.apids.values().map(breaks).sum()
     }

@@ -10,7 +10,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
-use skyhaul_sessions::Received;
+use skyhaul_sessions::ReceivedDatagram;
 use skyhaul_units::{Instant, Rate};
 use std::net::UdpSocket;
 
@@ -37,7 +37,8 @@ fn slow_caller(centre: SocketAddr, from: Ipv4Addr) {
             // A Retry (RFC 9000 17.2.5); what else comes is not answered.
             if answer[0] & 0xf0 == 0xf0 {
                 let payload = answer[..length].into();
-                let received = Received { remote: centre, local_ip: None, ecn: None, payload };
+                let received =
+                    ReceivedDatagram { remote: centre, local_ip: None, ecn: None, payload };
                 stranger.handle_datagram(Instant::ZERO, received);
                 break;
             }

@@ -547,19 +547,20 @@ fn pythons_baseband_reads_what_came_and_knows_what_did_not() {
 /// What a sink has of a recording of which the frame `lost` does not come.
 fn lossy(path: &Path, lost: usize) -> Vec<u8> {
     use skyhaul_streams::wire::Message;
-    use skyhaul_streams::{Arrival, Departure, Finder, Found, Packing};
-    let (mut finder, now) = (Finder::new(None), skyhaul_units::Instant::ZERO);
+    use skyhaul_streams::{Departure, FrameFinder, FrameGrouping, NextBytes, StreamReceiver};
+    let (mut finder, now) = (FrameFinder::new(None), skyhaul_units::Instant::ZERO);
     finder.push(&fs::read(path).unwrap());
     finder.end();
-    let mut departure = Departure::new(now, Packing { bytes: 1, ..Packing::default() }, None);
+    let mut departure =
+        Departure::new(now, FrameGrouping { bytes: 1, ..FrameGrouping::default() }, None);
     let (mut parcels, mut format) = (Vec::new(), None);
-    while let Some(Found::Frame(head, frame)) = finder.next() {
+    while let Some(NextBytes::Frame(head, frame)) = finder.next() {
         format = Some(head.format());
         parcels.extend(departure.frame(now, Some(&head), frame));
     }
     parcels.extend(departure.flush());
     let format = format.unwrap();
-    let mut arrival = Arrival::new(format, skyhaul_units::Duration::ZERO, None);
+    let mut arrival = StreamReceiver::new(format, skyhaul_units::Duration::ZERO, None);
     let kept = parcels.iter().enumerate().filter(|(at, _)| *at != lost).map(|(_, parcel)| parcel);
     for parcel in kept {
         let Ok(Message::Group(group)) = Message::decode(&parcel.bytes, format) else {

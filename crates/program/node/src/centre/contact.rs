@@ -1,15 +1,15 @@
 //! One contact on its way from blocks to products.
 
 use super::archive::Archive;
-use super::assembly::{Note, Version};
+use super::assembly::{ContactSummary, Version};
 use super::files::ProductFiles;
-use super::gaps::Watch;
+use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::{Shared, Stage};
 use crate::config::ProductRules;
 use crate::custody::Stamps;
-use crate::payload::{Head, PayloadError, split_taken};
+use crate::payload::{BlockHead, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
@@ -20,18 +20,18 @@ use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::{
-    ContactInfo, ContactProcessor, Form, Limits, Rules,
+    ContactInfo, ContactProcessor, Form, Limits, ProductRuleSet,
     report::{ContactInput, Product},
 };
 use skyhaul_net::Clock;
-use skyhaul_store::{ContactReader, FlowStatus, Record, StationName};
+use skyhaul_store::{ContactReader, FlowStatus, LogRecord, StationName};
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::io;
 use std::path::Path;
 
 /// What taking a block led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum BlockEffect {
     /// Everything durable is taken.
     Idle,
     /// There may be more.
@@ -65,7 +65,7 @@ pub struct Processing {
     /// The contact of the same station that it completes, where its data is still there: then
     /// products are made of both.
     completes: Option<u32>,
-    watch: Watch,
+    watch: ContactWatch,
 }
 
 impl std::fmt::Debug for Processing {
@@ -91,7 +91,7 @@ impl Processing {
             ..ContactReceived::default()
         };
         Self {
-            watch: Watch::new(&station, flow),
+            watch: ContactWatch::new(&station, flow),
             station,
             flow,
             reader,
@@ -157,16 +157,19 @@ impl Processing {
     /// Products could not be written.
     pub fn block(
         &mut self,
-        record: &Record,
+        record: &LogRecord,
         shared: &Shared,
         clock: Clock,
-    ) -> Result<Outcome, String> {
+    ) -> Result<BlockEffect, String> {
         let opened = Stamps::split(&record.payload).and_then(|(stamps, wire)| {
             let (taken, payload) = split_taken(wire).ok()?;
-            Some((stamps, taken, Head::decode(payload)))
+            Some((stamps, taken, BlockHead::decode(payload)))
         });
         let Some((stamps, taken, head)) = opened else {
-            return Ok(Outcome::Unreadable(format!("block {} ends inside its header", record.seq)));
+            return Ok(BlockEffect::Unreadable(format!(
+                "block {} ends inside its header",
+                record.seq
+            )));
         };
         let opened = head.and_then(|(head, content)| Ok((head, content.records()?)));
         let (head, records) = match opened {
@@ -180,9 +183,11 @@ impl Processing {
                     record.seq, self.shown.damaged_blocks
                 );
                 shared.life.alarm("a station's disk could not read blocks", &lost);
-                return Ok(Outcome::More);
+                return Ok(BlockEffect::More);
             }
-            Err(error) => return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq))),
+            Err(error) => {
+                return Ok(BlockEffect::Unreadable(format!("block {}: {error}", record.seq)));
+            }
         };
         let durable = shared.commit_time(&self.station, self.flow, record.seq);
         let (mut reader, mut records) = (RecordReader::new(), &records[..]);
@@ -199,12 +204,12 @@ impl Processing {
                 }
                 Ok(Some(entry)) => {
                     if let Err(reason) = self.entry(entry, shared)? {
-                        return Ok(Outcome::Unreadable(reason));
+                        return Ok(BlockEffect::Unreadable(reason));
                     }
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    return Ok(Outcome::Unreadable(format!("block {}: {error}", record.seq)));
+                    return Ok(BlockEffect::Unreadable(format!("block {}: {error}", record.seq)));
                 }
             }
         }
@@ -213,7 +218,7 @@ impl Processing {
             let way = Way { frames, head: &head, taken, stamps, durable, processed: clock.utc() };
             way.record(shared);
         }
-        Ok(if self.close.is_some() { Outcome::Closed } else { Outcome::More })
+        Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
     }
 
     /// Writes the products. What status shows when they are there, and what products of several
@@ -225,7 +230,7 @@ impl Processing {
         mut self,
         clock: Clock,
         shared: &Shared,
-    ) -> Result<(ContactReceived, Option<Note>), String> {
+    ) -> Result<(ContactReceived, Option<ContactSummary>), String> {
         if let Some(reason) = self.unwritten {
             return Err(reason);
         }
@@ -233,7 +238,7 @@ impl Processing {
         let close = self.close.take().ok_or("the contact is not closed")?;
         let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let (created, uniqueness) = self.naming(close.closed, shared)?;
-        let ending = skyhaul_level0::Close { closed: close.closed, created, uniqueness };
+        let ending = skyhaul_level0::ContactClose { closed: close.closed, created, uniqueness };
         let products =
             level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
         if let Some(archive) = self.archive.take() {
@@ -303,7 +308,7 @@ impl Processing {
     }
 
     /// What the contact brought; none without packets.
-    fn note(&self, products: &[Product], now: Utc) -> Option<Note> {
+    fn note(&self, products: &[Product], now: Utc) -> Option<ContactSummary> {
         let scid = self.shown.scid.or_else(|| {
             let contact = products.first()?.sidecar.contacts.first()?;
             Some(contact.scid.value())
@@ -318,7 +323,7 @@ impl Processing {
         let times: Vec<(Utc, Utc)> = times.collect();
         let from = times.iter().map(|(first, _)| first.as_micros()).min();
         let to = times.iter().map(|(_, last)| last.as_micros()).max();
-        Some(Note {
+        Some(ContactSummary {
             span_us: from.zip(to),
             station: self.station.as_str().to_owned(),
             flow: self.flow.0,
@@ -446,7 +451,7 @@ impl Processing {
         let names = mission.products().iter().map(|group| group.name.as_str());
         let rules = match self.completes {
             // Its packets are published with those of the contact that it completes.
-            Some(_) => Rules { form: Form::Account, ..Rules::default() },
+            Some(_) => ProductRuleSet { form: Form::Account, ..ProductRuleSet::default() },
             None => self.rules.session(mission.name(), names),
         };
         let expedited = match self.completes {
@@ -489,7 +494,7 @@ const NAMING_SECONDS: u64 = 60;
 /// When a block's frames were where.
 struct Way<'a> {
     frames: Vec<Utc>,
-    head: &'a Head,
+    head: &'a BlockHead,
     taken: Utc,
     stamps: Stamps,
     durable: Utc,

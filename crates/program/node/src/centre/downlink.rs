@@ -2,20 +2,20 @@
 //! back.
 
 use super::keeper::{Kept, ToKeep};
-use super::rivals::{Rivals, Verdict};
+use super::rivals::{CallerVerdict, Rivals};
 use super::shared::Shared;
 use crate::custody::custody_of;
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::forward::Rules;
-use skyhaul_net::guests::{Far, Guests};
-use skyhaul_net::{Refusals, Refused, Service, SessionManager};
+use skyhaul_net::forward::FarRules;
+use skyhaul_net::guests::{SessionPeer, Tenants};
+use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_store::{
-    Admitted as Space, Sender as From, SpoolId, SpoolIdentity, SpoolKnown, StationName,
+    ContactSpace as Space, SpoolId, SpoolIdentity, SpoolKnown, SpoolSender as From, StationName,
 };
 use skyhaul_transport::{ClassTree, Event, Opening, PolicyConfig, SPOOLS_MAX};
 use skyhaul_units::{Duration, Instant};
@@ -28,31 +28,31 @@ use std::sync::mpsc::{Receiver, Sender};
 #[derive(Debug)]
 pub struct Lines {
     /// The stations that may come, by key.
-    pub peers: BTreeMap<Fingerprint, Admitted>,
+    pub peers: BTreeMap<Fingerprint, AdmittedStation>,
     /// How what the centre sends is shared.
     pub classes: ClassTree,
     /// What goes through the sessions beside contacts.
-    pub guests: Guests,
+    pub guests: Tenants,
 }
 
 /// What the lines are served by from now on.
 #[derive(Debug)]
 pub struct Adopted {
     /// The stations that may come, by key.
-    pub peers: BTreeMap<Fingerprint, Admitted>,
+    pub peers: BTreeMap<Fingerprint, AdmittedStation>,
     /// How what the centre sends is shared, where that is otherwise than before.
     pub classes: Option<ClassTree>,
 }
 
 /// A station that may come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmittedStation {
     /// Its name.
     pub name: StationName,
     /// Its place in the configuration that the centre began with; none where it was not there.
     pub place: Option<usize>,
     /// What it may have this centre do for applications.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<FarRules>,
 }
 
 /// Serves the stations.
@@ -74,7 +74,7 @@ pub struct Downlink {
 /// A session with a station.
 #[derive(Debug)]
 struct Caller {
-    admitted: Admitted,
+    admitted: AdmittedStation,
     key: Fingerprint,
     /// What it was told of the station's spools.
     told: Vec<SpoolKnown>,
@@ -155,11 +155,11 @@ impl Downlink {
         let rivals = self.rivals.entry(admitted.name.clone()).or_default();
         let verdict = rivals.judge(now, spool, present.map(|(_, spool)| spool));
         match (verdict, present) {
-            (Verdict::Refuse, _) => return self.refuse_rival(manager, id, &admitted.name),
-            (Verdict::Again | Verdict::Oust, Some((older, _))) => {
+            (CallerVerdict::Refuse, _) => return self.refuse_rival(manager, id, &admitted.name),
+            (CallerVerdict::Again | CallerVerdict::Oust, Some((older, _))) => {
                 self.replace(now, manager, older, verdict);
             }
-            (Verdict::Again | Verdict::Oust | Verdict::Admit, _) => {}
+            (CallerVerdict::Again | CallerVerdict::Oust | CallerVerdict::Admit, _) => {}
         }
         let admission = self.shared.store().admit(&admitted.name, spool.id);
         let space = match admission {
@@ -189,7 +189,11 @@ impl Downlink {
         let (admitted, key) = (&caller.admitted, caller.key);
         if let Some(session) = manager.session(id) {
             let (node, rules) = (admitted.place, Arc::clone(&admitted.rules));
-            self.lines.guests.begun(id, session, Far { role: Role::Called, node, rules, key });
+            self.lines.guests.begun(
+                id,
+                session,
+                SessionPeer { role: Role::Called, node, rules, key },
+            );
         }
         self.lines.guests.opened(id, admitted.name.as_str());
     }
@@ -200,9 +204,9 @@ impl Downlink {
         now: Instant,
         manager: &mut SessionManager,
         older: SessionId,
-        verdict: Verdict,
+        verdict: CallerVerdict,
     ) {
-        if verdict == Verdict::Again {
+        if verdict == CallerVerdict::Again {
             // The station came back before its old connection was given up.
             return self.let_go(now, manager, older, "the station reconnected");
         }
@@ -266,7 +270,7 @@ impl Downlink {
         let trusted: BTreeSet<Fingerprint> = adopted.peers.keys().copied().collect();
         manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
         let before = core::mem::replace(&mut self.lines.peers, adopted.peers);
-        let of = |peers: &BTreeMap<Fingerprint, Admitted>, station: &StationName| {
+        let of = |peers: &BTreeMap<Fingerprint, AdmittedStation>, station: &StationName| {
             let found = peers.iter().find(|(_, admitted)| admitted.name == *station);
             found.map(|(key, admitted)| (*key, admitted.clone()))
         };
@@ -425,7 +429,7 @@ impl Drop for Downlink {
     }
 }
 
-fn warn(refused: &Refused) {
+fn warn(refused: &RefusedCaller) {
     tracing::warn!("{refused}");
 }
 

@@ -11,11 +11,11 @@ use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::Open;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::ledger::{
-    AskedAgain, ContactId, Gap, GapState, Ledger, Opened, PacketGap, PacketGapState, PacketLoss,
-    Place, Seen,
+    AskedAgain, ContactId, ContactStart, DurableFrame, GapState, Ledger, MissingFrames, PacketGap,
+    PacketGapState, PacketLoss, Place,
 };
 use skyhaul_level0::report::Product;
-use skyhaul_store::{Disk, Ledger as Records, LedgerError, RealDisk, Seq, StationName};
+use skyhaul_store::{Disk, LedgerError, RealDisk, RecordDirectory as Records, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// The ledger, and where it is kept.
 #[derive(Debug)]
-pub struct Gaps {
+pub struct GapLedger {
     ledger: Ledger,
     records: Records,
     damaged: Vec<String>,
@@ -37,7 +37,7 @@ const SAVE: Duration = Duration::from_secs(2);
 const TOLD_MAX: usize = 8_192;
 const FOLDER: &str = "level0/gaps";
 
-impl Gaps {
+impl GapLedger {
     /// Opens the ledger in the folder of the state; `first_ask` is above the number of every
     /// question of earlier runs, `stations` are those that can be asked.
     ///
@@ -105,7 +105,7 @@ impl Gaps {
 
     /// What has changed since it was last kept; none where that was not long ago and nothing is
     /// over.
-    pub fn changes(&mut self, now: Instant) -> Option<Changes> {
+    pub fn changes(&mut self, now: Instant) -> Option<LedgerWrites> {
         if now < self.saved_at + SAVE {
             return None;
         }
@@ -114,16 +114,16 @@ impl Gaps {
     }
 
     /// What has changed since it was last kept.
-    pub fn all_changes(&mut self) -> Changes {
+    pub fn all_changes(&mut self) -> LedgerWrites {
         let changed = self.ledger.changed();
         let record = |id: ContactId| Some((name(&id), self.ledger.record(&id)?));
         let written = changed.iter().cloned().filter_map(record).collect();
         let removed = self.ledger.forgotten().iter().map(name).collect();
-        Changes { records: self.records.clone(), changed, written, removed }
+        LedgerWrites { records: self.records.clone(), changed, written, removed }
     }
 
     /// Changes could not be kept: they are to be kept again.
-    pub fn not_kept(&mut self, changes: Changes) {
+    pub fn not_kept(&mut self, changes: LedgerWrites) {
         self.ledger.not_kept(changes.changed);
     }
 
@@ -182,20 +182,20 @@ pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
         return Err(refused(&"it has no folder level0/gaps"));
     }
     let records = Records::as_it_is(Arc::new(RealDisk::look(state)), FOLDER);
-    let gaps = Gaps::load(records, 0).map_err(|error| refused(&error))?;
+    let gaps = GapLedger::load(records, 0).map_err(|error| refused(&error))?;
     Ok((gaps.report(), gaps.damaged))
 }
 
 /// What is to be written: without the ledger, whose lock the line waits for.
 #[derive(Debug)]
-pub struct Changes {
+pub struct LedgerWrites {
     records: Records,
     changed: BTreeSet<ContactId>,
     written: Vec<(String, Vec<u8>)>,
     removed: Vec<String>,
 }
 
-impl Changes {
+impl LedgerWrites {
     /// Writes it; it is durable when this returns.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ fn name(id: &ContactId) -> String {
     format!("{}-{}", id.station, id.flow)
 }
 
-fn of_frames(id: &ContactId, opened: &Opened, gap: &Gap) -> GapStatus {
+fn of_frames(id: &ContactId, opened: &ContactStart, gap: &MissingFrames) -> GapStatus {
     let (state, why) = match gap.state {
         GapState::Open => (GapProgress::Open, None),
         GapState::Requested { .. } => (GapProgress::Requested, None),
@@ -239,7 +239,7 @@ fn of_frames(id: &ContactId, opened: &Opened, gap: &Gap) -> GapStatus {
 
 fn of_packets(
     id: &ContactId,
-    opened: &Opened,
+    opened: &ContactStart,
     gap: &PacketGap,
     state: PacketGapState,
 ) -> GapStatus {
@@ -276,13 +276,13 @@ fn of_packets(
 
 /// Watches the frames of one contact for the ledger.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ContactWatch {
     id: ContactId,
     mission: Option<Mission>,
-    seen: Vec<Seen>,
+    seen: Vec<DurableFrame>,
 }
 
-impl Watch {
+impl ContactWatch {
     /// Of a contact of which nothing is read yet.
     pub fn new(station: &StationName, flow: FlowId) -> Self {
         let id = ContactId { station: station.as_str().to_owned(), flow };
@@ -291,7 +291,7 @@ impl Watch {
 
     /// The contact begins.
     pub fn open(&mut self, open: &Open, mission: &Mission, shared: &Shared) {
-        let opened = Opened {
+        let opened = ContactStart {
             channel: open.channel.clone(),
             mission: mission.name().to_owned(),
             at: open.opened,
@@ -311,7 +311,7 @@ impl Watch {
         }
         let place = Place { received: frame.received, position: frame.position };
         let Sign { count, packet, .. } = Sign::of(&parsed, frame, mission);
-        let seen = Seen {
+        let seen = DurableFrame {
             channel: parsed.channel,
             count: count.value,
             modulus: count.modulus,

@@ -2,9 +2,9 @@
 //! the station's session, on a thread of its own.
 
 use super::shared::Shared;
-use skyhaul_files::Reason;
-use skyhaul_files_io::{Cancel, Counters, End, Event, Fate, Reports, Root};
-use skyhaul_net::exchange::{Door, Link};
+use skyhaul_files::RefusalReason;
+use skyhaul_files_io::{Cancel, Counters, Event, Fate, Reports, Root, TransferEnd};
+use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_quic::Fingerprint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Serves the stations' files.
 #[derive(Debug)]
-pub struct Incoming {
-    door: Door,
+pub struct FileService {
+    door: ChannelService,
     /// By the station's key, its name and its folder; those that have one.
     roots: BTreeMap<Fingerprint, (String, Root)>,
     shared: Arc<Shared>,
@@ -27,10 +27,10 @@ const DECLINES_MAX: usize = 16;
 /// Events that wait to be counted.
 const EVENTS: usize = 1_024;
 
-impl Incoming {
+impl FileService {
     /// Serves these folders.
     pub const fn new(
-        door: Door,
+        door: ChannelService,
         roots: BTreeMap<Fingerprint, (String, Root)>,
         shared: Arc<Shared>,
     ) -> Self {
@@ -58,7 +58,7 @@ impl Incoming {
         });
     }
 
-    fn serve(&self, link: &Link, place: usize) {
+    fn serve(&self, link: &AppChannel, place: usize) {
         let cancel = Cancel::default();
         let root = link.peer().and_then(|key| self.roots.get(&key));
         let declined = match root {
@@ -66,12 +66,12 @@ impl Incoming {
                 let sentence = format!(
                     "the centre has {TRANSFERS_MAX} transfers in progress, its limit; retry later"
                 );
-                skyhaul_files_io::decline(link, Reason::Busy, &sentence, &cancel)
+                skyhaul_files_io::decline(link, RefusalReason::Busy, &sentence, &cancel)
             }
             None => {
                 let sentence = "the centre does not accept files from this station; add \
                                [peer.files] to its [[peer]] there";
-                skyhaul_files_io::decline(link, Reason::NotAllowed, sentence, &cancel)
+                skyhaul_files_io::decline(link, RefusalReason::NotAllowed, sentence, &cancel)
             }
             Some((station, root)) => return self.transfer(link, (station, root), &cancel),
         };
@@ -80,7 +80,7 @@ impl Incoming {
         }
     }
 
-    fn transfer(&self, link: &Link, (station, root): (&str, &Root), cancel: &Cancel) {
+    fn transfer(&self, link: &AppChannel, (station, root): (&str, &Root), cancel: &Cancel) {
         let (events, told) = sync_channel(EVENTS);
         let reports = Reports { events, counters: Arc::new(Counters::default()) };
         self.shared.files(station, |files| files.transfers += 1);
@@ -94,13 +94,13 @@ impl Incoming {
         self.shared.files(station, |files| files.transfers -= 1);
         match end {
             Ok(()) => {}
-            Err(End::Refused(refused) | End::Here(refused)) => {
+            Err(TransferEnd::Refused(refused) | TransferEnd::Here(refused)) => {
                 tracing::warn!(station, "files refused: {refused}");
             }
-            Err(End::Malformed(what)) => {
+            Err(TransferEnd::Malformed(what)) => {
                 tracing::warn!(station, "files: protocol error from station: {what}");
             }
-            Err(End::Lost(_) | End::Cancelled) => {
+            Err(TransferEnd::Lost(_) | TransferEnd::Cancelled) => {
                 tracing::info!(station, "files: transfer interrupted; it resumes later");
             }
         }

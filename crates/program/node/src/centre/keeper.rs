@@ -7,7 +7,7 @@ use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
 use skyhaul_sessions::SessionId;
-use skyhaul_store::{Receipt, Sender as From, StoreError};
+use skyhaul_store::{Receipt, SpoolSender as From, StoreError};
 use skyhaul_transport::Received;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;

@@ -27,25 +27,25 @@ use crate::config::{CentreConfig, PeerEntry};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::guests;
-use crate::services::{self, Window};
-use crate::status::{Reply, Request, StatusServer};
-use assembly::{Assembler, Book};
+use crate::services::{self, SessionMemory};
+use crate::status::{StatusReply, StatusRequest, StatusServer};
+use assembly::{Assembler, AssemblyJournal};
 use delivery::{Deliverer, DeliveryList};
-use downlink::{Admitted, Downlink, Lines};
-use gaps::Gaps;
+use downlink::{AdmittedStation, Downlink, Lines};
+use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
-use incoming::Incoming;
+use incoming::FileService;
 use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
 pub use reload::Reload;
 use shared::{Kept, Shared};
-use skyhaul_files_io::{Claims, Place, Root};
-use skyhaul_net::guests::{Guests, LinksTaken};
+use skyhaul_files_io::{Claims, Directory, Root};
+use skyhaul_net::guests::{LinksTaken, Tenants};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
 use skyhaul_quic::{EndpointConfig, Fingerprint, PathConfig};
 use skyhaul_store::{ContactConfig, ContactStore, Disk, RealDisk, StationName};
-use skyhaul_streams_io::Allowed;
+use skyhaul_streams_io::AllowedSinks;
 use skyhaul_units::{ByteCount, Duration};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -89,18 +89,18 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
     }
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
-        Request::Status => Reply::Status(Box::new(status.status())),
-        Request::Gaps => Reply::Gaps(Box::new(status.gaps().report())),
-        Request::AskGaps(which) => match status.gaps().ask_again(&which) {
+        StatusRequest::Status => StatusReply::Status(Box::new(status.status())),
+        StatusRequest::Gaps => StatusReply::Gaps(Box::new(status.gaps().report())),
+        StatusRequest::AskGaps(which) => match status.gaps().ask_again(&which) {
             Ok(asked) => {
                 status.life.wake_line();
-                Reply::Asked(asked)
+                StatusReply::Asked(asked)
             }
-            Err(fault) => Reply::Answer(Err(fault).into()),
+            Err(fault) => StatusReply::Answer(Err(fault).into()),
         },
         _ => {
             let help = "send the command to a station: only stations have paths";
-            Reply::Answer(
+            StatusReply::Answer(
                 Err(Fault::configuration("a centre has no paths", "the status socket", help))
                     .into(),
             )
@@ -129,7 +129,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
 fn peers(
     config: &CentreConfig,
     begun: &[PeerEntry],
-) -> Result<BTreeMap<Fingerprint, Admitted>, Fault> {
+) -> Result<BTreeMap<Fingerprint, AdmittedStation>, Fault> {
     let admitted = |peer: &PeerEntry| {
         let place = begun.iter().position(|begun| begun.name == peer.name);
         let name = StationName::new(peer.name.as_str()).map_err(|error| {
@@ -137,7 +137,7 @@ fn peers(
         })?;
         Ok((
             peer.fingerprint.fingerprint(),
-            Admitted { name, place, rules: Arc::new(peer.rules()) },
+            AdmittedStation { name, place, rules: Arc::new(peer.rules()) },
         ))
     };
     config.peer.iter().map(admitted).collect()
@@ -150,7 +150,7 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
     for peer in &config.peer {
         let Some(files) = &peer.files else { continue };
         services::make_folder(&files.root)?;
-        let place = Place::open(&files.root).map_err(|error| {
+        let place = Directory::open(&files.root).map_err(|error| {
             let help = "give this user read permission, or configure another folder";
             Fault::environment(
                 format!("the folder cannot be used ({error})"),
@@ -171,10 +171,10 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
 }
 
 /// Where the streams of each station may go.
-fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed)>, Fault> {
+fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, AllowedSinks)>, Fault> {
     let of = |peer: &PeerEntry| {
         let allowed = match &peer.streams {
-            None => Allowed::default(),
+            None => AllowedSinks::default(),
             Some(streams) => {
                 streams.root.as_deref().map(services::make_folder).transpose()?;
                 let place =
@@ -192,7 +192,7 @@ fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Allowed
 
 fn driver(
     config: &CentreConfig,
-    peers: &BTreeMap<Fingerprint, Admitted>,
+    peers: &BTreeMap<Fingerprint, AdmittedStation>,
     clock: Clock,
 ) -> Result<Driver, Fault> {
     let identity = services::identity(&config.node)?;
@@ -208,9 +208,9 @@ fn driver(
         listen: true,
         ..EndpointConfig::new(identity.clone(), path, clock.std_start())
     };
-    let own = Window { receive: config.session.receive_window, send: ByteCount::mib(1) };
+    let own = SessionMemory { receive: config.session.receive_window, send: ByteCount::mib(1) };
     let send = if config.has_guests() { guests::window(own).send } else { own.send };
-    let window = Window { send, ..own };
+    let window = SessionMemory { send, ..own };
     let place = bind.to_string();
     let endpoint = services::endpoint(Socket::bind(bind), &place, quic)?;
     let at = endpoint.socket().local_addr().unwrap_or(bind);
@@ -248,8 +248,8 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let store =
         ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
-    let book =
-        Book::open(&disk, config.product_rules()).map_err(|error| fault(error.to_string()))?;
+    let book = AssemblyJournal::open(&disk, config.product_rules())
+        .map_err(|error| fault(error.to_string()))?;
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
     // Questions are numbered by the time: above those of every earlier run.
@@ -261,16 +261,16 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
         .flat_map(|station| store.spaces().of(&station))
         .map(|space| space.to_string())
         .collect();
-    let gaps = Gaps::open(&disk, first_ask, &stations);
+    let gaps = GapLedger::open(&disk, first_ask, &stations);
     Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
 }
 
 fn start(
     config: &CentreConfig,
-    peers: BTreeMap<Fingerprint, Admitted>,
+    peers: BTreeMap<Fingerprint, AdmittedStation>,
     shared: &Arc<Shared>,
     clock: Clock,
-    (mut driver, guests): (Driver, Guests),
+    (mut driver, guests): (Driver, Tenants),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     // Bounded by the sessions' windows: see `ToKeep`.
     let (blocks, to_keep) = channel();
@@ -280,7 +280,7 @@ fn start(
     let name = config.node.name.to_string();
     let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
-    let incoming = Incoming::new(guests.files(), roots(config)?, shared.clone());
+    let incoming = FileService::new(guests.files(), roots(config)?, shared.clone());
     let streams = Streams::new(guests.streams(), sinks(config)?, (shared.clone(), clock));
     let lines = Lines { peers, classes: config.classes(), guests };
     let mut downlink =

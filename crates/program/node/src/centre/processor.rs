@@ -1,12 +1,12 @@
 //! Reads contacts back from the store, behind what is durable, and makes their products: live and
 //! after a restart alike.
 
-use super::contact::{Outcome, Processing};
+use super::contact::{BlockEffect, Processing};
 use super::shared::Shared;
 use crate::config::ProductRules;
 use crate::status::ContactState;
 use skyhaul_net::Clock;
-use skyhaul_store::{Item, StationName, StoreError};
+use skyhaul_store::{LogEntry, StationName, StoreError};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,13 +94,13 @@ impl Processor {
             self.shared.life.alarm(PRODUCTS, reason);
         }
         let (work, more) = match outcome {
-            Ok(Outcome::Idle) => (Work::Going(going), false),
-            Ok(Outcome::More) => (Work::Going(going), true),
-            Ok(Outcome::Closed) => match self.finish(*going) {
+            Ok(BlockEffect::Idle) => (Work::Going(going), false),
+            Ok(BlockEffect::More) => (Work::Going(going), true),
+            Ok(BlockEffect::Closed) => match self.finish(*going) {
                 Ok(()) => return true,
                 Err(reason) => return self.again(key, &reason),
             },
-            Ok(Outcome::Unreadable(reason)) => {
+            Ok(BlockEffect::Unreadable(reason)) => {
                 self.shared.life.alarm(
                     &format!("flow {} of {} cannot be processed", key.1, key.0.as_str()),
                     &reason,
@@ -124,20 +124,20 @@ impl Processor {
     }
 
     /// Takes some blocks of a contact.
-    fn blocks(&self, going: &mut Processing) -> Result<Outcome, String> {
+    fn blocks(&self, going: &mut Processing) -> Result<BlockEffect, String> {
         for _ in 0..TURN {
             let item = self.shared.store().read(going.reader());
             let outcome = match item.map_err(|error| error.to_string())? {
-                None => Outcome::Idle,
-                Some(Item::Block(record)) => going.block(&record, &self.shared, self.clock)?,
-                Some(Item::Damaged(damage)) => {
+                None => BlockEffect::Idle,
+                Some(LogEntry::Block(record)) => going.block(&record, &self.shared, self.clock)?,
+                Some(LogEntry::Damaged(damage)) => {
                     self.shared.life.alarm("the store is damaged", &damage.to_string());
                     going.count_damage(&self.shared);
-                    Outcome::More
+                    BlockEffect::More
                 }
-                Some(Item::SegmentEnd(_)) => Outcome::More,
+                Some(LogEntry::SegmentEnd(_)) => BlockEffect::More,
             };
-            if outcome != Outcome::More {
+            if outcome != BlockEffect::More {
                 self.shared.contact(going.shown());
                 return Ok(outcome);
             }
@@ -146,7 +146,7 @@ impl Processor {
         if !going.is_again() {
             self.shared.contact(going.shown());
         }
-        Ok(Outcome::More)
+        Ok(BlockEffect::More)
     }
 
     /// Writes the products, then tells the store that the contact is done.

@@ -1,11 +1,11 @@
 //! Raw Data Records of a contact or of a window of time, made of the packet files of its products.
 
 use crate::config::Products;
-use crate::rdr::{GranuleReport, Job, MadeFile, RdrError, make};
+use crate::rdr::{GranuleReport, MadeFile, RdrError, RdrJob, make};
 use crate::status::ProductStatus;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_hdf5::Library;
-use skyhaul_level0::Window;
+use skyhaul_level0::TimeWindow;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::rdr::{FileFacts, GranuleSpan, Iet, RdrTable};
 use skyhaul_level0::report::Product;
@@ -30,7 +30,7 @@ pub struct Material<'a> {
     pub packet_files: &'a [String],
     /// The granules that are made: those that have time in common with the window; all where there
     /// is none.
-    pub window: Option<Window>,
+    pub window: Option<TimeWindow>,
     /// The creation time that they get. A granule's later file has a later one.
     pub created: Utc,
 }
@@ -72,10 +72,10 @@ pub fn of(material: Material<'_>, products: &Products) -> Result<Vec<MadeFile>, 
         return Ok(Vec::new());
     };
     let inputs: Vec<_> = packet_files.iter().map(|name| products.dir.join(name)).collect();
-    let span = |window: Window| {
+    let span = |window: TimeWindow| {
         Some(GranuleSpan { start: Iet::from_utc(window.from)?, end: Iet::from_utc(window.to)? })
     };
-    let job = Job {
+    let job = RdrJob {
         mission,
         plan,
         sensors: plan.sensors().map(|sensor| sensor.name.as_str()).collect(),

@@ -14,7 +14,7 @@ pub struct Rivals {
 
 /// What is done with a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallerVerdict {
     /// Nobody else is there.
     Admit,
     /// It is there already: it has lost its session and begins another.
@@ -38,22 +38,22 @@ impl Rivals {
         now: Instant,
         caller: SpoolIdentity,
         present: Option<SpoolIdentity>,
-    ) -> Verdict {
+    ) -> CallerVerdict {
         if let Some(present) = present {
             self.meet(present);
         }
         self.meet(caller);
-        let Some(present) = present else { return Verdict::Admit };
+        let Some(present) = present else { return CallerVerdict::Admit };
         if present == caller {
-            return Verdict::Again;
+            return CallerVerdict::Again;
         }
         // What was forgotten came before everything that was not.
         let place = |node| self.met.iter().position(|met| *met == node);
         if place(present) < place(caller) {
-            return Verdict::Oust;
+            return CallerVerdict::Oust;
         }
         self.refused_at = Some(now);
-        Verdict::Refuse
+        CallerVerdict::Refuse
     }
 
     /// Whether nobody was refused for so long that the matter is over; told once.
@@ -85,14 +85,14 @@ mod tests {
     fn of_two_that_alternate_the_newer_is_kept_and_the_older_waits() {
         let (mut rivals, now) = (Rivals::default(), Instant::ZERO);
         let (older, newer) = (node(1, 1), node(2, 1));
-        assert_eq!(rivals.judge(now, older, None), Verdict::Admit);
-        assert_eq!(rivals.judge(now, newer, Some(older)), Verdict::Oust);
+        assert_eq!(rivals.judge(now, older, None), CallerVerdict::Admit);
+        assert_eq!(rivals.judge(now, newer, Some(older)), CallerVerdict::Oust);
         for _ in 0..40 {
-            assert_eq!(rivals.judge(now, older, Some(newer)), Verdict::Refuse);
+            assert_eq!(rivals.judge(now, older, Some(newer)), CallerVerdict::Refuse);
         }
-        assert_eq!(rivals.judge(now, newer, Some(newer)), Verdict::Again);
-        assert_eq!(rivals.judge(now, older, None), Verdict::Admit, "the newer has gone");
-        assert_eq!(rivals.judge(now, newer, Some(older)), Verdict::Oust, "it is back");
+        assert_eq!(rivals.judge(now, newer, Some(newer)), CallerVerdict::Again);
+        assert_eq!(rivals.judge(now, older, None), CallerVerdict::Admit, "the newer has gone");
+        assert_eq!(rivals.judge(now, newer, Some(older)), CallerVerdict::Oust, "it is back");
         assert!(!rivals.is_over(now + Duration::from_secs(599)));
         assert!(rivals.is_over(now + QUIET) && !rivals.is_over(now + QUIET + QUIET));
     }
@@ -102,7 +102,7 @@ mod tests {
         let (mut rivals, now) = (Rivals::default(), Instant::ZERO);
         for drawn in 0..100 {
             let (before, after) = (node(1, drawn), node(1, drawn + 1));
-            assert_eq!(rivals.judge(now, after, Some(before)), Verdict::Oust);
+            assert_eq!(rivals.judge(now, after, Some(before)), CallerVerdict::Oust);
         }
         assert!(rivals.met.len() <= MET_MAX && !rivals.is_over(now + QUIET));
     }

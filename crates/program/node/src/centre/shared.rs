@@ -1,9 +1,9 @@
 //! What a centre's threads have in common: the store, and what status shows.
 
-use super::assembly::{Book, stored};
+use super::assembly::{AssemblyJournal, stored};
 use super::delivery::DeliveryList;
 use super::downlink::Adopted;
-use super::gaps::{Changes, Gaps};
+use super::gaps::{GapLedger, LedgerWrites};
 use super::live::Receivers;
 use crate::latency::Latency;
 use crate::life::Life;
@@ -25,10 +25,10 @@ pub struct Shared {
     clock: Clock,
     store: Mutex<ContactStore>,
     /// Products of several contacts. Taken before the store, never after it.
-    book: Mutex<Book>,
+    book: Mutex<AssemblyJournal>,
     deliveries: Mutex<DeliveryList>,
     /// What is missing. Nothing else is taken while it is held.
-    gaps: Mutex<Gaps>,
+    gaps: Mutex<GapLedger>,
     state: Mutex<State>,
     /// Of the thread that writes blocks: how long it has been in calls to the disk.
     pub disk: BusyClock,
@@ -48,11 +48,11 @@ pub struct Kept {
     /// What arrived.
     pub store: ContactStore,
     /// Products of several contacts.
-    pub book: Book,
+    pub book: AssemblyJournal,
     /// Products for other systems.
     pub deliveries: DeliveryList,
     /// What is missing.
-    pub gaps: Gaps,
+    pub gaps: GapLedger,
 }
 
 #[derive(Debug, Default)]
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     /// The book of products of several contacts. Let go of the store before.
-    pub fn book(&self) -> MutexGuard<'_, Book> {
+    pub fn book(&self) -> MutexGuard<'_, AssemblyJournal> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +184,7 @@ impl Shared {
     }
 
     /// What is missing.
-    pub fn gaps(&self) -> MutexGuard<'_, Gaps> {
+    pub fn gaps(&self) -> MutexGuard<'_, GapLedger> {
         self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ impl Shared {
     ///
     /// # Errors
     /// The disk refuses; it is kept with the next changes.
-    pub fn keep_gaps(&self, changes: Changes) -> Result<(), LedgerError> {
+    pub fn keep_gaps(&self, changes: LedgerWrites) -> Result<(), LedgerError> {
         let kept = changes.write();
         if kept.is_err() {
             self.gaps().not_kept(changes);

@@ -3,10 +3,10 @@
 
 use super::shared::Shared;
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Door, Link};
+use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::Counters;
-use skyhaul_streams_io::{Allowed, End, Look, Run, Waiter, serve};
+use skyhaul_streams_io::{AllowedSinks, Look, StreamContext, StreamFailure, Waiter, serve};
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Takes the stations' streams.
 #[derive(Debug)]
 pub struct Streams {
-    door: Door,
+    door: ChannelService,
     /// By the station's key: its name, and where its streams may go.
-    stations: BTreeMap<Fingerprint, (String, Allowed)>,
+    stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
     shared: Arc<Shared>,
     clock: Clock,
 }
@@ -30,8 +30,8 @@ const LOOK: Duration = Duration::from_millis(100);
 impl Streams {
     /// Takes them to these sinks.
     pub fn new(
-        door: Door,
-        stations: BTreeMap<Fingerprint, (String, Allowed)>,
+        door: ChannelService,
+        stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
         (shared, clock): (Arc<Shared>, Clock),
     ) -> Self {
         Self { door, stations, shared, clock }
@@ -64,7 +64,7 @@ impl Streams {
         });
     }
 
-    fn take(&self, link: &Link, (station, allowed): (&str, &Allowed)) {
+    fn take(&self, link: &AppChannel, (station, allowed): (&str, &AllowedSinks)) {
         let before = Mutex::new(Counters::default());
         let count = |counters: &Counters| {
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +80,8 @@ impl Streams {
         };
         let sink = Mutex::new(None);
         let tell = |look: &Look| count(&look.counters);
-        let run = Run { clock: self.clock, stop: self.shared.life.stop_flag(), tell: &tell };
+        let run =
+            StreamContext { clock: self.clock, stop: self.shared.life.stop_flag(), tell: &tell };
         let end = serve(link, allowed, &run, &|hello| {
             tracing::info!(station, sink = hello.sink, "stream of {} started", hello.format.name());
             self.shared.streams(station, |streams| streams.sinks.push(hello.sink.clone()));
@@ -103,17 +104,17 @@ impl Streams {
                 let (sent, missing) = (summary.counters.sent, summary.counters.missing());
                 tracing::info!(station, sink, sent, missing, "stream ended");
             }
-            Err(End::Here(refusal) | End::Refused(refusal)) => {
+            Err(StreamFailure::Here(refusal) | StreamFailure::Refused(refusal)) => {
                 tracing::warn!(station, sink, "stream aborted: {}", refusal.sentence);
             }
-            Err(End::Malformed(what)) => {
+            Err(StreamFailure::Malformed(what)) => {
                 tracing::warn!(
                     station,
                     sink,
                     "stream aborted: protocol error from station: {what}"
                 );
             }
-            Err(End::Lost(reason)) => {
+            Err(StreamFailure::Lost(reason)) => {
                 tracing::warn!(station, sink, "stream aborted: {reason}");
             }
         }

@@ -2,18 +2,18 @@
 
 use super::delivery::{DeliveryEntry, ExpeditedEntry};
 use super::error::ConfigError;
-use super::forwards::{Allowed, ForwardEntry};
+use super::forwards::{ForwardEntry, ForwardRules};
 use super::mirrors::FilesEntry;
 use super::name::{Mtu, Name};
 use super::node::Node;
 use super::packets::Live;
 use super::peer::PeerKey;
 use super::products::{ProductEntry, ProductRules, Products};
-use super::section::{Table, left_out, section};
+use super::section::{ConfigTable, left_out, section};
 use super::sending::Class;
 use super::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::forward::{Forwarding, Rules};
+use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
@@ -85,10 +85,10 @@ section! {
         /// Targets to which this centre connects for forwards of the station: addresses, networks
         /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
         /// datagrams; or `unix:/path`.
-        allow: Allowed => "[]",
+        allow: ForwardRules => "[]",
         /// Addresses on which this centre listens for forwards of the station: addresses or
         /// networks with ports, or a socket file.
-        allow_listen: Allowed => "[]",
+        allow_listen: ForwardRules => "[]",
         /// Its rights to files of this centre: a table `[peer.files]`. Default: none.
         files: FilesEntry => optional,
         /// The sinks of its streams at this centre: a table `[peer.streams]`. Default: none.
@@ -126,7 +126,7 @@ section! {
     }
 }
 
-pub(super) const TABLES: &[Table] = &[
+pub(super) const TABLES: &[ConfigTable] = &[
     Node::TABLE,
     Listen::TABLE,
     PeerEntry::TABLE,
@@ -247,7 +247,7 @@ impl CentreConfig {
     /// Whether it may send more than reports, receipts and answers.
     fn sends_more(&self) -> bool {
         let is_read = |peer: &PeerEntry| peer.files.as_ref().is_some_and(|files| files.read);
-        let may = |peer: &PeerEntry| peer.rules() != Rules::default() || is_read(peer);
+        let may = |peer: &PeerEntry| peer.rules() != FarRules::default() || is_read(peer);
         !self.forward.is_empty() || self.peer.iter().any(may)
     }
 
@@ -276,7 +276,7 @@ impl CentreConfig {
 
 impl PeerEntry {
     /// What the station may have this centre do.
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self) -> FarRules {
         super::forwards::rules(&self.allow, &self.allow_listen)
     }
 }

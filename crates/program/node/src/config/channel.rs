@@ -118,14 +118,14 @@ pub enum SoftForm {
 
 impl InputFormat {
     /// What is known of the data; `None` where it is found out.
-    pub const fn known(self) -> Option<identify::InputFormat> {
+    pub const fn known(self) -> Option<identify::InputLayout> {
         match self {
             Self::Auto | Self::Vita49 => None,
-            Self::Bits => Some(identify::InputFormat::Bits),
-            Self::Cadus => Some(identify::InputFormat::Cadus),
-            Self::Frames => Some(identify::InputFormat::Frames),
-            Self::Symbols => Some(identify::InputFormat::Symbols),
-            Self::Soft => Some(identify::InputFormat::Soft),
+            Self::Bits => Some(identify::InputLayout::Bits),
+            Self::Cadus => Some(identify::InputLayout::Cadus),
+            Self::Frames => Some(identify::InputLayout::Frames),
+            Self::Symbols => Some(identify::InputLayout::Symbols),
+            Self::Soft => Some(identify::InputLayout::Soft),
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct ChannelInputs(Vec<ChannelInput>);
 
 /// An input of a channel, with everything that the channel says of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feed {
+pub struct ResolvedInput {
     /// What it is called among the inputs of its channel.
     pub name: String,
     /// Where its data comes from.
@@ -46,19 +46,24 @@ pub struct Feed {
 
 impl Channel {
     /// Its inputs, one or more, in the order of the configuration.
-    pub fn feeds(&self) -> Vec<Feed> {
-        let one = self.input.iter().map(|input| Feed {
+    pub fn feeds(&self) -> Vec<ResolvedInput> {
+        let one = self.input.iter().map(|input| ResolvedInput {
             name: "1".to_owned(),
             input: input.clone(),
             format: self.format,
             soft: self.soft,
         });
         let several =
-            self.inputs.iter().flat_map(|inputs| &inputs.0).zip(1..).map(|(entry, number)| Feed {
-                name: entry.name.as_ref().map_or_else(|| number.to_string(), ToString::to_string),
-                input: entry.input.clone(),
-                format: entry.format.unwrap_or(self.format),
-                soft: entry.soft.unwrap_or(self.soft),
+            self.inputs.iter().flat_map(|inputs| &inputs.0).zip(1..).map(|(entry, number)| {
+                ResolvedInput {
+                    name: entry
+                        .name
+                        .as_ref()
+                        .map_or_else(|| number.to_string(), ToString::to_string),
+                    input: entry.input.clone(),
+                    format: entry.format.unwrap_or(self.format),
+                    soft: entry.soft.unwrap_or(self.soft),
+                }
             });
         one.chain(several).collect()
     }
@@ -97,7 +102,7 @@ impl Channel {
                 return Err(ChannelError::NoDatagrams(self.name.clone()));
             }
         }
-        let is_file = |feed: &Feed| feed.input.is_file();
+        let is_file = |feed: &ResolvedInput| feed.input.is_file();
         if feeds.iter().any(is_file) && !feeds.iter().all(is_file) {
             return Err(ChannelError::FileBesideLive(self.name.clone()));
         }
@@ -190,8 +195,9 @@ mod tests {
              \"offset\" }]",
         );
         let feeds = channel.unwrap().feeds();
-        let shown =
-            |feed: &Feed| (feed.name.clone(), feed.input.to_string(), feed.format, feed.soft);
+        let shown = |feed: &ResolvedInput| {
+            (feed.name.clone(), feed.input.to_string(), feed.format, feed.soft)
+        };
         assert_eq!(
             feeds.iter().map(shown).collect::<Vec<_>>(),
             [

@@ -4,7 +4,7 @@
 use super::error::ConfigError;
 use super::section::section;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
-use skyhaul_net::forward::{Forwarding, Rules};
+use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration};
 use std::path::Path;
@@ -54,16 +54,16 @@ impl<'de, T: FromStr<Err: core::fmt::Display>> serde::Deserialize<'de> for AsFla
 
 /// Rules of where the other end may have this one connect, or listen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allowed(pub Vec<Allow>);
+pub struct ForwardRules(pub Vec<Allow>);
 
-impl<'de> serde::Deserialize<'de> for Allowed {
+impl<'de> serde::Deserialize<'de> for ForwardRules {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let rules = <Vec<AsFlag<Allow>> as serde::Deserialize>::deserialize(deserializer)?;
         Ok(Self(rules.into_iter().map(|rule| rule.0).collect()))
     }
 }
 
-impl FromStr for Allowed {
+impl FromStr for ForwardRules {
     type Err = &'static str;
 
     /// The default of a key alone: a file writes an array.
@@ -127,8 +127,8 @@ pub(super) fn forwarding(entries: &[ForwardEntry], nodes: Vec<String>) -> Forwar
 }
 
 /// The rules of one far node.
-pub(super) fn rules(allow: &Allowed, allow_listen: &Allowed) -> Rules {
-    Rules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
+pub(super) fn rules(allow: &ForwardRules, allow_listen: &ForwardRules) -> FarRules {
+    FarRules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
 }
 
 /// That each of a file's `[[forward]]` tables says one thing that is forwarded.

@@ -3,7 +3,7 @@
 
 use super::error::ConfigError;
 use super::section::section;
-use skyhaul_files::wire::{Direction, Hello, Naming, Options};
+use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{Duration, Rate};
@@ -100,7 +100,7 @@ impl MirrorEntry {
     }
 
     /// What the centre is told.
-    pub fn hello(&self) -> Hello {
+    pub fn hello(&self) -> TransferHello {
         let options = Options {
             dry_run: false,
             checksum: self.checksum,
@@ -109,8 +109,8 @@ impl MirrorEntry {
             deadline: self.deadline,
             priority: self.priority,
         };
-        Hello {
-            direction: Direction::Put,
+        TransferHello {
+            direction: TransferDirection::Put,
             options,
             class: self.class.clone().unwrap_or_default(),
             naming: Naming::Into,

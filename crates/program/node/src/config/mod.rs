@@ -48,22 +48,22 @@ pub use centre::{CentreConfig, Listen, PeerEntry, SessionLimits, Store};
 pub use channel::{Channel, Compress, Input, InputFormat, MissionRef, SoftForm};
 pub use delivery::{Apids, DeliveryEntry, DeliveryFormat, DeliveryMode, ExpeditedEntry};
 pub use error::ConfigError;
-pub use feeds::{ChannelInput, ChannelInputs, Feed};
-pub use forwards::{Allowed, AsFlag, ForwardEntry, each_is_one};
+pub use feeds::{ChannelInput, ChannelInputs, ResolvedInput};
+pub use forwards::{AsFlag, ForwardEntry, ForwardRules, each_is_one};
 pub use mirrors::{FarFolder, FilesEntry, MirrorEntry, Patterns};
 pub use name::{HostPort, InterfaceName, Mtu, Name, NameError};
 pub use node::Node;
 pub use packets::{Live, LiveTarget, LiveTargetError};
 pub use path::{LinePath, Outage, Outages, Transport};
 pub use peer::PeerKey;
-pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, Products, Window};
+pub use products::{ProductEntry, ProductForm, ProductRule, ProductRules, ProductWindow, Products};
 pub use refill::Refill;
-pub use section::{Key, Presence, Table};
-pub use sending::{Class, Delivery, PolicyName, REFILL, Sharing};
-pub use station::{Centre, Controller, Line, Spool, StationConfig};
-pub use streams::{FarSink, Sinks, StreamEntry, StreamsEntry};
+pub use section::{ConfigKey, ConfigTable, Presence};
+pub use sending::{Class, Delivery, LineSharing, PolicyName, REFILL};
+pub use station::{Centre, Line, RateControl, Spool, StationConfig};
+pub use streams::{CentreSink, Sinks, StreamEntry, StreamsEntry};
 pub use sync::Sync;
-pub use time::{Time, TimeError};
+pub use time::{ConfigTime, TimeError};
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 }
 
 /// Every table and key of both kinds of file, in the order of the documentation.
-pub fn reference() -> [(&'static str, &'static [Table]); 2] {
+pub fn reference() -> [(&'static str, &'static [ConfigTable]); 2] {
     [("station.toml", station::TABLES), ("centre.toml", centre::TABLES)]
 }
 
@@ -132,11 +132,11 @@ pub fn reference() -> [(&'static str, &'static [Table]); 2] {
 pub const MAX_FILE: u64 = 1 << 20;
 
 /// The keys that stand before the first table of both files.
-const FILE: Table = Table {
+const FILE: ConfigTable = ConfigTable {
     heading: "Before the first table",
     meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's \
              own folder.",
-    keys: &[Key {
+    keys: &[ConfigKey {
         name: "missions",
         presence: Presence::Default("[]"),
         meaning: "Mission files, or folders of them, in addition to the built-in ones.",

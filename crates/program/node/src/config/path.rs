@@ -2,7 +2,7 @@
 
 use super::name::{HostPort, InterfaceName, Name, from_text};
 use super::section::section;
-use super::time::Time;
+use super::time::ConfigTime;
 use skyhaul_units::Rate;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -41,9 +41,9 @@ section! {
     /// raises no alarm, and uses it again at once afterwards. Up to 64 for each path.
     "[[path.outage]]" Outage checked by Outage::check {
         /// Start of the outage in UTC, such as `2026-11-22T12:30:00Z`.
-        from: Time => required,
+        from: ConfigTime => required,
         /// End of the outage.
-        until: Time => required,
+        until: ConfigTime => required,
     }
 }
 

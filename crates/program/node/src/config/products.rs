@@ -5,7 +5,7 @@ use super::name::{Name, from_text};
 use super::section::section;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::rdr::{Origin, OriginError};
-use skyhaul_level0::{Expedite, FillPolicy, Form, Rules, WindowLength};
+use skyhaul_level0::{Expedite, FillPolicy, Form, ProductRuleSet, WindowLength};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ section! {
         time: bool => "false",
         /// The length of the windows: a multiple of ten minutes that divides a day. Two hours, as
         /// for the standard products of MODIS and AIRS.
-        window: Window => "2 h",
+        window: ProductWindow => "2 h",
         /// How long a window waits after its end for contacts that have not begun. It also waits
         /// for an open contact of the spacecraft, for an hour at most. Later data makes a new
         /// version.
@@ -68,7 +68,7 @@ section! {
         /// Makes it of windows of time. Default: as in `[products]`.
         time: bool => optional,
         /// The length of its windows. Default: as in `[products]`.
-        window: Window => optional,
+        window: ProductWindow => optional,
         /// Its form. Default: as in `[products]`.
         form: ProductForm => optional,
         /// The treatment of its packets that a missing frame cut. Default: as in `[products]`.
@@ -78,7 +78,7 @@ section! {
 
 /// How long windows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window(pub WindowLength);
+pub struct ProductWindow(pub WindowLength);
 
 /// The form of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,7 +158,11 @@ impl ProductRules {
     }
 
     /// How session-based products of `mission` are made; `names` are all of them.
-    pub fn session<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> Rules {
+    pub fn session<'a>(
+        &self,
+        mission: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> ProductRuleSet {
         let form = |name: &str| {
             let rule = self.of(mission, name);
             if rule.session { rule.form } else { Form::Account }
@@ -167,7 +171,7 @@ impl ProductRules {
     }
 
     /// How time-based products of `mission` are made.
-    pub fn time<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> Rules {
+    pub fn time<'a>(&self, mission: &str, names: impl Iterator<Item = &'a str>) -> ProductRuleSet {
         self.rules(mission, names, |name| self.of(mission, name).form)
     }
 
@@ -176,9 +180,9 @@ impl ProductRules {
         mission: &str,
         names: impl Iterator<Item = &'a str>,
         form: impl Fn(&str) -> Form,
-    ) -> Rules {
+    ) -> ProductRuleSet {
         let names: Vec<_> = names.chain(["other", "untimed"]).collect();
-        Rules {
+        ProductRuleSet {
             form: self.products.form.0,
             forms: names.iter().map(|name| ((*name).to_owned(), form(name))).collect(),
             fill: self.products.fill.0,
@@ -191,7 +195,7 @@ impl ProductRules {
     }
 }
 
-impl FromStr for Window {
+impl FromStr for ProductWindow {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let length: Duration =
@@ -200,7 +204,7 @@ impl FromStr for Window {
     }
 }
 
-impl std::fmt::Display for Window {
+impl std::fmt::Display for ProductWindow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.as_duration().fmt(f)
     }
@@ -251,4 +255,4 @@ impl std::fmt::Display for ProductFill {
     }
 }
 
-from_text!(Window, ProductForm, ProductFill, RdrOrigin);
+from_text!(ProductWindow, ProductForm, ProductFill, RdrOrigin);

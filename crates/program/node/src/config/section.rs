@@ -3,7 +3,7 @@
 
 /// One key of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct ConfigKey {
     /// The name in the file.
     pub name: &'static str,
     /// What happens where it is left out.
@@ -25,13 +25,13 @@ pub enum Presence {
 
 /// One table of a configuration file.
 #[derive(Debug, Clone, Copy)]
-pub struct Table {
+pub struct ConfigTable {
     /// As it is written: `[node]`, `[[channel]]`.
     pub heading: &'static str,
     /// What the table is for.
     pub meaning: &'static str,
     /// Its keys, in the order of the documentation.
-    pub keys: &'static [Key],
+    pub keys: &'static [ConfigKey],
 }
 
 /// Declares a table's struct: `key: Type => required`, `=> optional` or `=> "default in text
@@ -50,10 +50,10 @@ macro_rules! section {
         }
 
         impl $name {
-            pub(super) const TABLE: $crate::config::Table = $crate::config::Table {
+            pub(super) const TABLE: $crate::config::ConfigTable = $crate::config::ConfigTable {
                 heading: $heading,
                 meaning: concat!($($about),+),
-                keys: &[ $( $crate::config::Key {
+                keys: &[ $( $crate::config::ConfigKey {
                     name: stringify!($field),
                     presence: $crate::config::section::section!(@presence $kind),
                     meaning: concat!($($meaning),+),

@@ -54,7 +54,7 @@ pub struct Delivery {
 
 /// How a station shares its line.
 #[derive(Debug, Clone)]
-pub struct Sharing {
+pub struct LineSharing {
     /// The classes as they are written, to tell whether they have changed.
     classes: ClassesConfig,
     /// The classes.
@@ -68,7 +68,7 @@ pub struct Sharing {
 /// What the blocks of refills are sent as, in place of a channel's name: none has a space in it.
 pub const REFILL: &str = "frames asked for";
 
-impl Default for Sharing {
+impl Default for LineSharing {
     /// One class for all.
     fn default() -> Self {
         Self {
@@ -80,14 +80,14 @@ impl Default for Sharing {
     }
 }
 
-impl PartialEq for Sharing {
+impl PartialEq for LineSharing {
     fn eq(&self, other: &Self) -> bool {
         (&self.classes, &self.policy, &self.channels)
             == (&other.classes, &other.policy, &other.channels)
     }
 }
 
-impl Sharing {
+impl LineSharing {
     /// How contacts of a channel are sent; as those of one that says nothing, where it is not in
     /// the configuration any more.
     pub fn of(&self, channel: &str) -> Delivery {
@@ -107,7 +107,7 @@ impl Sharing {
 
 impl StationConfig {
     /// The class tree, the policy and the channels' places in them.
-    pub fn sharing(&self) -> Sharing {
+    pub fn sharing(&self) -> LineSharing {
         let tree = self.tree().expect("the tree was checked when the configuration was read");
         let leaf = |class: Option<&Name>| {
             class.and_then(|class| tree.find(class.as_str())).unwrap_or_else(|| tree.default_leaf())
@@ -124,7 +124,7 @@ impl StationConfig {
             deadline: None,
         };
         let channels = self.channel.iter().map(of).chain([(REFILL.to_owned(), refill)]).collect();
-        Sharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
+        LineSharing { classes: self.classes(), channels, policy: self.line.policy.0, tree }
     }
 
     pub(super) fn check_sharing(&self, text: &str, file: &Path) -> Result<(), ConfigError> {

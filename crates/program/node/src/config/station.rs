@@ -3,19 +3,19 @@
 use super::channel::Channel;
 use super::error::ConfigError;
 use super::feeds::ChannelInput;
-use super::forwards::{Allowed, ForwardEntry};
+use super::forwards::{ForwardEntry, ForwardRules};
 use super::mirrors::MirrorEntry;
 use super::name::{HostPort, Mtu, Name, from_text};
 use super::node::Node;
 use super::path::{LinePath, Outage};
 use super::peer::PeerKey;
 use super::refill::Refill;
-use super::section::{Table, left_out, section};
+use super::section::{ConfigTable, left_out, section};
 use super::sending::{Class, PolicyName};
 use super::streams::StreamEntry;
 use super::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::forward::{Forwarding, Rules};
+use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -75,10 +75,10 @@ section! {
         /// Targets to which this station connects for forwards of the centre: addresses, networks
         /// or a name, with ports, such as `["10.0.0.0/8:6000-6010"]`; with the prefix `udp:` for
         /// datagrams; or `unix:/path`.
-        allow: Allowed => "[]",
+        allow: ForwardRules => "[]",
         /// Addresses on which this station listens for forwards of the centre: addresses or
         /// networks with ports, or a socket file.
-        allow_listen: Allowed => "[]",
+        allow_listen: ForwardRules => "[]",
     }
 }
 
@@ -93,7 +93,7 @@ section! {
         /// Congestion control: `line` uses the declared rate at any loss and gives way to a
         /// standing queue; `adaptive` finds the rate. Default: `line` if a rate is declared,
         /// otherwise `adaptive`.
-        controller: Controller => optional,
+        controller: RateControl => optional,
         /// The order of blocks within a class: `urgency` (small, important and nearly due blocks
         /// first), `draft` (the weights of draft-shi-quic-dtp), `strict` (by the channels'
         /// priority), `earliest` (by deadline) or `fifo`.
@@ -119,14 +119,14 @@ section! {
 
 /// How the sending rate is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Controller {
+pub enum RateControl {
     /// The declared rate, whatever the random loss; gives way to a standing queue.
     Line,
     /// What the line carries, found out, whatever the random loss; gives way to a growing queue.
     Adaptive,
 }
 
-pub(super) const TABLES: &[Table] = &[
+pub(super) const TABLES: &[ConfigTable] = &[
     super::FILE,
     Node::TABLE,
     Centre::TABLE,
@@ -182,11 +182,11 @@ impl StationConfig {
     /// Whether anything but contacts may go through the session with the centre.
     pub fn has_guests(&self) -> bool {
         let sends = !self.forward.is_empty() || !self.mirror.is_empty() || !self.stream.is_empty();
-        sends || self.rules() != Rules::default()
+        sends || self.rules() != FarRules::default()
     }
 
     /// What the centre may have this station do.
-    pub fn rules(&self) -> Rules {
+    pub fn rules(&self) -> FarRules {
         super::forwards::rules(&self.centre.allow, &self.centre.allow_listen)
     }
 
@@ -207,12 +207,12 @@ impl Line {
                     Mbit/s\""
                     .to_owned())
             }
-            (None, Some(Controller::Line)) => {
+            (None, Some(RateControl::Line)) => {
                 Err("the controller `line` needs the line's rate; write it like \"93 \
                     Mbit/s\""
                     .to_owned())
             }
-            (Some(_), Some(Controller::Adaptive)) => {
+            (Some(_), Some(RateControl::Adaptive)) => {
                 Err("the controller `adaptive` finds the rate by itself; remove `rate`, or write \
                     \"line\""
                     .to_owned())
@@ -246,7 +246,7 @@ impl Spool {
     }
 }
 
-impl FromStr for Controller {
+impl FromStr for RateControl {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
@@ -256,7 +256,7 @@ impl FromStr for Controller {
         }
     }
 }
-impl std::fmt::Display for Controller {
+impl std::fmt::Display for RateControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Line => "line",
@@ -264,7 +264,7 @@ impl std::fmt::Display for Controller {
         })
     }
 }
-from_text!(Controller);
+from_text!(RateControl);
 
 /// A station has a handful of ways out; each costs a socket.
 const MAX_PATHS: usize = 8;

@@ -4,9 +4,10 @@
 use super::error::ConfigError;
 use super::forwards::AsFlag;
 use super::section::section;
-use skyhaul_streams::Format;
+use skyhaul_streams::StreamFormat;
 use skyhaul_streams_io::{
-    self as streams, Allowed, Options, Pace, SinkSpec, Source, SourceError, SourceSpec, groups,
+    self as streams, AllowedSinks, Options, SinkSpec, SourcePace, SourceSpec, StreamSource,
+    StreamSourceError, groups,
 };
 use skyhaul_transport::{ClassId, ClassTree};
 use skyhaul_units::{ByteCount, Duration};
@@ -23,16 +24,16 @@ section! {
         /// The sink at the centre: a new file in the folder that the centre has for this station,
         /// `udp://HOST:PORT`, `shm:/NAME` or `null`. `{utc}` in it becomes the start time of the
         /// stream, such as `20260314T150926Z`, so that each stream gets its own file.
-        to: FarSink => required,
+        to: CentreSink => required,
         /// The stream format: `vdif`, `mark5b` or `datagrams`. Default: the program detects VDIF
         /// and Mark 5B.
-        format: AsFlag<Format> => optional,
+        format: AsFlag<StreamFormat> => optional,
         /// How long the sink waits for a frame after the fastest frames.
         lateness: Duration => "500 ms",
         /// The reading speed: `frames` by the times of the frames, `live` as the data arrives,
         /// `line` as fast as the line carries it, or a rate. Default: `frames` for files, `live`
         /// for other sources.
-        pace: AsFlag<Pace> => optional,
+        pace: AsFlag<SourcePace> => optional,
         /// Frames of each thread in a second. Default: determined from the first second of the
         /// stream.
         frames_per_second: u32 => optional,
@@ -62,19 +63,19 @@ section! {
 
 /// A sink of the centre, with the time of its stream to be put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FarSink(pub streams::FarSink);
+pub struct CentreSink(pub streams::FarSink);
 
 /// Sinks of this node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sinks(pub Vec<SinkSpec>);
 
-impl core::fmt::Display for FarSink {
+impl core::fmt::Display for CentreSink {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl FromStr for FarSink {
+impl FromStr for CentreSink {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -89,7 +90,7 @@ impl FromStr for FarSink {
     }
 }
 
-super::name::from_text!(FarSink);
+super::name::from_text!(CentreSink);
 
 impl<'de> serde::Deserialize<'de> for Sinks {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -130,11 +131,11 @@ impl StreamEntry {
     ///
     /// # Errors
     /// It cannot be used now.
-    pub fn open(&self) -> Result<Source, SourceError> {
-        Source::open(&self.from.0, self.format())
+    pub fn open(&self) -> Result<StreamSource, StreamSourceError> {
+        StreamSource::open(&self.from.0, self.format())
     }
 
-    fn format(&self) -> Option<Format> {
+    fn format(&self) -> Option<StreamFormat> {
         self.format.as_ref().map(|format| format.0)
     }
 
@@ -143,10 +144,11 @@ impl StreamEntry {
     /// # Errors
     /// In words: how fast the file was recorded is not to be found.
     pub fn options(&self) -> Result<Options, String> {
-        let pace = self.pace.as_ref().map_or_else(|| Source::pace(&self.from.0), |pace| pace.0);
+        let pace =
+            self.pace.as_ref().map_or_else(|| StreamSource::pace(&self.from.0), |pace| pace.0);
         let frames_per_second = match (self.frames_per_second, &self.from.0, pace) {
-            (None, SourceSpec::File(path), Pace::Frames) => {
-                let found = Source::frames_per_second(path, self.format());
+            (None, SourceSpec::File(path), SourcePace::Frames) => {
+                let found = StreamSource::frames_per_second(path, self.format());
                 let found = found
                     .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
                 Some(found.ok_or_else(|| {
@@ -198,8 +200,8 @@ impl StreamsEntry {
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub fn allowed(&self) -> std::io::Result<Allowed> {
-        Allowed::new(self.root.as_deref(), self.allow.0.clone())
+    pub fn allowed(&self) -> std::io::Result<AllowedSinks> {
+        AllowedSinks::new(self.root.as_deref(), self.allow.0.clone())
     }
 }
 

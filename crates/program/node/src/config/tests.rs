@@ -265,7 +265,7 @@ fn a_line_is_shared_as_classes_and_channels_say() {
         (Some("b".to_owned()), Some("a".to_owned()))
     );
     assert_eq!(sharing.of("unknown"), sharing.usual());
-    assert!(sharing == config.sharing() && sharing != Sharing::default());
+    assert!(sharing == config.sharing() && sharing != LineSharing::default());
     let inner = refused(&format!("{text}{classes}").replace("class = \"b\"", "class = \"all\""));
     assert!(inner.help().contains("a, b") && inner.line().is_some(), "{inner}");
 }
@@ -448,7 +448,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     let begin = skyhaul_units::Utc::from_nanos(1_773_500_966_500_000_000);
     assert_eq!(stream.to.0.at(begin), "in/20260314T150926Z.vdif");
     let options = stream.options().unwrap();
-    assert_eq!((options.pace, options.priority), (skyhaul_streams_io::Pace::Line, 1));
+    assert_eq!((options.pace, options.priority), (skyhaul_streams_io::SourcePace::Line, 1));
     for (from, to, what) in [
         ("scan.vdif", "-", "a station has no standard input"),
         ("scan.vdif", "udp://2630", "`udp://2630` is not a source"),

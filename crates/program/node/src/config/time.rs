@@ -6,28 +6,28 @@ use std::str::FromStr;
 
 /// A time such as `2026-11-22T12:30:00Z`, to the nanosecond at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(Utc);
+pub struct ConfigTime(Utc);
 
 /// Why a time was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time in UTC; write it like \"2026-11-22T12:30:00Z\"")]
 pub struct TimeError(String);
 
-impl Time {
+impl ConfigTime {
     /// As the program counts.
     pub const fn utc(self) -> Utc {
         self.0
     }
 }
 
-impl FromStr for Time {
+impl FromStr for ConfigTime {
     type Err = TimeError;
     fn from_str(text: &str) -> Result<Self, TimeError> {
         parse(text).map(Self).ok_or_else(|| TimeError(text.to_owned()))
     }
 }
 
-impl std::fmt::Display for Time {
+impl std::fmt::Display for ConfigTime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = self.0.to_string();
         match text.strip_suffix(".000000Z") {
@@ -37,13 +37,13 @@ impl std::fmt::Display for Time {
     }
 }
 
-impl serde::Serialize for Time {
+impl serde::Serialize for ConfigTime {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-from_text!(Time);
+from_text!(ConfigTime);
 
 /// RFC 3339 5.6, `Z` alone; a second 60 is the one after it.
 fn parse(text: &str) -> Option<Utc> {
@@ -110,7 +110,7 @@ mod tests {
             ("2024-02-29t23:59:59z", 1_709_251_199_000_000),
             ("2000-03-01 00:00:00.5Z", 951_868_800_500_000),
         ] {
-            assert_eq!(text.parse::<Time>().unwrap().utc().as_micros(), micros, "{text}");
+            assert_eq!(text.parse::<ConfigTime>().unwrap().utc().as_micros(), micros, "{text}");
         }
         for text in [
             "",
@@ -127,7 +127,7 @@ mod tests {
             "2026-01-01T00:00:00.1234567890Z",
             "9999-01-01T00:00:00Z",
         ] {
-            assert!(text.parse::<Time>().is_err(), "{text}");
+            assert!(text.parse::<ConfigTime>().is_err(), "{text}");
         }
     }
 
@@ -135,13 +135,13 @@ mod tests {
         #[test]
         fn what_is_written_is_read_again(micros in 0i64..7_000_000_000_000_000) {
             let utc = Utc::from_micros(micros);
-            let read = Time(utc).to_string().parse::<Time>().map(Time::utc);
+            let read = ConfigTime(utc).to_string().parse::<ConfigTime>().map(ConfigTime::utc);
             prop_assert_eq!(read, Ok(utc));
         }
 
         #[test]
         fn any_text_is_a_time_or_none(text in "\\PC{0,40}") {
-            let _ = text.parse::<Time>();
+            let _ = text.parse::<ConfigTime>();
         }
     }
 }

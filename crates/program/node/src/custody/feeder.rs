@@ -5,10 +5,10 @@
 //! not wait behind what is not. Half of the session's buffer is divided among the lanes, so that
 //! each has blocks there; the other half is for whoever has most.
 
-use crate::config::{Delivery, Sharing};
-use crate::payload::{Head, LOST, with_taken};
+use crate::config::{Delivery, LineSharing};
+use crate::payload::{BlockHead, LOST, with_taken};
 use bytes::Bytes;
-use skyhaul_store::{Record, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
+use skyhaul_store::{LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
 use skyhaul_units::{ByteCount, FlowId, Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// Feeds one session from the spool.
 #[derive(Debug)]
 pub struct Feeder {
-    sharing: Sharing,
+    sharing: LineSharing,
     /// The session's buffer.
     buffer: u64,
     /// One for each way of sending; none while the centre has not said what it has. Bounded by the
@@ -83,7 +83,7 @@ pub enum FeedError {
 
 impl Feeder {
     /// A feeder of sessions that hold up to `buffer` of blocks on their way, and share the line so.
-    pub const fn new(sharing: Sharing, buffer: ByteCount) -> Self {
+    pub const fn new(sharing: LineSharing, buffer: ByteCount) -> Self {
         Self {
             sharing,
             buffer: buffer.as_u64(),
@@ -95,7 +95,7 @@ impl Feeder {
     }
 
     /// How the line is shared.
-    pub const fn sharing(&self) -> &Sharing {
+    pub const fn sharing(&self) -> &LineSharing {
         &self.sharing
     }
 
@@ -119,7 +119,7 @@ impl Feeder {
     }
 
     /// Shares the line otherwise from now on; what the session has taken stays there.
-    pub fn share(&mut self, spool: &Spool, sharing: Sharing) {
+    pub fn share(&mut self, spool: &Spool, sharing: LineSharing) {
         self.sharing = sharing;
         if self.is_feeding() {
             self.set_lanes(spool);
@@ -314,7 +314,7 @@ impl Feeder {
 }
 
 /// The lane of a channel's contacts; as a channel that says nothing where it is not known.
-fn lane_of(lanes: &[Lane], sharing: &Sharing, channel: Option<&str>) -> usize {
+fn lane_of(lanes: &[Lane], sharing: &LineSharing, channel: Option<&str>) -> usize {
     let delivery = channel.map_or_else(|| sharing.usual(), |channel| sharing.of(channel));
     lanes.iter().position(|lane| lane.delivery == delivery).unwrap_or_default()
 }
@@ -329,8 +329,8 @@ struct Piece {
     due: Option<Utc>,
 }
 
-fn channel(record: &Record) -> Option<String> {
-    Head::decode(&record.payload).ok().map(|(head, _)| head.channel)
+fn channel(record: &LogRecord) -> Option<String> {
+    BlockHead::decode(&record.payload).ok().map(|(head, _)| head.channel)
 }
 
 /// A record, or the places of a hole.
@@ -338,7 +338,7 @@ fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
     match item {
         SpoolItem::Block(record) => {
             let due =
-                delivery.deadline.and_then(|span| Some(Head::closed(&record.payload)? + span));
+                delivery.deadline.and_then(|span| Some(BlockHead::closed(&record.payload)? + span));
             vec![Piece { flow: record.flow, seq: record.seq, payload: record.payload, due }]
         }
         SpoolItem::Missing { flow, first, last } => {

@@ -5,7 +5,8 @@
 //! clock), last symbol arrived that was no repetition, block whole, block given out in order.
 
 use skyhaul_store::{
-    Appended, Arrival, ContactStore, FlowStatus, Receipt, Sender, Seq, SpoolKnown, StoreError,
+    Appended, ArrivedRecord, ContactStore, FlowStatus, Receipt, Seq, SpoolKnown, SpoolSender,
+    StoreError,
 };
 use skyhaul_transport::{BlockId, BlockTiming, Custody, Received, Resume};
 use skyhaul_units::{Instant, Utc};
@@ -29,14 +30,15 @@ pub fn custody_of(known: &SpoolKnown) -> Custody {
 /// See [`StoreError`]; the block was not taken.
 pub fn keep(
     store: &mut ContactStore,
-    sender: &Sender,
+    sender: &SpoolSender,
     received: &Received,
     stamps: &Stamps,
 ) -> Result<Option<Receipt>, StoreError> {
     let payload = stamps.before(&received.bytes);
     let BlockId { flow, seq } = received.id;
     let station = &sender.space;
-    let arrival = Arrival { station, flow, seq, received: stamps.delivered, payload: &payload };
+    let arrival =
+        ArrivedRecord { station, flow, seq, received: stamps.delivered, payload: &payload };
     if store.append_from(sender, arrival)? == Appended::New {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Packet files to Raw Data Record files, one for each sensor.
 
-use super::source::Source;
+use super::source::PacketFileSource;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_hdf5::{Library, RdrWriter};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What is to be made.
 #[derive(Debug, Clone)]
-pub struct Job<'a> {
+pub struct RdrJob<'a> {
     /// The mission, for the packets' times.
     pub mission: &'a Mission,
     /// The mission's collections.
@@ -143,11 +143,11 @@ pub enum RdrError {
 ///
 /// # Errors
 /// [`RdrError`]; files that were finished before stay.
-pub fn make(library: Library, inputs: &[PathBuf], job: &Job<'_>) -> Result<Made, RdrError> {
+pub fn make(library: Library, inputs: &[PathBuf], job: &RdrJob<'_>) -> Result<Made, RdrError> {
     let mut index = PacketIndex::new(job.mission, job.plan, &job.sensors);
     let (mut sources, mut cut_bytes) = (Vec::new(), 0);
     for (number, path) in (0u32..).zip(inputs) {
-        let mut source = Source::open(path)?;
+        let mut source = PacketFileSource::open(path)?;
         cut_bytes += source.read(|offset, packet| Ok(index.push(number, offset, packet)?))? as u64;
         sources.push(source);
     }
@@ -165,9 +165,9 @@ pub fn make(library: Library, inputs: &[PathBuf], job: &Job<'_>) -> Result<Made,
 
 struct Maker<'a> {
     hdf5: Library,
-    job: &'a Job<'a>,
+    job: &'a RdrJob<'a>,
     sorted: &'a Sorted,
-    sources: &'a [Source],
+    sources: &'a [PacketFileSource],
 }
 
 impl Maker<'_> {

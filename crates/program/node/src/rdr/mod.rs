@@ -8,7 +8,7 @@
 mod make;
 mod source;
 
-pub use make::{GranuleReport, Job, Made, MadeCollection, MadeFile, RdrError, make};
+pub use make::{GranuleReport, Made, MadeCollection, MadeFile, RdrError, RdrJob, make};
 
 #[cfg(test)]
 mod tests;

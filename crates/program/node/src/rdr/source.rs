@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 /// A packet file.
 #[derive(Debug)]
-pub struct Source {
+pub struct PacketFileSource {
     file: File,
     path: PathBuf,
 }
 
-impl Source {
+impl PacketFileSource {
     /// Opens a packet file.
     pub fn open(path: &Path) -> Result<Self, RdrError> {
         let file =

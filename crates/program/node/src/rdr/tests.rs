@@ -1,5 +1,5 @@
 use super::make::RdrError;
-use super::source::Source;
+use super::source::PacketFileSource;
 
 fn packet(apid: u16, len: usize) -> Vec<u8> {
     let mut bytes = vec![0u8; len];
@@ -13,7 +13,7 @@ fn read(content: &[u8]) -> Result<(Vec<(u64, usize)>, usize), RdrError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("packets");
     std::fs::write(&path, content).unwrap();
-    let mut source = Source::open(&path)?;
+    let mut source = PacketFileSource::open(&path)?;
     let mut places = Vec::new();
     let cut = source.read(|offset, packet| {
         places.push((offset, packet.len()));
@@ -49,6 +49,6 @@ fn a_packet_that_was_cut_is_told_and_anything_else_refused() {
     let mut lying = vec![0u8; 200_000];
     lying[..8].copy_from_slice(&[0xEB, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
     assert!(matches!(read(&lying), Err(RdrError::NotPackets { offset: 0, .. })));
-    let missing = Source::open("no/such/file".as_ref()).unwrap_err().to_string();
+    let missing = PacketFileSource::open("no/such/file".as_ref()).unwrap_err().to_string();
     assert!(missing.starts_with("no/such/file cannot be read"), "{missing}");
 }

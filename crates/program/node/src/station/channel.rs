@@ -2,14 +2,14 @@
 //! closes after silence, or when the input says that it is over; where there are several, when all
 //! do.
 
-use super::contact::Contact;
-use super::input::Chunk;
+use super::contact::CapturedContact;
+use super::input::InputRead;
 use super::inputs::Inputs;
-use super::memo::{Memo, Place};
-use super::packing::{Pace, Packing};
+use super::memo::{ChannelPosition, Memo};
+use super::packing::{Packing, PackingContext};
 use super::quiet::Quiet;
 use super::receiver::After;
-use super::resume::{Resume, Resumed};
+use super::resume::{ResumePoint, Resumed};
 use super::shared::Shared;
 use super::spooler::ToSpool;
 use crate::config;
@@ -41,7 +41,7 @@ pub struct ChannelRunner {
     gather: Duration,
     inputs: Inputs,
     memo: Memo,
-    contact: Option<Contact>,
+    contact: Option<CapturedContact>,
     packing: Packing,
     /// For how long no frame has come.
     quiet: Quiet,
@@ -97,7 +97,7 @@ impl ChannelRunner {
     ) -> Result<Self, Fault> {
         let memo = Memo::of(state, config.name.as_str());
         let (is_file, feeds) = (config.is_files(), config.feeds().len());
-        let resume = Resume::find(&mut common.shared.spool(), &memo, feeds)
+        let resume = ResumePoint::find(&mut common.shared.spool(), &memo, feeds)
             .map_err(|error| super::spool_fault(&error))?;
         let start = |at| if is_file { resume.position(at, feeds) } else { BitPosition::START };
         let inputs = Inputs::open(index, &config, &common, start)?;
@@ -124,7 +124,7 @@ impl ChannelRunner {
             shared,
             config,
         };
-        if let Resume::In(resumed) = resume {
+        if let ResumePoint::In(resumed) = resume {
             runner.go_on(*resumed);
         }
         Ok(runner)
@@ -132,7 +132,7 @@ impl ChannelRunner {
 
     /// The flow of the contact that it is in.
     pub fn flow(&self) -> Option<FlowId> {
-        self.contact.as_ref().map(Contact::flow)
+        self.contact.as_ref().map(CapturedContact::flow)
     }
 
     /// Runs until the input is exhausted or the station ends.
@@ -155,9 +155,9 @@ impl ChannelRunner {
             };
             match chunk {
                 // Frames of several inputs may be due.
-                Chunk::Data(_) | Chunk::Idle => self.take_events(),
-                Chunk::Break => self.end_contact(After::Break),
-                Chunk::End => {
+                InputRead::Data(_) | InputRead::Idle => self.take_events(),
+                InputRead::Break => self.end_contact(After::Break),
+                InputRead::End => {
                     self.end_contact(After::Break);
                     return self.show(ChannelState::Ended);
                 }
@@ -306,7 +306,7 @@ impl ChannelRunner {
         self.shared.life.clear_alarm("cannot open a contact");
         let (format, from) = (identified.format, self.inputs.capture_from());
         self.from.clone_from(&from);
-        self.remember(&Place::Open { from, format, flow, open: open.clone() });
+        self.remember(&ChannelPosition::Open { from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
         self.quiet.heard(self.clock.now());
         tracing::info!(channel = %self.config.name, mission = identified.mission.name(), flow = flow.0, "contact opened");
@@ -316,7 +316,7 @@ impl ChannelRunner {
                                                                 channel's `mission` if this one is \
                                                                     wrong");
         }
-        let mut contact = Contact::new(flow, &open, &identified.mission, format, None);
+        let mut contact = CapturedContact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
         self.contact = Some(contact);
         self.open = Some(open);
@@ -324,7 +324,7 @@ impl ChannelRunner {
 
     /// Remembers a place, waiting for space as long as the station runs: a file would be captured
     /// twice after a restart at a place before this one. Whether it is remembered.
-    fn remember(&self, place: &Place) -> bool {
+    fn remember(&self, place: &ChannelPosition) -> bool {
         let held = format!("channel {} is paused", self.config.name);
         let forgetful = format!("channel {} cannot save its position", self.config.name);
         let life = &self.shared.life;
@@ -358,7 +358,7 @@ impl ChannelRunner {
         let Resumed { flow, open, mission, format, head, from } = resumed;
         self.from = from;
         tracing::info!(channel = %self.config.name, flow = flow.0, "contact resumed");
-        let mut contact = Contact::new(flow, &open, &mission, format, Some(head.clone()));
+        let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()));
         contact.record(now, &Record::Resumed(head.position));
         self.contact = Some(contact);
         self.open = Some(open);
@@ -407,8 +407,13 @@ impl ChannelRunner {
         };
         let (flow, format, from) =
             (contact.flow(), contact.layout(), core::mem::take(&mut self.from));
-        if !self.remember(&Place::Closing { next: next.clone(), from, format, flow, open })
-            && self.inputs.is_file()
+        if !self.remember(&ChannelPosition::Closing {
+            next: next.clone(),
+            from,
+            format,
+            flow,
+            open,
+        }) && self.inputs.is_file()
         {
             // A contact that were closed now would be captured again; left open, it goes on at the
             // next start.
@@ -422,7 +427,7 @@ impl ChannelRunner {
         let (closed, is_closed) = sync_channel(1);
         let _ = self.blocks.send(ToSpool::CloseFlow(flow, closed));
         if is_closed.recv().is_ok() {
-            self.remember(&Place::Between(next));
+            self.remember(&ChannelPosition::Between(next));
         }
         let shown = contact.shown();
         self.shared.contact(shown);
@@ -448,13 +453,13 @@ impl ChannelRunner {
     }
 
     /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
-    fn send(&mut self, contact: &mut Contact) {
+    fn send(&mut self, contact: &mut CapturedContact) {
         let live = contact
             .since()
             .filter(|_| !self.inputs.waits())
             .map(|since| self.clock.now().since(since));
         let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
-        let (clock, pace) = (self.clock, Pace { live, line, unsent });
+        let (clock, pace) = (self.clock, PackingContext { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
             self.packing.pack(clock, pace, (records, frames), format)
         };
@@ -465,7 +470,7 @@ impl ChannelRunner {
     }
 
     fn show(&self, state: ChannelState) {
-        let contact = self.contact.as_ref().map(Contact::shown);
+        let contact = self.contact.as_ref().map(CapturedContact::shown);
         if let Some(contact) = contact {
             self.shared.contact(contact);
         }

@@ -2,11 +2,11 @@
 //! by.
 
 use super::spooler::SpoolBlock;
-use crate::payload::{Content, Head};
+use crate::payload::{BlockContent, BlockHead};
 use crate::status::{ContactCaptured, ContactState};
 use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{FrameFormat, Mission};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// An open contact.
 #[derive(Debug)]
-pub struct Contact {
+pub struct CapturedContact {
     flow: FlowId,
     channel: String,
     writer: RecordWriter,
@@ -30,7 +30,7 @@ pub struct Contact {
     last_bit: Utc,
     /// How a frame's header is read.
     format: FrameFormat,
-    layout: InputFormat,
+    layout: InputLayout,
     /// Bits of the input from one frame's start to the next one's.
     stride: u64,
     /// Bytes of a frame as the spacecraft sends it, with marker and check symbols, without an inner
@@ -45,20 +45,20 @@ pub struct Contact {
 /// enough that the book-keeping of a block is nothing beside it.
 const BLOCK: usize = 192 << 10;
 
-impl Contact {
+impl CapturedContact {
     /// Begins a contact from an input of this `layout`, or goes on with one of which `before` was
     /// the last block's head.
     pub fn new(
         flow: FlowId,
         open: &Open,
         mission: &Mission,
-        layout: InputFormat,
-        before: Option<Head>,
+        layout: InputLayout,
+        before: Option<BlockHead>,
     ) -> Self {
         let sent =
             if open.keeps_check_symbols { mission.block_len() } else { mission.frame().length };
         let unit = unit(mission, layout);
-        let saved = if layout == InputFormat::Frames { 0 } else { unit - sent };
+        let saved = if layout == InputLayout::Frames { 0 } else { unit - sent };
         let shown = ContactCaptured {
             flow: flow.0,
             channel: open.channel.clone(),
@@ -108,7 +108,7 @@ impl Contact {
     }
 
     /// How its input is laid out.
-    pub const fn layout(&self) -> InputFormat {
+    pub const fn layout(&self) -> InputLayout {
         self.layout
     }
 
@@ -168,7 +168,7 @@ impl Contact {
         pack: impl FnOnce(&[u8], &[Range<usize>], &FrameFormat) -> Option<Vec<u8>>,
     ) -> Option<SpoolBlock> {
         self.since.take()?;
-        let head = Head {
+        let head = BlockHead {
             closed,
             position: self.position,
             set_aside: self.shown.set_aside,
@@ -177,7 +177,8 @@ impl Contact {
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
         };
         let packed = pack(&self.records, &self.places, &self.format);
-        let content = packed.as_deref().map_or(Content::Records(&self.records), Content::Packed);
+        let content =
+            packed.as_deref().map_or(BlockContent::Records(&self.records), BlockContent::Packed);
         let mut payload = Vec::with_capacity(self.records.len() + 128);
         head.encode(content, &mut payload);
         self.shown.bytes_saved +=
@@ -204,18 +205,18 @@ impl Contact {
 }
 
 /// Bits of an input of this `layout` from one frame's start to the next one's.
-pub fn stride(mission: &Mission, layout: InputFormat) -> u64 {
+pub fn stride(mission: &Mission, layout: InputLayout) -> u64 {
     let bits = 8 * unit(mission, layout) as u64;
     layout.symbols().map_or(bits, |symbols| mission.coding().inner.input_bits(symbols, bits))
 }
 
 /// Bytes from one frame's start to the next one's, without an inner code.
-fn unit(mission: &Mission, layout: InputFormat) -> usize {
+fn unit(mission: &Mission, layout: InputLayout) -> usize {
     match layout {
-        InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+        InputLayout::Bits | InputLayout::Cadus | InputLayout::Symbols | InputLayout::Soft => {
             mission.cadu_len()
         }
-        InputFormat::Frames => mission.frame().length,
+        InputLayout::Frames => mission.frame().length,
     }
 }
 
@@ -249,9 +250,9 @@ mod tests {
             completes: None,
         };
         for (layout, len) in
-            [(InputFormat::Frames, 1113), (InputFormat::Bits, 1117), (InputFormat::Cadus, 1117)]
+            [(InputLayout::Frames, 1113), (InputLayout::Bits, 1117), (InputLayout::Cadus, 1117)]
         {
-            let mut contact = Contact::new(FlowId(1), &open, &mission, layout, None);
+            let mut contact = CapturedContact::new(FlowId(1), &open, &mission, layout, None);
             let frame = CapturedFrame {
                 received: opened,
                 position: BitPosition::from_bits(8_000),
@@ -262,7 +263,7 @@ mod tests {
             };
             contact.frame(Instant::ZERO, &frame);
             let block = contact.take_block(opened, |_, _, _| None).expect("a block");
-            let (head, _) = Head::decode(&block.payload).expect("a head");
+            let (head, _) = BlockHead::decode(&block.payload).expect("a head");
             assert_eq!(head.position.as_bits(), 8_000 + 8 * len, "{layout:?}");
             assert_eq!(contact.shown().bytes_saved, len - 1113, "{layout:?}");
         }

@@ -33,7 +33,7 @@ pub struct Twin {
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum FallbackStep {
     /// Nothing.
     Stay,
     /// Call the centre over TCP.
@@ -75,7 +75,7 @@ impl Default for Twin {
 
 impl Twin {
     /// What to do now, where the session says so of the two sides.
-    pub fn step(&mut self, now: Instant, udp: Option<PathState>) -> Step {
+    pub fn step(&mut self, now: Instant, udp: Option<PathState>) -> FallbackStep {
         if matches!(udp, Some(PathState::Active | PathState::Standby)) {
             self.fails = None;
             let since = *self.works.get_or_insert(now);
@@ -84,29 +84,29 @@ impl Twin {
                 self.pause = FIRST_PAUSE;
             }
             return match self.path {
-                Some(_) if is_proven => Step::Leave,
-                Some(_) if !core::mem::replace(&mut self.is_standby, true) => Step::StandBy,
-                _ => Step::Stay,
+                Some(_) if is_proven => FallbackStep::Leave,
+                Some(_) if !core::mem::replace(&mut self.is_standby, true) => FallbackStep::StandBy,
+                _ => FallbackStep::Stay,
             };
         }
         self.works = None;
         if udp == Some(PathState::Absent) {
             // It is foretold to be out, and TCP goes the same way.
             self.fails = None;
-            return Step::Stay;
+            return FallbackStep::Stay;
         }
         let since = *self.fails.get_or_insert(now);
         if self.path.is_some() {
             let was_standby = core::mem::replace(&mut self.is_standby, false);
-            return if was_standby { Step::Lead } else { Step::Stay };
+            return if was_standby { FallbackStep::Lead } else { FallbackStep::Stay };
         }
         // The session has waited long enough before it said so.
         let is_certain = matches!(udp, Some(PathState::Silent | PathState::BlackHole));
         if (now.since(since) < FALL_BACK && !is_certain) || now < self.retry_at {
-            return Step::Stay;
+            return FallbackStep::Stay;
         }
         self.retry_at = now + RETRY;
-        Step::Call
+        FallbackStep::Call
     }
 
     /// The session has it.
@@ -152,33 +152,33 @@ mod tests {
     #[test]
     fn tcp_is_called_after_three_seconds_without_udp_and_again_after_five() {
         let mut twin = Twin::default();
-        assert_eq!(twin.step(at(0), Some(PathState::Probing)), Step::Stay);
-        assert_eq!(twin.step(at(2), None), Step::Stay);
-        assert_eq!(twin.step(at(3), None), Step::Call);
-        assert_eq!(twin.step(at(4), None), Step::Stay);
-        assert_eq!(twin.step(at(8), None), Step::Call);
+        assert_eq!(twin.step(at(0), Some(PathState::Probing)), FallbackStep::Stay);
+        assert_eq!(twin.step(at(2), None), FallbackStep::Stay);
+        assert_eq!(twin.step(at(3), None), FallbackStep::Call);
+        assert_eq!(twin.step(at(4), None), FallbackStep::Stay);
+        assert_eq!(twin.step(at(8), None), FallbackStep::Call);
         twin.called(PathId(4), "no answer over UDP");
-        assert_eq!(twin.step(at(60), Some(PathState::Stalled)), Step::Stay);
+        assert_eq!(twin.step(at(60), Some(PathState::Stalled)), FallbackStep::Stay);
         twin.down(at(61), "it broke");
-        assert_eq!(twin.step(at(65), None), Step::Stay);
-        assert_eq!(twin.step(at(66), None), Step::Call);
+        assert_eq!(twin.step(at(65), None), FallbackStep::Stay);
+        assert_eq!(twin.step(at(66), None), FallbackStep::Call);
     }
 
     #[test]
     fn tcp_waits_when_udp_is_back_is_left_when_that_lasts_and_leads_again_when_it_does_not() {
         let mut twin = Twin::default();
         twin.called(PathId(0), "no answer over UDP");
-        assert_eq!(twin.step(at(60), ACTIVE), Step::StandBy);
-        assert_eq!(twin.step(at(61), ACTIVE), Step::Stay);
-        assert_eq!(twin.step(at(69), Some(PathState::Stalled)), Step::Lead);
-        assert_eq!(twin.step(at(70), Some(PathState::Stalled)), Step::Stay);
-        assert_eq!(twin.step(at(71), ACTIVE), Step::StandBy);
-        assert_eq!(twin.step(at(80), ACTIVE), Step::Stay);
-        assert_eq!(twin.step(at(81), ACTIVE), Step::Leave);
+        assert_eq!(twin.step(at(60), ACTIVE), FallbackStep::StandBy);
+        assert_eq!(twin.step(at(61), ACTIVE), FallbackStep::Stay);
+        assert_eq!(twin.step(at(69), Some(PathState::Stalled)), FallbackStep::Lead);
+        assert_eq!(twin.step(at(70), Some(PathState::Stalled)), FallbackStep::Stay);
+        assert_eq!(twin.step(at(71), ACTIVE), FallbackStep::StandBy);
+        assert_eq!(twin.step(at(80), ACTIVE), FallbackStep::Stay);
+        assert_eq!(twin.step(at(81), ACTIVE), FallbackStep::Leave);
         twin.down(at(81), "UDP works again");
-        assert_eq!(twin.step(at(82), ACTIVE), Step::Stay);
-        assert_eq!(twin.step(at(90), None), Step::Stay);
-        assert_eq!(twin.step(at(93), None), Step::Call);
+        assert_eq!(twin.step(at(82), ACTIVE), FallbackStep::Stay);
+        assert_eq!(twin.step(at(90), None), FallbackStep::Stay);
+        assert_eq!(twin.step(at(93), None), FallbackStep::Call);
     }
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
             .map(|pause| pause.as_nanos() / 1_000_000_000)
             .collect();
         assert_eq!(pauses, [60, 120, 240, 480, 600, 600]);
-        assert_eq!(twin.step(at(0), ACTIVE), Step::StandBy);
-        assert_eq!(twin.step(at(10), ACTIVE), Step::Leave);
+        assert_eq!(twin.step(at(0), ACTIVE), FallbackStep::StandBy);
+        assert_eq!(twin.step(at(10), ACTIVE), FallbackStep::Leave);
         assert_eq!(twin.next_pause(), Some(FIRST_PAUSE));
     }
 
@@ -200,12 +200,12 @@ mod tests {
     fn tcp_is_called_at_once_where_udp_has_fallen_silent_or_swallows_full_packets() {
         for state in [PathState::Silent, PathState::BlackHole] {
             let mut twin = Twin::default();
-            assert_eq!(twin.step(at(0), ACTIVE), Step::Stay);
-            assert_eq!(twin.step(at(20), Some(state)), Step::Call, "{state:?}");
+            assert_eq!(twin.step(at(0), ACTIVE), FallbackStep::Stay);
+            assert_eq!(twin.step(at(20), Some(state)), FallbackStep::Call, "{state:?}");
             twin.called(PathId(1), "no answer over UDP");
-            assert_eq!(twin.step(at(21), Some(state)), Step::Stay);
-            assert_eq!(twin.step(at(30), ACTIVE), Step::StandBy);
-            assert_eq!(twin.step(at(40), ACTIVE), Step::Leave);
+            assert_eq!(twin.step(at(21), Some(state)), FallbackStep::Stay);
+            assert_eq!(twin.step(at(30), ACTIVE), FallbackStep::StandBy);
+            assert_eq!(twin.step(at(40), ACTIVE), FallbackStep::Leave);
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
     fn a_foretold_outage_is_no_reason_to_call_over_tcp() {
         let mut twin = Twin::default();
         for second in 0..30 {
-            assert_eq!(twin.step(at(second), Some(PathState::Absent)), Step::Stay);
+            assert_eq!(twin.step(at(second), Some(PathState::Absent)), FallbackStep::Stay);
         }
     }
 }

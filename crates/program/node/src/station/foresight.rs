@@ -25,7 +25,7 @@ pub struct Behind {
 
 /// Something to tell of a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum ForecastChange {
     /// It will miss its deadline by so much.
     Late(Duration),
     /// It will be on time after all, with so much to spare.
@@ -105,12 +105,12 @@ pub fn shown(now: Instant, forecast: &Forecast, channel: &str) -> ContactForecas
 
 impl Foresight {
     /// What is to be told, given the forecasts of now. A contact without one is through.
-    pub fn see(&mut self, now: Instant, forecasts: &[Forecast]) -> Vec<(FlowId, Said)> {
+    pub fn see(&mut self, now: Instant, forecasts: &[Forecast]) -> Vec<(FlowId, ForecastChange)> {
         let mut told = Vec::new();
         self.contacts.retain(|flow, watch| {
             let waits = forecasts.iter().any(|forecast| forecast.flow == *flow);
             if !waits && watch.said.is_some() {
-                told.push((*flow, Said::Over));
+                told.push((*flow, ForecastChange::Over));
             }
             waits
         });
@@ -131,7 +131,7 @@ impl Foresight {
 }
 
 impl Watch {
-    fn late(&mut self, now: Instant, late: Duration) -> Option<Said> {
+    fn late(&mut self, now: Instant, late: Duration) -> Option<ForecastChange> {
         self.well_since = None;
         let since = *self.late_since.get_or_insert(now);
         let is_news = match self.said {
@@ -143,10 +143,10 @@ impl Watch {
         if is_news {
             self.said = Some((late, now));
         }
-        is_news.then_some(Said::Late(late))
+        is_news.then_some(ForecastChange::Late(late))
     }
 
-    fn well(&mut self, now: Instant, spare: Duration) -> Option<Said> {
+    fn well(&mut self, now: Instant, spare: Duration) -> Option<ForecastChange> {
         self.late_since = None;
         if spare < SPARE {
             self.well_since = None;
@@ -156,7 +156,7 @@ impl Watch {
         if now.since(since) < WELL {
             return None;
         }
-        self.said.take().map(|_| Said::OnTime(spare))
+        self.said.take().map(|_| ForecastChange::OnTime(spare))
     }
 }
 
@@ -174,7 +174,7 @@ pub fn in_words(span: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_transport::{Line, forecast};
+    use skyhaul_transport::{LineEstimate, forecast};
     use skyhaul_units::Rate;
 
     fn at(millis: u64) -> Instant {
@@ -204,16 +204,16 @@ mod tests {
         assert_eq!(see(900, &late(40)), None);
         assert_eq!(see(950, &well(9_000)), None, "it wavers");
         assert_eq!(see(1_000, &late(40)), None);
-        assert_eq!(see(2_000, &late(41)), Some(Said::Late(Duration::from_secs(41))));
+        assert_eq!(see(2_000, &late(41)), Some(ForecastChange::Late(Duration::from_secs(41))));
         assert_eq!(see(4_000, &late(400)), None, "said two seconds ago");
         assert_eq!(see(12_000, &late(45)), None, "about the same");
-        assert_eq!(see(13_000, &late(90)), Some(Said::Late(Duration::from_secs(90))));
+        assert_eq!(see(13_000, &late(90)), Some(ForecastChange::Late(Duration::from_secs(90))));
         assert_eq!(see(14_000, &well(400)), None, "hardly");
         assert_eq!(see(15_000, &well(2_000)), None);
         assert_eq!(see(17_000, &late(1)), None, "it wavers");
         assert_eq!(see(18_000, &well(3_000)), None);
         assert_eq!(see(22_999, &well(3_000)), None);
-        assert_eq!(see(23_000, &well(3_000)), Some(Said::OnTime(Duration::from_secs(3))));
+        assert_eq!(see(23_000, &well(3_000)), Some(ForecastChange::OnTime(Duration::from_secs(3))));
         assert_eq!(see(40_000, &well(3_000)), None, "told once");
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let mut foresight = Foresight::default();
         foresight.see(at(0), &late(1));
         assert_eq!(foresight.see(at(1_000), &late(1)).len(), 1);
-        assert_eq!(foresight.see(at(1_200), &[]), [(FlowId(7), Said::Over)]);
+        assert_eq!(foresight.see(at(1_200), &[]), [(FlowId(7), ForecastChange::Over)]);
         assert_eq!(foresight.see(at(1_400), &[]), []);
         foresight.see(at(2_000), &late(1));
         assert_eq!(foresight.see(at(2_500), &[]), [], "nothing was said of it");
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_waits_behind_is_late_by_its_oldest_or_its_newest() {
-        let line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
+        let line = LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
         let outlook = |due| {
             let behind =
                 Behind { flow: FlowId(1), bytes: ByteCount::new(10_000_000), priority: 1, due };

@@ -3,7 +3,7 @@
 
 use crate::config::{self, SoftForm};
 use crate::status::Vita49Status;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_units::Utc;
 use skyhaul_vita49::{Depacketiser, Refused, SymbolForm};
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub struct Front {
     kind: Kind,
     /// What the capture gets, where that is known.
-    format: Option<InputFormat>,
+    format: Option<InputLayout>,
 }
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ enum Kind {
 
 /// What the capture is to have.
 #[derive(Debug)]
-pub struct Given<'a> {
+pub struct CaptureInput<'a> {
     /// When the last bit was received.
     pub received: Utc,
     /// Bits, packed, or symbols.
@@ -37,7 +37,7 @@ pub struct Given<'a> {
 
 impl Front {
     /// For an input of a channel.
-    pub fn of(feed: &config::Feed) -> Self {
+    pub fn of(feed: &config::ResolvedInput) -> Self {
         let kind = match (feed.format, feed.soft) {
             (config::InputFormat::Vita49, _) => Kind::Vita49(Box::default()),
             (config::InputFormat::Soft, SoftForm::Offset) => Kind::Offset,
@@ -47,7 +47,7 @@ impl Front {
     }
 
     /// What the capture gets; `None` where it has to find out. Packets may say it anew.
-    pub const fn format(&self) -> Option<InputFormat> {
+    pub const fn format(&self) -> Option<InputLayout> {
         self.format
     }
 
@@ -60,21 +60,21 @@ impl Front {
         &mut self,
         received: Utc,
         bytes: &'a [u8],
-    ) -> Result<Option<Given<'a>>, Refused> {
+    ) -> Result<Option<CaptureInput<'a>>, Refused> {
         match &mut self.kind {
-            Kind::Plain => Ok(Some(Given { received, bytes: Cow::Borrowed(bytes) })),
-            Kind::Offset => Ok(Some(Given { received, bytes: Cow::Owned(signed(bytes)) })),
+            Kind::Plain => Ok(Some(CaptureInput { received, bytes: Cow::Borrowed(bytes) })),
+            Kind::Offset => Ok(Some(CaptureInput { received, bytes: Cow::Owned(signed(bytes)) })),
             Kind::Vita49(packets) => {
                 let Some(symbols) = packets.push(received, bytes)? else { return Ok(None) };
                 self.format = match symbols.form {
                     SymbolForm::Hard => None,
-                    SymbolForm::Signed | SymbolForm::Offset => Some(InputFormat::Soft),
+                    SymbolForm::Signed | SymbolForm::Offset => Some(InputLayout::Soft),
                 };
                 let bytes = match symbols.form {
                     SymbolForm::Hard | SymbolForm::Signed => symbols.bytes,
                     SymbolForm::Offset => signed(&symbols.bytes),
                 };
-                Ok(Some(Given { received: symbols.received, bytes: Cow::Owned(bytes) }))
+                Ok(Some(CaptureInput { received: symbols.received, bytes: Cow::Owned(bytes) }))
             }
         }
     }

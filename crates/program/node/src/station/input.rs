@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// What a read brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chunk {
+pub enum InputRead {
     /// This many bytes.
     Data(usize),
     /// Nothing within the time given.
@@ -27,7 +27,7 @@ pub enum Chunk {
 
 /// An opened input.
 #[derive(Debug)]
-pub struct Source {
+pub struct InputSource {
     kind: Kind,
     clock: Clock,
 }
@@ -48,14 +48,14 @@ enum Kind {
     File {
         file: File,
         pace: Option<Pace>,
-        steps: Steps,
+        steps: ReadSizes,
     },
     Stdin(File),
 }
 
 /// How much of a file is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Steps {
+pub enum ReadSizes {
     /// As much as there is room for, or is due.
     Any,
     /// The same always, but for the end of the file: what is read does not depend on when.
@@ -77,7 +77,7 @@ const EQUAL: usize = 4 << 10;
 /// A paced file is read in steps of this length, as a receiver gives out its bits.
 const STEP: Duration = Duration::from_millis(5);
 
-impl Source {
+impl InputSource {
     /// Opens `input`; a file is read from byte `from` on, in `steps`, and at `rate` where there is
     /// one.
     ///
@@ -85,7 +85,7 @@ impl Source {
     /// The port is in use, the file cannot be read.
     pub fn open(
         input: &Input,
-        (rate, steps): (Option<Rate>, Steps),
+        (rate, steps): (Option<Rate>, ReadSizes),
         from: u64,
         clock: Clock,
     ) -> Result<Self, Fault> {
@@ -177,13 +177,13 @@ impl Source {
     ///
     /// # Errors
     /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
-    pub fn read(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<Chunk> {
+    pub fn read(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<InputRead> {
         let now = self.clock.now();
         match &mut self.kind {
             Kind::Listen { listener, stream } => {
                 if stream.is_none() {
                     if !readable(&*listener, patience)? {
-                        return Ok(Chunk::Idle);
+                        return Ok(InputRead::Idle);
                     }
                     *stream = listener.accept().ok().map(|(stream, _)| stream);
                 }
@@ -193,7 +193,7 @@ impl Source {
                 if stream.is_none() {
                     if attempt.is_none() && now < *retry_at {
                         pause(patience.min(retry_at.since(now)));
-                        return Ok(Chunk::Idle);
+                        return Ok(InputRead::Idle);
                     }
                     if attempt.is_none() {
                         *retry_at = now + RETRY;
@@ -206,30 +206,30 @@ impl Source {
                         Reached::NotYet => {}
                     }
                     if stream.is_none() {
-                        return Ok(Chunk::Idle);
+                        return Ok(InputRead::Idle);
                     }
                 }
                 Ok(read_stream(stream, buffer, patience))
             }
             Kind::Udp(socket) => {
                 if !readable(&*socket, patience)? {
-                    return Ok(Chunk::Idle);
+                    return Ok(InputRead::Idle);
                 }
-                Ok(socket.recv(buffer).map_or(Chunk::Idle, Chunk::Data))
+                Ok(socket.recv(buffer).map_or(InputRead::Idle, InputRead::Data))
             }
             Kind::File { file, pace, steps } => {
                 let due = pace.as_ref().map_or(buffer.len(), |pace| pace.due(now));
-                let least = if *steps == Steps::Equal { EQUAL } else { 1 };
+                let least = if *steps == ReadSizes::Equal { EQUAL } else { 1 };
                 if due < least {
                     pause(patience.min(STEP));
-                    return Ok(Chunk::Idle);
+                    return Ok(InputRead::Idle);
                 }
                 let read = match *steps {
-                    Steps::Any => {
+                    ReadSizes::Any => {
                         let len = due.min(buffer.len());
                         file.read(&mut buffer[..len])?
                     }
-                    Steps::Equal => {
+                    ReadSizes::Equal => {
                         let len = EQUAL.min(buffer.len());
                         read_full(file, &mut buffer[..len])?
                     }
@@ -241,7 +241,7 @@ impl Source {
             }
             Kind::Stdin(stdin) => {
                 if !readable(&*stdin, patience)? {
-                    return Ok(Chunk::Idle);
+                    return Ok(InputRead::Idle);
                 }
                 Ok(data_or_end(stdin.read(buffer)?))
             }
@@ -256,23 +256,23 @@ impl Pace {
     }
 }
 
-fn data_or_end(read: usize) -> Chunk {
-    if read == 0 { Chunk::End } else { Chunk::Data(read) }
+fn data_or_end(read: usize) -> InputRead {
+    if read == 0 { InputRead::End } else { InputRead::Data(read) }
 }
 
-fn read_stream(slot: &mut Option<TcpStream>, buffer: &mut [u8], patience: Duration) -> Chunk {
-    let Some(stream) = slot else { return Chunk::Idle };
+fn read_stream(slot: &mut Option<TcpStream>, buffer: &mut [u8], patience: Duration) -> InputRead {
+    let Some(stream) = slot else { return InputRead::Idle };
     let read = match readable(&*stream, patience) {
-        Ok(false) => return Chunk::Idle,
+        Ok(false) => return InputRead::Idle,
         Ok(true) => stream.read(buffer),
         Err(error) => Err(error),
     };
     match read {
-        Ok(len) if len > 0 => Chunk::Data(len),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Chunk::Idle,
+        Ok(len) if len > 0 => InputRead::Data(len),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => InputRead::Idle,
         Ok(_) | Err(_) => {
             *slot = None;
-            Chunk::Break
+            InputRead::Break
         }
     }
 }
@@ -296,9 +296,12 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 ///
 /// # Errors
 /// The system cannot wait.
-pub fn wait<'a>(sources: impl Iterator<Item = &'a Source>, patience: Duration) -> io::Result<()> {
+pub fn wait<'a>(
+    sources: impl Iterator<Item = &'a InputSource>,
+    patience: Duration,
+) -> io::Result<()> {
     let mut ready: Vec<PollFd<'_>> = sources
-        .filter_map(Source::readiness)
+        .filter_map(InputSource::readiness)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();
     await_ready(&mut ready, patience).map(|_| ())

@@ -7,16 +7,16 @@
 //! beginning, and what is durable of it passed over by counting frames.
 
 use super::channel::Common;
-use super::input::Chunk;
-use super::receiver::{After, Hurry, Receiver};
+use super::input::InputRead;
+use super::receiver::{After, Hurry, InputReceiver};
 use super::shared::Shared;
 use super::union::{Sighting, Union};
 use crate::config;
 use crate::fault::Fault;
-use crate::payload::Head;
+use crate::payload::BlockHead;
 use crate::status::{ChannelState, InputFrames, InputStatus, Vita49Status};
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureStats};
-use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
+use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::{Record, SyncCounts};
@@ -49,7 +49,7 @@ pub struct Inputs {
 /// One input.
 #[derive(Debug)]
 struct Entry {
-    receiver: Receiver,
+    receiver: InputReceiver,
     /// It is exhausted or has failed.
     over: Option<Over>,
     /// Of earlier transmissions in the same contact.
@@ -89,7 +89,7 @@ impl Inputs {
         start: impl Fn(usize) -> BitPosition,
     ) -> Result<Self, Fault> {
         let open = |at| {
-            let receiver = Receiver::open((index, at), config.clone(), common, start(at))?;
+            let receiver = InputReceiver::open((index, at), config.clone(), common, start(at))?;
             let (sync, before) = (SyncCounts::default(), (InputAccount::default(), 0));
             let later = VecDeque::new();
             Ok(Entry { receiver, over: None, sync, before, late: 0, gone_over: None, later })
@@ -111,32 +111,32 @@ impl Inputs {
     }
 
     /// The only one, where there is one.
-    fn only(&self) -> Option<&Receiver> {
+    fn only(&self) -> Option<&InputReceiver> {
         match &self.entries[..] {
             [entry] => Some(&entry.receiver),
             _ => None,
         }
     }
 
-    fn only_mut(&mut self) -> Option<&mut Receiver> {
+    fn only_mut(&mut self) -> Option<&mut InputReceiver> {
         match &mut self.entries[..] {
             [entry] => Some(&mut entry.receiver),
             _ => None,
         }
     }
 
-    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
+    fn receivers(&self) -> impl Iterator<Item = &InputReceiver> {
         self.entries.iter().map(|entry| &entry.receiver)
     }
 
     /// Whether they can be read again from any place: all of them, or none.
     pub fn is_file(&self) -> bool {
-        self.receivers().all(Receiver::is_file)
+        self.receivers().all(InputReceiver::is_file)
     }
 
     /// Whether they wait for the station, instead of going on without it.
     pub fn waits(&self) -> bool {
-        self.receivers().all(Receiver::waits)
+        self.receivers().all(InputReceiver::waits)
     }
 
     /// Whether frames that are durable already are passed over.
@@ -149,7 +149,7 @@ impl Inputs {
     ///
     /// # Errors
     /// The file or pipe failed; of several, all of them.
-    pub fn read(&mut self, patience: Duration) -> io::Result<Chunk> {
+    pub fn read(&mut self, patience: Duration) -> io::Result<InputRead> {
         if let Some(only) = self.only_mut() {
             return only.read(patience);
         }
@@ -159,30 +159,30 @@ impl Inputs {
     }
 
     /// Takes what is there from each.
-    fn read_live(&mut self, patience: Duration) -> io::Result<Chunk> {
+    fn read_live(&mut self, patience: Duration) -> io::Result<InputRead> {
         let mut taken = 0;
         let mut is_break = false;
         for at in 0..self.entries.len() {
             match self.step(at, Duration::ZERO)? {
-                Chunk::Data(len) => taken += len,
-                Chunk::Idle => {}
-                Chunk::Break => is_break = true,
-                Chunk::End => return Ok(Chunk::End),
+                InputRead::Data(len) => taken += len,
+                InputRead::Idle => {}
+                InputRead::Break => is_break = true,
+                InputRead::End => return Ok(InputRead::End),
             }
         }
-        if is_break && !self.receivers().any(Receiver::has_heard) {
-            return Ok(Chunk::Break);
+        if is_break && !self.receivers().any(InputReceiver::has_heard) {
+            return Ok(InputRead::Break);
         }
         if taken > 0 || is_break {
-            return Ok(Chunk::Data(taken));
+            return Ok(InputRead::Data(taken));
         }
         let going = self.entries.iter().filter(|entry| entry.over.is_none());
-        Receiver::wait(going.map(|entry| &entry.receiver), patience)?;
-        Ok(Chunk::Idle)
+        InputReceiver::wait(going.map(|entry| &entry.receiver), patience)?;
+        Ok(InputRead::Idle)
     }
 
     /// Takes a step of that file of which the least waits; of such, of the one that was read least.
-    fn read_files(&mut self, patience: Duration) -> io::Result<Chunk> {
+    fn read_files(&mut self, patience: Duration) -> io::Result<InputRead> {
         let going = self.entries.iter().enumerate().filter(|(_, entry)| entry.over.is_none());
         let next = going.min_by_key(|(at, entry)| {
             let receiver = &entry.receiver;
@@ -192,31 +192,31 @@ impl Inputs {
                 *at,
             )
         });
-        let Some((at, _)) = next else { return Ok(Chunk::End) };
+        let Some((at, _)) = next else { return Ok(InputRead::End) };
         match self.step(at, patience)? {
-            Chunk::Break => Ok(Chunk::Idle),
+            InputRead::Break => Ok(InputRead::Idle),
             other => Ok(other),
         }
     }
 
     /// Reads one of several; [`Chunk::End`] where that was the last one to end.
-    fn step(&mut self, at: usize, patience: Duration) -> io::Result<Chunk> {
+    fn step(&mut self, at: usize, patience: Duration) -> io::Result<InputRead> {
         if self.entries[at].over.is_some() {
-            return Ok(Chunk::Idle);
+            return Ok(InputRead::Idle);
         }
         let over = match self.entries[at].receiver.read(patience) {
-            Ok(chunk @ (Chunk::Data(_) | Chunk::Idle)) => {
+            Ok(chunk @ (InputRead::Data(_) | InputRead::Idle)) => {
                 self.take(at);
                 return Ok(chunk);
             }
-            Ok(Chunk::Break) => {
+            Ok(InputRead::Break) => {
                 self.finish_one(at);
                 let entry = &mut self.entries[at];
                 entry.sync = entry.sync.plus(entry.receiver.sync_counts());
                 entry.receiver.begin_anew(After::Break);
-                return Ok(Chunk::Break);
+                return Ok(InputRead::Break);
             }
-            Ok(Chunk::End) => Ok(Over::Ended),
+            Ok(InputRead::End) => Ok(Over::Ended),
             Err(error) => Err(error),
         };
         self.finish_one(at);
@@ -227,10 +227,10 @@ impl Inputs {
             self.shared.life.alarm(&self.entries[at].receiver.title(), &reason);
         }
         if self.entries.iter().any(|entry| entry.over.is_none()) {
-            return Ok(Chunk::Data(0));
+            return Ok(InputRead::Data(0));
         }
         let is_ended = self.entries.iter().any(|entry| entry.over == Some(Over::Ended));
-        if is_ended { Ok(Chunk::End) } else { over.map(|_| Chunk::End) }
+        if is_ended { Ok(InputRead::End) } else { over.map(|_| InputRead::End) }
     }
 
     /// The transmission of one of several is over.
@@ -398,7 +398,7 @@ impl Inputs {
     }
 
     /// Goes on with a contact of which `head` says what is durable.
-    pub fn go_on(&mut self, head: &Head, mission: Mission, format: InputFormat) {
+    pub fn go_on(&mut self, head: &BlockHead, mission: Mission, format: InputLayout) {
         if let Some(only) = self.only_mut() {
             return only.go_on(head.position, mission, format);
         }
@@ -410,7 +410,7 @@ impl Inputs {
 
     /// What the present downlink was found to be.
     pub fn identified(&self) -> Option<&Identification> {
-        self.only().map_or_else(|| self.union.downlink(), Receiver::identified)
+        self.only().map_or_else(|| self.union.downlink(), InputReceiver::identified)
     }
 
     /// What is odd about an input in which nothing was found so far.
@@ -431,22 +431,22 @@ impl Inputs {
 
     /// The next byte of each.
     pub fn offsets(&self) -> Vec<u64> {
-        self.receivers().map(Receiver::offset).collect()
+        self.receivers().map(InputReceiver::offset).collect()
     }
 
     /// The byte of each that the present contact began with.
     pub fn capture_from(&self) -> Vec<u64> {
-        self.receivers().map(Receiver::capture_from).collect()
+        self.receivers().map(InputReceiver::capture_from).collect()
     }
 
     /// Whether anything came in since the present captures began.
     pub fn has_heard(&self) -> bool {
-        self.receivers().any(Receiver::has_heard)
+        self.receivers().any(InputReceiver::has_heard)
     }
 
     /// Datagrams that the kernel dropped before they were read.
     pub fn kernel_drops(&self) -> u64 {
-        self.receivers().map(Receiver::kernel_drops).sum()
+        self.receivers().map(InputReceiver::kernel_drops).sum()
     }
 
     /// What became of the packets of a single input that brings packets.
@@ -468,7 +468,7 @@ impl Inputs {
         for at in 0..self.entries.len() {
             self.watch(at);
         }
-        let feeds = self.receivers().map(Receiver::feed);
+        let feeds = self.receivers().map(InputReceiver::feed);
         let named = feeds.map(|feed| (&*feed.name, feed.input.to_string()));
         Some(Record::Inputs(self.union.reports(named)))
     }
@@ -533,10 +533,10 @@ impl Entry {
     }
 }
 
-fn foreign(receiver: &Receiver) -> String {
+fn foreign(receiver: &InputReceiver) -> String {
     format!("{} receives another downlink", receiver.title())
 }
 
-fn too_late(receiver: &Receiver) -> String {
+fn too_late(receiver: &InputReceiver) -> String {
     format!("{} lags too far behind", receiver.title())
 }

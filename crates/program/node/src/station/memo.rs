@@ -8,7 +8,7 @@
 //! | flow, opening record | u32 + record | of the contact, open or closing |
 //! | further places | u64 each | of the other inputs, in their order; of several inputs in a contact that is closing, then where its capture began in each |
 
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
 use skyhaul_units::FlowId;
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ pub struct Memo {
 
 /// Where a channel is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ChannelPosition {
     /// Between contacts; each input goes on at its byte.
     Between(Vec<u64>),
     /// In a contact whose capture began at these bytes.
@@ -32,7 +32,7 @@ pub enum Place {
         /// Where its capture began in each input.
         from: Vec<u64>,
         /// What the input was found to be.
-        format: InputFormat,
+        format: InputLayout,
         /// Its flow.
         flow: FlowId,
         /// Its opening record.
@@ -46,7 +46,7 @@ pub enum Place {
         /// Where its capture began in each of several inputs; nothing of a single one.
         from: Vec<u64>,
         /// What the input was found to be.
-        format: InputFormat,
+        format: InputLayout,
         /// Its flow.
         flow: FlowId,
         /// Its opening record.
@@ -69,16 +69,18 @@ impl Memo {
     ///
     /// # Errors
     /// The disk refuses; the place before it is still remembered.
-    pub fn remember(&self, place: &Place) -> io::Result<()> {
+    pub fn remember(&self, place: &ChannelPosition) -> io::Result<()> {
         let (state, format, at, contact) = match place {
-            Place::Between(at) => (0, InputFormat::Bits, at, None),
-            Place::Open { from, format, flow, open } => (1, *format, from, Some((flow, open))),
-            Place::Closing { next, format, flow, open, .. } => {
+            ChannelPosition::Between(at) => (0, InputLayout::Bits, at, None),
+            ChannelPosition::Open { from, format, flow, open } => {
+                (1, *format, from, Some((flow, open)))
+            }
+            ChannelPosition::Closing { next, format, flow, open, .. } => {
                 (2, *format, next, Some((flow, open)))
             }
         };
         let further = at.iter().skip(1).chain(match place {
-            Place::Closing { next, from, .. } if next.len() > 1 => from,
+            ChannelPosition::Closing { next, from, .. } if next.len() > 1 => from,
             _ => &[][..],
         });
         let format = FORMATS.iter().position(|known| *known == format).unwrap_or_default();
@@ -105,39 +107,42 @@ impl Memo {
     }
 
     /// The place remembered last; the input's start where there is none, or the file is damaged.
-    pub fn recall(&self) -> Place {
-        fs::read(&self.path).ok().and_then(|bytes| parse(&bytes)).unwrap_or(Place::Between(vec![0]))
+    pub fn recall(&self) -> ChannelPosition {
+        fs::read(&self.path)
+            .ok()
+            .and_then(|bytes| parse(&bytes))
+            .unwrap_or(ChannelPosition::Between(vec![0]))
     }
 }
 
 /// In the order of their numbers in the file.
-const FORMATS: [InputFormat; 5] = [
-    InputFormat::Bits,
-    InputFormat::Cadus,
-    InputFormat::Frames,
-    InputFormat::Symbols,
-    InputFormat::Soft,
+const FORMATS: [InputLayout; 5] = [
+    InputLayout::Bits,
+    InputLayout::Cadus,
+    InputLayout::Frames,
+    InputLayout::Symbols,
+    InputLayout::Soft,
 ];
 
-fn parse(bytes: &[u8]) -> Option<Place> {
+fn parse(bytes: &[u8]) -> Option<ChannelPosition> {
     let ([state, format], rest) = bytes.split_first_chunk::<2>()?;
     let format = *FORMATS.get(usize::from(*format))?;
     let (at, rest) = rest.split_first_chunk::<8>()?;
     let mut places = vec![u64::from_be_bytes(*at)];
     if *state == 0 {
         places.extend(further(rest)?);
-        return Some(Place::Between(places));
+        return Some(ChannelPosition::Between(places));
     }
     let (flow, mut record) = rest.split_first_chunk::<4>()?;
     let flow = FlowId(u32::from_be_bytes(*flow));
     let Ok(Some(Record::Open(open))) = RecordReader::new().read(&mut record) else { return None };
     places.extend(further(record)?);
     match state {
-        1 => Some(Place::Open { from: places, format, flow, open }),
+        1 => Some(ChannelPosition::Open { from: places, format, flow, open }),
         2 => {
             let from = places.split_off(places.len().div_ceil(2));
             let is_whole = from.is_empty() || from.len() == places.len();
-            is_whole.then_some(Place::Closing { next: places, from, format, flow, open })
+            is_whole.then_some(ChannelPosition::Closing { next: places, from, format, flow, open })
         }
         _ => None,
     }
@@ -158,7 +163,7 @@ mod tests {
     fn the_newest_place_is_recalled() {
         let folder = tempfile::tempdir().unwrap();
         let memo = Memo::of(folder.path(), "x-band");
-        assert_eq!(memo.recall(), Place::Between(vec![0]));
+        assert_eq!(memo.recall(), ChannelPosition::Between(vec![0]));
         let open = Open {
             channel: "x-band".to_owned(),
             mission: "name = \"aqua\"".to_owned(),
@@ -170,34 +175,43 @@ mod tests {
         };
         let flow = FlowId(7);
         for place in [
-            Place::Open { from: vec![3], format: InputFormat::Frames, flow, open: open.clone() },
-            Place::Open {
-                from: vec![3, 0, 9],
-                format: InputFormat::Frames,
+            ChannelPosition::Open {
+                from: vec![3],
+                format: InputLayout::Frames,
                 flow,
                 open: open.clone(),
             },
-            Place::Closing {
+            ChannelPosition::Open {
+                from: vec![3, 0, 9],
+                format: InputLayout::Frames,
+                flow,
+                open: open.clone(),
+            },
+            ChannelPosition::Closing {
                 next: vec![1 << 40],
                 from: vec![],
-                format: InputFormat::Cadus,
+                format: InputLayout::Cadus,
                 flow,
                 open: open.clone(),
             },
-            Place::Closing {
+            ChannelPosition::Closing {
                 next: vec![8, 9],
                 from: vec![0, 1],
-                format: InputFormat::Soft,
+                format: InputLayout::Soft,
                 flow,
                 open,
             },
-            Place::Between(vec![9]),
-            Place::Between(vec![9, 1 << 50]),
+            ChannelPosition::Between(vec![9]),
+            ChannelPosition::Between(vec![9, 1 << 50]),
         ] {
             memo.remember(&place).unwrap();
             assert_eq!(memo.recall(), place);
         }
         fs::write(&memo.path, [1, 2, 0, 0, 0, 0, 0, 0, 0, 7, 0xff]).unwrap();
-        assert_eq!(memo.recall(), Place::Between(vec![0]), "a damaged memo tells nothing");
+        assert_eq!(
+            memo.recall(),
+            ChannelPosition::Between(vec![0]),
+            "a damaged memo tells nothing"
+        );
     }
 }

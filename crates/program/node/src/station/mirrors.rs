@@ -3,9 +3,11 @@
 use super::shared::Shared;
 use crate::config::MirrorEntry;
 use crate::status::{MirrorState, MirrorStatus};
-use skyhaul_files_io::{Cancel, Changes, Counters, End, Event, Fate, Reports, Task, Watch};
+use skyhaul_files_io::{
+    Cancel, Changes, Counters, Event, Fate, Reports, TransferEnd, TransferTask, TreeWatch,
+};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::Door;
+use skyhaul_net::exchange::ChannelService;
 use skyhaul_transport::ClassId;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ pub struct Mirror {
     config: MirrorEntry,
     /// Its place in the configuration.
     place: usize,
-    door: Door,
+    door: ChannelService,
     shared: Arc<Shared>,
     clock: Clock,
 }
@@ -46,7 +48,7 @@ impl Mirror {
     /// The mirror of this place in the configuration.
     pub fn new(
         (config, place): (MirrorEntry, usize),
-        door: Door,
+        door: ChannelService,
         shared: Arc<Shared>,
         clock: Clock,
     ) -> Self {
@@ -57,7 +59,7 @@ impl Mirror {
     pub fn run(self) {
         while !self.shared.life.is_stopping() {
             // Watched before it is gone through: no change falls between.
-            let watch = self.config.watch.then(|| Watch::new(&self.config.source)).transpose();
+            let watch = self.config.watch.then(|| TreeWatch::new(&self.config.source)).transpose();
             match watch {
                 Ok(watch) => {
                     if self.follow(watch) {
@@ -75,7 +77,7 @@ impl Mirror {
     }
 
     /// Goes through what changes; whether nothing is to be done any more.
-    fn follow(&self, mut watch: Option<Watch>) -> bool {
+    fn follow(&self, mut watch: Option<TreeWatch>) -> bool {
         let mut changes = Changes::All;
         while !self.shared.life.is_stopping() {
             let retry = match self.pass(&changes) {
@@ -107,7 +109,7 @@ impl Mirror {
 
     /// What changed, once something has; everything, where a former pass is to be tried again.
     /// `None` where nothing can be told of changes any more.
-    fn wait_for_changes(&self, watch: &mut Watch, retry: Option<Instant>) -> Option<Changes> {
+    fn wait_for_changes(&self, watch: &mut TreeWatch, retry: Option<Instant>) -> Option<Changes> {
         while !self.shared.life.is_stopping() {
             match self.quiet(watch) {
                 Ok(Changes::None) if retry.is_some_and(|at| self.clock.now() >= at) => {
@@ -128,7 +130,7 @@ impl Mirror {
 
     /// What changed, once nothing has for a moment: who writes a file often writes the next one
     /// too.
-    fn quiet(&self, watch: &mut Watch) -> std::io::Result<Changes> {
+    fn quiet(&self, watch: &mut TreeWatch) -> std::io::Result<Changes> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
             self.shared.life.pause(LOOK);
@@ -179,15 +181,17 @@ impl Mirror {
         // The link has the class by its name: a reload may give it another number.
         let ended = skyhaul_files_io::call(
             &link,
-            Task { hello, class: ClassId::default(), sources, into: None },
+            TransferTask { hello, class: ClassId::default(), sources, into: None },
             reports,
             cancel,
         );
         ended.map_err(|end| match end {
-            End::Lost(_) | End::Cancelled => Trouble::Lost,
-            End::Refused(refused) => Trouble::Failed(format!("the centre refuses: {refused}")),
-            End::Here(refused) => Trouble::Failed(refused.to_string()),
-            End::Malformed(what) => {
+            TransferEnd::Lost(_) | TransferEnd::Cancelled => Trouble::Lost,
+            TransferEnd::Refused(refused) => {
+                Trouble::Failed(format!("the centre refuses: {refused}"))
+            }
+            TransferEnd::Here(refused) => Trouble::Failed(refused.to_string()),
+            TransferEnd::Malformed(what) => {
                 Trouble::Failed(format!("protocol error from the centre ({what})"))
             }
         })

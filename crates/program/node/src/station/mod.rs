@@ -37,27 +37,29 @@ use crate::config::{self, MirrorEntry, MissionRef, StationConfig};
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
-use crate::services::{self, Window};
-use crate::status::{ChannelState, ChannelStatus, NodeStatus, Reply, Request, StatusServer};
+use crate::services::{self, SessionMemory};
+use crate::status::{
+    ChannelState, ChannelStatus, NodeStatus, StatusReply, StatusRequest, StatusServer,
+};
 use channel::{ChannelRunner, Common};
 use mirrors::Mirror;
-use order::Order;
+use order::StationOrder;
 use paths::Paths;
 use refill::RefillRunner;
 use shared::Shared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_net::exchange::Door;
-use skyhaul_net::guests::{Guests, LinksTaken};
+use skyhaul_net::exchange::ChannelService;
+use skyhaul_net::guests::{LinksTaken, Tenants};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
 use skyhaul_units::{ByteCount, Duration, FlowId};
-use sockets::{Opened, Opener};
+use sockets::{PathSocket, PathSocketOpener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use streams::Streams;
-use uplink::{Centre, Uplink};
+use uplink::{CentreContact, Uplink};
 
 pub use reach::reach;
 pub use reload::Reload;
@@ -73,7 +75,8 @@ pub struct Options {
 /// A session's memory at the station: blocks handed over and not yet reported whole take eight
 /// round trips of 660 ms at 93 Mbit/s; the centre sends nothing but messages. What goes beside
 /// contacts has more: see `guests`.
-const WINDOW: Window = Window { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
+const WINDOW: SessionMemory =
+    SessionMemory { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
 /// The stop flag, and whether everything is sent, are looked at this often.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -127,31 +130,31 @@ pub fn run(
 }
 
 /// What is said to whoever asks.
-fn reply(shared: &Shared, request: Request) -> Reply {
+fn reply(shared: &Shared, request: StatusRequest) -> StatusReply {
     let order = match request {
-        Request::Status => return Reply::Status(Box::new(shared.status())),
-        Request::Gaps | Request::AskGaps(_) => {
+        StatusRequest::Status => return StatusReply::Status(Box::new(shared.status())),
+        StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
             return refused("a station has no list of gaps; ask its centre");
         }
-        Request::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
-            Ok(path) if path.name.is_some() => Order::Add(Box::new(path)),
+        StatusRequest::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
+            Ok(path) if path.name.is_some() => StationOrder::Add(Box::new(path)),
             Ok(_) => return refused("the path has no name"),
             Err(error) => return refused(&error.to_string()),
         },
-        Request::RemovePath { name } => Order::Remove(name),
-        Request::HintPath { name, hint } => Order::Hint(name, hint),
+        StatusRequest::RemovePath { name } => StationOrder::Remove(name),
+        StatusRequest::HintPath { name, hint } => StationOrder::Hint(name, hint),
     };
     let outcome = shared.orders.give(order, || shared.life.wake_line());
     if let Ok(said) = &outcome {
         tracing::info!("{said}");
     }
-    Reply::Answer(outcome.into())
+    StatusReply::Answer(outcome.into())
 }
 
-fn refused(sentence: &str) -> Reply {
+fn refused(sentence: &str) -> StatusReply {
     let (what, help) =
         sentence.split_once("; ").unwrap_or((sentence, "see `skyhaul path add --help`"));
-    Reply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
+    StatusReply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
 }
 
 /// Whether nothing more comes in, and nothing is left to send.
@@ -174,12 +177,12 @@ fn shown(channel: &config::Channel) -> ChannelStatus {
 fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault> {
     let identity = services::identity(&config.node)?;
     let (line, centre) = (config.line.clone(), config.centre.address.to_string());
-    let opener = Opener { identity, line, centre, clock };
+    let opener = PathSocketOpener { identity, line, centre, clock };
     let window = if config.has_guests() { guests::window(WINDOW) } else { WINDOW };
     let mut driver: Option<Driver> = None;
     let mut planned = Vec::new();
     for path in config.paths() {
-        let Opened { endpoint, is_ipv6 } = opener.open(&path)?;
+        let PathSocket { endpoint, is_ipv6 } = opener.open(&path)?;
         match &mut driver {
             None => driver = Some(services::driver(endpoint, &path.place(), window, clock)?),
             Some(driver) => drop(driver.add_carrier(endpoint)),
@@ -205,7 +208,7 @@ fn start(
     config: &StationConfig,
     (shared, disk): (&Arc<Shared>, Arc<dyn Disk>),
     clock: Clock,
-    line: (Driver, Paths, Guests),
+    line: (Driver, Paths, Tenants),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
@@ -235,7 +238,7 @@ fn start(
 
 fn mirrors(
     config: &StationConfig,
-    door: &Door,
+    door: &ChannelService,
     (shared, clock): (&Arc<Shared>, Clock),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     shared.mirrors(config.mirror.iter().map(mirrors::shown).collect());
@@ -262,7 +265,7 @@ fn line(
     config: &StationConfig,
     shared: &Arc<Shared>,
     clock: Clock,
-    (mut driver, paths, guests): (Driver, Paths, Guests),
+    (mut driver, paths, guests): (Driver, Paths, Tenants),
 ) -> Result<JoinHandle<()>, Fault> {
     let mut uplink = {
         let feeder = Feeder::new(config.sharing(), WINDOW.send);
@@ -282,8 +285,8 @@ fn line(
     })
 }
 
-fn centre_of(config: &StationConfig) -> Centre {
-    Centre {
+fn centre_of(config: &StationConfig) -> CentreContact {
+    CentreContact {
         name: config.centre.name.to_string(),
         address: config.centre.address.to_string(),
         fingerprint: config.centre.fingerprint.fingerprint(),

@@ -1,6 +1,6 @@
 //! What the thread that serves the line is told to do while it runs.
 
-use crate::config::{LinePath, Sharing};
+use crate::config::{LinePath, LineSharing};
 use crate::fault::Fault;
 use crate::status::PathHint;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Something to do.
 #[derive(Debug)]
-pub enum Order {
+pub enum StationOrder {
     /// Use one more path, which has a name.
     Add(Box<LinePath>),
     /// Use a path no longer.
@@ -18,7 +18,7 @@ pub enum Order {
     /// Count with what is known of a path beforehand.
     Hint(String, PathHint),
     /// Use these paths, and share the line so.
-    Adopt(Vec<LinePath>, Box<Sharing>),
+    Adopt(Vec<LinePath>, Box<LineSharing>),
 }
 
 /// Where the outcome of an order goes.
@@ -26,7 +26,7 @@ pub type Done = SyncSender<Result<String, Fault>>;
 
 /// Orders that wait: as many as [`WAITING_MAX`].
 #[derive(Debug, Default)]
-pub struct Orders(Mutex<VecDeque<(Order, Done)>>);
+pub struct Orders(Mutex<VecDeque<(StationOrder, Done)>>);
 
 /// Operators give one at a time.
 const WAITING_MAX: usize = 16;
@@ -34,7 +34,7 @@ const WAITING_MAX: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 impl Orders {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Order, Done)>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(StationOrder, Done)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,7 +42,7 @@ impl Orders {
     ///
     /// # Errors
     /// It was refused, or the line's thread does not come to it.
-    pub fn give(&self, order: Order, wake: impl FnOnce()) -> Result<String, Fault> {
+    pub fn give(&self, order: StationOrder, wake: impl FnOnce()) -> Result<String, Fault> {
         let late = || {
             let help = "try again; restart the station if the fault persists";
             Fault::environment("the line's thread does not answer", "the line", help)
@@ -59,7 +59,7 @@ impl Orders {
     }
 
     /// The next one to carry out.
-    pub fn next(&self) -> Option<(Order, Done)> {
+    pub fn next(&self) -> Option<(StationOrder, Done)> {
         self.waiting().pop_front()
     }
 }

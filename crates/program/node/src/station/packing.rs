@@ -19,7 +19,7 @@ pub struct Packing {
 
 /// What surrounds a block.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct PackingContext {
     /// How long its records took to come, where the input does not wait for them to be packed.
     pub live: Option<Duration>,
     /// What the line carries; zero: not known.
@@ -65,7 +65,7 @@ impl Packing {
     pub fn pack(
         &mut self,
         clock: Clock,
-        pace: Pace,
+        pace: PackingContext,
         (records, frames): (&[u8], &[Range<usize>]),
         format: &FrameFormat,
     ) -> Option<Vec<u8>> {
@@ -78,7 +78,7 @@ impl Packing {
     }
 
     /// The place in `known` of the effort that this block is worth, if any is.
-    fn choose(&mut self, len: usize, pace: Pace) -> Option<usize> {
+    fn choose(&mut self, len: usize, pace: PackingContext) -> Option<usize> {
         self.blocks += 1;
         match self.wanted {
             Compress::Off => return None,
@@ -131,7 +131,7 @@ mod tests {
     fn effort(packing: &mut Packing, live: Option<Duration>, mbps: u64) -> Option<Effort> {
         let line = Rate::from_mbps(mbps);
         packing
-            .choose(BLOCK, Pace { live, line, unsent: ByteCount::ZERO })
+            .choose(BLOCK, PackingContext { live, line, unsent: ByteCount::ZERO })
             .map(|at| EFFORTS[at].effort)
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn where_much_waits_for_the_line_as_much_is_saved_as_time_allows() {
         let mut packing = Packing::new(Compress::Auto);
         let mut choose = |live, unsent| {
-            let pace = Pace { live, line: Rate::from_mbps(200), unsent };
+            let pace = PackingContext { live, line: Rate::from_mbps(200), unsent };
             packing.choose(BLOCK, pace).map(|at| EFFORTS[at].effort)
         };
         assert_eq!(choose(LIVE, ByteCount::mib(1)), Some(Effort::Fast));

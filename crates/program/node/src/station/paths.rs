@@ -6,7 +6,7 @@ mod shown;
 mod size;
 
 use super::fallback::Twin;
-use super::sockets::{Opened, Opener, resolve_in};
+use super::sockets::{PathSocket, PathSocketOpener, resolve_in};
 use crate::config::{LinePath as PathConfig, Transport};
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 /// The paths that are to be used, and which of them the session has.
 #[derive(Debug)]
 pub struct Paths {
-    opener: Opener,
+    opener: PathSocketOpener,
     planned: Vec<Planned>,
     /// Where to look for the path that the next session begins on.
     next: usize,
@@ -89,7 +89,7 @@ const FORETOLD_MAX: usize = 64;
 impl Paths {
     /// The paths of a configuration; the sockets that were opened for them are served in their
     /// order, from the first.
-    pub fn new(opener: Opener, paths: &[(PathConfig, bool)]) -> Self {
+    pub fn new(opener: PathSocketOpener, paths: &[(PathConfig, bool)]) -> Self {
         let mut this = Self {
             opener,
             planned: Vec::new(),
@@ -254,7 +254,7 @@ impl Paths {
                 "restart the station: the spool keeps all data",
             ));
         }
-        let Opened { endpoint, is_ipv6 } = self.opener.open(&config)?;
+        let PathSocket { endpoint, is_ipv6 } = self.opener.open(&config)?;
         self.opened += 1;
         let endpoint = Some(endpoint);
         let spare = Some(Spare { config: config.clone(), is_ipv6, socket: None });
@@ -508,7 +508,7 @@ fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Time;
+    use crate::config::ConfigTime;
     use skyhaul_net::{Socket, UdpEndpoint};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
     use skyhaul_transport::SessionConfig;
@@ -529,7 +529,7 @@ mod tests {
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(settings).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let line = toml::from_str("").expect("a line");
-        let opener = Opener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
+        let opener = PathSocketOpener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
         (Paths::new(opener, &[(config("name = \"a\""), false)]), manager, clock)
     }
 
@@ -577,7 +577,7 @@ mod tests {
         let (mut paths, mut manager, clock) = paths();
         paths.add(config("name = \"b\"")).expect("added");
         serve(&mut paths, &mut manager);
-        let time = |text: &str| text.parse::<Time>().expect("a time");
+        let time = |text: &str| text.parse::<ConfigTime>().expect("a time");
         let (from, until) = (time("2020-01-01T00:00:00Z"), time("2150-01-01T00:00:00Z"));
         let now = clock.utc();
         paths.foretell("a", PathHint::Outage { from, until }, now).expect("foretold");

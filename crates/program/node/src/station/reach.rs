@@ -6,7 +6,7 @@
 //! for a second.
 
 use super::sockets::resolve;
-use super::uplink::Centre;
+use super::uplink::CentreContact;
 use super::{centre_of, driver};
 use crate::config::StationConfig;
 use crate::fault::Fault;
@@ -60,7 +60,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
 /// One attempt to reach the centre.
 struct Attempt<'a> {
     name: String,
-    centre: Centre,
+    centre: CentreContact,
     address: SocketAddr,
     stop: &'a AtomicBool,
     connection: Option<SessionId>,

@@ -4,14 +4,14 @@
 
 use super::channel::Common;
 use super::front::Front;
-use super::input::{self, Chunk, Source, Steps};
+use super::input::{self, InputRead, InputSource, ReadSizes};
 use super::recording::{Destination, Recording};
 use super::shared::Shared;
-use crate::config::{self, Feed};
+use crate::config::{self, ResolvedInput};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{Identification, InputFormat, Unidentified};
+use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::SyncCounts;
@@ -25,16 +25,16 @@ use std::sync::Arc;
 
 /// An input and its capture.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct InputReceiver {
     config: config::Channel,
-    feed: Feed,
+    feed: ResolvedInput,
     missions: MissionSet,
     /// The mission configured.
     mission: Option<Mission>,
     /// When a marker is believed.
     sync: SyncConfig,
     clock: Clock,
-    source: Source,
+    source: InputSource,
     recording: Option<Recording>,
     front: Front,
     /// What came as other symbols than before: it belongs to the next capture.
@@ -59,7 +59,7 @@ const READ: usize = 64 << 10;
 /// Nothing was refused for so long: the input is well again.
 const CALM: Duration = Duration::from_secs(10);
 
-impl Receiver {
+impl InputReceiver {
     /// Opens input number `at` of the channel; a file is read from `start` on.
     ///
     /// # Errors
@@ -72,9 +72,10 @@ impl Receiver {
     ) -> Result<Self, Fault> {
         let mission = super::mission_of(&config, &common.missions)?;
         let mut feeds = config.feeds();
-        let steps = if feeds.len() > 1 { Steps::Equal } else { Steps::Any };
+        let steps = if feeds.len() > 1 { ReadSizes::Equal } else { ReadSizes::Any };
         let feed = feeds.swap_remove(at);
-        let source = Source::open(&feed.input, (config.rate, steps), start.byte(), common.clock)?;
+        let source =
+            InputSource::open(&feed.input, (config.rate, steps), start.byte(), common.clock)?;
         let front = Front::of(&feed);
         let options =
             CaptureOptions { start, ..options(&config, &feed, mission.clone(), common.sync) };
@@ -106,7 +107,7 @@ impl Receiver {
     }
 
     /// What its input is among those of the channel.
-    pub const fn feed(&self) -> &Feed {
+    pub const fn feed(&self) -> &ResolvedInput {
         &self.feed
     }
 
@@ -146,23 +147,23 @@ impl Receiver {
     ///
     /// # Errors
     /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
-    pub fn read(&mut self, patience: Duration) -> io::Result<Chunk> {
+    pub fn read(&mut self, patience: Duration) -> io::Result<InputRead> {
         if let Some((received, bytes)) = self.held.take() {
             self.capture.push(received, &bytes);
-            return Ok(Chunk::Data(bytes.len()));
+            return Ok(InputRead::Data(bytes.len()));
         }
         let chunk = self.source.read(&mut self.buffer, patience)?;
         let received = self.clock.utc();
         let bytes = match chunk {
-            Chunk::Data(len) => &self.buffer[..len],
-            Chunk::Idle | Chunk::Break | Chunk::End => &[],
+            InputRead::Data(len) => &self.buffer[..len],
+            InputRead::Idle | InputRead::Break | InputRead::End => &[],
         };
         if let Some(recording) = &self.recording {
             let kind = match chunk {
-                Chunk::Data(_) if self.source.is_datagrams() => Some(RawKind::Datagram),
-                Chunk::Data(_) => Some(RawKind::Stream),
-                Chunk::Break => Some(RawKind::Break),
-                Chunk::Idle | Chunk::End => None,
+                InputRead::Data(_) if self.source.is_datagrams() => Some(RawKind::Datagram),
+                InputRead::Data(_) => Some(RawKind::Stream),
+                InputRead::Break => Some(RawKind::Break),
+                InputRead::Idle | InputRead::End => None,
             };
             kind.into_iter().for_each(|kind| recording.take(received, self.offset, kind, bytes));
         }
@@ -174,7 +175,7 @@ impl Receiver {
         match self.front.take(received, bytes) {
             Ok(Some(given)) if self.front.format() != before => {
                 self.held = Some((given.received, given.bytes.into_owned()));
-                return Ok(Chunk::Break);
+                return Ok(InputRead::Break);
             }
             Ok(Some(given)) => self.capture.push(given.received, &given.bytes),
             Ok(None) => {}
@@ -257,7 +258,7 @@ impl Receiver {
 
     /// Goes on with a downlink that is known, with the frame at `frames_from`; the input was opened
     /// where that one is to be read from.
-    pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputFormat) {
+    pub fn go_on(&mut self, frames_from: BitPosition, mission: Mission, format: InputLayout) {
         let known = self.options(Some(mission));
         let start = CaptureOptions::read_from(format, frames_from);
         // What was found out, and not configured, may change again.
@@ -348,7 +349,7 @@ fn recording(
 
 fn options(
     config: &config::Channel,
-    feed: &Feed,
+    feed: &ResolvedInput,
     mission: Option<Mission>,
     sync: SyncConfig,
 ) -> CaptureOptions {

@@ -1,7 +1,7 @@
 //! Reading the configuration again while the station runs: paths, classes, and what is foretold
 //! change; the rest is named.
 
-use super::order::Order;
+use super::order::StationOrder;
 use super::shared::Shared;
 use crate::config::{self, Config, ConfigError, Refill, StationConfig};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ impl<'a> Reload<'a> {
                 "{what} cannot change while the station runs: restart the station to apply it"
             );
         }
-        let order = Order::Adopt(new.paths(), Box::new(new.sharing()));
+        let order = StationOrder::Adopt(new.paths(), Box::new(new.sharing()));
         match shared.orders.give(order, || shared.life.wake_line()) {
             Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
             Ok(said) => tracing::info!("configuration reloaded: {said}"),

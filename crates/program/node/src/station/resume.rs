@@ -1,10 +1,10 @@
 //! Where a channel goes on after a restart, from what it remembers and what is durable in the
 //! spool.
 
-use super::memo::{Memo, Place};
-use crate::payload::Head;
+use super::memo::{ChannelPosition, Memo};
+use crate::payload::BlockHead;
 use skyhaul_ccsds::capture::CaptureOptions;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::record::{Open, Record, RecordReader};
@@ -13,7 +13,7 @@ use skyhaul_units::FlowId;
 
 /// Where a channel goes on.
 #[derive(Debug)]
-pub enum Resume {
+pub enum ResumePoint {
     /// Between contacts, at these bytes of the inputs.
     At(Vec<u64>),
     /// In this contact.
@@ -30,14 +30,14 @@ pub struct Resumed {
     /// Its mission.
     pub mission: Mission,
     /// What the input was found to be.
-    pub format: InputFormat,
+    pub format: InputLayout,
     /// The head of its last durable block.
-    pub head: Head,
+    pub head: BlockHead,
     /// Where its capture began in each of several inputs.
     pub from: Vec<u64>,
 }
 
-impl Resume {
+impl ResumePoint {
     /// Where the `at`-th of `inputs` inputs is read on. Of several, the contact is captured again
     /// from its beginning, and what is durable of it passed over: only so the same frames come in
     /// the same order.
@@ -59,11 +59,11 @@ impl Resume {
     /// The spool cannot be read or written.
     pub fn find(spool: &mut Spool, memo: &Memo, inputs: usize) -> Result<Self, SpoolError> {
         let (at, from, format, flow, open, is_closing) = match memo.recall() {
-            Place::Between(at) => return Ok(Self::At(at)),
-            Place::Open { from, format, flow, open } => {
+            ChannelPosition::Between(at) => return Ok(Self::At(at)),
+            ChannelPosition::Open { from, format, flow, open } => {
                 (from.clone(), from, format, flow, open, false)
             }
-            Place::Closing { next, from, format, flow, open } => {
+            ChannelPosition::Closing { next, from, format, flow, open } => {
                 (next, from, format, flow, open, true)
             }
         };
@@ -74,7 +74,7 @@ impl Resume {
             return Ok(Self::At(at));
         }
         let last = spool.queue_mut().last_record(flow)?;
-        let head = last.as_ref().and_then(|record| Head::decode(&record.payload).ok());
+        let head = last.as_ref().and_then(|record| BlockHead::decode(&record.payload).ok());
         let mission = Mission::from_toml(&open.mission).ok();
         match (head, mission) {
             (Some((_, content)), _)

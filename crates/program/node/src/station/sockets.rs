@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// What is needed to open a path's socket.
 #[derive(Debug)]
-pub struct Opener {
+pub struct PathSocketOpener {
     /// The station's key.
     pub identity: Identity,
     /// What is known of the line.
@@ -24,14 +24,14 @@ pub struct Opener {
 }
 
 /// A path's socket.
-pub struct Opened {
+pub struct PathSocket {
     /// The socket, and what speaks there.
     pub endpoint: AnyEndpoint,
     /// Which family of addresses it speaks to.
     pub is_ipv6: bool,
 }
 
-impl Opener {
+impl PathSocketOpener {
     /// The centre's host and port on a path.
     pub fn remote(&self, path: &LinePath) -> String {
         path.remote.as_ref().map_or_else(|| self.centre.clone(), ToString::to_string)
@@ -42,7 +42,7 @@ impl Opener {
     /// # Errors
     /// The address is in use or none of this host; the interface is not there, or has no address
     /// that goes with the centre's.
-    pub fn open(&self, path: &LinePath) -> Result<Opened, Fault> {
+    pub fn open(&self, path: &LinePath) -> Result<PathSocket, Fault> {
         if path.transport == Transport::Tcp {
             return self.open_only_tcp(path);
         }
@@ -64,7 +64,7 @@ impl Opener {
         let settings = self.settings(path, is_ipv6);
         let config = EndpointConfig::new(self.identity.clone(), settings, self.clock.std_start());
         let endpoint = services::endpoint(socket, &place, config)?.into();
-        Ok(Opened { endpoint, is_ipv6 })
+        Ok(PathSocket { endpoint, is_ipv6 })
     }
 
     /// How a path over UDP runs.
@@ -76,11 +76,11 @@ impl Opener {
         }
     }
 
-    fn open_only_tcp(&self, path: &LinePath) -> Result<Opened, Fault> {
+    fn open_only_tcp(&self, path: &LinePath) -> Result<PathSocket, Fault> {
         let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
         let is_ipv6 =
             path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
-        Ok(Opened { endpoint: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
+        Ok(PathSocket { endpoint: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
     }
 
     /// What calls over TCP on a path.
@@ -201,8 +201,8 @@ fn addresses(address: &str) -> Result<impl Iterator<Item = SocketAddr>, String> 
 mod tests {
     use super::*;
 
-    fn opener() -> Opener {
-        Opener {
+    fn opener() -> PathSocketOpener {
+        PathSocketOpener {
             identity: Identity::from_seed(&[1; 32]).expect("a key"),
             line: toml::from_str("rate = \"10 Mbit/s\"").expect("a line"),
             centre: "127.0.0.1:9".to_owned(),

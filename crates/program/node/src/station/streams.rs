@@ -6,9 +6,11 @@ use crate::fault::Fault;
 use crate::services;
 use crate::status::{StreamState, StreamStatus};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Door, Link};
+use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_streams::Counters;
-use skyhaul_streams_io::{End, Look, Near, Run, Summary, Waiter, send};
+use skyhaul_streams_io::{
+    Look, SourceTotals, StreamContext, StreamFailure, StreamSummary, Waiter, send,
+};
 use skyhaul_units::Duration;
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ struct Stream {
     config: StreamEntry,
     /// Its place in the configuration.
     place: usize,
-    door: Door,
+    door: ChannelService,
     shared: Arc<Shared>,
     clock: Clock,
     stop: Arc<AtomicBool>,
@@ -61,7 +63,7 @@ impl Streams {
     /// There are too many threads.
     pub fn start(
         entries: &[StreamEntry],
-        door: &Door,
+        door: &ChannelService,
         (shared, clock): (&Arc<Shared>, Clock),
     ) -> Result<Self, Fault> {
         shared.streams(entries.iter().map(shown).collect());
@@ -120,28 +122,29 @@ impl Stream {
     }
 
     /// Carries it to its end, from when the line is open.
-    fn carry(&self) -> Result<Summary, Trouble> {
+    fn carry(&self) -> Result<StreamSummary, Trouble> {
         let link = self.link().ok_or(Trouble::Lost)?;
         let options = self.config.options().map_err(Trouble::Failed)?;
         let source = self.config.open().map_err(|error| Trouble::Failed(error.to_string()))?;
         let sink = self.config.to.0.at(self.clock.utc());
         self.show(|status| (status.state, status.sink) = (StreamState::Source, sink.clone()));
-        let run = Run { clock: self.clock, stop: &self.stop, tell: &|look| self.look(look) };
+        let run =
+            StreamContext { clock: self.clock, stop: &self.stop, tell: &|look| self.look(look) };
         send(&link, source, &sink, &options, &run).map_err(|end| match end {
-            End::Lost(_) => Trouble::Lost,
+            StreamFailure::Lost(_) => Trouble::Lost,
             _ if self.is_ending() => Trouble::Lost,
-            End::Refused(refusal) => {
+            StreamFailure::Refused(refusal) => {
                 Trouble::Failed(format!("the centre refuses it: {}", refusal.sentence))
             }
-            End::Here(refusal) => Trouble::Failed(refusal.sentence),
-            End::Malformed(what) => Trouble::Failed(format!(
+            StreamFailure::Here(refusal) => Trouble::Failed(refusal.sentence),
+            StreamFailure::Malformed(what) => Trouble::Failed(format!(
                 "protocol error from the centre ({what}); install the same version at both ends"
             )),
         })
     }
 
     /// A link over the session, once that is open; nothing where the station ends first.
-    fn link(&self) -> Option<Link> {
+    fn link(&self) -> Option<AppChannel> {
         let waiter = Waiter::new(self.clock);
         let mut link =
             pin!(self.door.connect(CENTRE, self.config.class.as_deref().unwrap_or_default()));
@@ -160,7 +163,7 @@ impl Stream {
         });
     }
 
-    fn ended(&self, summary: &Summary) {
+    fn ended(&self, summary: &StreamSummary) {
         self.shared.life.clear_alarm(&self.name());
         self.show(|status| {
             (status.state, status.ended, status.reason) =
@@ -192,7 +195,7 @@ impl Stream {
     }
 }
 
-fn count(status: &mut StreamStatus, near: Near, counters: &Counters) {
+fn count(status: &mut StreamStatus, near: SourceTotals, counters: &Counters) {
     (status.frames, status.bytes, status.unsent) = (near.frames, near.bytes, near.unsent);
     (status.received, status.repaired) = (counters.received, counters.repaired);
     (status.late, status.lost) = (counters.late, counters.lost);

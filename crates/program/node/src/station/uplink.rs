@@ -4,20 +4,20 @@
 mod health;
 
 use super::fallback::FALL_BACK;
-use super::foresight::{self, Behind, Foresight, Said, in_words};
-use super::order::Order;
+use super::foresight::{self, Behind, ForecastChange, Foresight, in_words};
+use super::order::StationOrder;
 use super::paths::Paths;
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::Shared;
-use crate::config::Sharing;
+use crate::config::LineSharing;
 use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::forward::Rules;
-use skyhaul_net::guests::{FIRST_GUEST, Far, Guests};
+use skyhaul_net::forward::FarRules;
+use skyhaul_net::guests::{FIRST_GUEST, SessionPeer, Tenants};
 use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 /// Where the centre is, and who it is.
 #[derive(Debug, Clone)]
-pub struct Centre {
+pub struct CentreContact {
     /// Its name.
     pub name: String,
     /// Host and port.
@@ -37,14 +37,14 @@ pub struct Centre {
     /// Its key.
     pub fingerprint: Fingerprint,
     /// What it may have this station do for applications.
-    pub rules: Arc<Rules>,
+    pub rules: Arc<FarRules>,
 }
 
 /// Keeps the session to the centre.
 #[derive(Debug)]
 pub struct Uplink {
     name: String,
-    centre: Centre,
+    centre: CentreContact,
     shared: Arc<Shared>,
     clock: Clock,
     paths: Paths,
@@ -54,7 +54,7 @@ pub struct Uplink {
     fall_back_at: Instant,
     called_at: Instant,
     feeder: Feeder,
-    guests: Guests,
+    guests: Tenants,
     retry_at: Instant,
     /// Calls in a row that were refused.
     refusals: u32,
@@ -89,9 +89,9 @@ impl Uplink {
     /// An uplink of the station `name` to `centre`, not connected yet.
     pub fn new(
         name: String,
-        centre: Centre,
+        centre: CentreContact,
         (shared, clock): (Arc<Shared>, Clock),
-        (paths, feeder, guests): (Paths, Feeder, Guests),
+        (paths, feeder, guests): (Paths, Feeder, Tenants),
     ) -> Self {
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
@@ -180,7 +180,12 @@ impl Uplink {
             self.guests.begun(
                 id,
                 session,
-                Far { role: Role::Calling, node: Some(0), rules, key: self.centre.fingerprint },
+                SessionPeer {
+                    role: Role::Calling,
+                    node: Some(0),
+                    rules,
+                    key: self.centre.fingerprint,
+                },
             );
         }
     }
@@ -456,22 +461,22 @@ impl Uplink {
         known.or_else(|| self.shared.channel_of(flow)).unwrap_or_default()
     }
 
-    fn say(&self, flow: FlowId, said: Said) {
+    fn say(&self, flow: FlowId, said: ForecastChange) {
         let contact = format!("contact {} of {}", flow.0, self.channel(flow));
         match said {
-            Said::Late(late) => {
+            ForecastChange::Late(late) => {
                 let reason =
                     format!("at the present rate it will miss its deadline by {}", in_words(late));
                 self.shared.life.alarm(&contact, &reason);
             }
-            Said::OnTime(spare) => {
+            ForecastChange::OnTime(spare) => {
                 self.shared.life.clear_alarm(&contact);
                 tracing::info!(
                     "{contact}: back on schedule, {} before its deadline",
                     in_words(spare)
                 );
             }
-            Said::Over => {
+            ForecastChange::Over => {
                 self.shared.life.clear_alarm(&contact);
             }
         }
@@ -487,14 +492,14 @@ impl Uplink {
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
-        order: Order,
+        order: StationOrder,
     ) -> Result<String, Fault> {
         let session = self.connection.filter(|_| self.feeder.is_feeding());
         let outcome = match order {
-            Order::Add(path) => self.paths.add(*path),
-            Order::Remove(name) => self.paths.remove(now, &name, (manager, session)),
-            Order::Hint(name, hint) => self.hint(manager, &name, hint),
-            Order::Adopt(paths, sharing) => {
+            StationOrder::Add(path) => self.paths.add(*path),
+            StationOrder::Remove(name) => self.paths.remove(now, &name, (manager, session)),
+            StationOrder::Hint(name, hint) => self.hint(manager, &name, hint),
+            StationOrder::Adopt(paths, sharing) => {
                 let (mut said, hinted) = self.paths.adopt(now, paths, (manager, session));
                 for path in hinted {
                     self.tell_hints(manager, path);
@@ -532,8 +537,8 @@ impl Uplink {
     }
 
     /// Shares the line otherwise; a sentence where it does.
-    fn share(&mut self, manager: &mut SessionManager, sharing: Sharing) -> Option<String> {
-        let is_other = |old: &Sharing| *old != sharing;
+    fn share(&mut self, manager: &mut SessionManager, sharing: LineSharing) -> Option<String> {
+        let is_other = |old: &LineSharing| *old != sharing;
         if !is_other(self.feeder.sharing()) {
             return None;
         }
@@ -651,7 +656,7 @@ mod tests {
 
     fn uplink(clock: Clock) -> (Uplink, SessionManager) {
         let identity = Identity::from_seed(&[1; 32]).expect("a key");
-        let centre = Centre {
+        let centre = CentreContact {
             name: "centre".to_owned(),
             address: "127.0.0.1:9".to_owned(),
             fingerprint: Identity::from_seed(&[2; 32]).expect("a key").fingerprint(),
@@ -665,7 +670,7 @@ mod tests {
         let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
         let spool = Spool::open(disk, config, clock.utc(), SpoolDraw([7; 24])).expect("a spool");
         let waker = Waker::new().expect("a waker");
-        let guests = Guests::new(
+        let guests = Tenants::new(
             Forwarding::default(),
             LinksTaken::ByNobody,
             waker.clone(),
@@ -678,14 +683,14 @@ mod tests {
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");
         let endpoint = UdpEndpoint::new(QuicEndpoint::new(quic).expect("an endpoint"), socket);
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
-        let opener = super::super::sockets::Opener {
+        let opener = super::super::sockets::PathSocketOpener {
             identity: Identity::from_seed(&[1; 32]).expect("a key"),
             line: toml::from_str("").expect("a line"),
             centre: "127.0.0.1:9".to_owned(),
             clock,
         };
         let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
-        let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
+        let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
         (
             Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)),
             manager,

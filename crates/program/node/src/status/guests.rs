@@ -1,7 +1,7 @@
 //! What goes through a node's sessions beside contacts.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_net::forward::{Arrival, Counters, Forwards};
+use skyhaul_net::forward::{Counters, FarTarget, Forwards};
 
 /// The forwards of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,9 +149,9 @@ impl ForwardsStatus {
         let listens = forwards.locals().map(|(local, listen, node)| ListenStatus {
             at: local.to_string(),
             leads: match &listen.arrival {
-                Arrival::For(target) => format!("{node}:{target}"),
-                Arrival::Proxy => format!("SOCKS through {node}"),
-                Arrival::Diverted => format!("transparent to {node}"),
+                FarTarget::For(target) => format!("{node}:{target}"),
+                FarTarget::Proxy => format!("SOCKS through {node}"),
+                FarTarget::Diverted => format!("transparent to {node}"),
             },
         });
         let (listens, counters): (Vec<_>, _) = (listens.collect(), forwards.counters());

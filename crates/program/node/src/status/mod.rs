@@ -25,7 +25,7 @@ pub use model::{
 };
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
-pub use request::{Answer, PathHint, Reply, Request};
+pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShortageStatus, ThreadStatus, WaitedStatus};
 pub use socket::{StatusServer, ask, ask_again, ask_gaps, order};

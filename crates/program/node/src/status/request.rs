@@ -1,15 +1,15 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
 use super::{GapFilter, GapReport, GapsAsked, NodeStatus};
-use crate::config::Time;
-use crate::fault::{Fault, Who};
+use crate::config::ConfigTime;
+use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
 use skyhaul_units::Rate;
 
 /// A question or an order. Who connects and says nothing asks for the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
-pub enum Request {
+pub enum StatusRequest {
     /// How the node is.
     Status,
     /// What is missing at a centre.
@@ -43,14 +43,14 @@ pub enum PathHint {
     /// It carries nothing in this time.
     Outage {
         /// When it goes.
-        from: Time,
+        from: ConfigTime,
         /// When it is back.
-        until: Time,
+        until: ConfigTime,
     },
     /// From then on it carries so much.
     Rate {
         /// From when; left out: from now.
-        from: Option<Time>,
+        from: Option<ConfigTime>,
         /// How much, counted in IP packets.
         rate: Rate,
     },
@@ -61,7 +61,7 @@ pub enum PathHint {
 /// What a node says to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum OrderResult {
     /// It was done.
     Done {
         /// A sentence about it.
@@ -83,36 +83,36 @@ pub enum Answer {
 /// What goes back on the socket.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Reply {
-    /// To [`Request::Status`].
+pub enum StatusReply {
+    /// To [`StatusRequest::Status`].
     Status(Box<NodeStatus>),
-    /// To [`Request::Gaps`].
+    /// To [`StatusRequest::Gaps`].
     Gaps(Box<GapReport>),
-    /// To [`Request::AskGaps`].
+    /// To [`StatusRequest::AskGaps`].
     Asked(GapsAsked),
     /// To an order.
-    Answer(Answer),
+    Answer(OrderResult),
 }
 
-impl From<Result<String, Fault>> for Answer {
+impl From<Result<String, Fault>> for OrderResult {
     fn from(outcome: Result<String, Fault>) -> Self {
         match outcome {
             Ok(said) => Self::Done { said },
             Err(Fault { who, what, place, help }) => {
-                Self::Refused { environment: who == Who::Environment, what, place, help }
+                Self::Refused { environment: who == Responsible::Environment, what, place, help }
             }
         }
     }
 }
 
-impl From<Answer> for Result<String, Fault> {
-    fn from(answer: Answer) -> Self {
+impl From<OrderResult> for Result<String, Fault> {
+    fn from(answer: OrderResult) -> Self {
         match answer {
-            Answer::Done { said } => Ok(said),
-            Answer::Refused { environment: true, what, place, help } => {
+            OrderResult::Done { said } => Ok(said),
+            OrderResult::Refused { environment: true, what, place, help } => {
                 Err(Fault::environment(what, place, help))
             }
-            Answer::Refused { environment: false, what, place, help } => {
+            OrderResult::Refused { environment: false, what, place, help } => {
                 Err(Fault::configuration(what, place, help))
             }
         }

@@ -1,7 +1,7 @@
 //! The local socket: whoever may connect asks one question, or gives one order, and gets one line
 //! of JSON.
 
-use super::{Answer, GapFilter, GapReport, GapsAsked, NodeStatus, Reply, Request};
+use super::{GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, StatusReply, StatusRequest};
 use crate::fault::Fault;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -45,7 +45,7 @@ impl StatusServer {
     )]
     pub fn start(
         path: &Path,
-        reply: impl Fn(Request) -> Reply + Send + Sync + 'static,
+        reply: impl Fn(StatusRequest) -> StatusReply + Send + Sync + 'static,
     ) -> Result<Self, Fault> {
         if UnixStream::connect(path).is_ok() {
             let help = "stop that node, or give this one another state folder";
@@ -102,11 +102,11 @@ impl Drop for StatusServer {
     }
 }
 
-fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
+fn answer(mut stream: UnixStream, reply: &impl Fn(StatusRequest) -> StatusReply) {
     let _ = stream.set_write_timeout(Some(PATIENCE));
     let reply = match request(&stream) {
         Ok(request) => reply(request),
-        Err(fault) => Reply::Answer(Err(fault).into()),
+        Err(fault) => StatusReply::Answer(Err(fault).into()),
     };
     let mut line =
         serde_json::to_vec(&reply).expect("the reply has no map with keys other than text");
@@ -116,7 +116,7 @@ fn answer(mut stream: UnixStream, reply: &impl Fn(Request) -> Reply) {
 }
 
 /// What is asked: the status where nothing is said.
-fn request(stream: &UnixStream) -> Result<Request, Fault> {
+fn request(stream: &UnixStream) -> Result<StatusRequest, Fault> {
     let refused = |reason: String| {
         let help = "use the release that the node runs";
         Fault::configuration(
@@ -131,7 +131,7 @@ fn request(stream: &UnixStream) -> Result<Request, Fault> {
         .read_line(&mut line)
         .map_err(|error| refused(error.to_string()))?;
     if line.trim().is_empty() {
-        return Ok(Request::Status);
+        return Ok(StatusRequest::Status);
     }
     serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
 }
@@ -141,7 +141,7 @@ fn request(stream: &UnixStream) -> Result<Request, Fault> {
 /// # Errors
 /// No node answers there, or not in this version's form.
 pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
-    let text = exchange(path, &Request::Status, PATIENCE)?;
+    let text = exchange(path, &StatusRequest::Status, PATIENCE)?;
     read(path, &text)
 }
 
@@ -150,7 +150,7 @@ pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
 /// # Errors
 /// No centre answers there, or not in this version's form.
 pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
-    of_centre(path, &Request::Gaps)
+    of_centre(path, &StatusRequest::Gaps)
 }
 
 /// Has the centre whose status socket is at `path` ask stations again for what was unrecoverable.
@@ -158,12 +158,15 @@ pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
 /// # Errors
 /// No centre answers there, or it knows of no such gap.
 pub fn ask_again(path: &Path, which: GapFilter) -> Result<GapsAsked, Fault> {
-    of_centre(path, &Request::AskGaps(which))
+    of_centre(path, &StatusRequest::AskGaps(which))
 }
 
-fn of_centre<T: serde::de::DeserializeOwned>(path: &Path, request: &Request) -> Result<T, Fault> {
+fn of_centre<T: serde::de::DeserializeOwned>(
+    path: &Path,
+    request: &StatusRequest,
+) -> Result<T, Fault> {
     let text = exchange(path, request, ORDER)?;
-    if let Ok(refused @ Answer::Refused { .. }) = serde_json::from_str::<Answer>(&text) {
+    if let Ok(refused @ OrderResult::Refused { .. }) = serde_json::from_str::<OrderResult>(&text) {
         return Err(Result::<String, Fault>::from(refused).err().unwrap_or_else(|| {
             Fault::peer("the node does not answer this request", path.display(), "ask a centre")
         }));
@@ -175,12 +178,12 @@ fn of_centre<T: serde::de::DeserializeOwned>(path: &Path, request: &Request) -> 
 ///
 /// # Errors
 /// No node answers there, or it cannot do so.
-pub fn order(path: &Path, request: &Request) -> Result<String, Fault> {
+pub fn order(path: &Path, request: &StatusRequest) -> Result<String, Fault> {
     let text = exchange(path, request, ORDER)?;
-    read::<Answer>(path, &text)?.into()
+    read::<OrderResult>(path, &text)?.into()
 }
 
-fn exchange(path: &Path, request: &Request, patience: Duration) -> Result<String, Fault> {
+fn exchange(path: &Path, request: &StatusRequest, patience: Duration) -> Result<String, Fault> {
     let no_node = |error: &std::io::Error| {
         let (what, help) = match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => (
@@ -231,11 +234,13 @@ mod tests {
         NodeStatus::Station(StationStatus { name: "polar".to_owned(), ..StationStatus::default() })
     }
 
-    fn reply(request: Request) -> Reply {
+    fn reply(request: StatusRequest) -> StatusReply {
         match request {
-            Request::Status => Reply::Status(Box::new(station())),
-            Request::RemovePath { name } => Reply::Answer(Ok(format!("{name} is gone")).into()),
-            _ => Reply::Answer(Err(Fault::configuration("no", "here", "do not")).into()),
+            StatusRequest::Status => StatusReply::Status(Box::new(station())),
+            StatusRequest::RemovePath { name } => {
+                StatusReply::Answer(Ok(format!("{name} is gone")).into())
+            }
+            _ => StatusReply::Answer(Err(Fault::configuration("no", "here", "do not")).into()),
         }
     }
 
@@ -244,10 +249,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("status.sock");
         let _server = StatusServer::start(&path, reply).unwrap();
-        let gone = order(&path, &Request::RemovePath { name: "x".to_owned() });
+        let gone = order(&path, &StatusRequest::RemovePath { name: "x".to_owned() });
         assert_eq!(gone, Ok("x is gone".to_owned()));
         let refused =
-            order(&path, &Request::AddPath { path: serde_json::Value::Null }).unwrap_err();
+            order(&path, &StatusRequest::AddPath { path: serde_json::Value::Null }).unwrap_err();
         assert_eq!(refused, Fault::configuration("no", "here", "do not"));
         for (said, wanted) in
             [("", "polar"), ("{\"ask\":\"status\"}\n", "polar"), ("nonsense\n", "cannot be read")]
@@ -270,7 +275,7 @@ mod tests {
         let (go, gone) = std::sync::mpsc::sync_channel::<()>(0);
         let waiting = std::sync::Mutex::new(gone);
         let server = StatusServer::start(&path, move |request| {
-            if matches!(request, Request::RemovePath { .. }) {
+            if matches!(request, StatusRequest::RemovePath { .. }) {
                 let _ = waiting.lock().unwrap().recv();
             }
             reply(request)
@@ -278,7 +283,7 @@ mod tests {
         let slow: Vec<UnixStream> = (1..AT_A_TIME)
             .map(|_| {
                 let mut stream = UnixStream::connect(&path).unwrap();
-                let request = Request::RemovePath { name: "x".to_owned() };
+                let request = StatusRequest::RemovePath { name: "x".to_owned() };
                 stream.write_all(&serde_json::to_vec(&request).unwrap()).unwrap();
                 stream.write_all(b"\n").unwrap();
                 stream

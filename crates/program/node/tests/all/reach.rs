@@ -3,7 +3,7 @@
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Driver, Service, Socket, UdpEndpoint};
 use skyhaul_node::config::{Config, parse};
-use skyhaul_node::fault::Who;
+use skyhaul_node::fault::Responsible;
 use skyhaul_node::station::reach;
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::SessionManagerEvent;
@@ -64,7 +64,7 @@ fn a_centre_of_another_protocol_version_is_told_with_both_versions() {
         stop.store(true, Ordering::Relaxed);
         outcome.unwrap_err()
     });
-    assert_eq!(fault.who, Who::Peer);
+    assert_eq!(fault.who, Responsible::Peer);
     assert_eq!(fault.what, "this node uses skyhaul/1, the far end skyhaul/2");
     assert_eq!(fault.place, address.to_string());
     assert_eq!(fault.help, "install the same release on both");

@@ -5,7 +5,7 @@ use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{InputReport, Record, RecordReader, RecordWriter};
 use skyhaul_ccsds::select::InputAccount;
-use skyhaul_node::payload::{Head, PayloadError, split_taken, with_taken};
+use skyhaul_node::payload::{BlockHead, PayloadError, split_taken, with_taken};
 use std::borrow::Cow;
 
 fn vectors(part: &str) -> Vec<serde_json::Value> {
@@ -137,7 +137,7 @@ fn blocks_of_the_wire_page() {
         let bytes = bytes(&vector);
         let (taken, payload) = split_taken(&bytes).expect("a valid vector");
         let time = taken.as_micros();
-        let (text, written) = match Head::decode(payload) {
+        let (text, written) = match BlockHead::decode(payload) {
             Err(PayloadError::Lost) => (format!("lost taken={time}"), payload.to_vec()),
             decoded => {
                 let (head, content) = decoded.expect("a valid vector");
@@ -172,7 +172,9 @@ fn what_the_wire_page_says_is_refused() {
                 RecordReader::new().read(&mut &bytes[..]).expect_err("refused").to_string()
             }
             _ => split_taken(&bytes)
-                .and_then(|(_, payload)| Head::decode(payload)?.1.records().map(Cow::into_owned))
+                .and_then(|(_, payload)| {
+                    BlockHead::decode(payload)?.1.records().map(Cow::into_owned)
+                })
                 .expect_err("refused")
                 .to_string(),
         };

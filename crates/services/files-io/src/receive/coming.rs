@@ -3,10 +3,12 @@
 use super::commit::Ready;
 use super::part::{Make, Part, Sync};
 use super::{Receiving, differs};
-use crate::place::{Folders, Place, io_refusal, refusal};
+use crate::place::{Directory, Folders, io_refusal, refusal};
 use rustix::io::Errno;
-use skyhaul_files::wire::Id;
-use skyhaul_files::{Chain, Chunk, Entry, FileHasher, Hash, Kind, Reason, Refusal, map};
+use skyhaul_files::wire::OfferId;
+use skyhaul_files::{
+    Chain, Chunk, Entry, FileHasher, Hash, RefusalReason, TransferRefusal, TreeEntryKind, map,
+};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -33,7 +35,7 @@ enum Hashing {
 impl Coming {
     pub fn new(entry: Entry) -> Self {
         let hash = match entry.kind {
-            Kind::Pipe => Hashing::Pipe(Box::default(), 0),
+            TreeEntryKind::Pipe => Hashing::Pipe(Box::default(), 0),
             _ => Hashing::File(None),
         };
         Self { entry, hash, part: None, map: None, map_head: Vec::new(), mapped: 0 }
@@ -59,8 +61,8 @@ impl Coming {
     pub fn look_for_part(
         &mut self,
         receiving: &Receiving<'_>,
-        folder: &Place,
-    ) -> Result<(), Refusal> {
+        folder: &Directory,
+    ) -> Result<(), TransferRefusal> {
         if self.entry.size() <= Chunk::MIN || receiving.options.checksum {
             return Ok(());
         }
@@ -92,13 +94,14 @@ impl Coming {
         folders: &mut Folders,
         offset: u64,
         bytes: &[u8],
-    ) -> Result<Option<Sync>, Refusal> {
+    ) -> Result<Option<Sync>, TransferRefusal> {
         if offset != self.offset()
-            || offset + bytes.len() as u64 > self.entry.size() && self.entry.kind != Kind::Pipe
+            || offset + bytes.len() as u64 > self.entry.size()
+                && self.entry.kind != TreeEntryKind::Pipe
         {
             let sentence =
                 format!("unexpected bytes of {} received; copy it again", self.entry.path);
-            return Err(Refusal::new(Reason::Differs, &sentence));
+            return Err(TransferRefusal::new(RefusalReason::Differs, &sentence));
         }
         self.open(receiving, folders)?;
         if offset == 0 {
@@ -126,9 +129,9 @@ impl Coming {
         mut self,
         receiving: &Receiving<'_>,
         folders: &mut Folders,
-        id: Id,
+        id: OfferId,
         (size, hash): (u64, Hash),
-    ) -> Result<Ready, Refusal> {
+    ) -> Result<Ready, TransferRefusal> {
         self.open(receiving, folders)?;
         let found = match self.hash {
             Hashing::File(hasher) => {
@@ -165,7 +168,11 @@ impl Coming {
         }
     }
 
-    fn open(&mut self, receiving: &Receiving<'_>, folders: &mut Folders) -> Result<(), Refusal> {
+    fn open(
+        &mut self,
+        receiving: &Receiving<'_>,
+        folders: &mut Folders,
+    ) -> Result<(), TransferRefusal> {
         if let Hashing::File(hasher @ None) = &mut self.hash {
             *hasher = Some(Box::new(FileHasher::new(self.entry.size())));
         }
@@ -206,13 +213,13 @@ impl Coming {
         sync
     }
 
-    fn refused(&self, error: Errno) -> Refusal {
+    fn refused(&self, error: Errno) -> TransferRefusal {
         if error == Errno::BUSY {
             let sentence = format!(
                 "{} is being written by another transfer; wait until that ends",
                 self.entry.path
             );
-            return Refusal::new(Reason::Busy, &sentence);
+            return TransferRefusal::new(RefusalReason::Busy, &sentence);
         }
         refusal(&self.entry.path, "cannot be written", error)
     }

@@ -4,11 +4,11 @@ use super::part::{Part, Sync};
 use super::{JOBS, Receiving};
 use crate::event::Fate;
 use crate::place::{refusal, times};
-use crate::session::End;
+use crate::session::TransferEnd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use skyhaul_files::wire::{Id, Message};
-use skyhaul_files::{Entry, Hash, Refusal};
+use skyhaul_files::wire::{Message, OfferId};
+use skyhaul_files::{Entry, Hash, TransferRefusal};
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::sync::mpsc::Receiver;
@@ -25,7 +25,7 @@ pub(super) enum Job {
 /// A file that is written and has the hash that it should.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub id: Id,
+    pub id: OfferId,
     pub entry: Entry,
     pub part: Part,
     pub has_map: bool,
@@ -44,7 +44,7 @@ impl<'a> Committer<'a> {
     }
 
     /// Until no more jobs come.
-    pub fn run(self, jobs: Receiver<Job>) -> Result<(), End> {
+    pub fn run(self, jobs: Receiver<Job>) -> Result<(), TransferEnd> {
         while let Ok(first) = jobs.recv() {
             let mut ready = Vec::new();
             for job in core::iter::once(first).chain(jobs.try_iter().take(JOBS - 1)) {
@@ -66,7 +66,7 @@ impl<'a> Committer<'a> {
         Ok(())
     }
 
-    fn publish(&self, ready: Vec<Ready>) -> Result<(), End> {
+    fn publish(&self, ready: Vec<Ready>) -> Result<(), TransferEnd> {
         let synced = sync_all(&ready);
         let mut folders = BTreeMap::new();
         let mut results: Vec<(Ready, Result<(), Errno>)> = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> Committer<'a> {
         for folder in folders.values() {
             durable = durable.and(rustix::fs::fsync(folder.fd()));
         }
-        let mut done: Vec<(Id, Result<Hash, Refusal>)> = Vec::new();
+        let mut done: Vec<(OfferId, Result<Hash, TransferRefusal>)> = Vec::new();
         for (file, named) in results {
             let path = &file.entry.path;
             let result = match named.and(durable) {

@@ -2,48 +2,57 @@
 
 use super::State;
 use super::coming::Coming;
-use crate::place::{Folders, Place, file_type, mtime, name, refusal, times};
+use crate::place::{Directory, Folders, file_type, mtime, name, refusal, times};
 use crate::send::is_partial;
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
-use skyhaul_files::wire::Answer;
-use skyhaul_files::{Entry, FileHasher, Hash, Kind, Reason, Refusal, RelPath};
+use skyhaul_files::wire::OfferAnswer;
+use skyhaul_files::{
+    Entry, FileHasher, Hash, RefusalReason, RelPath, TransferRefusal, TreeEntryKind,
+};
 use std::io::Read;
 
 impl State<'_> {
     /// The answer to an offer, and what then comes.
-    pub(super) fn decide(&mut self, entry: Entry) -> Result<(Answer, Option<Coming>), Refusal> {
+    pub(super) fn decide(
+        &mut self,
+        entry: Entry,
+    ) -> Result<(OfferAnswer, Option<Coming>), TransferRefusal> {
         let refused = |error| refusal(&entry.path, "cannot be written", error);
         if entry.path.parts().any(is_partial) {
             let sentence =
                 format!("{} has a name reserved for unfinished files; rename it", entry.path);
-            return Err(Refusal::new(Reason::Name, &sentence));
+            return Err(TransferRefusal::new(RefusalReason::Name, &sentence));
         }
         let dry_run = self.receiving.options.dry_run;
-        let Some(folders) = &mut self.folders else { return Ok((Answer::Send, None)) };
+        let Some(folders) = &mut self.folders else { return Ok((OfferAnswer::Send, None)) };
         let folder = match folders.holding(&entry.path) {
-            Err(Errno::NOENT) if dry_run => return Ok((Answer::Send, None)),
+            Err(Errno::NOENT) if dry_run => return Ok((OfferAnswer::Send, None)),
             other => other.map_err(refused)?,
         };
-        let Some((_, last)) = entry.path.split() else { return Ok((Answer::Made, None)) };
+        let Some((_, last)) = entry.path.split() else { return Ok((OfferAnswer::Made, None)) };
         let there = match folder.look(last) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT) => None,
             Err(error) => return Err(refused(error)),
         };
         let is_folder = there.is_some_and(|stat| file_type(&stat) == FileType::Directory);
-        if is_folder && entry.kind != Kind::Folder {
+        if is_folder && entry.kind != TreeEntryKind::Folder {
             return Err(refused(Errno::ISDIR));
         }
         match &entry.kind {
-            Kind::Folder if dry_run => Ok((Answer::Made, None)),
-            _ if dry_run && !matches!(entry.kind, Kind::File { .. }) => {
-                Ok((if there.is_some() { Answer::Have } else { Answer::Send }, None))
+            TreeEntryKind::Folder if dry_run => Ok((OfferAnswer::Made, None)),
+            _ if dry_run && !matches!(entry.kind, TreeEntryKind::File { .. }) => {
+                Ok((if there.is_some() { OfferAnswer::Have } else { OfferAnswer::Send }, None))
             }
-            Kind::Folder => make_folder(folders, &folder, &entry, there.is_some()).map_err(refused),
-            Kind::Link { target } => make_link(&folder, last, target, &entry).map_err(refused),
-            Kind::Pipe => Ok((Answer::Send, Some(Coming::new(entry)))),
-            Kind::File { size } => {
+            TreeEntryKind::Folder => {
+                make_folder(folders, &folder, &entry, there.is_some()).map_err(refused)
+            }
+            TreeEntryKind::Link { target } => {
+                make_link(&folder, last, target, &entry).map_err(refused)
+            }
+            TreeEntryKind::Pipe => Ok((OfferAnswer::Send, Some(Coming::new(entry)))),
+            TreeEntryKind::File { size } => {
                 let size = *size;
                 self.decide_file(&folder, there, entry, size)
             }
@@ -52,11 +61,11 @@ impl State<'_> {
 
     fn decide_file(
         &mut self,
-        folder: &Place,
+        folder: &Directory,
         there: Option<Stat>,
         entry: Entry,
         size: u64,
-    ) -> Result<(Answer, Option<Coming>), Refusal> {
+    ) -> Result<(OfferAnswer, Option<Coming>), TransferRefusal> {
         let last = entry.path.split().map_or(&[][..], |(_, last)| last);
         let file = there.filter(|stat| file_type(stat) == FileType::RegularFile);
         let same_size = file.filter(|stat| stat.st_size.unsigned_abs() == size);
@@ -71,13 +80,13 @@ impl State<'_> {
                 // Without writing, nobody asks the far end to read all of its file: it counts as
                 // one that differs.
                 return Ok((
-                    if coming.is_some() { Answer::Compare(hash) } else { Answer::Send },
+                    if coming.is_some() { OfferAnswer::Compare(hash) } else { OfferAnswer::Send },
                     coming,
                 ));
             }
         }
         if self.receiving.options.dry_run {
-            return Ok((Answer::Send, None));
+            return Ok((OfferAnswer::Send, None));
         }
         let mut coming = Coming::new(entry);
         coming.look_for_part(self.receiving, folder)?;
@@ -86,30 +95,34 @@ impl State<'_> {
         if size - coming.offset() > free {
             return Err(refusal(&coming.entry.path, "does not fit", Errno::NOSPC));
         }
-        Ok((Answer::Send, Some(coming)))
+        Ok((OfferAnswer::Send, Some(coming)))
     }
 }
 
 impl State<'_> {
     /// The contents are there: the rights may differ.
-    fn decide_rights(&mut self, there: &Stat, entry: &Entry) -> Result<Answer, Refusal> {
+    fn decide_rights(
+        &mut self,
+        there: &Stat,
+        entry: &Entry,
+    ) -> Result<OfferAnswer, TransferRefusal> {
         if there.st_mode & 0o777 == u32::from(entry.mode) {
-            return Ok(Answer::Have);
+            return Ok(OfferAnswer::Have);
         }
         if let (false, Some(folders)) = (self.receiving.options.dry_run, &mut self.folders) {
             set_attributes(folders, entry)
                 .map_err(|error| refusal(&entry.path, "cannot have its permissions set", error))?;
         }
-        Ok(Answer::Rights)
+        Ok(OfferAnswer::Rights)
     }
 }
 
 fn make_folder(
     folders: &mut Folders,
-    folder: &Place,
+    folder: &Directory,
     entry: &Entry,
     is_there: bool,
-) -> Result<(Answer, Option<Coming>), Errno> {
+) -> Result<(OfferAnswer, Option<Coming>), Errno> {
     let last = entry.path.split().map_or(&[][..], |(_, last)| last);
     if !is_there {
         // As long as things are put into it, this user has to be able to.
@@ -120,17 +133,17 @@ fn make_folder(
         )?;
     }
     folders.place().folder(&entry.path)?;
-    Ok((Answer::Made, None))
+    Ok((OfferAnswer::Made, None))
 }
 
 fn make_link(
-    folder: &Place,
+    folder: &Directory,
     last: &[u8],
     target: &[u8],
     entry: &Entry,
-) -> Result<(Answer, Option<Coming>), Errno> {
+) -> Result<(OfferAnswer, Option<Coming>), Errno> {
     if folder.link(last).is_ok_and(|there| there == target) {
-        return Ok((Answer::Have, None));
+        return Ok((OfferAnswer::Have, None));
     }
     let part = super::part::part_name(last);
     let _ = folder.remove(&part);
@@ -146,7 +159,7 @@ fn make_link(
     if moved.is_err() {
         let _ = folder.remove(&part);
     }
-    moved.map(|()| (Answer::Made, None))
+    moved.map(|()| (OfferAnswer::Made, None))
 }
 
 /// Gives what is there the attributes of `entry`.
@@ -163,7 +176,7 @@ pub(super) fn set_attributes(folders: &mut Folders, entry: &Entry) -> Result<(),
 }
 
 /// The hash of a file that is there; `None` where it cannot be read to its end.
-fn hash_of(folder: &Place, last: &[u8], size: u64) -> Option<Hash> {
+fn hash_of(folder: &Directory, last: &[u8], size: u64) -> Option<Hash> {
     let mut file = folder.read(&RelPath::new(last).ok()?).ok()?;
     let mut hasher = FileHasher::new(size);
     let mut bytes = vec![0; 1 << 17];

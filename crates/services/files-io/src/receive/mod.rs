@@ -9,13 +9,15 @@ mod part;
 use crate::cancel::Cancel;
 use crate::claims::{Claims, Holder};
 use crate::event::{Fate, Reports};
-use crate::place::{Folders, Place, refusal};
-use crate::session::End;
+use crate::place::{Directory, Folders, refusal};
+use crate::session::TransferEnd;
 use coming::Coming;
 use commit::{Committer, Job};
 use skyhaul::{Block, Session};
-use skyhaul_files::wire::{Answer, CHAINS_MAX, CONTROL, Id, Message, OFFERS_MAX, Options};
-use skyhaul_files::{Entry, Hash, Kind, Reason, Refusal, Selection};
+use skyhaul_files::wire::{
+    CHAINS_MAX, CONTROL, Message, OFFERS_MAX, OfferAnswer, OfferId, Options,
+};
+use skyhaul_files::{Entry, Hash, RefusalReason, Selection, TransferRefusal, TreeEntryKind};
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
@@ -38,14 +40,14 @@ struct State<'a> {
     /// `None` where the folder would have to be made first: nothing is there.
     folders: Option<Folders>,
     /// What is wanted: at most [`OFFERS_MAX`].
-    coming: BTreeMap<Id, Coming>,
+    coming: BTreeMap<OfferId, Coming>,
     jobs: SyncSender<Job>,
 }
 
 impl Receiving<'_> {
     /// Receives to the end into `place`, which is `None` where nothing is written and nothing is
     /// there.
-    pub fn run(&self, place: Option<Place>) -> Result<(), End> {
+    pub fn run(&self, place: Option<Directory>) -> Result<(), TransferEnd> {
         let (jobs, queue) = std::sync::mpsc::sync_channel(JOBS);
         std::thread::scope(|scope| {
             let committer = scope.spawn(|| Committer::new(self).run(queue));
@@ -62,18 +64,18 @@ impl Receiving<'_> {
                 (blocks.blocks_delivered + blocks.blocks_repaired, blocks.blocks_repaired);
             self.reports.repaired(received, repaired);
             let last = Block::reliable(CONTROL, Message::Finished(received, repaired).encode());
-            let sent = self.cancel.or(self.link.send(last)).ok_or(End::Cancelled)?;
+            let sent = self.cancel.or(self.link.send(last)).ok_or(TransferEnd::Cancelled)?;
             // This end may be closed next: the far one waits for this. Where it has left already,
             // it has what it wants.
-            let _ = self.cancel.or(sent.map_err(|_| End::lost(self.link))?);
+            let _ = self.cancel.or(sent.map_err(|_| TransferEnd::lost(self.link))?);
             Ok(())
         })
     }
 
-    fn say(&self, message: &Message) -> Result<(), End> {
+    fn say(&self, message: &Message) -> Result<(), TransferEnd> {
         let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
-        let sent = self.cancel.or(self.link.send(block)).ok_or(End::Cancelled)?;
-        sent.map(drop).map_err(|_| End::lost(self.link))
+        let sent = self.cancel.or(self.link.send(block)).ok_or(TransferEnd::Cancelled)?;
+        sent.map(drop).map_err(|_| TransferEnd::lost(self.link))
     }
 
     fn holder(&self) -> Holder {
@@ -84,14 +86,14 @@ impl Receiving<'_> {
 impl State<'_> {
     /// Takes what the far end says until it has said everything; what is to be synced then, the
     /// committer still has.
-    fn hear(mut self) -> Result<(), End> {
+    fn hear(mut self) -> Result<(), TransferEnd> {
         loop {
             let (cancel, link) = (self.receiving.cancel, self.receiving.link);
-            let incoming = cancel.or(link.recv()).ok_or(End::Cancelled)?;
-            let Some(incoming) = incoming else { return Err(End::lost(link)) };
+            let incoming = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)?;
+            let Some(incoming) = incoming else { return Err(TransferEnd::lost(link)) };
             match Message::decode(&incoming.bytes)? {
                 Message::Welcome(_) => {}
-                Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                Message::Refused(refusal) => return Err(TransferEnd::Refused(refusal)),
                 Message::Offer(entries) => self.offered(entries)?,
                 Message::Small(files) => {
                     for (id, hash, bytes) in files {
@@ -118,7 +120,7 @@ impl State<'_> {
                 }
                 Message::Finish => return Ok(()),
                 _ => {
-                    return Err(End::Malformed(
+                    return Err(TransferEnd::Malformed(
                         "a message that only a receiving end sends".to_owned(),
                     ));
                 }
@@ -126,14 +128,14 @@ impl State<'_> {
         }
     }
 
-    fn offered(&mut self, entries: Vec<(Id, Entry)>) -> Result<(), End> {
+    fn offered(&mut self, entries: Vec<(OfferId, Entry)>) -> Result<(), TransferEnd> {
         if self.coming.len() + entries.len() > OFFERS_MAX + skyhaul_files::wire::ITEMS_MAX {
-            return Err(End::Malformed("more offers than allowed".to_owned()));
+            return Err(TransferEnd::Malformed("more offers than allowed".to_owned()));
         }
         let mut answers = Vec::new();
         for (id, entry) in entries {
             let reports = self.receiving.reports;
-            if matches!(entry.kind, Kind::File { .. } | Kind::Pipe) {
+            if matches!(entry.kind, TreeEntryKind::File { .. } | TreeEntryKind::Pipe) {
                 reports.found(entry.size());
             }
             let (path, size) = (entry.path.clone(), entry.size());
@@ -148,15 +150,15 @@ impl State<'_> {
                     }
                     answer
                 }
-                Err(refused) => Answer::No(refused),
+                Err(refused) => OfferAnswer::No(refused),
             };
             let fate = match &answer {
-                Answer::Have => Some(Fate::Unchanged),
-                Answer::Made => Some(Fate::Made),
-                Answer::Rights => Some(Fate::Rights),
-                Answer::No(refused) => Some(Fate::Failed(refused.clone())),
-                Answer::Send if self.receiving.options.dry_run => Some(Fate::Wanted),
-                Answer::Send | Answer::Compare(_) => None,
+                OfferAnswer::Have => Some(Fate::Unchanged),
+                OfferAnswer::Made => Some(Fate::Made),
+                OfferAnswer::Rights => Some(Fate::Rights),
+                OfferAnswer::No(refused) => Some(Fate::Failed(refused.clone())),
+                OfferAnswer::Send if self.receiving.options.dry_run => Some(Fate::Wanted),
+                OfferAnswer::Send | OfferAnswer::Compare(_) => None,
             };
             if let Some(fate) = fate {
                 reports.spared(size);
@@ -171,7 +173,7 @@ impl State<'_> {
     }
 
     /// Bytes of a file. What is not, or not any more, wanted was on its way when that was said.
-    fn data(&mut self, id: Id, offset: u64, bytes: &[u8]) -> Result<(), End> {
+    fn data(&mut self, id: OfferId, offset: u64, bytes: &[u8]) -> Result<(), TransferEnd> {
         let Some(coming) = self.coming.get_mut(&id) else { return Ok(()) };
         let Some(folders) = &mut self.folders else { return Ok(()) };
         self.receiving.reports.moved(bytes.len() as u64);
@@ -183,7 +185,7 @@ impl State<'_> {
         }
     }
 
-    fn whole(&mut self, id: Id, size: u64, hash: Hash) -> Result<(), End> {
+    fn whole(&mut self, id: OfferId, size: u64, hash: Hash) -> Result<(), TransferEnd> {
         let (Some(coming), Some(folders)) = (self.coming.remove(&id), &mut self.folders) else {
             return Ok(());
         };
@@ -195,34 +197,41 @@ impl State<'_> {
     }
 
     /// The contents are those that are here: only the attributes may differ.
-    fn same(&mut self, id: Id) -> Result<(), End> {
+    fn same(&mut self, id: OfferId) -> Result<(), TransferEnd> {
         let (Some(coming), Some(folders)) = (self.coming.remove(&id), &mut self.folders) else {
             return Ok(());
         };
         let entry = &coming.entry;
         let answer = match decide::set_attributes(folders, entry) {
-            Ok(()) => Answer::Have,
-            Err(error) => Answer::No(refusal(&entry.path, "cannot have its attributes set", error)),
+            Ok(()) => OfferAnswer::Have,
+            Err(error) => {
+                OfferAnswer::No(refusal(&entry.path, "cannot have its attributes set", error))
+            }
         };
         self.receiving.reports.spared(entry.size());
         self.receiving.reports.tell(&entry.path, entry.size(), Fate::Unchanged);
         self.receiving.say(&Message::Answers(vec![(id, answer)]))
     }
 
-    fn fail(&mut self, id: Id, refused: Refusal) -> Result<(), End> {
+    fn fail(&mut self, id: OfferId, refused: TransferRefusal) -> Result<(), TransferEnd> {
         let Some(coming) = self.coming.remove(&id) else { return Ok(()) };
         let entry = coming.entry.clone();
         coming.leave();
         self.told(id, &entry, refused)
     }
 
-    fn told(&self, id: Id, entry: &Entry, refused: Refusal) -> Result<(), End> {
+    fn told(
+        &self,
+        id: OfferId,
+        entry: &Entry,
+        refused: TransferRefusal,
+    ) -> Result<(), TransferEnd> {
         self.receiving.reports.tell(&entry.path, entry.size(), Fate::Failed(refused.clone()));
         self.receiving.say(&Message::Done(vec![(id, Err(refused))]))
     }
 
-    fn queue(&self, job: Job) -> Result<(), End> {
-        self.jobs.send(job).map_err(|_| End::Cancelled)
+    fn queue(&self, job: Job) -> Result<(), TransferEnd> {
+        self.jobs.send(job).map_err(|_| TransferEnd::Cancelled)
     }
 
     fn attributes(&mut self, entries: &[Entry]) {
@@ -239,12 +248,12 @@ impl State<'_> {
 }
 
 /// What was received does not have the hash of what was sent.
-fn differs(entry: &Entry) -> Refusal {
+fn differs(entry: &Entry) -> TransferRefusal {
     let sentence = format!(
         "{} does not match the hash of the source and was discarded; copy it again",
         entry.path
     );
-    Refusal::new(Reason::Differs, &sentence)
+    TransferRefusal::new(RefusalReason::Differs, &sentence)
 }
 
 /// Jobs that wait for the disk, and as many that it is busy with: each has a file open.

@@ -4,9 +4,9 @@
 use super::{Receiving, State};
 use crate::PART;
 use crate::event::Fate;
-use crate::place::{Place, file_type, name, refusal};
+use crate::place::{Directory, file_type, name, refusal};
 use crate::send::is_partial;
-use crate::session::End;
+use crate::session::TransferEnd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use skyhaul_files::RelPath;
@@ -25,9 +25,9 @@ pub(super) struct Only {
 
 impl State<'_> {
     /// Removes what is not to stay, and tells what that was.
-    pub(super) fn only(&mut self, only: Only) -> Result<(), End> {
+    pub(super) fn only(&mut self, only: Only) -> Result<(), TransferEnd> {
         if !self.receiving.options.delete {
-            return Err(End::Malformed("an unrequested removal".to_owned()));
+            return Err(TransferEnd::Malformed("an unrequested removal".to_owned()));
         }
         let Some(folders) = &self.folders else { return Ok(()) };
         // What is not there has nothing to be removed.
@@ -46,7 +46,7 @@ impl State<'_> {
 
 impl Only {
     /// The names in `folder` that are not to stay.
-    fn gone(&self, folder: &Place) -> Vec<Vec<u8>> {
+    fn gone(&self, folder: &Directory) -> Vec<Vec<u8>> {
         let stay: BTreeSet<&[u8]> = self.names.iter().map(Vec::as_slice).collect();
         let spoken_of =
             |name: &[u8]| *name >= *self.from && (self.to.is_empty() || *name < *self.to);
@@ -69,7 +69,12 @@ impl Only {
 
 /// Removes what stands at `path`, the last of which is in `folder`: but for what the rules leave
 /// out.
-fn remove(receiving: &Receiving<'_>, folder: &Place, path: &RelPath, removed: &mut Vec<RelPath>) {
+fn remove(
+    receiving: &Receiving<'_>,
+    folder: &Directory,
+    path: &RelPath,
+    removed: &mut Vec<RelPath>,
+) {
     let Some((_, last)) = path.split() else { return };
     let Ok(stat) = folder.look(last) else { return };
     let is_folder = file_type(&stat) == FileType::Directory;

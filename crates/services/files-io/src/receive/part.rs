@@ -1,7 +1,7 @@
 //! A file that is being written, under a name of its own, and the map of what of it is on disk.
 
 use crate::claims::Claim;
-use crate::place::{Place, name};
+use crate::place::{Directory, name};
 use crate::receive::Receiving;
 use crate::{MAP, PART};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
@@ -15,7 +15,7 @@ use std::io::Read;
 #[derive(Debug)]
 pub(super) struct Part {
     pub file: File,
-    pub folder: Place,
+    pub folder: Directory,
     /// Under which name it is written.
     pub part: Vec<u8>,
     /// The name of its map.
@@ -28,7 +28,7 @@ impl Part {
     /// otherwise it is none.
     pub fn open(
         receiving: &Receiving<'_>,
-        folder: &Place,
+        folder: &Directory,
         last: &[u8],
         make: Make,
     ) -> Result<Option<Self>, Errno> {

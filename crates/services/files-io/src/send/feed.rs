@@ -4,16 +4,16 @@ use super::source::{Reader, on_disk};
 use super::{Offer, Sending};
 use crate::event::Fate;
 use crate::place::{io_refusal, refusal, stamp};
-use crate::session::End;
+use crate::session::TransferEnd;
 use rustix::io::Errno;
-use skyhaul_files::wire::{Id, Message, PIECE_MAX, Pack, data_head};
-use skyhaul_files::{FileHasher, Pace, Reason, Refusal, RelPath};
+use skyhaul_files::wire::{Message, OfferId, PIECE_MAX, Pack, data_head};
+use skyhaul_files::{FileHasher, Pace, RefusalReason, RelPath, TransferRefusal};
 use skyhaul_units::ByteCount;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Sends what is wanted until all is settled, then the folders' attributes.
-pub(super) fn feed(sending: &Sending<'_>, readers: Vec<Reader>) -> Result<(), End> {
+pub(super) fn feed(sending: &Sending<'_>, readers: Vec<Reader>) -> Result<(), TransferEnd> {
     let pace = sending.options.limit.map(|limit| Pace::new(limit, sending.clock.now()));
     let mut feed = Feed { sending, readers, pack: Pack::default(), pace };
     loop {
@@ -40,7 +40,10 @@ pub(super) fn feed(sending: &Sending<'_>, readers: Vec<Reader>) -> Result<(), En
     }
 }
 
-fn finish(sending: &Sending<'_>, mut folders: Vec<skyhaul_files::Entry>) -> Result<(), End> {
+fn finish(
+    sending: &Sending<'_>,
+    mut folders: Vec<skyhaul_files::Entry>,
+) -> Result<(), TransferEnd> {
     if !sending.options.dry_run {
         // The innermost first: setting one's attributes does not change those above it.
         folders.reverse();
@@ -61,12 +64,12 @@ struct Feed<'a> {
 
 /// Why a file is not sent to its end.
 enum Stop {
-    File(Refusal),
-    End(End),
+    File(TransferRefusal),
+    End(TransferEnd),
 }
 
 impl Feed<'_> {
-    fn one(&mut self, id: Id, offer: Offer) -> Result<(), End> {
+    fn one(&mut self, id: OfferId, offer: Offer) -> Result<(), TransferEnd> {
         let path = offer.entry.path.clone();
         let stopped = if offer.is_pipe() { self.pipe(id, &offer) } else { self.file(id, &offer) };
         match stopped {
@@ -81,7 +84,7 @@ impl Feed<'_> {
         }
     }
 
-    fn file(&mut self, id: Id, offer: &Offer) -> Result<(), Stop> {
+    fn file(&mut self, id: OfferId, offer: &Offer) -> Result<(), Stop> {
         let path = &offer.entry.path;
         let Some(Reader::Tree { place, at, name }) = self.readers.get(offer.source) else {
             return Ok(());
@@ -100,7 +103,7 @@ impl Feed<'_> {
         }
     }
 
-    fn small(&mut self, id: Id, offer: &Offer, mut file: File) -> Result<(), Stop> {
+    fn small(&mut self, id: OfferId, offer: &Offer, mut file: File) -> Result<(), Stop> {
         let size = usize::try_from(offer.entry.size()).unwrap_or(usize::MAX);
         if !self.pack.has_room(size) {
             self.flush()?;
@@ -113,7 +116,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    fn large(&mut self, id: Id, offer: &Offer, mut file: File) -> Result<(), Stop> {
+    fn large(&mut self, id: OfferId, offer: &Offer, mut file: File) -> Result<(), Stop> {
         self.flush()?;
         let (path, size) = (&offer.entry.path, offer.entry.size());
         let mut hasher = FileHasher::going_on(size, offer.held.clone());
@@ -143,7 +146,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    fn pipe(&mut self, id: Id, offer: &Offer) -> Result<(), Stop> {
+    fn pipe(&mut self, id: OfferId, offer: &Offer) -> Result<(), Stop> {
         let Some(Reader::Pipe(pipe)) = self.readers.get_mut(offer.source) else { return Ok(()) };
         let Some(mut pipe) = pipe.take() else { return Ok(()) };
         let (mut hasher, mut offset) = (blake3::Hasher::new(), 0);
@@ -171,7 +174,7 @@ impl Feed<'_> {
     }
 
     /// Whether the file has the hash that the far end has under its name; told if so.
-    fn is_same(&mut self, id: Id, offer: &Offer, file: &mut File) -> Result<bool, Stop> {
+    fn is_same(&mut self, id: OfferId, offer: &Offer, file: &mut File) -> Result<bool, Stop> {
         let mut hasher = FileHasher::new(offer.entry.size());
         let mut bytes = vec![0; PIECE_MAX];
         loop {
@@ -189,13 +192,13 @@ impl Feed<'_> {
         Ok(true)
     }
 
-    fn flush(&mut self) -> Result<(), End> {
+    fn flush(&mut self) -> Result<(), TransferEnd> {
         let Some(block) = self.pack.take() else { return Ok(()) };
         self.keep_pace(block.len() as u64)?;
         self.sending.data(block)
     }
 
-    fn send(&mut self, block: Vec<u8>, bytes: u64) -> Result<(), End> {
+    fn send(&mut self, block: Vec<u8>, bytes: u64) -> Result<(), TransferEnd> {
         self.keep_pace(bytes)?;
         self.sending.data(block.into())?;
         self.sending.reports.moved(bytes);
@@ -203,7 +206,7 @@ impl Feed<'_> {
     }
 
     /// Waits as the limit has it.
-    fn keep_pace(&mut self, bytes: u64) -> Result<(), End> {
+    fn keep_pace(&mut self, bytes: u64) -> Result<(), TransferEnd> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
         let due =
             self.sending.clock.now() + pace.take(self.sending.clock.now(), ByteCount::new(bytes));
@@ -211,7 +214,7 @@ impl Feed<'_> {
             let left = due.since(self.sending.clock.now()).to_std();
             std::thread::park_timeout(left.min(super::LOOK));
             if self.sending.cancel.is_set() {
-                return Err(End::Cancelled);
+                return Err(TransferEnd::Cancelled);
             }
         }
         Ok(())
@@ -228,10 +231,10 @@ fn same(offer: &Offer, file: &File) -> Result<(), Stop> {
     Err(Stop::File(changed(path)))
 }
 
-fn changed(path: &RelPath) -> Refusal {
+fn changed(path: &RelPath) -> TransferRefusal {
     let sentence =
         format!("{path} changed while it was read; copy it again when no program writes it");
-    Refusal::new(Reason::Changed, &sentence)
+    TransferRefusal::new(RefusalReason::Changed, &sentence)
 }
 
 fn broken(path: &RelPath, error: &io::Error) -> Stop {
@@ -241,19 +244,19 @@ fn broken(path: &RelPath, error: &io::Error) -> Stop {
     })
 }
 
-fn unreadable(path: &RelPath, error: Errno) -> Refusal {
+fn unreadable(path: &RelPath, error: Errno) -> TransferRefusal {
     match error {
         Errno::NOENT => {
             let sentence =
                 format!("{path} was removed since it was found; find out who removed it");
-            Refusal::new(Reason::Vanished, &sentence)
+            TransferRefusal::new(RefusalReason::Vanished, &sentence)
         }
         error => refusal(path, "cannot be read", error),
     }
 }
 
-impl From<End> for Stop {
-    fn from(end: End) -> Self {
+impl From<TransferEnd> for Stop {
+    fn from(end: TransferEnd) -> Self {
         Self::End(end)
     }
 }

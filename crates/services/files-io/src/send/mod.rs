@@ -4,15 +4,15 @@ mod feed;
 mod source;
 mod walk;
 
-pub use source::{Inside, Source, SourceError};
+pub use source::{FileSource, FileSourceError, Inside};
 pub(crate) use walk::is_partial;
 
 use crate::cancel::Cancel;
 use crate::event::{Fate, Reports};
-use crate::session::End;
+use crate::session::TransferEnd;
 use skyhaul::{Block, ClassId, Session};
-use skyhaul_files::wire::{Answer, CONTROL, DATA, Id, Message, Options};
-use skyhaul_files::{Chain, Chunk, Entry, Hash, Kind, Refusal, Selection};
+use skyhaul_files::wire::{CONTROL, DATA, Message, OfferAnswer, OfferId, Options};
+use skyhaul_files::{Chain, Chunk, Entry, Hash, Selection, TransferRefusal, TreeEntryKind};
 use skyhaul_net::Clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -35,13 +35,13 @@ pub(crate) struct Sending<'a> {
 #[derive(Default)]
 struct State {
     /// What was offered and is not settled: at most [`skyhaul_files::wire::OFFERS_MAX`].
-    offers: BTreeMap<Id, Offer>,
+    offers: BTreeMap<OfferId, Offer>,
     /// What the far end wants, in the order of its answers.
-    wanted: VecDeque<Id>,
+    wanted: VecDeque<OfferId>,
     /// Folders, whose attributes are set when all is in them: at most [`FOLDERS_MAX`].
     folders: Vec<Entry>,
     walked: bool,
-    next: Id,
+    next: OfferId,
 }
 
 /// An entry that was offered.
@@ -81,9 +81,9 @@ impl<'a> Sending<'a> {
     }
 
     /// Sends what `sources` name, to the end.
-    pub fn run(&self, sources: &mut [Source]) -> Result<(), End> {
+    pub fn run(&self, sources: &mut [FileSource]) -> Result<(), TransferEnd> {
         std::thread::scope(|scope| {
-            let places: Vec<_> = sources.iter_mut().map(Source::reader).collect();
+            let places: Vec<_> = sources.iter_mut().map(FileSource::reader).collect();
             let walker = scope.spawn(move || self.until_cancelled(|| walk::walk(self, sources)));
             let feeder = scope.spawn(|| self.until_cancelled(|| feed::feed(self, places)));
             let heard = self.hear();
@@ -97,14 +97,17 @@ impl<'a> Sending<'a> {
             heard.map_err(|end| {
                 ends.into_iter()
                     .filter_map(Result::err)
-                    .find(|other| *other != End::Cancelled && end == End::Cancelled)
+                    .find(|other| *other != TransferEnd::Cancelled && end == TransferEnd::Cancelled)
                     .unwrap_or(end)
             })
         })
     }
 
     /// Where a thread cannot go on, the others shall not wait for it.
-    fn until_cancelled(&self, work: impl FnOnce() -> Result<(), End>) -> Result<(), End> {
+    fn until_cancelled(
+        &self,
+        work: impl FnOnce() -> Result<(), TransferEnd>,
+    ) -> Result<(), TransferEnd> {
         let done = work();
         if done.is_err() {
             self.cancel.set();
@@ -114,13 +117,13 @@ impl<'a> Sending<'a> {
     }
 
     /// Takes what the far end says, until it has everything.
-    fn hear(&self) -> Result<(), End> {
+    fn hear(&self) -> Result<(), TransferEnd> {
         loop {
-            let incoming = self.cancel.or(self.link.recv()).ok_or(End::Cancelled)?;
-            let Some(incoming) = incoming else { return Err(End::lost(self.link)) };
+            let incoming = self.cancel.or(self.link.recv()).ok_or(TransferEnd::Cancelled)?;
+            let Some(incoming) = incoming else { return Err(TransferEnd::lost(self.link)) };
             match Message::decode(&incoming.bytes)? {
                 Message::Welcome(_) => {}
-                Message::Refused(refusal) => return Err(End::Refused(refusal)),
+                Message::Refused(refusal) => return Err(TransferEnd::Refused(refusal)),
                 Message::Held(id, chains) => self.held(id, chains)?,
                 Message::Answers(answers) => {
                     for (id, answer) in answers {
@@ -142,7 +145,7 @@ impl<'a> Sending<'a> {
                     return Ok(());
                 }
                 _ => {
-                    return Err(End::Malformed(
+                    return Err(TransferEnd::Malformed(
                         "a message that only a sending end sends".to_owned(),
                     ));
                 }
@@ -150,25 +153,25 @@ impl<'a> Sending<'a> {
         }
     }
 
-    fn held(&self, id: Id, chains: Vec<Chain>) -> Result<(), End> {
+    fn held(&self, id: OfferId, chains: Vec<Chain>) -> Result<(), TransferEnd> {
         let mut state = self.state();
         let offer = state.offers.get_mut(&id).ok_or_else(unknown)?;
         offer.held.extend(chains);
         if offer.held.len() as u64 > Chunk::COUNT_MAX {
-            return Err(End::Malformed("more chunks than the file has".to_owned()));
+            return Err(TransferEnd::Malformed("more chunks than the file has".to_owned()));
         }
         Ok(())
     }
 
-    fn answered(&self, id: Id, answer: Answer) -> Result<(), End> {
+    fn answered(&self, id: OfferId, answer: OfferAnswer) -> Result<(), TransferEnd> {
         let fate = match answer {
-            Answer::Have => Fate::Unchanged,
-            Answer::Made => Fate::Made,
-            Answer::Rights => Fate::Rights,
-            Answer::No(refusal) => Fate::Refused(refusal),
-            Answer::Send if self.options.dry_run => Fate::Wanted,
-            Answer::Send => return self.want(id, None),
-            Answer::Compare(hash) => return self.want(id, Some(hash)),
+            OfferAnswer::Have => Fate::Unchanged,
+            OfferAnswer::Made => Fate::Made,
+            OfferAnswer::Rights => Fate::Rights,
+            OfferAnswer::No(refusal) => Fate::Refused(refusal),
+            OfferAnswer::Send if self.options.dry_run => Fate::Wanted,
+            OfferAnswer::Send => return self.want(id, None),
+            OfferAnswer::Compare(hash) => return self.want(id, Some(hash)),
         };
         let entry = self.settle(id)?.entry;
         self.reports.spared(entry.size());
@@ -176,13 +179,13 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    fn want(&self, id: Id, compare: Option<Hash>) -> Result<(), End> {
+    fn want(&self, id: OfferId, compare: Option<Hash>) -> Result<(), TransferEnd> {
         let mut state = self.state();
         let offer = state.offers.get_mut(&id).ok_or_else(unknown)?;
         offer.compare = compare;
         state.wanted.push_back(id);
         if state.wanted.len() > skyhaul_files::wire::OFFERS_MAX {
-            return Err(End::Malformed("more answers than offers".to_owned()));
+            return Err(TransferEnd::Malformed("more answers than offers".to_owned()));
         }
         drop(state);
         self.changed.notify_all();
@@ -190,14 +193,18 @@ impl<'a> Sending<'a> {
     }
 
     /// An offer is done with.
-    fn settle(&self, id: Id) -> Result<Offer, End> {
+    fn settle(&self, id: OfferId) -> Result<Offer, TransferEnd> {
         let settled = self.state().offers.remove(&id).ok_or_else(unknown);
         self.changed.notify_all();
         settled
     }
 
     /// What cannot be sent is told here, and where it was asked for.
-    fn missing(&self, path: &skyhaul_files::RelPath, refusal: Refusal) -> Result<(), End> {
+    fn missing(
+        &self,
+        path: &skyhaul_files::RelPath,
+        refusal: TransferRefusal,
+    ) -> Result<(), TransferEnd> {
         if self.tells {
             self.control(&Message::Missing(path.clone(), refusal.clone()))?;
         }
@@ -205,21 +212,21 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    fn control(&self, message: &Message) -> Result<(), End> {
+    fn control(&self, message: &Message) -> Result<(), TransferEnd> {
         let block =
             Block { priority: 0, class: self.class, ..Block::reliable(CONTROL, message.encode()) };
         self.send(block)
     }
 
     /// Contents, and what must come behind them.
-    fn data(&self, bytes: bytes::Bytes) -> Result<(), End> {
+    fn data(&self, bytes: bytes::Bytes) -> Result<(), TransferEnd> {
         let Options { priority, deadline, .. } = self.options;
         self.send(Block { priority, deadline, class: self.class, ..Block::reliable(DATA, bytes) })
     }
 
-    fn send(&self, block: Block) -> Result<(), End> {
-        let sent = self.cancel.or(self.link.send(block)).ok_or(End::Cancelled)?;
-        sent.map(drop).map_err(|_| End::lost(self.link))
+    fn send(&self, block: Block) -> Result<(), TransferEnd> {
+        let sent = self.cancel.or(self.link.send(block)).ok_or(TransferEnd::Cancelled)?;
+        sent.map(drop).map_err(|_| TransferEnd::lost(self.link))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -227,21 +234,21 @@ impl<'a> Sending<'a> {
     }
 
     /// Waits until something changed, and looks now and then whether the transfer is to end.
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, End> {
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, TransferEnd> {
         let state =
             self.changed.wait_timeout(state, LOOK).expect("no holder of this lock panics").0;
-        if self.cancel.is_set() { Err(End::Cancelled) } else { Ok(state) }
+        if self.cancel.is_set() { Err(TransferEnd::Cancelled) } else { Ok(state) }
     }
 }
 
 impl Offer {
     fn is_pipe(&self) -> bool {
-        self.entry.kind == Kind::Pipe
+        self.entry.kind == TreeEntryKind::Pipe
     }
 }
 
-fn unknown() -> End {
-    End::Malformed("an answer to a file that was not offered".to_owned())
+fn unknown() -> TransferEnd {
+    TransferEnd::Malformed("an answer to a file that was not offered".to_owned())
 }
 
 /// Between two looks whether the transfer is to end.

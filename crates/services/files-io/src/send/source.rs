@@ -1,6 +1,6 @@
 //! What is to be sent: a file or a tree on disk, or a pipe.
 
-use crate::place::{Place, file_type};
+use crate::place::{Directory, file_type};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use skyhaul_files::{RelPath, SelectionError, is_pattern, pattern};
@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A source.
-pub enum Source {
+pub enum FileSource {
     /// A file, folder or link, with all that is in it.
     Tree {
         /// The folder that it is in.
-        place: Place,
+        place: Directory,
         /// Where it is there.
         at: RelPath,
         /// Under which name it is offered; none for what is in it, without itself.
@@ -26,13 +26,13 @@ pub enum Source {
 
 /// What is read of a source once it is wanted.
 pub(super) enum Reader {
-    Tree { place: Place, at: RelPath, name: RelPath },
+    Tree { place: Directory, at: RelPath, name: RelPath },
     Pipe(Option<Box<dyn Read + Send>>),
 }
 
 /// Why there is no such source.
 #[derive(Debug)]
-pub enum SourceError {
+pub enum FileSourceError {
     /// The system.
     System(io::Error),
     /// It has no name to be copied under.
@@ -45,41 +45,41 @@ pub enum SourceError {
     Leads,
 }
 
-impl Source {
+impl FileSource {
     /// The file or folder at `path` of this machine. Where it is a symbolic link, what that leads
     /// to; with `inside`, what is in it and not itself.
     ///
     /// # Errors
     /// It is not there, or its folder may not be read.
-    pub fn local(path: &Path, inside: Inside) -> Result<Self, SourceError> {
+    pub fn local(path: &Path, inside: Inside) -> Result<Self, FileSourceError> {
         let real = path.canonicalize()?;
         let (Some(folder), Some(real_name)) = (real.parent(), real.file_name()) else {
-            return Err(SourceError::Nameless);
+            return Err(FileSourceError::Nameless);
         };
         let name = match inside {
             Inside::Without => RelPath::here(),
             Inside::Itself => RelPath::new(path.file_name().unwrap_or(real_name).as_bytes())
-                .map_err(|_| SourceError::Nameless)?,
+                .map_err(|_| FileSourceError::Nameless)?,
         };
-        let at = RelPath::new(real_name.as_bytes()).map_err(|_| SourceError::Nameless)?;
-        Ok(Self::Tree { place: Place::open(folder)?, at, name })
+        let at = RelPath::new(real_name.as_bytes()).map_err(|_| FileSourceError::Nameless)?;
+        Ok(Self::Tree { place: Directory::open(folder)?, at, name })
     }
 
     /// What `path` names below `place`: one, or all that fit where it is a pattern.
     ///
     /// # Errors
     /// There is nothing of that name.
-    pub fn below(place: &Place, path: &RelPath) -> Result<Vec<Self>, SourceError> {
+    pub fn below(place: &Directory, path: &RelPath) -> Result<Vec<Self>, FileSourceError> {
         let mut found = vec![RelPath::here()];
         for part in path.parts() {
             if !is_pattern(part) {
                 let joined =
-                    found.iter().map(|above| above.join(part).map_err(|_| SourceError::Leads));
+                    found.iter().map(|above| above.join(part).map_err(|_| FileSourceError::Leads));
                 found = joined.collect::<Result<_, _>>()?;
                 continue;
             }
-            let text = core::str::from_utf8(part).map_err(|_| SourceError::Nothing)?;
-            let fits = pattern(text).map_err(SourceError::Pattern)?;
+            let text = core::str::from_utf8(part).map_err(|_| FileSourceError::Nothing)?;
+            let fits = pattern(text).map_err(FileSourceError::Pattern)?;
             let mut next = Vec::new();
             for above in &found {
                 // What is no folder has nothing in it.
@@ -95,7 +95,7 @@ impl Source {
             found.retain(|path| stands(place, path).is_ok());
         }
         if found.is_empty() {
-            return Err(SourceError::Nothing);
+            return Err(FileSourceError::Nothing);
         }
         found.into_iter().map(|at| Self::of(place, at)).collect()
     }
@@ -104,8 +104,8 @@ impl Source {
     ///
     /// # Errors
     /// The folder at `root` may not be read.
-    pub fn within(root: &Path, path: &RelPath) -> Result<Self, SourceError> {
-        Ok(Self::Tree { place: Place::open(root)?, at: path.clone(), name: path.clone() })
+    pub fn within(root: &Path, path: &RelPath) -> Result<Self, FileSourceError> {
+        Ok(Self::Tree { place: Directory::open(root)?, at: path.clone(), name: path.clone() })
     }
 
     /// Whether it is anything but a folder.
@@ -123,10 +123,10 @@ impl Source {
         }
     }
 
-    fn of(place: &Place, at: RelPath) -> Result<Self, SourceError> {
+    fn of(place: &Directory, at: RelPath) -> Result<Self, FileSourceError> {
         stands(place, &at)?;
         let name = match at.split() {
-            Some((_, name)) => RelPath::new(name).map_err(|_| SourceError::Leads)?,
+            Some((_, name)) => RelPath::new(name).map_err(|_| FileSourceError::Leads)?,
             None => RelPath::here(),
         };
         Ok(Self::Tree { place: place.clone(), at, name })
@@ -151,7 +151,7 @@ pub enum Inside {
     Without,
 }
 
-fn stands(place: &Place, path: &RelPath) -> Result<(), Errno> {
+fn stands(place: &Directory, path: &RelPath) -> Result<(), Errno> {
     match path.split() {
         Some((above, name)) => place.folder(&above)?.look(name).map(drop),
         None => Ok(()),
@@ -168,19 +168,19 @@ pub(super) fn on_disk(at: &RelPath, name: &RelPath, entry: &RelPath) -> RelPath 
     path
 }
 
-impl From<io::Error> for SourceError {
+impl From<io::Error> for FileSourceError {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
 }
 
-impl From<Errno> for SourceError {
+impl From<Errno> for FileSourceError {
     fn from(error: Errno) -> Self {
         Self::System(error.into())
     }
 }
 
-impl fmt::Display for SourceError {
+impl fmt::Display for FileSourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {

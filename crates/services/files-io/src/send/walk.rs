@@ -1,28 +1,28 @@
 //! What is in the sources: found, offered, many entries in a block.
 
-use super::source::Source;
+use super::source::FileSource;
 use super::{FOLDERS_MAX, Offer, Sending};
-use crate::place::{Place, file_type, mtime, refusal, stamp};
-use crate::session::End;
+use crate::place::{Directory, file_type, mtime, refusal, stamp};
+use crate::session::TransferEnd;
 use rustix::fs::{FileType, Stat};
-use skyhaul_files::wire::{BLOCK_MAX, ITEMS_MAX, Id, Message, OFFERS_MAX, offer_len};
-use skyhaul_files::{Entry, Kind, Reason, Refusal, RelPath, Stamp};
+use skyhaul_files::wire::{BLOCK_MAX, ITEMS_MAX, Message, OFFERS_MAX, OfferId, offer_len};
+use skyhaul_files::{Entry, RefusalReason, RelPath, SourceStamp, TransferRefusal, TreeEntryKind};
 
 /// Offers everything of `sources`.
-pub(super) fn walk(sending: &Sending<'_>, sources: &[Source]) -> Result<(), End> {
+pub(super) fn walk(sending: &Sending<'_>, sources: &[FileSource]) -> Result<(), TransferEnd> {
     let mut walk = Walk { sending, source: 0, batch: Vec::new(), len: 0, most: FIRST_BATCH };
     for (index, source) in sources.iter().enumerate() {
         walk.source = index;
         match source {
-            Source::Tree { place, at, name } => walk.tree(place, at, name)?,
-            Source::Pipe(path, _) => {
+            FileSource::Tree { place, at, name } => walk.tree(place, at, name)?,
+            FileSource::Pipe(path, _) => {
                 let mtime = sending.clock.utc().as_nanos();
                 let entry = Entry {
                     path: path.clone(),
-                    kind: Kind::Pipe,
+                    kind: TreeEntryKind::Pipe,
                     mode: 0o644,
                     mtime,
-                    stamp: Stamp::default(),
+                    stamp: SourceStamp::default(),
                 };
                 walk.offer(entry)?;
             }
@@ -38,7 +38,7 @@ pub(super) fn walk(sending: &Sending<'_>, sources: &[Source]) -> Result<(), End>
 struct Walk<'a> {
     sending: &'a Sending<'a>,
     source: usize,
-    batch: Vec<(Id, Entry)>,
+    batch: Vec<(OfferId, Entry)>,
     /// The length of the batch on the wire.
     len: usize,
     /// Entries in a batch: few at first, so that contents begin early.
@@ -47,13 +47,13 @@ struct Walk<'a> {
 
 /// A folder that is being gone through: the names that are left, from the last.
 struct Frame {
-    folder: Place,
+    folder: Directory,
     path: RelPath,
     names: Vec<Vec<u8>>,
 }
 
 impl Walk<'_> {
-    fn tree(&mut self, place: &Place, at: &RelPath, name: &RelPath) -> Result<(), End> {
+    fn tree(&mut self, place: &Directory, at: &RelPath, name: &RelPath) -> Result<(), TransferEnd> {
         let Some((above, last)) = at.split() else { return self.inside(place.clone(), name) };
         let found = place.folder(&above).and_then(|folder| Ok((folder.look(last)?, folder)));
         let (stat, folder) = match found {
@@ -69,7 +69,7 @@ impl Walk<'_> {
     }
 
     /// What is in a folder, and in those in it: as deep as paths are long.
-    fn inside(&mut self, folder: Place, path: &RelPath) -> Result<(), End> {
+    fn inside(&mut self, folder: Directory, path: &RelPath) -> Result<(), TransferEnd> {
         let mut frames = Vec::new();
         self.enter(&mut frames, folder, path.clone())?;
         while let Some(frame) = frames.last_mut() {
@@ -78,11 +78,11 @@ impl Walk<'_> {
                 continue;
             };
             if self.sending.cancel.is_set() {
-                return Err(End::Cancelled);
+                return Err(TransferEnd::Cancelled);
             }
             let Ok(path) = frame.path.join(&name) else {
-                let refused = Refusal::new(
-                    Reason::Name,
+                let refused = TransferRefusal::new(
+                    RefusalReason::Name,
                     &format!("a path below {} is too long; shorten names", frame.path),
                 );
                 self.sending.missing(&frame.path.clone(), refused)?;
@@ -106,7 +106,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, frames: &mut Vec<Frame>, folder: Place, path: RelPath) -> Result<(), End> {
+    fn enter(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        folder: Directory,
+        path: RelPath,
+    ) -> Result<(), TransferEnd> {
         match folder.names() {
             Ok(names) => {
                 if self.sending.options.delete {
@@ -126,7 +131,7 @@ impl Walk<'_> {
     }
 
     /// Tells of what has a name that no transfer may give a file, unless rules leave it out.
-    fn left_out(&self, folder: &Place, path: &RelPath, name: &[u8]) -> Result<(), End> {
+    fn left_out(&self, folder: &Directory, path: &RelPath, name: &[u8]) -> Result<(), TransferEnd> {
         let Ok(path) = path.join(name) else { return Ok(()) };
         let is_folder = folder.look(name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
         if !self.sending.selection.takes(&path, is_folder) {
@@ -136,11 +141,11 @@ impl Walk<'_> {
             "{path} has a name reserved for unfinished files and was skipped; rename it, or \
             exclude it with --exclude"
         );
-        self.sending.missing(&path, Refusal::new(Reason::Name, &sentence))
+        self.sending.missing(&path, TransferRefusal::new(RefusalReason::Name, &sentence))
     }
 
     /// Tells the names of a folder, in their order: between two of them there are no others.
-    fn only(&self, folder: &RelPath, names: &[Vec<u8>]) -> Result<(), End> {
+    fn only(&self, folder: &RelPath, names: &[Vec<u8>]) -> Result<(), TransferEnd> {
         let (mut from, mut rest) = (Vec::new(), names);
         loop {
             let mut len = 0;
@@ -162,16 +167,16 @@ impl Walk<'_> {
     /// Offers an entry; a folder is given back, to be gone through.
     fn entry(
         &mut self,
-        folder: &Place,
+        folder: &Directory,
         name: &[u8],
         path: RelPath,
         stat: &Stat,
-    ) -> Result<Option<Place>, End> {
+    ) -> Result<Option<Directory>, TransferEnd> {
         let kind = match file_type(stat) {
-            FileType::RegularFile => Kind::File { size: stat.st_size.unsigned_abs() },
-            FileType::Directory => Kind::Folder,
+            FileType::RegularFile => TreeEntryKind::File { size: stat.st_size.unsigned_abs() },
+            FileType::Directory => TreeEntryKind::Folder,
             FileType::Symlink => match folder.link(name) {
-                Ok(target) => Kind::Link { target },
+                Ok(target) => TreeEntryKind::Link { target },
                 Err(error) => {
                     self.sending.missing(&path, refusal(&path, "cannot be read", error))?;
                     return Ok(None);
@@ -181,12 +186,12 @@ impl Walk<'_> {
                 let what = format!(
                     "{path} is a pipe, socket or device and was skipped; exclude it with --exclude"
                 );
-                self.sending.missing(&path, Refusal::new(Reason::Special, &what))?;
+                self.sending.missing(&path, TransferRefusal::new(RefusalReason::Special, &what))?;
                 return Ok(None);
             }
         };
         let inner = match kind {
-            Kind::Folder => match RelPath::new(name)
+            TreeEntryKind::Folder => match RelPath::new(name)
                 .map_or(Err(rustix::io::Errno::NAMETOOLONG), |name| folder.folder(&name))
             {
                 Ok(inner) => Some(inner),
@@ -203,8 +208,8 @@ impl Walk<'_> {
         Ok(inner)
     }
 
-    fn offer(&mut self, entry: Entry) -> Result<(), End> {
-        if entry.kind == Kind::Folder && entry.path.is_here() {
+    fn offer(&mut self, entry: Entry) -> Result<(), TransferEnd> {
+        if entry.kind == TreeEntryKind::Folder && entry.path.is_here() {
             return Ok(());
         }
         let len = offer_len(&entry);
@@ -217,10 +222,13 @@ impl Walk<'_> {
         }
         let id = state.next;
         state.next = id.wrapping_add(1);
-        if entry.kind == Kind::Folder {
+        if entry.kind == TreeEntryKind::Folder {
             if state.folders.len() >= FOLDERS_MAX {
                 let many = "there are more than 1,048,576 folders; copy the tree in parts";
-                return Err(End::Refused(Refusal::new(Reason::TooMany, many)));
+                return Err(TransferEnd::Refused(TransferRefusal::new(
+                    RefusalReason::TooMany,
+                    many,
+                )));
             }
             state.folders.push(entry.clone());
         }
@@ -233,7 +241,7 @@ impl Walk<'_> {
         };
         state.offers.insert(id, offer);
         drop(state);
-        if !matches!(entry.kind, Kind::Folder | Kind::Link { .. }) {
+        if !matches!(entry.kind, TreeEntryKind::Folder | TreeEntryKind::Link { .. }) {
             self.sending.reports.found(entry.size());
         }
         self.len += len;
@@ -242,7 +250,7 @@ impl Walk<'_> {
         if self.sending.state().offers.len() >= OFFERS_MAX { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> Result<(), End> {
+    fn flush(&mut self) -> Result<(), TransferEnd> {
         self.len = 0;
         self.most = (self.most * 2).min(ITEMS_MAX);
         match core::mem::take(&mut self.batch) {

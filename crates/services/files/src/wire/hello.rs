@@ -9,7 +9,7 @@ use skyhaul_units::{Duration, Rate};
 
 /// Who sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum TransferDirection {
     /// The calling end sends, the called one keeps.
     Put,
     /// The called end sends.
@@ -45,9 +45,9 @@ pub struct Options {
 
 /// The first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hello {
+pub struct TransferHello {
     /// Who sends.
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// What both ends keep to.
     pub options: Options,
     /// The class that blocks of the sending end are sent under; empty is the default one.
@@ -83,7 +83,7 @@ impl Naming {
     }
 }
 
-impl Hello {
+impl TransferHello {
     /// The longest name of a class, in bytes.
     pub const CLASS_MAX: usize = 255;
     /// Sources in one call, at most.
@@ -92,7 +92,7 @@ impl Hello {
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let Options { dry_run, checksum, delete, limit, deadline, priority } = self.options;
         out.extend(VERSION.to_be_bytes());
-        let get = self.direction == Direction::Get;
+        let get = self.direction == TransferDirection::Get;
         out.push(
             u8::from(get)
                 | u8::from(dry_run) << 1
@@ -142,7 +142,8 @@ impl Hello {
             deadline: (millis > 0).then(|| Duration::from_millis(millis.into())),
             priority,
         };
-        let direction = if flags & 1 == 0 { Direction::Put } else { Direction::Get };
+        let direction =
+            if flags & 1 == 0 { TransferDirection::Put } else { TransferDirection::Get };
         (rules.len() <= Selection::RULES_MAX).then_some(Self {
             direction,
             options,

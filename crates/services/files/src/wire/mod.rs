@@ -23,7 +23,7 @@ mod hello;
 mod pack;
 mod read;
 
-pub use hello::{Direction, Hello, Naming, Options};
+pub use hello::{Naming, Options, TransferDirection, TransferHello};
 pub use pack::Pack;
 pub use read::WireError;
 
@@ -31,7 +31,7 @@ use crate::entry::Entry;
 use crate::fields::put_short;
 use crate::hash::{Chain, Hash};
 use crate::path::RelPath;
-use crate::reason::Refusal;
+use crate::reason::TransferRefusal;
 use bytes::Bytes;
 use skyhaul_units::FlowId;
 
@@ -53,40 +53,40 @@ pub const ITEMS_MAX: usize = 1 << 12;
 pub const CHAINS_MAX: usize = 4096;
 
 /// The number of an offer.
-pub type Id = u32;
+pub type OfferId = u32;
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// What the calling end wants.
-    Hello(Hello),
+    Hello(TransferHello),
     /// The called end does it; and whether the one source takes the target's name.
     Welcome(Naming),
     /// The transfer does not begin, or is over.
-    Refused(Refusal),
+    Refused(TransferRefusal),
     /// Entries that may be wanted.
-    Offer(Vec<(Id, Entry)>),
+    Offer(Vec<(OfferId, Entry)>),
     /// What is wanted of them.
-    Answers(Vec<(Id, Answer)>),
+    Answers(Vec<(OfferId, OfferAnswer)>),
     /// The next chaining values of chunks that the receiving end has; their [`Answer::Send`] comes
     /// behind them.
-    Held(Id, Vec<Chain>),
+    Held(OfferId, Vec<Chain>),
     /// Whole files.
-    Small(Vec<(Id, Hash, Bytes)>),
+    Small(Vec<(OfferId, Hash, Bytes)>),
     /// A piece of a file.
-    Data(Id, u64, Bytes),
+    Data(OfferId, u64, Bytes),
     /// The file has this many bytes and this hash.
-    End(Id, u64, Hash),
+    End(OfferId, u64, Hash),
     /// It has the hash of which [`Answer::Compare`] told: the contents need not come.
-    Same(Id),
+    Same(OfferId),
     /// It cannot be sent.
-    Abandon(Id, Refusal),
+    Abandon(OfferId, TransferRefusal),
     /// What became of files.
-    Done(Vec<(Id, Result<Hash, Refusal>)>),
+    Done(Vec<(OfferId, Result<Hash, TransferRefusal>)>),
     /// Attributes of folders, from the innermost: they change while something is put into them.
     Attributes(Vec<Entry>),
     /// What was asked for and is not there or cannot be read.
-    Missing(RelPath, Refusal),
+    Missing(RelPath, TransferRefusal),
     /// Of this folder, nothing is to stay between the two names but these; an empty second name is
     /// the end.
     Only(RelPath, Vec<u8>, Vec<u8>, Vec<Vec<u8>>),
@@ -100,7 +100,7 @@ pub enum Message {
 
 /// What is wanted of an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum OfferAnswer {
     /// It is there already.
     Have,
     /// It has been made: a folder or a link.
@@ -110,7 +110,7 @@ pub enum Answer {
     /// Its contents, if it does not have this hash.
     Compare(Hash),
     /// Nothing: it cannot be had.
-    No(Refusal),
+    No(TransferRefusal),
     /// Its contents are there already, and it has got its rights.
     Rights,
 }
@@ -198,7 +198,7 @@ impl Message {
 }
 
 /// What stands before the bytes of a [`Message::Data`].
-pub fn data_head(id: Id, offset: u64) -> Vec<u8> {
+pub fn data_head(id: OfferId, offset: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(DATA_HEAD + PIECE_MAX);
     head.push(KIND_DATA);
     head.extend(id.to_be_bytes());
@@ -208,41 +208,42 @@ pub fn data_head(id: Id, offset: u64) -> Vec<u8> {
 
 /// The bytes of an entry with its number, for who fills a block.
 pub fn offer_len(entry: &Entry) -> usize {
-    let target = if let crate::Kind::Link { target } = &entry.kind { target.len() } else { 0 };
+    let target =
+        if let crate::TreeEntryKind::Link { target } = &entry.kind { target.len() } else { 0 };
     4 + 39 + entry.path.as_bytes().len() + target
 }
 
-fn put_each<T>(out: &mut Vec<u8>, items: &[(Id, T)], put: impl Fn(&T, &mut Vec<u8>)) {
+fn put_each<T>(out: &mut Vec<u8>, items: &[(OfferId, T)], put: impl Fn(&T, &mut Vec<u8>)) {
     for (id, item) in items {
         out.extend(id.to_be_bytes());
         put(item, out);
     }
 }
 
-fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
-    let refusal = Refusal::new(refusal.reason, &refusal.sentence);
+fn put_refusal(out: &mut Vec<u8>, refusal: &TransferRefusal) {
+    let refusal = TransferRefusal::new(refusal.reason, &refusal.sentence);
     out.push(refusal.reason.number());
     put_short(out, refusal.sentence.as_bytes());
 }
 
-fn put_answer(answer: &Answer, out: &mut Vec<u8>) {
+fn put_answer(answer: &OfferAnswer, out: &mut Vec<u8>) {
     match answer {
-        Answer::Have => out.push(0),
-        Answer::Made => out.push(1),
-        Answer::Send => out.push(2),
-        Answer::Compare(hash) => {
+        OfferAnswer::Have => out.push(0),
+        OfferAnswer::Made => out.push(1),
+        OfferAnswer::Send => out.push(2),
+        OfferAnswer::Compare(hash) => {
             out.push(3);
             out.extend(hash.as_bytes());
         }
-        Answer::No(refusal) => {
+        OfferAnswer::No(refusal) => {
             out.push(4);
             put_refusal(out, refusal);
         }
-        Answer::Rights => out.push(5),
+        OfferAnswer::Rights => out.push(5),
     }
 }
 
-fn put_result(result: &Result<Hash, Refusal>, out: &mut Vec<u8>) {
+fn put_result(result: &Result<Hash, TransferRefusal>, out: &mut Vec<u8>) {
     match result {
         Ok(hash) => {
             out.push(0);

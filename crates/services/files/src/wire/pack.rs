@@ -1,6 +1,6 @@
 //! Whole files that go together in one block.
 
-use super::{BLOCK_MAX, ITEMS_MAX, Id};
+use super::{BLOCK_MAX, ITEMS_MAX, OfferId};
 use crate::hash::Hash;
 use bytes::Bytes;
 
@@ -30,7 +30,7 @@ impl Pack {
     }
 
     /// Puts in a file for which there is room.
-    pub fn put(&mut self, id: Id, hash: &Hash, bytes: &[u8]) {
+    pub fn put(&mut self, id: OfferId, hash: &Hash, bytes: &[u8]) {
         if self.is_empty() {
             self.block.push(KIND_SMALL);
         }
@@ -45,7 +45,7 @@ impl Pack {
     }
 }
 
-pub(super) fn put(out: &mut Vec<u8>, id: Id, hash: &Hash, bytes: &[u8]) {
+pub(super) fn put(out: &mut Vec<u8>, id: OfferId, hash: &Hash, bytes: &[u8]) {
     out.extend(id.to_be_bytes());
     out.extend(hash.as_bytes());
     out.extend((bytes.len() as u32).to_be_bytes());

@@ -2,13 +2,13 @@
 
 use super::pack::KIND_SMALL;
 use super::{
-    Answer, BLOCK_MAX, CHAINS_MAX, DATA_HEAD, Hello, ITEMS_MAX, Id, KIND_DATA, Message, Naming,
-    VERSION,
+    BLOCK_MAX, CHAINS_MAX, DATA_HEAD, ITEMS_MAX, KIND_DATA, Message, Naming, OfferAnswer, OfferId,
+    TransferHello, VERSION,
 };
 use crate::entry::Entry;
 use crate::hash::Hash;
 use crate::path::RelPath;
-use crate::reason::{Reason, Refusal, SENTENCE_MAX};
+use crate::reason::{RefusalReason, SENTENCE_MAX, TransferRefusal};
 use bytes::Bytes;
 use skyhaul_units::printable;
 use skyhaul_units::wire::ByteReader;
@@ -49,7 +49,7 @@ impl Message {
 
 fn read(kind: u8, mut fields: ByteReader<'_>, block: &Bytes) -> Option<Message> {
     Some(match kind {
-        0 => Message::Hello(Hello::take(fields)?),
+        0 => Message::Hello(TransferHello::take(fields)?),
         1 => {
             let naming = Naming::from_number(fields.u8()?)?;
             ended(fields, Message::Welcome(naming))?
@@ -135,26 +135,26 @@ fn hash(fields: &mut ByteReader<'_>) -> Option<Hash> {
     fields.array().map(Hash::from_bytes)
 }
 
-fn refusal(fields: &mut ByteReader<'_>) -> Option<Refusal> {
-    Some(Refusal {
-        reason: Reason::from_number(fields.u8()?)?,
+fn refusal(fields: &mut ByteReader<'_>) -> Option<TransferRefusal> {
+    Some(TransferRefusal {
+        reason: RefusalReason::from_number(fields.u8()?)?,
         sentence: printable(&fields.text16(SENTENCE_MAX)?, SENTENCE_MAX),
     })
 }
 
-fn answer(fields: &mut ByteReader<'_>) -> Option<Answer> {
+fn answer(fields: &mut ByteReader<'_>) -> Option<OfferAnswer> {
     Some(match fields.u8()? {
-        0 => Answer::Have,
-        1 => Answer::Made,
-        2 => Answer::Send,
-        3 => Answer::Compare(hash(fields)?),
-        4 => Answer::No(refusal(fields)?),
-        5 => Answer::Rights,
+        0 => OfferAnswer::Have,
+        1 => OfferAnswer::Made,
+        2 => OfferAnswer::Send,
+        3 => OfferAnswer::Compare(hash(fields)?),
+        4 => OfferAnswer::No(refusal(fields)?),
+        5 => OfferAnswer::Rights,
         _ => return None,
     })
 }
 
-fn result(fields: &mut ByteReader<'_>) -> Option<Result<Hash, Refusal>> {
+fn result(fields: &mut ByteReader<'_>) -> Option<Result<Hash, TransferRefusal>> {
     Some(match fields.u8()? {
         0 => Ok(hash(fields)?),
         1 => Err(refusal(fields)?),
@@ -162,7 +162,7 @@ fn result(fields: &mut ByteReader<'_>) -> Option<Result<Hash, Refusal>> {
     })
 }
 
-fn small(fields: &mut ByteReader<'_>, block: &Bytes) -> Option<(Id, Hash, Bytes)> {
+fn small(fields: &mut ByteReader<'_>, block: &Bytes) -> Option<(OfferId, Hash, Bytes)> {
     let (id, hash, len) = (fields.u32()?, hash(fields)?, fields.u32()?);
     let bytes = fields.take(usize::try_from(len).ok()?)?;
     Some((id, hash, if bytes.is_empty() { Bytes::new() } else { block.slice_ref(bytes) }))

@@ -1,24 +1,35 @@
 use super::*;
-use crate::{Kind, Reason, Rule, Stamp};
+use crate::{RefusalReason, Rule, SourceStamp, TreeEntryKind};
 use proptest::prelude::*;
 use skyhaul_units::{Duration, Rate};
 
 fn messages() -> Vec<Message> {
     let path = RelPath::new(b"a/caf\xe9").unwrap();
-    let refusal = Refusal::new(Reason::NoSpace, "the disk is full");
+    let refusal = TransferRefusal::new(RefusalReason::NoSpace, "the disk is full");
     let hash = blake3::hash(b"abc");
-    let entry =
-        |kind| Entry { path: path.clone(), kind, mode: 0o640, mtime: -5, stamp: Stamp([7; 16]) };
+    let entry = |kind| Entry {
+        path: path.clone(),
+        kind,
+        mode: 0o640,
+        mtime: -5,
+        stamp: SourceStamp([7; 16]),
+    };
     let kinds = [
-        Kind::File { size: 1 << 50 },
-        Kind::Folder,
-        Kind::Link { target: b"../x".to_vec() },
-        Kind::Pipe,
+        TreeEntryKind::File { size: 1 << 50 },
+        TreeEntryKind::Folder,
+        TreeEntryKind::Link { target: b"../x".to_vec() },
+        TreeEntryKind::Pipe,
     ];
-    let entries: Vec<(Id, Entry)> = (0..).zip(kinds.map(entry)).collect();
-    let no = Answer::No(refusal.clone());
-    let answers =
-        [Answer::Have, Answer::Made, Answer::Send, Answer::Compare(hash), no, Answer::Rights];
+    let entries: Vec<(OfferId, Entry)> = (0..).zip(kinds.map(entry)).collect();
+    let no = OfferAnswer::No(refusal.clone());
+    let answers = [
+        OfferAnswer::Have,
+        OfferAnswer::Made,
+        OfferAnswer::Send,
+        OfferAnswer::Compare(hash),
+        no,
+        OfferAnswer::Rights,
+    ];
     vec![
         Message::Hello(hello(&path)),
         Message::Welcome(Naming::Into),
@@ -42,9 +53,9 @@ fn messages() -> Vec<Message> {
     ]
 }
 
-fn hello(path: &RelPath) -> Hello {
-    Hello {
-        direction: Direction::Get,
+fn hello(path: &RelPath) -> TransferHello {
+    TransferHello {
+        direction: TransferDirection::Get,
         options: Options {
             dry_run: true,
             checksum: true,
@@ -77,7 +88,7 @@ fn packs_of_files_of_any_length_are_taken_whole() {
     for (files, size) in [(2 * ITEMS_MAX + 1, 0), (20_000, 23), (20_000, 25), (50, 64 << 10)] {
         let (mut pack, mut blocks, contents) = (Pack::default(), Vec::new(), vec![7; size]);
         let hash = blake3::hash(&contents);
-        for id in 0..files as Id {
+        for id in 0..files as OfferId {
             if !pack.has_room(size) {
                 blocks.extend(pack.take());
             }
@@ -92,7 +103,7 @@ fn packs_of_files_of_any_length_are_taken_whole() {
             ids.extend(some.into_iter().map(|(id, _, bytes)| (id, bytes.len())));
         }
         assert!(
-            ids.into_iter().eq((0..files as Id).map(|id| (id, size))),
+            ids.into_iter().eq((0..files as OfferId).map(|id| (id, size))),
             "{files} of {size} bytes"
         );
     }
@@ -108,7 +119,13 @@ fn another_version_is_told_by_its_number() {
 #[test]
 fn no_entry_has_a_path_that_leads_elsewhere() {
     let path = RelPath::new(b"abc/d").unwrap();
-    let entry = Entry { path, kind: Kind::Folder, mode: 0o755, mtime: 0, stamp: Stamp::default() };
+    let entry = Entry {
+        path,
+        kind: TreeEntryKind::Folder,
+        mode: 0o755,
+        mtime: 0,
+        stamp: SourceStamp::default(),
+    };
     let block = Message::Offer(vec![(1, entry)]).encode().to_vec();
     let at = block.windows(5).position(|part| part == b"abc/d").unwrap();
     for bad in [*b"../ab", *b"/abcd", *b"a/../", *b"ab\0cd"] {

@@ -2,7 +2,7 @@
 
 use super::Mux;
 use crate::spec::Local;
-use crate::wire::{Listen, Message, Refusal};
+use crate::wire::{ConnectRefusal, Listen, Message};
 use skyhaul_units::FlowId;
 
 impl Mux {
@@ -18,7 +18,7 @@ impl Mux {
     }
 
     /// This end does not listen.
-    pub fn not_listening(&mut self, number: u32, reason: Refusal, sentence: &str) {
+    pub fn not_listening(&mut self, number: u32, reason: ConnectRefusal, sentence: &str) {
         self.say_of_listening(
             number,
             &Message::NotListening { reason, sentence: sentence.to_owned() },

@@ -12,7 +12,7 @@ mod stream;
 
 use crate::spec::Local;
 use crate::target::Target;
-use crate::wire::{self, Listen, Malformed, Message, Refusal, WINDOWS_MAX, Window};
+use crate::wire::{self, ConnectRefusal, Listen, MalformedMessage, Message, WINDOWS_MAX, Window};
 use budget::Budget;
 use bytes::Bytes;
 use datagrams::Early;
@@ -73,7 +73,7 @@ pub enum Event {
         /// The stream.
         id: StreamId,
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -108,7 +108,7 @@ pub enum Event {
         /// The wish's number.
         number: u32,
         /// For programs.
-        reason: Refusal,
+        reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
@@ -124,7 +124,7 @@ pub struct OpenError;
 pub enum PeerError {
     /// A block is no message.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedMessage),
     /// More bytes than it was given.
     #[error("stream {0} exceeds its flow-control window")]
     OverWindow(u32),
@@ -264,7 +264,7 @@ impl Mux {
     }
 
     /// It cannot be connected.
-    pub fn refuse(&mut self, id: StreamId, reason: Refusal, sentence: &str) {
+    pub fn refuse(&mut self, id: StreamId, reason: ConnectRefusal, sentence: &str) {
         let asked = self.streams.get_mut(&id).filter(|stream| !stream.ours && !stream.accepted);
         let Some(stream) = asked else { return };
         stream.end();
@@ -469,7 +469,7 @@ impl Mux {
             self.say(
                 id,
                 way,
-                &Message::Refused { reason: Refusal::Busy, sentence: OpenError.to_string() },
+                &Message::Refused { reason: ConnectRefusal::Busy, sentence: OpenError.to_string() },
             );
             return Ok(());
         }

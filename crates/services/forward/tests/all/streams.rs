@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use skyhaul_forward::{Carriage, Event, INITIAL_CREDIT, Mux, Refusal, Role, StreamId};
+use skyhaul_forward::{Carriage, ConnectRefusal, Event, INITIAL_CREDIT, Mux, Role, StreamId};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig, Mode};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -94,7 +94,11 @@ impl Pair {
                     match accepts {
                         true => this.mux.accept(now, id),
                         false => {
-                            this.mux.refuse(id, Refusal::ConnectionRefused, "nobody listens");
+                            this.mux.refuse(
+                                id,
+                                ConnectRefusal::ConnectionRefused,
+                                "nobody listens",
+                            );
                             this.sides.remove(&id);
                         }
                     }
@@ -399,12 +403,15 @@ fn a_wish_to_listen_and_its_answers_cross() {
     far.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
     assert_eq!(events(&mut far), [Event::ListenAsked { number: 7, listen }]);
     far.listening(7, at.clone());
-    far.not_listening(8, Refusal::InUse, "taken");
+    far.not_listening(8, ConnectRefusal::InUse, "taken");
     while let Some(block) = far.poll_block() {
         near.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
     }
-    let refused =
-        Event::NotListening { number: 8, reason: Refusal::InUse, sentence: "taken".to_owned() };
+    let refused = Event::NotListening {
+        number: 8,
+        reason: ConnectRefusal::InUse,
+        sentence: "taken".to_owned(),
+    };
     assert_eq!(events(&mut near), [Event::Listening { number: 7, at }, refused]);
 }
 

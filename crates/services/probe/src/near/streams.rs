@@ -1,8 +1,8 @@
 //! Streams of datagrams at a constant spacing, either way.
 
-use super::{Handed, Line, Near, NearError};
+use super::{Handed, NearError, ProbeClient, ProbeIo};
 use crate::host::HostCounters;
-use crate::stream::{Arrival, Direction, Spec, Trace};
+use crate::stream::{ProbeArrival, Spec, StreamDirection, Trace};
 use crate::wire::{ARRIVALS_AT_ONCE, Message, Tally};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub(super) struct Receiving {
     stream: u32,
     count: u32,
     seen: Vec<bool>,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<ProbeArrival>,
     duplicates: u32,
 }
 
@@ -29,7 +29,7 @@ impl Receiving {
     }
 
     /// A datagram of some stream came.
-    pub fn take(&mut self, stream: u32, arrival: Arrival) {
+    pub fn take(&mut self, stream: u32, arrival: ProbeArrival) {
         if stream != self.stream {
             return;
         }
@@ -44,17 +44,17 @@ impl Receiving {
     }
 }
 
-impl<L: Line> Near<L> {
+impl<L: ProbeIo> ProbeClient<L> {
     /// Runs a stream one way, with pings beside it, and waits until what is late has come.
     ///
     /// # Errors
     /// The line cannot be used, the far end does not allow it or stopped answering.
-    pub fn stream(&mut self, direction: Direction, spec: Spec) -> Result<Trace, NearError> {
+    pub fn stream(&mut self, direction: StreamDirection, spec: Spec) -> Result<Trace, NearError> {
         let stream = self.next_stream;
         self.next_stream = stream.wrapping_add(1);
         let host = self.line.host();
         let begin = Message::Begin { session: self.session, stream, direction, spec };
-        if direction == Direction::Down {
+        if direction == StreamDirection::Down {
             self.receiving = Some(Receiving::new(stream, spec.count));
         }
         self.ask(&begin, 0, |message| match message {
@@ -73,8 +73,8 @@ impl<L: Line> Near<L> {
             receiver: HostCounters::default(),
         };
         match direction {
-            Direction::Up => self.up(stream, &mut trace, host)?,
-            Direction::Down => self.down(stream, &mut trace, host)?,
+            StreamDirection::Up => self.up(stream, &mut trace, host)?,
+            StreamDirection::Down => self.down(stream, &mut trace, host)?,
         }
         Ok(trace)
     }
@@ -91,7 +91,7 @@ impl<L: Line> Near<L> {
             .fetch(stream, tally.received)?
             .into_iter()
             .filter_map(|(seq, arrived)| {
-                Some(Arrival { seq, sent: *sent.get(seq as usize)?, arrived })
+                Some(ProbeArrival { seq, sent: *sent.get(seq as usize)?, arrived })
             })
             .collect();
         Ok(())

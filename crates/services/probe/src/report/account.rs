@@ -2,15 +2,15 @@
 //! line of its own.
 
 use super::table;
-use crate::account::Account;
+use crate::account::StreamAccount;
 use core::fmt::Write;
 use skyhaul_page::escape;
 
 /// A table of accounts, a column each; notes below.
-pub(super) fn accounts(columns: &[(String, &Account)]) -> String {
+pub(super) fn accounts(columns: &[(String, &StreamAccount)]) -> String {
     let mut heads = vec!["datagrams"];
     heads.extend(columns.iter().map(|(name, _)| name.as_str()));
-    let row = |what: &str, of: &dyn Fn(&Account) -> i64| {
+    let row = |what: &str, of: &dyn Fn(&StreamAccount) -> i64| {
         let mut row = vec![what.to_owned()];
         row.extend(columns.iter().map(|(_, account)| of(account).to_string()));
         row
@@ -42,8 +42,8 @@ pub(super) fn accounts(columns: &[(String, &Account)]) -> String {
 }
 
 /// All of several accounts in one.
-pub(super) fn total<'a>(accounts: impl Iterator<Item = &'a Account>) -> Account {
-    let mut sum = Account::default();
+pub(super) fn total<'a>(accounts: impl Iterator<Item = &'a StreamAccount>) -> StreamAccount {
+    let mut sum = StreamAccount::default();
     for account in accounts {
         sum.offered += account.offered;
         sum.dropped_by_sender += account.dropped_by_sender;

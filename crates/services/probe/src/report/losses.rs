@@ -3,12 +3,12 @@
 use super::account::accounts;
 use super::curves::{Axis, Caption, Curve, curves, intervals};
 use super::{Subject, Tile, percent, plots, table, time};
-use crate::losses::Losses;
-use crate::stream::Direction;
+use crate::losses::LossPattern;
+use crate::stream::StreamDirection;
 use skyhaul_page::Scale;
 
 /// A page about a loss process.
-pub fn losses(subject: &Subject, found: &Losses) -> String {
+pub fn losses(subject: &Subject, found: &LossPattern) -> String {
     let process = &found.process;
     let [low, high] = process.loss_95;
     let vlbi = &found.vlbi;
@@ -30,8 +30,8 @@ pub fn losses(subject: &Subject, found: &Losses) -> String {
         time::delays("One-way delay", &found.trace, &found.one_way),
     ];
     let (title, name) = match found.direction {
-        Direction::Up => ("The losses up to", "up"),
-        Direction::Down => ("The losses down from", "down"),
+        StreamDirection::Up => ("The losses up to", "up"),
+        StreamDirection::Down => ("The losses down from", "down"),
     };
     let body =
         plots(&figures) + &figures_of(found) + &accounts(&[(name.to_owned(), &found.account)]);
@@ -39,7 +39,7 @@ pub fn losses(subject: &Subject, found: &Losses) -> String {
 }
 
 /// Lengths of runs, with those that chance makes of as many losses.
-fn runs(found: &Losses) -> String {
+fn runs(found: &LossPattern) -> String {
     let process = &found.process;
     if process.runs.is_empty() {
         return String::new();
@@ -79,7 +79,7 @@ fn runs(found: &Losses) -> String {
     curves(Caption { title: "Runs of losses", says: &says }, level, upright, &lines)
 }
 
-fn autocorrelation(found: &Losses) -> String {
+fn autocorrelation(found: &LossPattern) -> String {
     let process = &found.process;
     let lags = process.autocorrelation.len() as f64;
     if process.autocorrelation.is_empty() {
@@ -109,7 +109,7 @@ fn autocorrelation(found: &Losses) -> String {
     curves(Caption { title: "Autocorrelation", says }, level, upright, &lines)
 }
 
-fn figures_of(found: &Losses) -> String {
+fn figures_of(found: &LossPattern) -> String {
     let (process, vlbi) = (&found.process, &found.vlbi);
     let mut rows = vec![
         (

@@ -2,11 +2,11 @@
 
 use super::curves::{Axis, Caption, Curve, curves};
 use super::{Subject, Tile, percent, plots, table};
-use crate::paths::Paths;
+use crate::paths::Routes;
 use skyhaul_page::Scale;
 
 /// A page about parallel routes.
-pub fn paths(subject: &Subject, found: &Paths) -> String {
+pub fn paths(subject: &Subject, found: &Routes) -> String {
     let least = found.routes.first().map_or(0.0, |route| route.min_ms);
     let tiles = [
         Tile::new("flows", found.flows.len().to_string()),
@@ -52,7 +52,7 @@ pub fn paths(subject: &Subject, found: &Paths) -> String {
 }
 
 /// The shortest round trip of each flow, a line for each route: steps where there are several.
-fn flows(found: &Paths) -> String {
+fn flows(found: &Routes) -> String {
     let mut flows: Vec<f64> = found.flows.iter().map(|flow| flow.min_ms).collect();
     flows.sort_by(f64::total_cmp);
     let mut left = flows.iter().copied().zip(1u32..).peekable();

@@ -4,17 +4,17 @@ use super::account::accounts;
 use super::curves::{Axis, Caption, Curve, at_least, curves, intervals};
 use super::{Subject, Tile, percent, plots, rate, table, time};
 use crate::stats::interval_counts;
-use crate::survey::{Survey, Way};
+use crate::survey::{Survey, WayEstimate};
 use skyhaul_page::Scale;
 
 /// A page about a survey.
 pub fn survey(subject: &Subject, found: &Survey) -> String {
     let (up, down) = (&found.up, &found.down);
-    let available = |way: &Way| {
+    let available = |way: &WayEstimate| {
         let at_least = if way.available.is_at_least { "≥ " } else { "" };
         format!("{at_least}{}", rate(way.available.bits_per_second))
     };
-    let lost = |way: &Way| percent(way.loss.loss);
+    let lost = |way: &WayEstimate| percent(way.loss.loss);
     let tiles = [
         Tile::new("round trip, least", format!("{:.3} ms", found.round_trip_ms.min)),
         Tile::new("round trip, median", format!("{:.3} ms", found.round_trip_ms.p50)),
@@ -46,7 +46,7 @@ pub fn survey(subject: &Subject, found: &Survey) -> String {
 }
 
 /// How the rate was found: what came through of each train.
-fn trains(up: &Way, down: &Way) -> String {
+fn trains(up: &WayEstimate, down: &WayEstimate) -> String {
     let mut lines = Vec::new();
     for (way, name) in [(up, "up"), (down, "down")] {
         let points = way
@@ -85,8 +85,8 @@ fn trains(up: &Way, down: &Way) -> String {
 }
 
 /// How delays spread above the least.
-fn delays(up: &Way, down: &Way, found: &Survey) -> String {
-    let above = |way: &Way| {
+fn delays(up: &WayEstimate, down: &WayEstimate, found: &Survey) -> String {
+    let above = |way: &WayEstimate| {
         let least = way.one_way.iter().min().copied().unwrap_or(0);
         way.one_way
             .iter()
@@ -110,8 +110,9 @@ fn delays(up: &Way, down: &Way, found: &Survey) -> String {
     curves(Caption { title: "How delays spread", says: &says }, level, upright, &lines)
 }
 
-fn ways(up: &Way, down: &Way, found: &Survey) -> String {
-    let row = |what: &str, of: &dyn Fn(&Way) -> String| vec![what.to_owned(), of(up), of(down)];
+fn ways(up: &WayEstimate, down: &WayEstimate, found: &Survey) -> String {
+    let row =
+        |what: &str, of: &dyn Fn(&WayEstimate) -> String| vec![what.to_owned(), of(up), of(down)];
     let rows = [
         row("available with IP headers", &|way| rate(way.available.ip_bits_per_second)),
         row("round trip when full, most", &|way| {

@@ -3,8 +3,8 @@
 use super::account::{accounts, total};
 use super::curves::{Axis, Caption, Curve, at_least, curves, figure};
 use super::{Subject, Tile, percent, plots, rate, table, time};
-use crate::stream::Direction;
-use crate::sweep::{Point, Sweep};
+use crate::stream::StreamDirection;
+use crate::sweep::{Sweep, SweepPoint};
 use skyhaul_page::{Chart, HEIGHT, Scale};
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub fn sweep(subject: &Subject, found: &Sweep) -> String {
     }
     let all = total(points.iter().map(|point| &point.account));
     let body = plots(&figures) + &streams(points) + &accounts(&[("all streams".to_owned(), &all)]);
-    let way = if found.direction == Direction::Up {
+    let way = if found.direction == StreamDirection::Up {
         "Sizes and spacings up to"
     } else {
         "Sizes and spacings down from"
@@ -59,7 +59,7 @@ pub fn sweep(subject: &Subject, found: &Sweep) -> String {
 }
 
 /// A curve for each size over the spacing.
-fn by_size(points: &[Point], name: &str, of: &dyn Fn(&Point) -> f64) -> Vec<Curve> {
+fn by_size(points: &[SweepPoint], name: &str, of: &dyn Fn(&SweepPoint) -> f64) -> Vec<Curve> {
     let sizes: BTreeSet<u64> = points.iter().map(|point| point.payload).collect();
     let curve = |size: u64| {
         let mine = points.iter().filter(|point| point.payload == size);
@@ -75,13 +75,13 @@ fn by_size(points: &[Point], name: &str, of: &dyn Fn(&Point) -> f64) -> Vec<Curv
     sizes.into_iter().map(curve).collect()
 }
 
-fn spacings(points: &[Point]) -> Axis<'static> {
+fn spacings(points: &[SweepPoint]) -> Axis<'static> {
     let scale = Scale::decades(points.iter().map(|point| point.spacing_us));
     Axis { name: "spacing, us", scale }
 }
 
 /// What was sent and what came of it.
-fn throughput(points: &[Point]) -> String {
+fn throughput(points: &[SweepPoint]) -> String {
     let mut lines = by_size(points, " received", &|point| point.received_bps as f64 / 1e6);
     let sent = by_size(points, " sent", &|point| point.sent_bps as f64 / 1e6);
     lines.extend(
@@ -102,9 +102,9 @@ fn throughput(points: &[Point]) -> String {
 }
 
 fn over_spacing(
-    points: &[Point],
+    points: &[SweepPoint],
     (title, unit, says): (&str, &str, &str),
-    of: &dyn Fn(&Point) -> f64,
+    of: &dyn Fn(&SweepPoint) -> f64,
 ) -> String {
     let lines = by_size(points, "", of);
     let values = lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).chain([0.0]);
@@ -119,9 +119,9 @@ fn over_spacing(
 
 /// Sizes upwards, spacings to the right; a field's shade and words.
 fn heat_map(
-    points: &[Point],
+    points: &[SweepPoint],
     (title, says): (&str, &str),
-    of: &dyn Fn(&Point) -> (f64, String),
+    of: &dyn Fn(&SweepPoint) -> (f64, String),
 ) -> String {
     let sizes: BTreeSet<u64> = points.iter().map(|point| point.payload).collect();
     let mut columns: Vec<f64> = points.iter().map(|point| point.spacing_us).collect();
@@ -161,9 +161,9 @@ fn heat_map(
 }
 
 /// How the times between arrivals spread, of the longest datagrams.
-fn arrivals(points: &[Point]) -> String {
+fn arrivals(points: &[SweepPoint]) -> String {
     let longest = points.iter().map(|point| point.payload).max().unwrap_or(0);
-    let gaps = |point: &Point| {
+    let gaps = |point: &SweepPoint| {
         let between = point.trace.arrivals.windows(2);
         between
             .map(|pair| {
@@ -191,9 +191,10 @@ fn arrivals(points: &[Point]) -> String {
 }
 
 /// Of the longest datagrams, those that were closest together, and those furthest apart.
-fn shown_over_time(points: &[Point]) -> Vec<&Point> {
+fn shown_over_time(points: &[SweepPoint]) -> Vec<&SweepPoint> {
     let longest = points.iter().map(|point| point.payload).max().unwrap_or(0);
-    let mut mine: Vec<&Point> = points.iter().filter(|point| point.payload == longest).collect();
+    let mut mine: Vec<&SweepPoint> =
+        points.iter().filter(|point| point.payload == longest).collect();
     mine.sort_by(|one, other| one.spacing_us.total_cmp(&other.spacing_us));
     match mine[..] {
         [first, .., last] => vec![first, last],
@@ -201,7 +202,7 @@ fn shown_over_time(points: &[Point]) -> Vec<&Point> {
     }
 }
 
-fn streams(points: &[Point]) -> String {
+fn streams(points: &[SweepPoint]) -> String {
     let columns = [
         "bytes each",
         "us",
@@ -214,7 +215,7 @@ fn streams(points: &[Point]) -> String {
         "jitter, ms",
         "late 99 %, us",
     ];
-    let row = |point: &Point| {
+    let row = |point: &SweepPoint| {
         vec![
             point.payload.to_string(),
             format!("{:.1}", point.spacing_us),

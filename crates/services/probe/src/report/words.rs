@@ -1,6 +1,6 @@
 //! How measured figures are written for people, on pages and on the terminal.
 
-use crate::stats::{LossProcess, Reordering, Spread};
+use crate::stats::{LossProcess, ReorderingStats, Spread};
 
 /// A rate to three figures or more.
 pub fn rate(bits_per_second: u64) -> String {
@@ -72,7 +72,7 @@ pub fn loss(loss: &LossProcess) -> String {
 }
 
 /// What came out of order.
-pub fn reordering(found: &Reordering) -> String {
+pub fn reordering(found: &ReorderingStats) -> String {
     if found.reordered == 0 {
         return "none".to_owned();
     }

@@ -13,6 +13,6 @@ pub use clusters::{Cluster, clusters};
 pub use exponential::{ExponentialFit, exponential_fit};
 pub use gilbert::{GilbertFit, gilbert_fit};
 pub use loss::{Character, LossProcess, interval_counts};
-pub use reordering::Reordering;
+pub use reordering::ReorderingStats;
 pub use spread::{Bin, Spread, histogram};
 pub use vlbi::{Vlbi, VlbiRule};

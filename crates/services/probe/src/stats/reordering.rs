@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// What is out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Reordering {
+pub struct ReorderingStats {
     /// Datagrams that came after one with a greater number (RFC 4737 3.3).
     pub reordered: u64,
     /// Of all that came, in parts per million.
@@ -14,7 +14,7 @@ pub struct Reordering {
     pub extent_max: u64,
 }
 
-impl Reordering {
+impl ReorderingStats {
     /// Of sequence numbers in the order of their arrival, none twice.
     pub fn of(seqs: impl IntoIterator<Item = u32>) -> Self {
         let mut found = Self::default();
@@ -45,15 +45,15 @@ mod tests {
     #[test]
     fn extents_are_as_in_the_examples_of_rfc_4737() {
         // RFC 4737 10.1, tables 1 and 2: 4 arrives after 5, 6, 7, 8; 5, 6, 7 arrive after 8.
-        let late = Reordering::of([1, 2, 3, 5, 6, 7, 8, 4, 9, 10]);
+        let late = ReorderingStats::of([1, 2, 3, 5, 6, 7, 8, 4, 9, 10]);
         assert_eq!((late.reordered, late.extent_max), (1, 4));
-        let early = Reordering::of([1, 2, 3, 4, 8, 5, 6, 7, 9, 10]);
+        let early = ReorderingStats::of([1, 2, 3, 4, 8, 5, 6, 7, 9, 10]);
         assert_eq!((early.reordered, early.extent_max, early.ppm), (3, 3, 300_000));
     }
 
     #[test]
     fn gaps_are_no_reordering() {
-        assert_eq!(Reordering::of([0, 4, 9, 100]), Reordering::default());
-        assert_eq!(Reordering::of([]), Reordering::default());
+        assert_eq!(ReorderingStats::of([0, 4, 9, 100]), ReorderingStats::default());
+        assert_eq!(ReorderingStats::of([]), ReorderingStats::default());
     }
 }

@@ -4,13 +4,13 @@ mod rate;
 mod way;
 
 pub use rate::{Available, Train};
-pub use way::{Stream, Sum, Way};
+pub use way::{StreamShape, Sum, WayEstimate};
 pub(crate) use way::{jitter, one_way};
 
-use crate::clock::Comparison;
-use crate::near::{Line, Near, NearError};
+use crate::clock::PingComparison;
+use crate::near::{NearError, ProbeClient, ProbeIo};
 use crate::stats::{Bin, Spread, histogram};
-use crate::stream::{Direction, Spec};
+use crate::stream::{Spec, StreamDirection};
 pub(crate) use rate::find_rate;
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Duration, Rate};
@@ -40,11 +40,11 @@ pub struct Survey {
     /// Questions that were not answered while the line was idle, and all of them.
     pub pings_lost: [u64; 2],
     /// What is known of the two clocks.
-    pub clocks: Clocks,
+    pub clocks: ClockOffset,
     /// From here to there.
-    pub up: Way,
+    pub up: WayEstimate,
     /// From there to here.
-    pub down: Way,
+    pub down: WayEstimate,
     /// Rate × shortest round trip, of the faster way.
     pub bandwidth_delay_bytes: u64,
     /// What is to be known about this.
@@ -53,7 +53,7 @@ pub struct Survey {
 
 /// The far end's clock against ours.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Clocks {
+pub struct ClockOffset {
     /// By how much theirs is ahead.
     pub ahead_ms: f64,
     /// How far that may be wrong either way, and with it each one-way delay: half of the shortest
@@ -67,8 +67,8 @@ pub struct Clocks {
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.
-pub fn survey<L: Line>(
-    near: &mut Near<L>,
+pub fn survey<L: ProbeIo>(
+    near: &mut ProbeClient<L>,
     plan: &SurveyPlan,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Survey, NearError> {
@@ -87,14 +87,20 @@ pub fn survey<L: Line>(
     let rate_max = plan.rate_max.min(near.limits().rate);
     let train = plan.time.scaled(2, 100).max(TRAIN_MIN);
     tell("rate up");
-    let rate_up = find_rate(near, Direction::Up, (payload, plan.headers, rate_max), train)?;
+    let rate_up = find_rate(near, StreamDirection::Up, (payload, plan.headers, rate_max), train)?;
     tell("rate down");
-    let rate_down = find_rate(near, Direction::Down, (payload, plan.headers, rate_max), train)?;
+    let rate_down =
+        find_rate(near, StreamDirection::Down, (payload, plan.headers, rate_max), train)?;
     let mut ways = Vec::new();
-    for (direction, rate, longest) in
-        [(Direction::Up, rate_up, payload_up), (Direction::Down, rate_down, payload_down)]
-    {
-        tell(if direction == Direction::Up { "loss and delay up" } else { "loss and delay down" });
+    for (direction, rate, longest) in [
+        (StreamDirection::Up, rate_up, payload_up),
+        (StreamDirection::Down, rate_down, payload_down),
+    ] {
+        tell(if direction == StreamDirection::Up {
+            "loss and delay up"
+        } else {
+            "loss and delay down"
+        });
         let stream_rate = rate.rate().scaled(STREAM_PERCENT, 100).max(RATE_FIRST);
         let most = near.limits().datagrams.min(STREAM_DATAGRAMS_MAX);
         let time =
@@ -105,11 +111,11 @@ pub fn survey<L: Line>(
             .unwrap_or(most)
             .clamp(1, most);
         let trace = near.stream(direction, Spec { payload, spacing, count })?;
-        ways.push(Way::new(trace, rate, (longest, plan.headers), near.comparison()));
+        ways.push(WayEstimate::new(trace, rate, (longest, plan.headers), near.comparison()));
     }
     let (down, up) = (ways.pop(), ways.pop());
     let (Some(up), Some(down)) = (up, down) else { return Err(NearError::Silent(Duration::ZERO)) };
-    let clocks = Clocks::of(near.comparison());
+    let clocks = ClockOffset::of(near.comparison());
     notes.extend(clocks.note());
     for (way, name) in [(&up, "up"), (&down, "down")] {
         notes.extend(way.notes(name, rate_max, near.limits().rate));
@@ -133,14 +139,14 @@ pub fn survey<L: Line>(
 
 /// What waits before a line that is full.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Queue {
+pub struct QueueEstimate {
     /// How long, in milliseconds.
     pub ms: f64,
     /// How much, at the rate that is available, with IP headers.
     pub bytes: u64,
 }
 
-impl Queue {
+impl QueueEstimate {
     /// For people.
     pub fn words(&self) -> String {
         format!("up to {:.0} ms, {}", self.ms, crate::report::bytes(self.bytes))
@@ -150,19 +156,19 @@ impl Queue {
 impl Survey {
     /// By how much the longest round trip beside the fastest train exceeds the shortest of the idle
     /// line; `None` where no train filled the way.
-    pub fn queue(&self, way: &Way) -> Option<Queue> {
+    pub fn queue(&self, way: &WayEstimate) -> Option<QueueEstimate> {
         let loaded = &way.available.loaded_round_trip_ms;
         let ms = loaded.max - self.round_trip_ms.min;
-        (!way.available.is_at_least && loaded.count > 0 && ms > 0.0).then(|| Queue {
+        (!way.available.is_at_least && loaded.count > 0 && ms > 0.0).then(|| QueueEstimate {
             ms,
             bytes: (way.available.ip_bits_per_second as f64 * ms / 8e3) as u64,
         })
     }
 }
 
-impl Clocks {
+impl ClockOffset {
     /// From pings.
-    pub fn of(comparison: &Comparison) -> Self {
+    pub fn of(comparison: &PingComparison) -> Self {
         let (ahead, error) = comparison.ahead().unwrap_or_default();
         Self {
             ahead_ms: ahead as f64 * MILLIS,

@@ -1,9 +1,9 @@
 //! The rate that a line has to spare: trains of datagrams, each four times as fast, until no more
 //! comes through.
 
-use crate::near::{Line, Near, NearError};
+use crate::near::{NearError, ProbeClient, ProbeIo};
 use crate::stats::Spread;
-use crate::stream::{Direction, Spec, Trace};
+use crate::stream::{Spec, StreamDirection, Trace};
 use crate::survey::{MILLIS, signed};
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Duration, Rate};
@@ -45,9 +45,9 @@ impl Available {
 }
 
 /// Finds what comes through, with streams no faster than `most`.
-pub(crate) fn find_rate<L: Line>(
-    near: &mut Near<L>,
-    direction: Direction,
+pub(crate) fn find_rate<L: ProbeIo>(
+    near: &mut ProbeClient<L>,
+    direction: StreamDirection,
     (payload, headers, most): (ByteCount, ByteCount, Rate),
     time: Duration,
 ) -> Result<Available, NearError> {

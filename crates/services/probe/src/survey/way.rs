@@ -2,16 +2,16 @@
 
 use super::rate::Available;
 use super::{HISTOGRAM_BINS, MILLIS};
-use crate::account::Account;
-use crate::clock::{Comparison, ahead_at};
-use crate::stats::{Bin, LossProcess, Reordering, Spread, histogram};
-use crate::stream::{Direction, Trace};
+use crate::account::StreamAccount;
+use crate::clock::{PingComparison, ahead_at};
+use crate::stats::{Bin, LossProcess, ReorderingStats, Spread, histogram};
+use crate::stream::{StreamDirection, Trace};
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Rate};
 
 /// What is known of one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Way {
+pub struct WayEstimate {
     /// What it has to spare.
     pub available: Available,
     /// Longest UDP payload that passes unfragmented.
@@ -19,7 +19,7 @@ pub struct Way {
     /// Path MTU: that and the headers of IP and UDP.
     pub path_mtu: u64,
     /// The stream that the rest is of.
-    pub stream: Stream,
+    pub stream: StreamShape,
     /// Its totals, named as iperf3 names them.
     pub sum: Sum,
     /// One-way delay in milliseconds.
@@ -29,9 +29,9 @@ pub struct Way {
     /// What kind of process loses datagrams.
     pub loss: LossProcess,
     /// What came out of order.
-    pub reordering: Reordering,
+    pub reordering: ReorderingStats,
     /// Where datagrams went.
-    pub account: Account,
+    pub account: StreamAccount,
     /// By how much each left later than planned, in microseconds.
     pub pacing_error_us: Spread,
     /// The stream's datagrams one by one.
@@ -44,7 +44,7 @@ pub struct Way {
 
 /// A stream's size and spacing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Stream {
+pub struct StreamShape {
     /// UDP payload of a datagram.
     pub payload: u64,
     /// Microseconds between two datagrams.
@@ -92,26 +92,26 @@ impl Sum {
             } else {
                 lost_packets as f64 * 100.0 / packets as f64
             },
-            out_of_order: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq))
+            out_of_order: ReorderingStats::of(trace.arrivals.iter().map(|arrival| arrival.seq))
                 .reordered,
             duplicates: u64::from(trace.duplicates),
         }
     }
 }
 
-impl Way {
+impl WayEstimate {
     pub(super) fn new(
         trace: Trace,
         available: Available,
         (payload_max, headers): (ByteCount, ByteCount),
-        comparison: &Comparison,
+        comparison: &PingComparison,
     ) -> Self {
         let one_way = one_way(&trace, comparison);
         Self {
             available,
             payload_max: payload_max.as_u64(),
             path_mtu: (payload_max + headers).as_u64(),
-            stream: Stream {
+            stream: StreamShape {
                 payload: trace.spec.payload.as_u64(),
                 spacing_us: trace.spec.spacing.as_secs_f64() * 1e6,
             },
@@ -119,8 +119,8 @@ impl Way {
             one_way_ms: Spread::of(&one_way, MILLIS),
             one_way_histogram_ms: histogram(&one_way, MILLIS, HISTOGRAM_BINS),
             loss: LossProcess::of(&trace.missing()),
-            reordering: Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq)),
-            account: Account::of(&trace),
+            reordering: ReorderingStats::of(trace.arrivals.iter().map(|arrival| arrival.seq)),
+            account: StreamAccount::of(&trace),
             pacing_error_us: Spread::of(&trace.pacing_errors(), 1e-3),
             one_way,
             trace,
@@ -148,14 +148,14 @@ impl Way {
 }
 
 /// One-way delays in nanoseconds, with the difference of the clocks taken out.
-pub(crate) fn one_way(trace: &Trace, comparison: &Comparison) -> Vec<i64> {
+pub(crate) fn one_way(trace: &Trace, comparison: &PingComparison) -> Vec<i64> {
     // Worked out once: the skew is found among all pings.
     let (best, skew) = (comparison.best(), comparison.skew_ppm());
-    let of = |arrival: &crate::stream::Arrival| {
+    let of = |arrival: &crate::stream::ProbeArrival| {
         let apparent = arrival.arrived.as_nanos().saturating_sub(arrival.sent.as_nanos());
         match trace.direction {
-            Direction::Up => apparent.saturating_sub(ahead_at(best, skew, arrival.sent)),
-            Direction::Down => apparent.saturating_add(ahead_at(best, skew, arrival.arrived)),
+            StreamDirection::Up => apparent.saturating_sub(ahead_at(best, skew, arrival.sent)),
+            StreamDirection::Down => apparent.saturating_add(ahead_at(best, skew, arrival.arrived)),
         }
     };
     trace.arrivals.iter().map(of).collect()

@@ -26,9 +26,9 @@ pub struct LineFound {
     /// was tried.
     pub payload_refused: Option<u64>,
     /// A stream well below what is available.
-    pub gentle: Load,
+    pub gentle: StreamResult,
     /// A stream above it; `None` where nothing faster could be sent.
-    pub overload: Option<Load>,
+    pub overload: Option<StreamResult>,
     /// The round trip of the line without load became longer (or shorter, below zero) by so much,
     /// and stayed so.
     pub route_step_ms: f64,
@@ -44,7 +44,7 @@ pub struct LineFound {
     pub rest: Rest,
     /// The line's rate and what others take of it, by how what came through grew with what was
     /// offered; `None` where no two streams above the rate can be held against each other.
-    pub shared: Option<Shared>,
+    pub shared: Option<OtherTraffic>,
     /// The longest time in which nothing at all came through, in milliseconds.
     pub outage_ms: f64,
 }
@@ -64,7 +64,7 @@ pub struct Rest {
 
 /// A line that others use too.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Shared {
+pub struct OtherTraffic {
     /// UDP payload that the line carries for all together.
     pub line_bps: u64,
     /// Of this, what others offer without giving way.
@@ -73,7 +73,7 @@ pub struct Shared {
 
 /// What came of a stream at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Load {
+pub struct StreamResult {
     /// UDP payload offered.
     pub offered_bps: u64,
     /// The part of it that really left, for a sender that could not keep up.
@@ -122,7 +122,7 @@ pub struct Load {
     pub reordered_by: u64,
 }
 
-impl Load {
+impl StreamResult {
     /// The part of the datagrams that the path lost.
     pub fn loss(&self) -> f64 {
         part(self.lost_on_path, self.datagrams)
@@ -189,7 +189,7 @@ pub enum SourceKind {
 /// The end of a transfer that it was looked at from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum ObservedEnd {
     /// The one that sends: it knows what it waits for.
     #[default]
     Sender,
@@ -201,7 +201,7 @@ pub enum End {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Transfer {
     /// Who told.
-    pub seen_from: End,
+    pub seen_from: ObservedEnd,
     /// Of the application's bytes, over all the time.
     pub goodput_bps: u64,
     /// The same without its start, where that is known.

@@ -1,11 +1,11 @@
 //! Measures of a line what a verdict needs: at rest, below its rate, above it, and at rest again.
 
-use super::evidence::{LineFound, Load, Shared};
+use super::evidence::{LineFound, OtherTraffic, StreamResult};
 use super::overload::gap;
 use super::steps::steps;
 use crate::clock::Ping;
-use crate::near::{Line, Near, NearError};
-use crate::stream::{Direction, Spec};
+use crate::near::{NearError, ProbeClient, ProbeIo};
+use crate::stream::{Spec, StreamDirection};
 use crate::survey::{Available, find_rate};
 use skyhaul_units::{ByteCount, Duration, Rate};
 
@@ -13,7 +13,7 @@ use skyhaul_units::{ByteCount, Duration, Rate};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExaminePlan {
     /// The way that the data takes.
-    pub direction: Direction,
+    pub direction: StreamDirection,
     /// How long it takes, about; the line's own waits come on top.
     pub time: Duration,
     /// No stream is faster, in UDP payload.
@@ -28,8 +28,8 @@ pub struct ExaminePlan {
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.
-pub fn examine<L: Line>(
-    near: &mut Near<L>,
+pub fn examine<L: ProbeIo>(
+    near: &mut ProbeClient<L>,
     plan: &ExaminePlan,
     tell: &mut dyn FnMut(&str),
 ) -> Result<LineFound, NearError> {
@@ -39,7 +39,7 @@ pub fn examine<L: Line>(
     let rested = near.comparison().pings().count();
     tell("longest datagrams");
     let (up, down) = near.payloads(plan.payload_max)?;
-    let payload_max = if plan.direction == Direction::Up { up } else { down };
+    let payload_max = if plan.direction == StreamDirection::Up { up } else { down };
     let usual = payload_max.min(PAYLOAD_USUAL);
     let mut seen = streams(near, (plan, usual), None, tell)?;
     if seen.is_mistaken() {
@@ -79,10 +79,10 @@ pub fn examine<L: Line>(
 /// What streams below and above the line's rate showed.
 struct Streams {
     available: Available,
-    gentle: Load,
-    overload: Option<Load>,
-    surge: Option<Load>,
-    shared: Option<Shared>,
+    gentle: StreamResult,
+    overload: Option<StreamResult>,
+    surge: Option<StreamResult>,
+    shared: Option<OtherTraffic>,
     /// The longest time in which nothing came through.
     gap: Duration,
 }
@@ -92,7 +92,7 @@ impl Streams {
     /// found.
     fn is_mistaken(&self) -> bool {
         let found = self.available.bits_per_second as f64;
-        let passed = |load: &Load| load.received_bps as f64 > found * MISTAKEN_LOW;
+        let passed = |load: &StreamResult| load.received_bps as f64 > found * MISTAKEN_LOW;
         let is_low = !self.available.is_at_least && self.overload.as_ref().is_some_and(passed);
         is_low || self.passed().is_some()
     }
@@ -107,8 +107,8 @@ impl Streams {
 }
 
 /// Looks for the rate, or takes it as `known`.
-fn streams<L: Line>(
-    near: &mut Near<L>,
+fn streams<L: ProbeIo>(
+    near: &mut ProbeClient<L>,
     (plan, usual): (&ExaminePlan, ByteCount),
     known: Option<Rate>,
     tell: &mut dyn FnMut(&str),
@@ -126,7 +126,7 @@ fn streams<L: Line>(
     let time = plan.time.scaled(GENTLE_PERCENT, 100);
     let spec = Spec::at(rate.scaled(GENTLE_RATE, 100), usual.min(PAYLOAD_GENTLE), time, most);
     let trace = near.stream(plan.direction, spec)?;
-    let (gentle, mut longest) = (Load::of(&trace), gap(&trace));
+    let (gentle, mut longest) = (StreamResult::of(&trace), gap(&trace));
     let mut above = |percent: u64, least: u64, time: Duration| {
         let faster = rate.scaled(percent, 100).min(rate_max);
         if faster <= rate.scaled(least, 100) {
@@ -134,13 +134,13 @@ fn streams<L: Line>(
         }
         let trace = near.stream(plan.direction, Spec::at(faster, usual, time, most))?;
         longest = longest.max(gap(&trace));
-        Ok::<_, NearError>(Some(Load::of(&trace)))
+        Ok::<_, NearError>(Some(StreamResult::of(&trace)))
     };
     tell("what happens above that rate");
     let time = plan.time.scaled(OVERLOAD_PERCENT, 100).max(OVERLOAD_MIN);
     let overload = above(OVERLOAD_RATE, OVERLOAD_LEAST, time)?;
     let surge = above(SURGE_RATE, SURGE_LEAST, SURGE_TIME)?;
-    let shared = overload.zip(surge).and_then(|(slow, fast)| Shared::of(&slow, &fast));
+    let shared = overload.zip(surge).and_then(|(slow, fast)| OtherTraffic::of(&slow, &fast));
     Ok(Streams { available, gentle, overload, surge, shared, gap: longest })
 }
 

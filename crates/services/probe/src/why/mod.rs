@@ -30,10 +30,10 @@ mod waver;
 
 pub use cause::Cause;
 pub use evidence::{
-    Backlog, End, Evidence, Lack, LineFound, Load, Rest, Shared, Silence, SourceKind, Transfer,
-    Waited,
+    Backlog, Evidence, Lack, LineFound, ObservedEnd, OtherTraffic, Rest, Silence, SourceKind,
+    StreamResult, Transfer, Waited,
 };
 pub use examine::{ExaminePlan, examine};
 pub use judge::{Finding, Verdict, judge};
-pub use silence::{Listener, Owes};
+pub use silence::{Owes, SilenceDetector};
 pub use tcp::{TcpSample, TcpTextError, read_sockets};

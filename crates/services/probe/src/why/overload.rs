@@ -1,17 +1,17 @@
 //! What a stream says of the place that held it back: how long its queue is, and whether it keeps a
 //! pace of its own.
 
-use super::evidence::{Load, Shared};
+use super::evidence::{OtherTraffic, StreamResult};
 use super::waver::{floors, follows, quantile, wavers};
-use crate::account::Account;
-use crate::stats::{Character, LossProcess, Reordering};
-use crate::stream::{Arrival, Trace};
+use crate::account::StreamAccount;
+use crate::stats::{Character, LossProcess, ReorderingStats};
+use crate::stream::{ProbeArrival, Trace};
 use skyhaul_units::Duration;
 
-impl Load {
+impl StreamResult {
     /// Of a stream.
     pub(super) fn of(trace: &Trace) -> Self {
-        let account = Account::of(trace);
+        let account = StreamAccount::of(trace);
         let host = account.receiving_host;
         // What a host that tells nothing dropped looks like the path's loss.
         let untold = u64::try_from(account.unexplained).unwrap_or(0);
@@ -20,7 +20,7 @@ impl Load {
         let missing = trace.missing();
         let losses = LossProcess::of(&missing);
         let delays = Delays::of(trace);
-        let order = Reordering::of(trace.arrivals.iter().map(|arrival| arrival.seq));
+        let order = ReorderingStats::of(trace.arrivals.iter().map(|arrival| arrival.seq));
         Self {
             offered_bps: offered,
             left: if offered == 0 || sent == 0 {
@@ -54,16 +54,19 @@ impl Load {
     }
 }
 
-impl Shared {
+impl OtherTraffic {
     /// Of two streams above a line's rate, the second so much faster that it takes a greater part
     /// of what others use as well. A queue serves whoever comes: of `o` offered beside `x` of
     /// others, a line of `c` carries `c·o / (o + x)`.
-    pub(super) fn of(slow: &Load, fast: &Load) -> Option<Self> {
-        let (offered, received) =
-            ([slow, fast].map(Load::left_bps), [slow, fast].map(|load| load.received_bps as f64));
+    pub(super) fn of(slow: &StreamResult, fast: &StreamResult) -> Option<Self> {
+        let (offered, received) = (
+            [slow, fast].map(StreamResult::left_bps),
+            [slow, fast].map(|load| load.received_bps as f64),
+        );
         let is_apart = offered[1] > offered[0] * FASTER_LEAST;
         // What a host drops is no word about the line.
-        let is_host = |load: &Load| load.host_drops() + load.socket_drops() > HOST_DROPS_MOST;
+        let is_host =
+            |load: &StreamResult| load.host_drops() + load.socket_drops() > HOST_DROPS_MOST;
         if !is_apart
             || is_host(slow)
             || is_host(fast)
@@ -164,8 +167,8 @@ const LINE_MOST: f64 = 1.6;
 /// Mean time between arrivals over that between departures, of datagrams that follow each other and
 /// both arrived. The longest gaps at arrival, one in fifty, are left out: those are pauses.
 fn stretch(trace: &Trace) -> f64 {
-    let follows = |pair: &&[Arrival]| pair[0].seq + 1 == pair[1].seq;
-    let gap = |pair: &[Arrival]| {
+    let follows = |pair: &&[ProbeArrival]| pair[0].seq + 1 == pair[1].seq;
+    let gap = |pair: &[ProbeArrival]| {
         let arrived = pair[1].arrived.as_nanos().saturating_sub(pair[0].arrived.as_nanos());
         (arrived, pair[1].sent.as_nanos().saturating_sub(pair[0].sent.as_nanos()))
     };
@@ -181,13 +184,13 @@ fn stretch(trace: &Trace) -> f64 {
 mod tests {
     use super::*;
     use crate::host::HostCounters;
-    use crate::stream::{Direction, Spec};
+    use crate::stream::{Spec, StreamDirection};
     use skyhaul_units::{ByteCount, Duration, Utc};
 
     fn trace(arrivals: impl Iterator<Item = (u32, i64)>, offered: u32) -> Trace {
         let at = |micros| Utc::from_micros(micros);
         Trace {
-            direction: Direction::Up,
+            direction: StreamDirection::Up,
             spec: Spec {
                 payload: ByteCount::new(1_000),
                 spacing: Duration::from_millis(1),
@@ -196,7 +199,7 @@ mod tests {
             offered,
             refused: 0,
             arrivals: arrivals
-                .map(|(seq, arrived)| Arrival {
+                .map(|(seq, arrived)| ProbeArrival {
                     seq,
                     sent: at(i64::from(seq) * 1_000),
                     arrived: at(arrived),
@@ -213,16 +216,18 @@ mod tests {
         // Every third is dropped. A queue lets two through in the time of three.
         let passing = (0..900u32).filter(|seq| seq % 3 != 2);
         let policed =
-            Load::of(&trace(passing.clone().map(|seq| (seq, i64::from(seq) * 1_000)), 900));
-        let queued =
-            Load::of(&trace(passing.zip(0..).map(|(seq, place)| (seq, place * 1_500)), 900));
+            StreamResult::of(&trace(passing.clone().map(|seq| (seq, i64::from(seq) * 1_000)), 900));
+        let queued = StreamResult::of(&trace(
+            passing.zip(0..).map(|(seq, place)| (seq, place * 1_500)),
+            900,
+        ));
         assert!((policed.stretch - 1.0).abs() < 1e-9 && (queued.stretch - 1.5).abs() < 1e-9);
         assert!(policed.queue_ms < 0.01 && (policed.loss() - 1.0 / 3.0).abs() < 0.01);
     }
 
     #[test]
     fn nothing_that_arrived_says_nothing() {
-        let load = Load::of(&trace(core::iter::empty(), 10));
+        let load = StreamResult::of(&trace(core::iter::empty(), 10));
         assert_eq!((load.lost_on_path, load.queue_ms, load.stretch), (10, 0.0, 1.0));
     }
 
@@ -233,7 +238,7 @@ mod tests {
                 .map(|seq| (seq, i64::from(seq) * 1_000 + delay(seq.into())))
                 .collect();
             arrivals.sort_unstable_by_key(|(_, arrived)| *arrived);
-            Load::of(&trace(arrivals.into_iter(), 2_400))
+            StreamResult::of(&trace(arrivals.into_iter(), 2_400))
         };
         // One in five is 60 ms late.
         let late = at(|seq| if seq % 5 == 0 { 60_000 } else { 0 });
@@ -257,7 +262,7 @@ mod tests {
         let full = (0..2_000u32)
             .filter(|seq| seq % 200 < 190)
             .map(|seq| (seq, i64::from(seq) * 1_000 + i64::from(seq % 200) * 500));
-        let load = Load::of(&trace(full, 2_000));
+        let load = StreamResult::of(&trace(full, 2_000));
         assert!(load.lost_in_queue > 0.9 && load.burst_longest == 10, "{load:?}");
         assert!(
             (load.burst_mean - 10.0).abs() < 1e-9
@@ -270,19 +275,19 @@ mod tests {
         let load = |offered: f64, others: f64| {
             let received =
                 if offered + others > 10.0 { 10.0 * offered / (offered + others) } else { offered };
-            Load {
+            StreamResult {
                 offered_bps: (offered * 1e6) as u64,
                 left: 1.0,
                 received_bps: (received * 1e6) as u64,
-                ..Load::default()
+                ..StreamResult::default()
             }
         };
         let near = |found: u64, wanted: f64| (found as f64 / 1e6 - wanted).abs() < 0.1;
-        let shared = Shared::of(&load(12.0, 6.0), &load(36.0, 6.0)).unwrap();
+        let shared = OtherTraffic::of(&load(12.0, 6.0), &load(36.0, 6.0)).unwrap();
         assert!(near(shared.line_bps, 10.0) && near(shared.others_bps, 6.0), "{shared:?}");
-        let alone = Shared::of(&load(15.0, 0.0), &load(40.0, 0.0)).unwrap();
+        let alone = OtherTraffic::of(&load(15.0, 0.0), &load(40.0, 0.0)).unwrap();
         assert!(near(alone.line_bps, 10.0) && alone.others_bps < 10, "{alone:?}");
-        assert_eq!(Shared::of(&load(15.0, 0.0), &load(16.0, 0.0)), None);
-        assert_eq!(Shared::of(&Load::default(), &Load::default()), None);
+        assert_eq!(OtherTraffic::of(&load(15.0, 0.0), &load(16.0, 0.0)), None);
+        assert_eq!(OtherTraffic::of(&StreamResult::default(), &StreamResult::default()), None);
     }
 }

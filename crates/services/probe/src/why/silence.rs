@@ -6,7 +6,7 @@ use skyhaul_units::{Duration, Instant};
 /// Follows looks at a transfer. What changes with each answer of the far end, such as the measured
 /// round trip, is its trace.
 #[derive(Debug, Clone, Copy)]
-pub struct Listener {
+pub struct SilenceDetector {
     began: Instant,
     /// Since when the trace is the same, and data waited for an answer.
     since: Instant,
@@ -16,7 +16,7 @@ pub struct Listener {
     last: Instant,
 }
 
-impl Listener {
+impl SilenceDetector {
     /// Begins to look.
     pub const fn new(now: Instant, trace: u64) -> Self {
         Self {
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn only_time_in_which_an_answer_was_due_is_silence() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        let mut listener = Listener::new(at(0), 0);
+        let mut listener = SilenceDetector::new(at(0), 0);
         (1..10).for_each(|n| listener.look(at(n * 100), n, Owes::Answer));
         // Nothing to send for 3 s, then nothing heard for 2 s.
         (10..40).for_each(|n| listener.look(at(n * 100), 9, Owes::Nothing));

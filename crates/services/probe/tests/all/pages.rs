@@ -5,12 +5,12 @@
 use crate::support::Virtual;
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
 use skyhaul_probe::losses::losses;
-use skyhaul_probe::paths::{Flow, Paths};
+use skyhaul_probe::paths::{PathFlow, Routes};
 use skyhaul_probe::report::{self, Minute, Subject};
 use skyhaul_probe::stats::VlbiRule;
 use skyhaul_probe::survey::{SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
-use skyhaul_probe::{Direction, Near, Spec};
+use skyhaul_probe::{ProbeClient, Spec, StreamDirection};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate, Utc};
 
 fn subject() -> Subject {
@@ -39,8 +39,8 @@ fn line() -> LinkConfig {
     }
 }
 
-fn near(config: LinkConfig) -> Near<Virtual> {
-    Near::open(Virtual::new(config.clone(), config, 3), 4).unwrap()
+fn near(config: LinkConfig) -> ProbeClient<Virtual> {
+    ProbeClient::open(Virtual::new(config.clone(), config, 3), 4).unwrap()
 }
 
 /// Asserts that a page is one, with these words in it, and gives it back.
@@ -89,7 +89,7 @@ fn a_survey_is_shown_with_rates_delays_intervals_and_the_account() {
 fn a_sweep_is_shown_against_spacing_and_as_maps() {
     let mut near = near(LinkConfig { queue: ByteCount::kib(64), ..line() });
     let plan = SweepPlan {
-        direction: Direction::Up,
+        direction: StreamDirection::Up,
         payloads: [200, 600, 1_000, 1_400].map(ByteCount::new).to_vec(),
         spacings: [20, 50, 100, 200, 500, 1_000].map(Duration::from_micros).to_vec(),
         count: 2_000,
@@ -118,18 +118,26 @@ fn losses_are_shown_with_the_fit_and_without_any() {
     let spec =
         Spec { payload: ByteCount::new(1_000), spacing: Duration::from_millis(1), count: 30_000 };
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
-    let found = losses(&mut near(line()), Direction::Up, spec, rule).unwrap();
+    let found = losses(&mut near(line()), StreamDirection::Up, spec, rule).unwrap();
     let words =
         ["exponential", "Runs of losses", "Autocorrelation", "Gilbert-Elliott", "Kolmogorov"];
     whole(&report::losses(&subject(), &found), "loss", &words);
     let independent = Loss::Independent(Probability::from_ppb(20_000_000));
-    let random =
-        losses(&mut near(LinkConfig { loss: independent, ..line() }), Direction::Up, spec, rule)
-            .unwrap();
+    let random = losses(
+        &mut near(LinkConfig { loss: independent, ..line() }),
+        StreamDirection::Up,
+        spec,
+        rule,
+    )
+    .unwrap();
     whole(&report::losses(&subject(), &random), "loss-random", &["these may be such"]);
-    let none =
-        losses(&mut near(LinkConfig { loss: Loss::None, ..line() }), Direction::Down, spec, rule)
-            .unwrap();
+    let none = losses(
+        &mut near(LinkConfig { loss: Loss::None, ..line() }),
+        StreamDirection::Down,
+        spec,
+        rule,
+    )
+    .unwrap();
     whole(
         &report::losses(&subject(), &none),
         "loss-none",
@@ -146,11 +154,11 @@ fn routes_are_shown_as_steps() {
                     + (k * 7_919 + u64::from(n) * 31) % 1_000,
             )
         };
-        Flow { port: 5_000 + n, round_trips: (0..50).map(trip).collect(), asked: 52 }
+        PathFlow { port: 5_000 + n, round_trips: (0..50).map(trip).collect(), asked: 52 }
     };
-    let found = Paths::of(&(0..16).map(flow).collect::<Vec<_>>());
+    let found = Routes::of(&(0..16).map(flow).collect::<Vec<_>>());
     whole(&report::paths(&subject(), &found), "paths", &["route 2", "5003"]);
-    whole(&report::paths(&subject(), &Paths::of(&[])), "paths-none", &["Routes"]);
+    whole(&report::paths(&subject(), &Routes::of(&[])), "paths-none", &["Routes"]);
 }
 
 #[test]

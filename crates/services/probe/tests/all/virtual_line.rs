@@ -8,15 +8,15 @@ use skyhaul_probe::losses::losses;
 use skyhaul_probe::stats::{Character, VlbiRule};
 use skyhaul_probe::survey::{Survey, SurveyPlan, survey};
 use skyhaul_probe::sweep::{SweepPlan, sweep};
-use skyhaul_probe::{Direction, Near, NearError, Spec, Trace};
+use skyhaul_probe::{NearError, ProbeClient, Spec, StreamDirection, Trace};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
-fn near(config: LinkConfig, seed: u64) -> Near<Virtual> {
-    Near::open(Virtual::new(config.clone(), config, seed), 4).unwrap()
+fn near(config: LinkConfig, seed: u64) -> ProbeClient<Virtual> {
+    ProbeClient::open(Virtual::new(config.clone(), config, seed), 4).unwrap()
 }
 
 fn surveyed(up: LinkConfig, down: LinkConfig, seed: u64) -> Survey {
-    let mut near = Near::open(Virtual::new(up, down, seed), 4).unwrap();
+    let mut near = ProbeClient::open(Virtual::new(up, down, seed), 4).unwrap();
     let plan = SurveyPlan {
         time: Duration::from_secs(60),
         rate_max: Rate::from_mbps(400),
@@ -75,8 +75,8 @@ fn what_the_links_lost_is_what_the_account_says_the_path_lost() {
             spacing: Duration::from_micros(400),
             count: 5_000,
         };
-        let trace = near.stream(Direction::Up, spec).unwrap();
-        let account = skyhaul_probe::Account::of(&trace);
+        let trace = near.stream(StreamDirection::Up, spec).unwrap();
+        let account = skyhaul_probe::StreamAccount::of(&trace);
         assert_eq!((account.unexplained, account.offered), (0, 5_000));
         assert_eq!(account.lost_on_path, 5_000 - trace.arrivals.len() as u64);
         // The link lost pings and questions too, some two hundred of them.
@@ -124,7 +124,7 @@ fn datagrams_arrive_when_the_link_lets_them() {
     let mut near = near(line(8, 25, Loss::None), 1);
     near.ping_for(Duration::from_secs(1), Duration::from_millis(50)).unwrap();
     let spec = Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 50 };
-    for direction in [Direction::Up, Direction::Down] {
+    for direction in [StreamDirection::Up, StreamDirection::Down] {
         let trace: Trace = near.stream(direction, spec).unwrap();
         assert_eq!((trace.arrivals.len(), trace.duplicates, trace.refused), (50, 0, 0));
         assert_eq!(trace.sent_rate(), Rate::from_bps(3_888_000));
@@ -137,7 +137,7 @@ fn a_sweep_shows_the_narrowest_place_where_spacing_falls_below_a_datagrams_time(
     // 1,000 bytes and 28 of headers take 411 us at 20 Mbit/s.
     let mut near = near(LinkConfig { queue: ByteCount::kib(16), ..line(20, 10, Loss::None) }, 1);
     let plan = SweepPlan {
-        direction: Direction::Down,
+        direction: StreamDirection::Down,
         payloads: vec![ByteCount::new(1_000)],
         spacings: [100, 300, 500, 1_000].map(Duration::from_micros).to_vec(),
         count: 2_000,
@@ -166,9 +166,9 @@ fn the_loss_process_of_a_line_is_found_and_what_it_does_to_a_correlator() {
     let rule = VlbiRule { datagrams_a_frame: 1, frames_in_a_row: 3 };
     let of = |loss, seed| {
         let mut near =
-            Near::open(Virtual::new(line(50, 20, loss), line(50, 20, Loss::None), seed), 4)
+            ProbeClient::open(Virtual::new(line(50, 20, loss), line(50, 20, Loss::None), seed), 4)
                 .unwrap();
-        losses(&mut near, Direction::Up, spec, rule).unwrap()
+        losses(&mut near, StreamDirection::Up, spec, rule).unwrap()
     };
     let random = of(independent(2), 1);
     assert_eq!(random.process.character, Character::Random);
@@ -197,10 +197,10 @@ fn a_line_that_is_cut_ends_the_measurement_with_a_reason() {
     let mut near = near(LinkConfig { outages: vec![outage], ..line(8, 25, Loss::None) }, 1);
     let spec =
         Spec { payload: ByteCount::new(972), spacing: Duration::from_millis(2), count: 5_000 };
-    assert!(matches!(near.stream(Direction::Down, spec), Err(NearError::Lost(_))));
+    assert!(matches!(near.stream(StreamDirection::Down, spec), Err(NearError::Lost(_))));
     let cut = skyhaul_link::Outage { start: Duration::ZERO, length: Duration::from_secs(3_600) };
     let dead = LinkConfig { outages: vec![cut], ..line(8, 25, Loss::None) };
-    let opened = Near::open(Virtual::new(dead, line(8, 25, Loss::None), 1), 4);
+    let opened = ProbeClient::open(Virtual::new(dead, line(8, 25, Loss::None), 1), 4);
     assert!(matches!(opened.err(), Some(NearError::Silent(_))));
 }
 
@@ -212,7 +212,7 @@ fn a_survey_takes_the_time_it_was_given_however_long_the_queue() {
     };
     let lossy = |config: LinkConfig| LinkConfig { loss: independent(10), ..config };
     let taken = |seconds: u64, config: LinkConfig| {
-        let mut near = Near::open(Virtual::new(config.clone(), config, 7), 4).unwrap();
+        let mut near = ProbeClient::open(Virtual::new(config.clone(), config, 7), 4).unwrap();
         let plan = SurveyPlan {
             time: Duration::from_secs(seconds),
             rate_max: Rate::from_mbps(400),

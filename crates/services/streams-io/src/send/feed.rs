@@ -1,28 +1,28 @@
 //! The thread that reads the source: each frame at its time, into groups.
 
 use super::{Options, here};
-use crate::end::{Near, Run};
+use crate::end::{SourceTotals, StreamContext};
 use crate::pace::{Lateness, Pacer};
 use crate::queue::Queue;
-use crate::source::{Source, Step, Unit};
-use skyhaul_streams::wire::{Message, Reason, Refusal};
-use skyhaul_streams::{Departure, Format, Head};
+use crate::source::{Step, StreamSource, Unit};
+use skyhaul_streams::wire::{Message, StreamRefusal, StreamRefusalKind};
+use skyhaul_streams::{Departure, FrameHead, StreamFormat};
 use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Reads a source to its end.
 pub(super) struct Reader<'a> {
-    source: Source,
+    source: StreamSource,
     feed: Feed<'a>,
     /// The first frame, which was read to know what the stream is.
-    first: Option<(Option<Head>, Vec<u8>)>,
+    first: Option<(Option<FrameHead>, Vec<u8>)>,
 }
 
 /// Takes what the source gives.
 pub(super) struct Feed<'a> {
     queue: &'a Queue,
-    run: &'a Run<'a>,
+    run: &'a StreamContext<'a>,
     departure: Departure,
     pacer: Pacer,
     frames_per_second: Option<u32>,
@@ -33,29 +33,29 @@ pub(super) struct Feed<'a> {
 
 /// What the source gave, for who looks while it goes on.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Mutex<(Near, Lateness)>);
+pub(super) struct Tally(Mutex<(SourceTotals, Lateness)>);
 
 impl Tally {
     /// The counts, and how late frames were since it was read the last time.
-    pub fn read(&self) -> Near {
+    pub fn read(&self) -> SourceTotals {
         let mut tally = self.lock();
         let (near, late) = (tally.0, core::mem::take(&mut tally.1));
         with(near, late)
     }
 
     /// The counts of all.
-    pub fn total(&self) -> Near {
+    pub fn total(&self) -> SourceTotals {
         self.lock().0
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Near, Lateness)> {
+    fn lock(&self) -> MutexGuard<'_, (SourceTotals, Lateness)> {
         self.0.lock().expect("no holder of this lock panics")
     }
 }
 
-const fn with(near: Near, late: Lateness) -> Near {
+const fn with(near: SourceTotals, late: Lateness) -> SourceTotals {
     let count = if late.count == 0 { 1 } else { late.count };
-    Near {
+    SourceTotals {
         pacing_mean_us: late.sum.as_micros() / count,
         pacing_max_us: late.most.as_micros(),
         ..near
@@ -65,7 +65,7 @@ const fn with(near: Near, late: Lateness) -> Near {
 impl<'a> Feed<'a> {
     pub fn new(
         queue: &'a Queue,
-        run: &'a Run<'a>,
+        run: &'a StreamContext<'a>,
         options: &Options,
         frames_per_second: Option<u32>,
     ) -> Self {
@@ -74,7 +74,7 @@ impl<'a> Feed<'a> {
         Self { queue, run, departure, pacer, frames_per_second, tally, astray: 0 }
     }
 
-    fn take(&mut self, unit: Unit<'_>) -> Result<(), Refusal> {
+    fn take(&mut self, unit: Unit<'_>) -> Result<(), StreamRefusal> {
         match unit {
             Unit::Frame(head, bytes) => self.frame(head.as_ref(), bytes),
             Unit::Skipped(len) => {
@@ -83,7 +83,7 @@ impl<'a> Feed<'a> {
                 if self.astray > ASTRAY_MAX {
                     let sentence =
                         "the source has no more frames: 16 MiB without one; check the source";
-                    return Err(here(Reason::Source, sentence));
+                    return Err(here(StreamRefusalKind::Source, sentence));
                 }
             }
             Unit::Missing(count) => self.tally.lock().0.source_missing += count,
@@ -97,13 +97,13 @@ impl<'a> Feed<'a> {
                     "the source's frame size changes to {to} bytes, from {from}; send the rest as \
                     a separate stream"
                 );
-                return Err(here(Reason::Source, sentence));
+                return Err(here(StreamRefusalKind::Source, sentence));
             }
         }
         Ok(())
     }
 
-    fn frame(&mut self, head: Option<&Head>, bytes: &[u8]) {
+    fn frame(&mut self, head: Option<&FrameHead>, bytes: &[u8]) {
         let mut now = self.run.clock.now();
         let rate = self.frames_per_second.or(self.departure.course().frames_per_second());
         let due = self.pacer.due(now, (head, bytes.len()), rate);
@@ -162,12 +162,12 @@ impl<'a> Feed<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub const fn new(source: Source, feed: Feed<'a>) -> Self {
+    pub const fn new(source: StreamSource, feed: Feed<'a>) -> Self {
         Self { source, feed, first: None }
     }
 
     /// Reads up to the first frame, and so what the frames are.
-    pub fn begin(&mut self) -> Result<Format, Refusal> {
+    pub fn begin(&mut self) -> Result<StreamFormat, StreamRefusal> {
         loop {
             while let Some(unit) = self.source.unit() {
                 if let Unit::Frame(head, bytes) = unit {
@@ -180,24 +180,27 @@ impl<'a> Reader<'a> {
                 return Ok(format);
             }
             if self.feed.is_to_end() {
-                return Err(here(Reason::Stopped, "stopped before the source delivered a frame"));
+                return Err(here(
+                    StreamRefusalKind::Stopped,
+                    "stopped before the source delivered a frame",
+                ));
             }
             if self.source.advance(LOOK).map_err(|error| unreadable(&error))? == Step::End {
                 let sentence =
                     "the source has no VDIF or Mark 5B frames; check the source, or give --format";
-                return Err(here(Reason::Source, sentence));
+                return Err(here(StreamRefusalKind::Source, sentence));
             }
         }
     }
 
     /// Reads to the end, or until it is stopped.
-    pub fn run(&mut self) -> Result<(), Refusal> {
+    pub fn run(&mut self) -> Result<(), StreamRefusal> {
         let read = self.read();
         self.feed.flush();
         read
     }
 
-    fn read(&mut self) -> Result<(), Refusal> {
+    fn read(&mut self) -> Result<(), StreamRefusal> {
         if let Some((head, bytes)) = self.first.take() {
             self.feed.frame(head.as_ref(), &bytes);
         }
@@ -232,8 +235,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn unreadable(error: &std::io::Error) -> Refusal {
-    here(Reason::Source, format!("the source can no longer be read ({error}); check the source"))
+fn unreadable(error: &std::io::Error) -> StreamRefusal {
+    here(
+        StreamRefusalKind::Source,
+        format!("the source can no longer be read ({error}); check the source"),
+    )
 }
 
 /// Bytes without a frame after which a source is no stream any more.

@@ -10,8 +10,8 @@ use crate::ring::Ring;
 use crate::spec::SinkSpec;
 use file::FileSink;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_streams::Given;
-use skyhaul_streams::wire::{Reason, Refusal};
+use skyhaul_streams::SinkFrames;
+use skyhaul_streams::wire::{StreamRefusal, StreamRefusalKind};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -19,12 +19,12 @@ use std::path::Path;
 
 /// What may be a sink at this end.
 #[derive(Debug, Default)]
-pub struct Allowed {
+pub struct AllowedSinks {
     root: Option<OwnedFd>,
     sinks: Vec<SinkSpec>,
 }
 
-impl Allowed {
+impl AllowedSinks {
     /// These sinks; files where there is a folder.
     ///
     /// # Errors
@@ -68,9 +68,9 @@ pub(crate) struct UdpSink {
 
 impl Sink {
     /// Opens what a caller names, as far as it is allowed.
-    pub fn open(text: &str, allowed: &Allowed) -> Result<Self, Refusal> {
-        let spec: SinkSpec = text.parse().map_err(|error: crate::SpecError| {
-            Refusal::new(Reason::NotAllowed, error.to_string())
+    pub fn open(text: &str, allowed: &AllowedSinks) -> Result<Self, StreamRefusal> {
+        let spec: SinkSpec = text.parse().map_err(|error: crate::EndpointSpecError| {
+            StreamRefusal::new(StreamRefusalKind::NotAllowed, error.to_string())
         })?;
         if !allowed.allows(&spec) {
             let sentence = match spec {
@@ -84,10 +84,13 @@ impl Sink {
                     {text}, or `allow` in [peer.streams]"
                 ),
             };
-            return Err(Refusal::new(Reason::NotAllowed, sentence));
+            return Err(StreamRefusal::new(StreamRefusalKind::NotAllowed, sentence));
         }
         let cannot = |error: io::Error| {
-            Refusal::new(Reason::Sink, format!("the sink {text} cannot be opened ({error})"))
+            StreamRefusal::new(
+                StreamRefusalKind::Sink,
+                format!("the sink {text} cannot be opened ({error})"),
+            )
         };
         Ok(match spec {
             SinkSpec::Null => Self::Null,
@@ -108,7 +111,7 @@ impl Sink {
 
     /// Writes frames; `false` where a reader took nothing for a moment, and `written` bytes of them
     /// are written so far.
-    pub fn write(&mut self, given: &Given, written: &mut usize) -> io::Result<bool> {
+    pub fn write(&mut self, given: &SinkFrames, written: &mut usize) -> io::Result<bool> {
         let bytes = &given.bytes[*written..];
         match self {
             Self::Null => {}
@@ -177,7 +180,7 @@ impl UdpSink {
     }
 
     /// That nobody listens is no reason to end: somebody may, later.
-    fn write(&mut self, given: &Given) -> io::Result<()> {
+    fn write(&mut self, given: &SinkFrames) -> io::Result<()> {
         let len = given.bytes.len() / usize::try_from(given.count).unwrap_or(usize::MAX).max(1);
         if len == 0 {
             return Ok(());

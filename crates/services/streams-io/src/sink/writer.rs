@@ -1,7 +1,7 @@
 //! The thread that writes to the sink, so that one that is slow holds nothing else up.
 
 use super::Sink;
-use skyhaul_streams::Given;
+use skyhaul_streams::SinkFrames;
 use skyhaul_units::Duration;
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) struct Writer {
 
 #[derive(Debug, Default)]
 struct State {
-    given: VecDeque<Given>,
+    given: VecDeque<SinkFrames>,
     bytes: usize,
     closed: bool,
     abandoned: bool,
@@ -51,7 +51,7 @@ impl Writer {
         }
     }
 
-    fn write(&self, sink: &mut Sink, given: &Given) -> io::Result<()> {
+    fn write(&self, sink: &mut Sink, given: &SinkFrames) -> io::Result<()> {
         let mut written = 0;
         while !sink.write(given, &mut written)? && !self.state().abandoned {}
         Ok(())
@@ -63,7 +63,7 @@ impl Writer {
     }
 
     /// Hands frames over.
-    pub fn push(&self, given: Given) {
+    pub fn push(&self, given: SinkFrames) {
         let mut state = self.state();
         state.bytes += given.bytes.len();
         state.given.push_back(given);

@@ -2,7 +2,7 @@
 
 use super::{CHUNK, Step, Unit, is_ready};
 use crate::ring::{Ring, Took};
-use skyhaul_streams::{Finder, Format, Found};
+use skyhaul_streams::{FrameFinder, NextBytes, StreamFormat};
 use skyhaul_units::Duration;
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::io::{self, Read};
 #[derive(Debug)]
 pub(super) struct Stream {
     from: Origin,
-    finder: Finder,
+    finder: FrameFinder,
     overrun: u64,
     ended: bool,
 }
@@ -24,23 +24,23 @@ enum Origin {
 }
 
 impl Stream {
-    pub fn file(file: File, format: Option<Format>) -> Self {
+    pub fn file(file: File, format: Option<StreamFormat>) -> Self {
         Self::new(Origin::File(file), format)
     }
 
-    pub fn pipe(format: Option<Format>) -> Self {
+    pub fn pipe(format: Option<StreamFormat>) -> Self {
         Self::new(Origin::Pipe, format)
     }
 
-    pub fn ring(ring: Ring, format: Option<Format>) -> Self {
+    pub fn ring(ring: Ring, format: Option<StreamFormat>) -> Self {
         Self::new(Origin::Ring(ring), format)
     }
 
-    const fn new(from: Origin, format: Option<Format>) -> Self {
-        Self { from, finder: Finder::new(format), overrun: 0, ended: false }
+    const fn new(from: Origin, format: Option<StreamFormat>) -> Self {
+        Self { from, finder: FrameFinder::new(format), overrun: 0, ended: false }
     }
 
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<StreamFormat> {
         self.finder.format()
     }
 
@@ -82,9 +82,9 @@ impl Stream {
             return Some(Unit::Skipped(core::mem::take(&mut self.overrun)));
         }
         Some(match self.finder.next()? {
-            Found::Frame(head, bytes) => Unit::Frame(Some(head), bytes),
-            Found::Skipped(len) => Unit::Skipped(len as u64),
-            Found::Changed(from, to) => Unit::Changed(from, to),
+            NextBytes::Frame(head, bytes) => Unit::Frame(Some(head), bytes),
+            NextBytes::Skipped(len) => Unit::Skipped(len as u64),
+            NextBytes::Changed(from, to) => Unit::Changed(from, to),
         })
     }
 }

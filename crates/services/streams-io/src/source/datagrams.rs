@@ -2,7 +2,7 @@
 //! or without one.
 
 use super::{Step, Unit, is_ready};
-use skyhaul_streams::{Format, Head};
+use skyhaul_streams::{FrameHead, StreamFormat};
 use skyhaul_units::Duration;
 use std::io;
 use std::net::{ToSocketAddrs, UdpSocket};
@@ -12,7 +12,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 pub(super) struct Receiver {
     socket: UdpSocket,
     numbered: bool,
-    format: Option<Format>,
+    format: Option<StreamFormat>,
     buffer: Vec<u8>,
     /// Where the datagrams received lie in the buffer; those before `at` were given.
     lens: Vec<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn bind(address: &str, numbered: bool, format: Option<Format>) -> io::Result<Self> {
+    pub fn bind(address: &str, numbered: bool, format: Option<StreamFormat>) -> io::Result<Self> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in address.to_socket_addrs()? {
             match UdpSocket::bind(address) {
@@ -53,7 +53,7 @@ impl Receiver {
         Err(last)
     }
 
-    pub const fn format(&self) -> Option<Format> {
+    pub const fn format(&self) -> Option<StreamFormat> {
         self.format
     }
 
@@ -101,13 +101,14 @@ impl Receiver {
         let bytes = &self.buffer[body];
         if self.format.is_none() {
             let is = |format| {
-                Head::read(format, bytes).is_ok_and(|head| head.frame_len() == bytes.len())
+                FrameHead::read(format, bytes).is_ok_and(|head| head.frame_len() == bytes.len())
             };
-            self.format = [Format::Mark5b, Format::Vdif].into_iter().find(|format| is(*format));
+            self.format =
+                [StreamFormat::Mark5b, StreamFormat::Vdif].into_iter().find(|format| is(*format));
         }
         match self.format {
-            Some(Format::Datagrams) if !bytes.is_empty() => Some(Unit::Frame(None, bytes)),
-            Some(format) => match Head::read(format, bytes) {
+            Some(StreamFormat::Datagrams) if !bytes.is_empty() => Some(Unit::Frame(None, bytes)),
+            Some(format) => match FrameHead::read(format, bytes) {
                 Ok(head) if head.frame_len() == bytes.len() => {
                     let before = *self.frame_len.get_or_insert(bytes.len());
                     let changed = before != bytes.len();

@@ -1,7 +1,7 @@
 //! A source that makes what it gives, for finding bottlenecks.
 
 use super::{Step, Unit};
-use skyhaul_streams::{Format, Head, Synthesis};
+use skyhaul_streams::{FrameHead, StreamFormat, Synthesis};
 use skyhaul_units::Rate;
 
 /// Zeros, or VDIF.
@@ -27,8 +27,8 @@ impl Memory {
         Some(Self { synthesis: Some((synthesis, frames)), bytes: Vec::new(), given: true })
     }
 
-    pub const fn format(&self) -> Format {
-        if self.synthesis.is_some() { Format::Vdif } else { Format::Datagrams }
+    pub const fn format(&self) -> StreamFormat {
+        if self.synthesis.is_some() { StreamFormat::Vdif } else { StreamFormat::Datagrams }
     }
 
     pub const fn frames_per_second(&self) -> Option<u32> {
@@ -51,7 +51,8 @@ impl Memory {
         if core::mem::replace(&mut self.given, true) {
             return None;
         }
-        let head = self.synthesis.as_ref().map(|_| Head::read(Format::Vdif, &self.bytes));
+        let head =
+            self.synthesis.as_ref().map(|_| FrameHead::read(StreamFormat::Vdif, &self.bytes));
         Some(Unit::Frame(head.and_then(Result::ok), &self.bytes))
     }
 }

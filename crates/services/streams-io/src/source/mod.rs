@@ -4,13 +4,13 @@ mod contiguous;
 mod datagrams;
 mod memory;
 
-use crate::Pace;
+use crate::SourcePace;
 use crate::spec::SourceSpec;
 use contiguous::Stream;
 use datagrams::Receiver;
 use memory::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_streams::{Course, Finder, Format, Found, Head};
+use skyhaul_streams::{FrameFinder, FrameHead, NextBytes, PathTaken, StreamFormat};
 use skyhaul_units::Duration;
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// An open source.
 #[derive(Debug)]
-pub struct Source(Kind);
+pub struct StreamSource(Kind);
 
 #[derive(Debug)]
 enum Kind {
@@ -43,7 +43,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) enum Unit<'a> {
     /// A frame, or a datagram without a header.
-    Frame(Option<Head>, &'a [u8]),
+    Frame(Option<FrameHead>, &'a [u8]),
     /// Bytes that belong to no frame.
     Skipped(u64),
     /// Units that lack before the next one.
@@ -56,7 +56,7 @@ pub(crate) enum Unit<'a> {
 
 /// Why a source cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum SourceError {
+pub enum StreamSourceError {
     /// The system refuses.
     #[error("{what} ({error}); {help}")]
     System {
@@ -72,20 +72,24 @@ pub enum SourceError {
     Usage(String),
 }
 
-impl Source {
+impl StreamSource {
     /// Opens what `spec` names; its frames are of `format`, or of the one that is found.
     ///
     /// # Errors
     /// See [`SourceError`].
-    pub fn open(spec: &SourceSpec, format: Option<Format>) -> Result<Self, SourceError> {
-        let refused = |what: String, help| move |error| SourceError::System { what, error, help };
-        let datagrams = format == Some(Format::Datagrams);
+    pub fn open(
+        spec: &SourceSpec,
+        format: Option<StreamFormat>,
+    ) -> Result<Self, StreamSourceError> {
+        let refused =
+            |what: String, help| move |error| StreamSourceError::System { what, error, help };
+        let datagrams = format == Some(StreamFormat::Datagrams);
         let stream = |spec: &str| {
             let sentence = format!(
                 "{spec} has no datagrams; give --format vdif or mark5b, or omit it if the format \
                 can be detected"
             );
-            if datagrams { Err(SourceError::Usage(sentence)) } else { Ok(()) }
+            if datagrams { Err(StreamSourceError::Usage(sentence)) } else { Ok(()) }
         };
         let kind = match spec {
             SourceSpec::File(path) => {
@@ -121,20 +125,20 @@ impl Source {
                                bytes and at most 1 MiB, threads at \
                                 most 1024, and each has at least a frame a second";
                 let memory = Memory::vdif(*rate, *payload, *threads);
-                Kind::Memory(memory.ok_or_else(|| SourceError::Usage(sentence.to_owned()))?)
+                Kind::Memory(memory.ok_or_else(|| StreamSourceError::Usage(sentence.to_owned()))?)
             }
         };
         Ok(Self(kind))
     }
 
     /// How fast it is read where nothing is said.
-    pub const fn pace(spec: &SourceSpec) -> Pace {
+    pub const fn pace(spec: &SourceSpec) -> SourcePace {
         match spec {
-            SourceSpec::File(_) => Pace::Frames,
-            SourceSpec::Pipe | SourceSpec::Udp { .. } | SourceSpec::Ring(_) => Pace::Live,
+            SourceSpec::File(_) => SourcePace::Frames,
+            SourceSpec::Pipe | SourceSpec::Udp { .. } | SourceSpec::Ring(_) => SourcePace::Live,
             SourceSpec::Zero(rate) | SourceSpec::Vdif { rate, .. } => match rate {
-                Some(rate) => Pace::Rate(*rate),
-                None => Pace::Line,
+                Some(rate) => SourcePace::Rate(*rate),
+                None => SourcePace::Line,
             },
         }
     }
@@ -144,16 +148,16 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn frames_per_second(path: &Path, format: Option<Format>) -> io::Result<Option<u32>> {
+    pub fn frames_per_second(path: &Path, format: Option<StreamFormat>) -> io::Result<Option<u32>> {
         let (mut file, mut finder, mut course) =
-            (File::open(path)?, Finder::new(format), Course::new(None));
+            (File::open(path)?, FrameFinder::new(format), PathTaken::new(None));
         let mut left = LOOKED_AT;
         while left > 0 {
             while let Some(found) = finder.next() {
                 match found {
-                    Found::Frame(head, _) => course.take(&head),
-                    Found::Skipped(_) => {}
-                    Found::Changed(..) => return Ok(course.frames_per_second()),
+                    NextBytes::Frame(head, _) => course.take(&head),
+                    NextBytes::Skipped(_) => {}
+                    NextBytes::Changed(..) => return Ok(course.frames_per_second()),
                 }
                 if course.frames_per_second().is_some() {
                     return Ok(course.frames_per_second());
@@ -174,8 +178,8 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn holds(path: &Path, format: Option<Format>) -> io::Result<Holds> {
-        let mut finder = Finder::new(format);
+    pub fn holds(path: &Path, format: Option<StreamFormat>) -> io::Result<Holds> {
+        let mut finder = FrameFinder::new(format);
         let space = finder.space(CHUNK);
         let mut len = 0;
         let mut file = File::open(path)?;
@@ -189,7 +193,7 @@ impl Source {
         let unused = space.len() - len;
         finder.cut(unused);
         while let Some(found) = finder.next() {
-            if let Found::Frame(..) = found {
+            if let NextBytes::Frame(..) = found {
                 return Ok(Holds::Frames);
             }
         }
@@ -197,7 +201,7 @@ impl Source {
     }
 
     /// What its units are, once that is known.
-    pub(crate) fn format(&self) -> Option<Format> {
+    pub(crate) fn format(&self) -> Option<StreamFormat> {
         match &self.0 {
             Kind::Stream(stream) => stream.format(),
             Kind::Datagrams(receiver) => receiver.format(),

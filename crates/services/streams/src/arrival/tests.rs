@@ -1,6 +1,6 @@
 use super::*;
 use crate::wire::Message;
-use crate::{Departure, Packing, Parcel, Synthesis};
+use crate::{Departure, FrameGrouping, Parcel, Synthesis};
 use proptest::prelude::*;
 
 /// A stream in groups of three frames, one each millisecond; and its frames.
@@ -17,12 +17,12 @@ fn stream(
         made.push(frame);
     }
     order(&mut made);
-    let packing = Packing { bytes: 3 * 112 + 400, wait: ms(1) };
+    let packing = FrameGrouping { bytes: 3 * 112 + 400, wait: ms(1) };
     let mut departure = Departure::new(Instant::ZERO, packing, None);
     let mut parcels = Vec::new();
     for (at, frame) in made.iter().enumerate() {
         let now = Instant::ZERO + ms(at as u64 / 3);
-        let head = Head::read(Format::Vdif, frame).unwrap();
+        let head = FrameHead::read(StreamFormat::Vdif, frame).unwrap();
         if at % 3 == 0 {
             parcels.extend(departure.flush());
         }
@@ -37,8 +37,8 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn group(parcel: &Parcel) -> Group {
-    match Message::decode(&parcel.bytes, Format::Vdif) {
+fn group(parcel: &Parcel) -> FrameGroup {
+    match Message::decode(&parcel.bytes, StreamFormat::Vdif) {
         Ok(Message::Group(group)) => group,
         other => panic!("{other:?}"),
     }
@@ -48,7 +48,12 @@ fn group(parcel: &Parcel) -> Group {
 type Fate = Option<(u64, bool)>;
 
 /// Plays the groups with their fates, and gives what came out of each frame.
-fn play(arrival: &mut Arrival, parcels: &[Parcel], end: &Message, fates: &[Fate]) -> Vec<Given> {
+fn play(
+    arrival: &mut StreamReceiver,
+    parcels: &[Parcel],
+    end: &Message,
+    fates: &[Fate],
+) -> Vec<SinkFrames> {
     let Message::End(end) = end else { panic!("an end") };
     let (mut given, mut coming) = (Vec::new(), Vec::new());
     for (at, (parcel, fate)) in parcels.iter().zip(fates).enumerate() {
@@ -73,7 +78,7 @@ fn play(arrival: &mut Arrival, parcels: &[Parcel], end: &Message, fates: &[Fate]
 }
 
 /// Asserts that `given` are the frames in their order, invalid ones where `missing`.
-fn assert_frames(given: &[Given], made: &[Vec<u8>]) -> Vec<usize> {
+fn assert_frames(given: &[SinkFrames], made: &[Vec<u8>]) -> Vec<usize> {
     let (mut at, mut missing) = (0, Vec::new());
     for given in given {
         assert_eq!((given.first, given.bytes.len() as u64), (at as u64, 112 * given.count));
@@ -97,12 +102,12 @@ fn assert_frames(given: &[Given], made: &[Vec<u8>]) -> Vec<usize> {
 #[test]
 fn a_stream_without_loss_goes_through_unchanged_and_at_once() {
     let (parcels, end, made) = stream(|_| {}, 4, 300);
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     for parcel in &parcels {
         arrival.group(Instant::ZERO + ms(100), group(parcel), false).unwrap();
         assert!(arrival.poll(Instant::ZERO + ms(100)).is_some());
     }
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     let fates = vec![Some((0, false)); parcels.len()];
     let given = play(&mut arrival, &parcels, &end, &fates);
     assert_eq!(assert_frames(&given, &made), []);
@@ -119,12 +124,12 @@ fn groups_that_are_whole_a_little_before_earlier_ones_are_not_reordered() {
     for at in (0..parcels.len()).step_by(3) {
         fates[at] = Some((2, false));
     }
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     let given = play(&mut arrival, &parcels, &end, &fates);
     assert_eq!(assert_frames(&given, &made), []);
     assert_eq!((arrival.counters().received, arrival.counters().reordered), (300, 0));
     fates[30] = Some((8, false));
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     play(&mut arrival, &parcels, &end, &fates);
     assert_eq!((arrival.counters().reordered, arrival.counters().reordered_by), (3, 24));
 }
@@ -137,7 +142,7 @@ fn what_is_not_there_in_time_becomes_invalid_frames_and_comes_late() {
     fates[4] = Some((60, true));
     fates[6] = None;
     fates[9] = None;
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     let given = play(&mut arrival, &parcels, &end, &fates);
     assert_eq!(assert_frames(&given, &made), [12, 13, 14, 18, 19, 20, 27, 28, 29]);
     let (counters, _) = arrival.into_map();
@@ -151,7 +156,7 @@ fn what_is_not_there_in_time_becomes_invalid_frames_and_comes_late() {
 fn the_end_may_be_lost_with_all_behind_a_place() {
     let (parcels, end, made) = stream(|_| {}, 2, 120);
     let fates: Vec<Fate> = (0..parcels.len()).map(|at| (at < 10).then_some((0, false))).collect();
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), Some(20));
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), Some(20));
     let given = play(&mut arrival, &parcels, &end, &fates);
     assert_eq!(assert_frames(&given, &made).len(), 90);
     let (counters, map) = arrival.into_map();
@@ -164,14 +169,14 @@ fn the_end_may_be_lost_with_all_behind_a_place() {
 fn a_piece_of_a_group_that_was_given_up_is_late_and_the_rest_lost() {
     let (parcels, end, _) = stream(|_| {}, 1, 9);
     let Message::End(end) = end else { panic!("an end") };
-    let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     let at = |millis| Instant::ZERO + ms(millis);
     arrival.group(at(0), group(&parcels[0]), false).unwrap();
     assert!(arrival.poll(at(0)).is_some_and(|given| given.count == 3));
     arrival.group(at(2), group(&parcels[2]), false).unwrap();
     arrival.end(at(2), &end).unwrap();
     assert_eq!(arrival.next_timeout(), Some(at(22)));
-    let given: Vec<Given> = std::iter::from_fn(|| arrival.poll(at(22))).collect();
+    let given: Vec<SinkFrames> = std::iter::from_fn(|| arrival.poll(at(22))).collect();
     assert_eq!(given.iter().map(|given| given.count).sum::<u64>(), 6);
     arrival.group(at(23), group(&parcels[1]), true).unwrap();
     assert_eq!((arrival.counters().late, arrival.counters().lost), (3, 0));
@@ -180,20 +185,23 @@ fn a_piece_of_a_group_that_was_given_up_is_late_and_the_rest_lost() {
 
 #[test]
 fn lost_datagrams_are_filled_to_the_length_of_those_before() {
-    let mut departure = Departure::new(Instant::ZERO, Packing { bytes: 1, wait: ms(1) }, None);
+    let mut departure =
+        Departure::new(Instant::ZERO, FrameGrouping { bytes: 1, wait: ms(1) }, None);
     let mut parcels = Vec::new();
     for number in 0..4_u8 {
         parcels.extend(departure.frame(Instant::ZERO, None, &[number; 10]));
     }
-    let mut arrival = Arrival::new(Format::Datagrams, ms(5), None);
+    let mut arrival = StreamReceiver::new(StreamFormat::Datagrams, ms(5), None);
     for at in [0, 2] {
-        let Ok(Message::Group(group)) = Message::decode(&parcels[at].bytes, Format::Datagrams)
+        let Ok(Message::Group(group)) =
+            Message::decode(&parcels[at].bytes, StreamFormat::Datagrams)
         else {
             panic!()
         };
         arrival.group(Instant::ZERO, group, false).unwrap();
     }
-    let given: Vec<Given> = std::iter::from_fn(|| arrival.poll(Instant::ZERO + ms(5))).collect();
+    let given: Vec<SinkFrames> =
+        std::iter::from_fn(|| arrival.poll(Instant::ZERO + ms(5))).collect();
     let bytes: Vec<u8> = given.iter().flat_map(|given| given.bytes.clone()).collect();
     let fill = [0x44, 0x33, 0x22, 0x11, 0x44, 0x33, 0x22, 0x11, 0, 0];
     assert_eq!(bytes, [[0; 10], fill, [2; 10]].concat());
@@ -210,7 +218,7 @@ proptest! {
         threads in 1..5_u16,
     ) {
         let swap = |made: &mut Vec<Vec<u8>>| swaps.iter().for_each(|at| {
-            let place = |frame: &[u8]| Head::read(Format::Vdif, frame).unwrap().place().thread;
+            let place = |frame: &[u8]| FrameHead::read(StreamFormat::Vdif, frame).unwrap().place().thread;
             if place(&made[*at]) != place(&made[at + 1]) {
                 made.swap(*at, at + 1);
             }
@@ -224,7 +232,7 @@ proptest! {
                 _ => Some((0, *repaired)),
             })
             .collect();
-        let mut arrival = Arrival::new(Format::Vdif, ms(20), None);
+        let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
         let given = play(&mut arrival, &parcels, &end, &fates);
         let missing = assert_frames(&given, &made);
         let (counters, map) = arrival.into_map();
@@ -232,13 +240,13 @@ proptest! {
         prop_assert_eq!(counters.missing(), missing.len() as u64);
         prop_assert_eq!((counters.guessed, counters.unmarked), (0, 0));
         let (map, _) = map.finish();
-        let place = |at: &usize| Head::read(Format::Vdif, &made[*at]).unwrap().place();
-        let mut places: Vec<Place> = missing.iter().map(place).collect();
+        let place = |at: &usize| FrameHead::read(StreamFormat::Vdif, &made[*at]).unwrap().place();
+        let mut places: Vec<FrameTime> = missing.iter().map(place).collect();
         let each = |missing: &crate::Missing| {
             let place = missing.place;
-            (place.number..=missing.last).map(move |number| Place { number, ..place })
+            (place.number..=missing.last).map(move |number| FrameTime { number, ..place })
         };
-        let mut told: Vec<Place> = map.iter().flat_map(each).collect();
+        let mut told: Vec<FrameTime> = map.iter().flat_map(each).collect();
         places.sort();
         told.sort();
         prop_assert_eq!(places, told);

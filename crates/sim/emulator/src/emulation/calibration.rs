@@ -3,7 +3,7 @@
 use super::{Emulation, Hop};
 use crate::EmulatorError;
 use crate::description::{LinkDescription, MAX_LINKS};
-use crate::place::{Namespace, Place};
+use crate::place::{LinkEnd, Namespace};
 use skyhaul_link::LinkConfig;
 use skyhaul_units::{Duration, Rate};
 use std::net::UdpSocket;
@@ -32,7 +32,7 @@ impl Emulation {
 
     fn flood(&mut self) -> Result<Rate, EmulatorError> {
         let [a, b] = &self.namespaces;
-        let (from, to) = (socket(a, Place::A)?, socket(b, Place::B)?);
+        let (from, to) = (socket(a, LinkEnd::A)?, socket(b, LinkEnd::B)?);
         let refused =
             |source| EmulatorError::system("use a socket to measure this machine", source);
         from.connect(to.local_addr().map_err(refused)?).map_err(refused)?;
@@ -60,7 +60,7 @@ impl Emulation {
     }
 }
 
-fn socket(namespace: &Namespace, place: Place) -> Result<UdpSocket, EmulatorError> {
+fn socket(namespace: &Namespace, place: LinkEnd) -> Result<UdpSocket, EmulatorError> {
     let refused = |source| EmulatorError::system("open a socket to measure this machine", source);
     namespace.enter(|| UdpSocket::bind((place.ipv4(MAX_LINKS), 0)).map_err(refused))
 }

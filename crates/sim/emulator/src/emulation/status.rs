@@ -1,6 +1,6 @@
 //! What the links did, as programs and people read it.
 
-use crate::place::Place;
+use crate::place::LinkEnd;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize, Serializer};
 use skyhaul_link::{LinkConfig, LinkCounters};
@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// A direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum EmulatedDirection {
     /// From `a` to `b`.
     Up,
     /// From `b` to `a`.
@@ -26,13 +26,13 @@ pub struct Status {
     pub links: Vec<LinkStatus>,
     /// Addresses between which flows are spread over several of them; left out where none are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spread: Option<Spread>,
+    pub spread: Option<SpreadStatus>,
 }
 
 /// Addresses that are on no link: flows between them are spread over several by their addresses and
 /// ports.
 #[derive(Debug, Clone, Serialize)]
-pub struct Spread {
+pub struct SpreadStatus {
     /// Names of the links.
     pub links: Vec<String>,
     /// Address at `a`.
@@ -45,10 +45,10 @@ pub struct Spread {
     pub b6: Ipv6Addr,
 }
 
-impl Spread {
+impl SpreadStatus {
     /// Over these links; `None` over none.
     pub fn over(links: &[String]) -> Option<Self> {
-        let (a, b) = (Place::A, Place::B);
+        let (a, b) = (LinkEnd::A, LinkEnd::B);
         (!links.is_empty()).then(|| Self {
             links: links.to_vec(),
             a: a.spread_ipv4(),

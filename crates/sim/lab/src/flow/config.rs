@@ -66,12 +66,12 @@ pub struct Acknowledging {
     /// How long it waits for them.
     pub delay: Duration,
     /// What a packet out of order does.
-    pub gaps: Gaps,
+    pub gaps: GapHandling,
 }
 
 /// What the receiver does about a packet that is not the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gaps {
+pub enum GapHandling {
     /// Nothing: gaps are normal on a lossy line.
     Ignored,
     /// It acknowledges at once (RFC 5681 4.2).
@@ -81,12 +81,12 @@ pub enum Gaps {
 impl Acknowledging {
     /// As the QUIC paths ask for: after 10 packets or 25 ms.
     pub const fn quic() -> Self {
-        Self { every: 10, delay: Duration::from_millis(25), gaps: Gaps::Ignored }
+        Self { every: 10, delay: Duration::from_millis(25), gaps: GapHandling::Ignored }
     }
 
     /// As a kernel's TCP: after 2 packets or 40 ms, and at once at a gap.
     pub const fn kernel() -> Self {
-        Self { every: 2, delay: Duration::from_millis(40), gaps: Gaps::Acknowledged }
+        Self { every: 2, delay: Duration::from_millis(40), gaps: GapHandling::Acknowledged }
     }
 }
 

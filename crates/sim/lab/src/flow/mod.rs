@@ -39,9 +39,9 @@ mod receiver;
 mod record;
 mod source;
 
-pub use config::{Acknowledging, FlowConfig, Gaps, LossDetection};
+pub use config::{Acknowledging, FlowConfig, GapHandling, LossDetection};
 pub use host::{Host, Pauses};
-pub use record::{FlowRecord, FlowSample, QueueDelays};
+pub use record::{FlowRecord, FlowSample, QueueDelaySamples};
 
 use host::SOCKET;
 use receiver::{Receiver, Span};
@@ -205,12 +205,12 @@ impl Bottleneck {
     }
 
     /// How long a packet would have waited between two instants.
-    pub fn queue_delays(&self, from: Instant, to: Instant) -> QueueDelays {
+    pub fn queue_delays(&self, from: Instant, to: Instant) -> QueueDelaySamples {
         let index = |at: Instant| {
             let index = at.as_nanos() / self.interval.as_nanos();
             usize::try_from(index).unwrap_or(usize::MAX).min(self.queue.len())
         };
-        QueueDelays::of(&self.queue[index(from).min(index(to))..index(to)])
+        QueueDelaySamples::of(&self.queue[index(from).min(index(to))..index(to)])
     }
 
     fn sample(&mut self) {

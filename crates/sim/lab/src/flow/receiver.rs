@@ -1,6 +1,6 @@
 //! The far end: takes packets in, and acknowledges them.
 
-use super::config::{Acknowledging, Gaps};
+use super::config::{Acknowledging, GapHandling};
 use skyhaul_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ impl Receiver {
         self.unacknowledged += 1;
         let at_once = self.unacknowledged >= self.acks.every
             || is_first
-            || (!is_next && self.acks.gaps == Gaps::Acknowledged);
+            || (!is_next && self.acks.gaps == GapHandling::Acknowledged);
         if !at_once && self.timer.is_none() {
             self.timer = Some(now + self.acks.delay);
         }

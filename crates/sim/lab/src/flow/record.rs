@@ -109,7 +109,7 @@ impl FlowRecord {
 
 /// Time that a packet would have waited at the bottleneck, over samples of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueueDelays {
+pub struct QueueDelaySamples {
     /// Half of the samples are at most this.
     pub p50: Duration,
     /// 90 % of them.
@@ -120,7 +120,7 @@ pub struct QueueDelays {
     pub max: Duration,
 }
 
-impl QueueDelays {
+impl QueueDelaySamples {
     pub(super) fn of(samples: &[Duration]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable();

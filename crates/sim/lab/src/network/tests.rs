@@ -15,7 +15,7 @@ struct Ping {
     period: Duration,
     due: Option<Instant>,
     answers: bool,
-    outgoing: VecDeque<Datagram>,
+    outgoing: VecDeque<NetworkDatagram>,
     arrivals: Vec<Instant>,
 }
 
@@ -44,14 +44,18 @@ impl Ping {
 }
 
 impl NetworkNode for Ping {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram) {
         assert_eq!(datagram.to, self.here);
         self.arrivals.push(now);
         if self.answers {
-            self.outgoing.push_back(Datagram { from: datagram.to, to: datagram.from, ..datagram });
+            self.outgoing.push_back(NetworkDatagram {
+                from: datagram.to,
+                to: datagram.from,
+                ..datagram
+            });
         }
     }
-    fn poll_transmit(&mut self, _now: Instant) -> Option<Datagram> {
+    fn poll_transmit(&mut self, _now: Instant) -> Option<NetworkDatagram> {
         self.outgoing.pop_front()
     }
     fn next_timeout(&mut self) -> Option<Instant> {
@@ -59,7 +63,11 @@ impl NetworkNode for Ping {
     }
     fn handle_timeout(&mut self, now: Instant) {
         if self.remaining > 0 {
-            self.outgoing.push_back(Datagram::new(self.here, self.there, vec![0; self.size]));
+            self.outgoing.push_back(NetworkDatagram::new(
+                self.here,
+                self.there,
+                vec![0; self.size],
+            ));
             self.remaining -= 1;
         }
         self.due = (self.remaining > 0).then_some(now + self.period);
@@ -118,7 +126,7 @@ fn a_run_stops_when_its_condition_comes_true() {
 fn acting_on_a_node_takes_effect_at_once() {
     let (mut network, [first, second], _) = pair(0, &line(), 1);
     network.run_until(millis(1_000)).unwrap();
-    network.node_mut(first).outgoing.push_back(Datagram::new(
+    network.node_mut(first).outgoing.push_back(NetworkDatagram::new(
         address(1),
         address(2),
         vec![0; 1472],
@@ -155,7 +163,7 @@ fn datagrams_without_a_way_are_counted() {
     assert_eq!(network.counters().unroutable, 1);
 
     let (mut network, _, _) = pair(0, &line(), 1);
-    let lost = Datagram::new(address(1), address(9), "x");
+    let lost = NetworkDatagram::new(address(1), address(9), "x");
     let link = network.add_link(line(), 1);
     network.route(address(1), address(9), link);
     network.node_mut(NodeId(0)).outgoing.push_back(lost);
@@ -200,7 +208,7 @@ fn the_same_seed_gives_the_same_run_and_another_a_different_one() {
 fn endless_work_at_one_instant_is_an_error_that_names_the_node() {
     let (mut network, [first, second], _) = pair(0, &LinkConfig::default(), 1);
     network.node_mut(first).answers = true;
-    network.node_mut(first).outgoing.push_back(Datagram::new(address(1), address(2), "x"));
+    network.node_mut(first).outgoing.push_back(NetworkDatagram::new(address(1), address(2), "x"));
     let stuck = network.run(millis(10), |_| false).unwrap_err();
     assert_eq!(stuck.at, Instant::ZERO);
     assert!(stuck.to_string().contains("NodeId"), "{stuck}");

@@ -3,7 +3,7 @@
 use super::document::Known;
 use super::error::ScenarioError;
 use super::metric::Metric;
-use super::selection::Selection;
+use super::selection::CellSelection;
 use serde::Deserialize;
 use skyhaul_units::Probability;
 use toml::Spanned;
@@ -16,16 +16,16 @@ pub struct Bar {
     /// Of which figure.
     pub metric: &'static Metric,
     /// What it must be.
-    pub range: Range,
+    pub range: BarRange,
     /// In how many of the cells.
     pub over: Over,
     /// In which cells.
-    pub cells: Selection,
+    pub cells: CellSelection,
 }
 
 /// What a figure must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
+pub struct BarRange {
     /// No less than this.
     pub least: Option<f64>,
     /// No more than this.
@@ -45,7 +45,7 @@ pub enum Over {
 
 /// A bar, judged.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct JudgedBar {
     /// The figure that decides: the worst, the median, or the worst of the share that counts.
     /// `None` where no cell of the bar was run, or one that counts has no such figure.
     pub reached: Option<f64>,
@@ -54,12 +54,12 @@ pub struct Verdict {
     /// Which of the judged runs has that figure.
     pub decided_by: Option<usize>,
     /// How it ended.
-    pub outcome: Judgement,
+    pub outcome: BarResult,
 }
 
 /// How a bar ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
+pub enum BarResult {
     /// Reached.
     Pass,
     /// Missed.
@@ -68,7 +68,7 @@ pub enum Judgement {
     NotRun,
 }
 
-impl Range {
+impl BarRange {
     /// Whether it holds `value`.
     pub fn holds(&self, value: f64) -> bool {
         self.least.is_none_or(|least| value >= least) && self.most.is_none_or(|most| value <= most)
@@ -96,13 +96,13 @@ impl Range {
 
 impl Bar {
     /// Judges the figures of the runs that the bar is about, in order.
-    pub fn judge(&self, figures: &[Option<f64>]) -> Verdict {
+    pub fn judge(&self, figures: &[Option<f64>]) -> JudgedBar {
         if figures.is_empty() {
-            return Verdict {
+            return JudgedBar {
                 reached: None,
                 runs: 0,
                 decided_by: None,
-                outcome: Judgement::NotRun,
+                outcome: BarResult::NotRun,
             };
         }
         // Worst first. A run without the figure (it never got so far) is worse than any.
@@ -124,8 +124,8 @@ impl Bar {
         let decided_by = order[index];
         let reached = figures[decided_by];
         let is_reached = reached.is_some_and(|value| self.range.holds(value));
-        let outcome = if is_reached { Judgement::Pass } else { Judgement::Fail };
-        Verdict { reached, runs: figures.len(), decided_by: Some(decided_by), outcome }
+        let outcome = if is_reached { BarResult::Pass } else { BarResult::Fail };
+        JudgedBar { reached, runs: figures.len(), decided_by: Some(decided_by), outcome }
     }
 }
 
@@ -140,7 +140,7 @@ impl Over {
     }
 }
 
-impl Judgement {
+impl BarResult {
     /// For tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -160,7 +160,7 @@ pub(super) struct BarText {
     at_least: Option<f64>,
     at_most: Option<f64>,
     over: Option<Spanned<String>>,
-    cells: Option<Spanned<Selection>>,
+    cells: Option<Spanned<CellSelection>>,
 }
 
 impl BarText {
@@ -197,13 +197,13 @@ impl BarText {
             },
         };
         let cells = match self.cells {
-            None => Selection::default(),
+            None => CellSelection::default(),
             Some(cells) => {
                 known.selection(&cells)?;
                 cells.into_inner()
             }
         };
-        let range = Range { least: self.at_least, most: self.at_most };
+        let range = BarRange { least: self.at_least, most: self.at_most };
         Ok(Bar { text: self.text.into_inner(), metric, range, over, cells })
     }
 }
@@ -214,8 +214,8 @@ mod tests {
     use crate::scenario::metric::RATIO;
 
     fn bar(least: Option<f64>, most: Option<f64>, over: Over) -> Bar {
-        let range = Range { least, most };
-        Bar { text: String::new(), metric: &RATIO, range, over, cells: Selection::default() }
+        let range = BarRange { least, most };
+        Bar { text: String::new(), metric: &RATIO, range, over, cells: CellSelection::default() }
     }
 
     fn some(values: &[f64]) -> Vec<Option<f64>> {
@@ -227,17 +227,17 @@ mod tests {
         let verdict = bar(Some(0.95), None, Over::Every).judge(&some(&[0.99, 0.94, 0.97]));
         assert_eq!(
             (verdict.reached, verdict.decided_by, verdict.outcome),
-            (Some(0.94), Some(1), Judgement::Fail)
+            (Some(0.94), Some(1), BarResult::Fail)
         );
         let verdict = bar(None, Some(0.005), Over::Every).judge(&some(&[0.001, 0.005]));
-        assert_eq!((verdict.reached, verdict.outcome), (Some(0.005), Judgement::Pass));
+        assert_eq!((verdict.reached, verdict.outcome), (Some(0.005), BarResult::Pass));
     }
 
     #[test]
     fn a_range_is_left_on_either_side() {
         let between = bar(Some(0.35), Some(0.65), Over::Every);
         assert_eq!(between.judge(&some(&[0.5, 0.64])).reached, Some(0.64));
-        assert_eq!(between.judge(&some(&[0.7, 0.5])).outcome, Judgement::Fail);
+        assert_eq!(between.judge(&some(&[0.7, 0.5])).outcome, BarResult::Fail);
         assert_eq!(between.judge(&some(&[0.3, 0.5])).reached, Some(0.3));
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let values = some(&[0.1, 0.5, 0.6, 0.7, 0.8, 0.9, 0.91, 0.92, 0.93, 0.94]);
         assert_eq!(bar(Some(0.8), None, Over::Median).judge(&values).reached, Some(0.8));
         let ninety = bar(Some(0.5), None, Over::Share(Probability::of(90, 100))).judge(&values);
-        assert_eq!((ninety.reached, ninety.outcome), (Some(0.5), Judgement::Pass));
+        assert_eq!((ninety.reached, ninety.outcome), (Some(0.5), BarResult::Pass));
         let none = bar(Some(0.0), None, Over::Share(Probability::ZERO)).judge(&values);
         assert_eq!(none.reached, Some(0.94));
     }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_run_without_the_figure_fails_and_no_run_is_no_pass() {
         let every = bar(None, Some(8.0), Over::Every);
-        assert_eq!(every.judge(&[Some(3.0), None]).outcome, Judgement::Fail);
-        assert_eq!(every.judge(&[]).outcome, Judgement::NotRun);
+        assert_eq!(every.judge(&[Some(3.0), None]).outcome, BarResult::Fail);
+        assert_eq!(every.judge(&[]).outcome, BarResult::NotRun);
     }
 }

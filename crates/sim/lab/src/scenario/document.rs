@@ -2,9 +2,9 @@
 
 use super::bar::{Bar, BarText};
 use super::error::{ScenarioError, Source};
-use super::kind::{Experiment, KINDS, Kind, Refused};
+use super::kind::{Experiment, KINDS, Kind, ParametersRefused};
 use super::metric::Metric;
-use super::selection::Selection;
+use super::selection::CellSelection;
 use super::view::{Pivot, PivotText, Plot, PlotText};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -68,22 +68,22 @@ pub struct Published {
     /// What they are figures of.
     pub metric: &'static Metric,
     /// The figures, in the metric's unit, and the cells that they are for.
-    pub values: Vec<(Selection, f64)>,
+    pub values: Vec<(CellSelection, f64)>,
 }
 
 /// A cell's parameters: the fixed ones and those of the sweep.
 #[derive(Debug, Clone)]
-pub struct Parameters<'a> {
+pub struct CellParameters<'a> {
     table: DeTable<'a>,
     span: core::ops::Range<usize>,
 }
 
-impl Parameters<'_> {
+impl CellParameters<'_> {
     /// The parameters as a kind wants them. Errors know their place in the file.
     ///
     /// # Errors
     /// A parameter is unknown, missing or of another form.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, Refused> {
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, ParametersRefused> {
         Ok(T::deserialize(Deserializer::from(Spanned::new(self.span, self.table)))?)
     }
 }
@@ -187,7 +187,7 @@ struct PublishedText {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PublishedValue {
-    cells: Spanned<Selection>,
+    cells: Spanned<CellSelection>,
     value: f64,
 }
 
@@ -270,7 +270,7 @@ impl Known<'_> {
         })
     }
 
-    pub fn selection(&self, cells: &Spanned<Selection>) -> Result<(), ScenarioError> {
+    pub fn selection(&self, cells: &Spanned<CellSelection>) -> Result<(), ScenarioError> {
         match cells.get_ref().unknown(self.axes) {
             None => Ok(()),
             Some((what, help)) => Err(self.source.refuse(cells.span().start, what, help)),
@@ -476,7 +476,8 @@ fn product(
     })?;
     let mut cells = Vec::with_capacity(count);
     for index in 0..count {
-        let mut parameters = Parameters { table: fixed.table.clone(), span: fixed.span.clone() };
+        let mut parameters =
+            CellParameters { table: fixed.table.clone(), span: fixed.span.clone() };
         let mut labels = Vec::with_capacity(axes.len());
         let mut block = count;
         for axis in axes {
@@ -491,7 +492,7 @@ fn product(
                 }
             }
         }
-        let refuse = |refused: Refused| {
+        let refuse = |refused: ParametersRefused| {
             source.refuse_sentence(&refused.sentence, refused.at.or(Some(fixed.span.start)))
         };
         let experiment = kind.cell(parameters).map_err(refuse)?;

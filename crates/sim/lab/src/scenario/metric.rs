@@ -90,12 +90,12 @@ fn significant(value: f64) -> String {
 pub struct Measured {
     figures: Vec<(&'static Metric, Option<f64>)>,
     /// Courses, for plots.
-    pub series: Vec<Series>,
+    pub series: Vec<PointSeries>,
 }
 
 /// A course of points.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct PointSeries {
     /// What it shows; series of one name are drawn together.
     pub name: String,
     /// Whose course it is, where a run has several.

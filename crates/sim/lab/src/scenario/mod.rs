@@ -45,15 +45,15 @@ mod selection;
 mod table;
 mod view;
 
-pub use bar::{Bar, Judgement, Over, Range, Verdict};
+pub use bar::{Bar, BarRange, BarResult, JudgedBar, Over};
 pub use builtin::BUILTIN;
-pub use document::{Axis, Cell, MAX_FILE, MAX_RUNS, Parameters, Published, Scenario};
+pub use document::{Axis, Cell, CellParameters, MAX_FILE, MAX_RUNS, Published, Scenario};
 pub use error::ScenarioError;
-pub use metric::{Measured, Metric, Series, Unit};
-pub use outcome::{CellOutcome, Outcome};
+pub use metric::{Measured, Metric, PointSeries, Unit};
+pub use outcome::{CellOutcome, ScenarioResult};
 pub use run::{Observer, Silent, run};
-pub use selection::{Selection, SelectionError};
-pub use table::Text;
+pub use selection::{CellSelection, CellSelectionError};
+pub use table::OutcomeText;
 pub use view::{Pivot, Plot, Shape};
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
 //! What came out of a scenario, as plain data.
 
-use super::bar::{Bar, Judgement, Verdict};
+use super::bar::{Bar, BarResult, JudgedBar};
 use super::document::Scenario;
 use super::kind::Broken;
 use super::metric::{Measured, Metric};
-use super::selection::Selection;
+use super::selection::CellSelection;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use skyhaul_units::Duration;
 
 /// A scenario that was run, as far as its cells were selected.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub struct ScenarioResult<'a> {
     /// What was run.
     pub scenario: &'a Scenario,
     /// Each run, in the order of cells and seeds.
     pub runs: Vec<CellOutcome>,
     /// One verdict for each of its bars.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<JudgedBar>,
 }
 
 /// One run of one cell.
@@ -39,7 +39,7 @@ impl CellOutcome {
     }
 }
 
-impl<'a> Outcome<'a> {
+impl<'a> ScenarioResult<'a> {
     pub(super) fn new(scenario: &'a Scenario, runs: Vec<CellOutcome>) -> Self {
         let mut outcome = Self { scenario, runs, verdicts: Vec::new() };
         outcome.verdicts = scenario.bars.iter().map(|bar| outcome.judge(bar)).collect();
@@ -47,7 +47,10 @@ impl<'a> Outcome<'a> {
     }
 
     /// The runs of the cells that a selection holds.
-    pub fn selected<'s>(&'s self, cells: &'s Selection) -> impl Iterator<Item = &'s CellOutcome> {
+    pub fn selected<'s>(
+        &'s self,
+        cells: &'s CellSelection,
+    ) -> impl Iterator<Item = &'s CellOutcome> {
         self.runs.iter().filter(|run| cells.holds(&self.scenario.axes, self.labels(run)))
     }
 
@@ -68,16 +71,16 @@ impl<'a> Outcome<'a> {
     }
 
     /// The run whose figure decided over a bar.
-    pub fn deciding<'s>(&'s self, bar: &'s Bar, verdict: &Verdict) -> Option<&'s CellOutcome> {
+    pub fn deciding<'s>(&'s self, bar: &'s Bar, verdict: &JudgedBar) -> Option<&'s CellOutcome> {
         verdict.decided_by.and_then(|at| self.selected(&bar.cells).nth(at))
     }
 
     /// Bars that were judged, and those of them that were reached.
     pub fn score(&self) -> (usize, usize) {
-        let of = |wanted: &[Judgement]| {
+        let of = |wanted: &[BarResult]| {
             self.verdicts.iter().filter(|v| wanted.contains(&v.outcome)).count()
         };
-        (of(&[Judgement::Pass, Judgement::Fail]), of(&[Judgement::Pass]))
+        (of(&[BarResult::Pass, BarResult::Fail]), of(&[BarResult::Pass]))
     }
 
     /// Runs that did not get to their end.
@@ -108,7 +111,7 @@ impl<'a> Outcome<'a> {
             .collect()
     }
 
-    fn judge(&self, bar: &Bar) -> Verdict {
+    fn judge(&self, bar: &Bar) -> JudgedBar {
         let figures: Vec<_> =
             self.selected(&bar.cells).map(|run| run.figure(bar.metric.key)).collect();
         bar.judge(&figures)
@@ -117,7 +120,7 @@ impl<'a> Outcome<'a> {
 
 /// `name, title, source, kind, seed, seeds, virtual_seconds, wall_seconds, parameters, cells,
 /// bars`. Everything but `wall_seconds` depends on the scenario and the program alone.
-impl Serialize for Outcome<'_> {
+impl Serialize for ScenarioResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &self.scenario.name)?;
@@ -140,7 +143,7 @@ impl Serialize for Outcome<'_> {
 }
 
 struct CellText<'a> {
-    outcome: &'a Outcome<'a>,
+    outcome: &'a ScenarioResult<'a>,
     run: &'a CellOutcome,
 }
 
@@ -202,7 +205,7 @@ impl Serialize for Group<'_> {
     }
 }
 
-struct BarText<'a>((&'a Outcome<'a>, &'a Bar, &'a Verdict));
+struct BarText<'a>((&'a ScenarioResult<'a>, &'a Bar, &'a JudgedBar));
 
 impl Serialize for BarText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

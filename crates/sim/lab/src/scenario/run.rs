@@ -3,8 +3,8 @@
 use super::document::{OF_PUBLISHED, PUBLISHED, Scenario};
 use super::kind::Broken;
 use super::metric::Measured;
-use super::outcome::{CellOutcome, Outcome};
-use super::selection::Selection;
+use super::outcome::{CellOutcome, ScenarioResult};
+use super::selection::CellSelection;
 use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use skyhaul_units::Duration;
@@ -28,10 +28,10 @@ impl Observer for Silent {
 /// depends on the scenarios alone, but for how long it took.
 pub fn run<'a>(
     scenarios: &'a [Scenario],
-    cells: &Selection,
+    cells: &CellSelection,
     jobs: NonZeroUsize,
     observer: &dyn Observer,
-) -> Vec<Outcome<'a>> {
+) -> Vec<ScenarioResult<'a>> {
     let mut runs = Vec::new();
     for (of, scenario) in scenarios.iter().enumerate() {
         for (cell, content) in scenario.cells.iter().enumerate() {
@@ -67,7 +67,7 @@ pub fn run<'a>(
             outcomes[run.of].1.push(outcome);
         }
     }
-    outcomes.into_iter().map(|(scenario, runs)| Outcome::new(scenario, runs)).collect()
+    outcomes.into_iter().map(|(scenario, runs)| ScenarioResult::new(scenario, runs)).collect()
 }
 
 struct Run {
@@ -82,7 +82,8 @@ fn run_one(scenario: &Scenario, run: &Run) -> CellOutcome {
     let mut result: Result<Measured, Broken> = cell.experiment.run(run.seed);
     let wall = Duration::from_std(clock().duration_since(started));
     if let (Ok(measured), Some(published)) = (&mut result, &scenario.published) {
-        let of_cell = |(cells, _): &&(Selection, f64)| cells.holds(&scenario.axes, &cell.labels);
+        let of_cell =
+            |(cells, _): &&(CellSelection, f64)| cells.holds(&scenario.axes, &cell.labels);
         let value = published.values.iter().find(of_cell).map(|(_, value)| *value);
         let ours = measured.figure(published.metric.key);
         measured.add(&PUBLISHED, value);

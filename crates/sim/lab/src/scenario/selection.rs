@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// `loss=0%,loss=1%,controller=line`. Blanks and case do not count in labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<String, OneOrMore>")]
-pub struct Selection(BTreeMap<String, Vec<String>>);
+pub struct CellSelection(BTreeMap<String, Vec<String>>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -19,7 +19,7 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
-impl From<BTreeMap<String, OneOrMore>> for Selection {
+impl From<BTreeMap<String, OneOrMore>> for CellSelection {
     fn from(axes: BTreeMap<String, OneOrMore>) -> Self {
         let list = |labels| match labels {
             OneOrMore::One(label) => vec![label],
@@ -34,12 +34,12 @@ impl From<BTreeMap<String, OneOrMore>> for Selection {
 #[error(
     "`{0}` does not select cells; write AXIS=LABEL, several with commas: loss=1%,controller=line"
 )]
-pub struct SelectionError(String);
+pub struct CellSelectionError(String);
 
-impl core::str::FromStr for Selection {
-    type Err = SelectionError;
-    fn from_str(text: &str) -> Result<Self, SelectionError> {
-        let refuse = || SelectionError(text.to_owned());
+impl core::str::FromStr for CellSelection {
+    type Err = CellSelectionError;
+    fn from_str(text: &str) -> Result<Self, CellSelectionError> {
+        let refuse = || CellSelectionError(text.to_owned());
         let mut axes = BTreeMap::<String, Vec<String>>::new();
         let mut newest = None;
         for part in text.split(',') {
@@ -62,7 +62,7 @@ impl core::str::FromStr for Selection {
     }
 }
 
-impl Selection {
+impl CellSelection {
     /// Whether it holds a cell with these labels, one for each axis; an axis that the scenario does
     /// not have holds nothing.
     pub fn holds(&self, axes: &[super::Axis], labels: &[String]) -> bool {
@@ -116,23 +116,23 @@ mod tests {
 
     #[test]
     fn labels_are_compared_without_blanks_and_case() {
-        let selection: Selection = "loss=1%,line=93mbit/s, 160ms".parse().unwrap();
+        let selection: CellSelection = "loss=1%,line=93mbit/s, 160ms".parse().unwrap();
         let labels = |line: &str, loss: &str| vec![line.to_owned(), loss.to_owned()];
         assert!(selection.holds(&axes(), &labels("93 Mbit/s, 160 ms", "1 %")));
         assert!(!selection.holds(&axes(), &labels("93 Mbit/s, 160 ms", "0 %")));
-        assert!(Selection::default().holds(&axes(), &labels("50 Mbit/s", "0 %")));
+        assert!(CellSelection::default().holds(&axes(), &labels("50 Mbit/s", "0 %")));
         assert_eq!(selection.unknown(&axes()), None);
     }
 
     #[test]
     fn what_the_scenario_does_not_have_is_named() {
-        let of = |text: &str| text.parse::<Selection>().unwrap().unknown(&axes()).unwrap();
+        let of = |text: &str| text.parse::<CellSelection>().unwrap().unknown(&axes()).unwrap();
         assert_eq!(of("rate=1").1, "the axes are `line`, `loss`");
         assert_eq!(of("loss=2%").1, "it has `0 %`, `1 %`");
         assert!(
             ["", "loss", "loss=", "=1", ",", "loss=1%,,"]
                 .iter()
-                .all(|text| text.parse::<Selection>().is_err())
+                .all(|text| text.parse::<CellSelection>().is_err())
         );
     }
 }

@@ -1,15 +1,15 @@
 //! Outcomes as text for a terminal.
 
-use super::bar::Judgement;
-use super::outcome::{CellOutcome, Outcome};
+use super::bar::BarResult;
+use super::outcome::{CellOutcome, ScenarioResult};
 use super::view::Pivot;
 use core::fmt::{Display, Formatter, Result, Write};
 
 /// An outcome as text: its tables, then a line for each bar.
 #[derive(Debug)]
-pub struct Text<'a>(pub &'a Outcome<'a>);
+pub struct OutcomeText<'a>(pub &'a ScenarioResult<'a>);
 
-impl Display for Text<'_> {
+impl Display for OutcomeText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let outcome = self.0;
         let scenario = outcome.scenario;
@@ -72,7 +72,7 @@ impl Grid {
 }
 
 /// Every run with the scenario's columns.
-pub(super) fn list(outcome: &Outcome<'_>) -> Grid {
+pub(super) fn list(outcome: &ScenarioResult<'_>) -> Grid {
     let scenario = outcome.scenario;
     let columns = outcome.columns();
     let has_seeds = scenario.seeds.len() > 1;
@@ -90,7 +90,7 @@ pub(super) fn list(outcome: &Outcome<'_>) -> Grid {
 }
 
 /// One figure over the axes. Where several runs meet in one place, their mean.
-pub(super) fn pivot(outcome: &Outcome<'_>, table: &Pivot) -> Grid {
+pub(super) fn pivot(outcome: &ScenarioResult<'_>, table: &Pivot) -> Grid {
     let axes = &outcome.scenario.axes;
     let columns = &axes[table.columns].labels;
     let mut rows: Vec<(Vec<String>, Vec<Vec<f64>>)> = Vec::new();
@@ -137,13 +137,13 @@ pub(super) fn pivot(outcome: &Outcome<'_>, table: &Pivot) -> Grid {
 }
 
 /// Each bar with the figure reached.
-pub(super) fn bars(outcome: &Outcome<'_>) -> Grid {
+pub(super) fn bars(outcome: &ScenarioResult<'_>) -> Grid {
     let headings = ["", "bar", "figure", "must be", "reached", "over", "decided by"]
         .map(str::to_owned)
         .to_vec();
     let rows = outcome.scenario.bars.iter().zip(&outcome.verdicts).map(|(bar, verdict)| {
         let reached = match verdict.outcome {
-            Judgement::NotRun => String::new(),
+            BarResult::NotRun => String::new(),
             _ => show(verdict.reached, bar.metric),
         };
         let over = format!("{} of {}", bar.over.show(), verdict.runs);

@@ -87,10 +87,13 @@ fn jobs(count: usize) -> NonZeroUsize {
 fn a_run_is_the_same_whatever_runs_beside_it_but_for_its_time() {
     let scenarios = [scenario(TINY)];
     let json = |count| {
-        let outcomes = run(&scenarios, &Selection::default(), jobs(count), &Silent);
+        let outcomes = run(&scenarios, &CellSelection::default(), jobs(count), &Silent);
         let mut json = serde_json::to_value(&outcomes[0]).unwrap();
         assert!(json["wall_seconds"].take().as_f64().unwrap() > 0.0);
-        (serde_json::to_string(&json).unwrap(), Text(&outcomes[0]).to_string().lines().count())
+        (
+            serde_json::to_string(&json).unwrap(),
+            OutcomeText(&outcomes[0]).to_string().lines().count(),
+        )
     };
     assert_eq!(json(1), json(3));
 }
@@ -98,7 +101,7 @@ fn a_run_is_the_same_whatever_runs_beside_it_but_for_its_time() {
 #[test]
 fn the_json_has_the_keys_that_programs_rely_on() {
     let scenarios = [scenario(TINY)];
-    let outcomes = run(&scenarios, &Selection::default(), jobs(2), &Silent);
+    let outcomes = run(&scenarios, &CellSelection::default(), jobs(2), &Silent);
     let json = serde_json::to_value(&outcomes[0]).unwrap();
     assert_eq!((json["name"].as_str(), json["seed"].as_u64()), (Some("tiny"), Some(1)));
     assert_eq!(json["virtual_seconds"].as_f64(), Some(32.0));
@@ -130,7 +133,8 @@ fn the_json_has_the_keys_that_programs_rely_on() {
 #[test]
 fn the_text_is_as_it_was_reviewed() {
     let scenarios = [scenario(TINY)];
-    let text = Text(&run(&scenarios, &Selection::default(), jobs(2), &Silent)[0]).to_string();
+    let text =
+        OutcomeText(&run(&scenarios, &CellSelection::default(), jobs(2), &Silent)[0]).to_string();
     let steady: Vec<_> = text.lines().filter(|line| !line.contains("run time")).collect();
     insta::assert_snapshot!(steady.join("\n"));
 }
@@ -138,7 +142,7 @@ fn the_text_is_as_it_was_reviewed() {
 #[test]
 fn the_report_holds_every_cell_bar_and_plot_and_nothing_from_elsewhere() {
     let scenarios = [scenario(TINY)];
-    let outcomes = run(&scenarios, &Selection::default(), jobs(2), &Silent);
+    let outcomes = run(&scenarios, &CellSelection::default(), jobs(2), &Silent);
     let page = report::page(&outcomes);
     for run in &outcomes[0].runs {
         let ratio = Unit::Share.show(run.figure("ratio").unwrap());
@@ -164,7 +168,7 @@ fn selected_cells_alone_are_run_and_judged() {
     let scenarios = [scenario(TINY)];
     let outcomes = run(&scenarios, &"sender=declared,loss=10%".parse().unwrap(), jobs(2), &Silent);
     assert_eq!(outcomes[0].runs.len(), 2);
-    assert_eq!(outcomes[0].verdicts[1].outcome, Judgement::NotRun);
+    assert_eq!(outcomes[0].verdicts[1].outcome, BarResult::NotRun);
     assert_eq!(outcomes[0].score(), (2, 2));
 }
 

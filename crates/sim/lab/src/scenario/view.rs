@@ -3,7 +3,7 @@
 use super::document::Known;
 use super::error::ScenarioError;
 use super::metric::Metric;
-use super::selection::Selection;
+use super::selection::CellSelection;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -17,7 +17,7 @@ pub struct Pivot {
     /// What stands in the table.
     pub metric: &'static Metric,
     /// The cells it is made of.
-    pub cells: Selection,
+    pub cells: CellSelection,
 }
 
 /// A drawing.
@@ -28,7 +28,7 @@ pub struct Plot {
     /// What is drawn, and how.
     pub shape: Shape,
     /// Of which cells.
-    pub cells: Selection,
+    pub cells: CellSelection,
 }
 
 /// What is drawn, and how.
@@ -73,7 +73,7 @@ pub(super) struct PivotText {
     rows: Vec<Spanned<String>>,
     columns: Spanned<String>,
     metric: Spanned<String>,
-    cells: Option<Spanned<Selection>>,
+    cells: Option<Spanned<CellSelection>>,
 }
 
 /// The text form of a [`Plot`].
@@ -88,7 +88,7 @@ pub(super) struct PlotText {
     by: Vec<Spanned<String>>,
     metric: Option<Spanned<String>>,
     series: Option<String>,
-    cells: Option<Spanned<Selection>>,
+    cells: Option<Spanned<CellSelection>>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -156,9 +156,9 @@ fn axes(known: &Known<'_>, names: &[Spanned<String>]) -> Result<Vec<usize>, Scen
 
 fn selection(
     known: &Known<'_>,
-    cells: Option<Spanned<Selection>>,
-) -> Result<Selection, ScenarioError> {
-    let Some(cells) = cells else { return Ok(Selection::default()) };
+    cells: Option<Spanned<CellSelection>>,
+) -> Result<CellSelection, ScenarioError> {
+    let Some(cells) = cells else { return Ok(CellSelection::default()) };
     known.selection(&cells)?;
     Ok(cells.into_inner())
 }

@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 
 /// Everything that one end handed over. Bounded by the scenario.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct HandedOver {
     flows: BTreeMap<FlowId, FlowRecords>,
 }
 
 #[derive(Debug, Default)]
 struct FlowRecords {
     /// By place.
-    blocks: Vec<Record>,
+    blocks: Vec<BlockRecord>,
     refused: u64,
 }
 
 /// One block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct BlockRecord {
     /// When it was handed over.
     pub at: Instant,
     /// Its size.
@@ -37,7 +37,7 @@ pub struct Record {
     pub arrived: Option<Instant>,
 }
 
-impl Record {
+impl BlockRecord {
     /// Whether it arrived in time.
     pub fn is_on_time(&self) -> bool {
         !self.in_vain
@@ -50,10 +50,10 @@ impl Record {
     }
 }
 
-impl Ledger {
+impl HandedOver {
     pub(super) fn offered(&mut self, id: BlockId, at: Instant, due: &Due, priority: u8) {
         let deadline = due.deadline.map(|span| at + span);
-        let record = Record {
+        let record = BlockRecord {
             at,
             size: due.size,
             deadline,
@@ -94,23 +94,23 @@ impl Ledger {
     }
 
     /// One block.
-    pub fn record(&self, id: BlockId) -> Option<&Record> {
+    pub fn record(&self, id: BlockId) -> Option<&BlockRecord> {
         self.flows.get(&id.flow)?.blocks.get(usize::try_from(id.seq.0).ok()?)
     }
 
     /// Whether a block arrived in time, and so did the one that it needs.
-    pub fn is_of_use(&self, record: &Record) -> bool {
+    pub fn is_of_use(&self, record: &BlockRecord) -> bool {
         let needed = record.needs.and_then(|needed| self.record(needed));
-        record.is_on_time() && needed.is_none_or(Record::is_on_time)
+        record.is_on_time() && needed.is_none_or(BlockRecord::is_on_time)
     }
 
     /// The blocks of one flow.
-    pub fn of(&self, flow: FlowId) -> &[Record] {
+    pub fn of(&self, flow: FlowId) -> &[BlockRecord] {
         self.flows.get(&flow).map_or(&[], |flow| &flow.blocks)
     }
 
     /// All blocks.
-    pub fn records(&self) -> impl Iterator<Item = (FlowId, &Record)> {
+    pub fn records(&self) -> impl Iterator<Item = (FlowId, &BlockRecord)> {
         self.flows.iter().flat_map(|(id, flow)| flow.blocks.iter().map(|record| (*id, record)))
     }
 
@@ -121,7 +121,7 @@ impl Ledger {
 
     /// Bytes that arrived in an interval.
     pub fn bytes_within(&self, flow: FlowId, from: Instant, to: Instant) -> ByteCount {
-        let within = |record: &&Record| record.arrived.is_some_and(|at| from <= at && at < to);
+        let within = |record: &&BlockRecord| record.arrived.is_some_and(|at| from <= at && at < to);
         ByteCount::new(self.of(flow).iter().filter(within).map(|record| record.size.as_u64()).sum())
     }
 

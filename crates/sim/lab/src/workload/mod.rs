@@ -10,5 +10,5 @@ mod ledger;
 mod stream;
 
 pub use arrivals::Arrivals;
-pub use ledger::{Ledger, Record};
-pub use stream::{Due, Lifetime, Pattern, Settled, Stream, StreamConfig, Traffic};
+pub use ledger::{BlockRecord, HandedOver};
+pub use stream::{BlockStream, Due, Lifetime, Pattern, Settled, StreamConfig, Traffic};

@@ -1,6 +1,6 @@
 //! Streams of blocks as applications make them.
 
-use super::Ledger;
+use super::HandedOver;
 use crate::world::User;
 use bytes::Bytes;
 use skyhaul_transport::{Block, BlockId, ClassId, Event, Mode, Outcome, SendError, Session};
@@ -79,7 +79,7 @@ pub struct StreamConfig {
 
 /// One application's blocks, as they come.
 #[derive(Debug, Clone)]
-pub struct Stream {
+pub struct BlockStream {
     config: StreamConfig,
     next_at: Instant,
     count: u64,
@@ -93,10 +93,10 @@ pub struct Stream {
 /// The streams of one end of a session.
 #[derive(Debug)]
 pub struct Traffic {
-    streams: Vec<Stream>,
+    streams: Vec<BlockStream>,
     content: Bytes,
     /// What was handed over.
-    pub ledger: Ledger,
+    pub ledger: HandedOver,
     /// What the session said of it.
     pub settled: Settled,
 }
@@ -127,7 +127,7 @@ pub struct Due {
     pub needs: Option<BlockId>,
 }
 
-impl Stream {
+impl BlockStream {
     /// A stream whose sizes `seed` decides.
     pub const fn new(config: StreamConfig, seed: u64) -> Self {
         Self {
@@ -190,18 +190,18 @@ impl Traffic {
     pub fn new(streams: impl IntoIterator<Item = StreamConfig>, seed: u64) -> Self {
         let seeds = (1..).map(|index: u64| seed.wrapping_mul(1 << 20).wrapping_add(index));
         let streams =
-            streams.into_iter().zip(seeds).map(|(config, seed)| Stream::new(config, seed));
+            streams.into_iter().zip(seeds).map(|(config, seed)| BlockStream::new(config, seed));
         Self {
             streams: streams.collect(),
             content: Bytes::from(vec![0x5a; 1 << 20]),
-            ledger: Ledger::default(),
+            ledger: HandedOver::default(),
             settled: Settled::default(),
         }
     }
 
     /// When a stream has its next block.
     pub fn next_at(&self) -> Option<Instant> {
-        self.streams.iter().filter_map(Stream::next_at).min()
+        self.streams.iter().filter_map(BlockStream::next_at).min()
     }
 
     /// Hands over what is due. A block that the session does not take is missed: the application of
@@ -254,10 +254,10 @@ impl User for Traffic {
 /// Whether the session took the stream's next block.
 fn hand_over(
     now: Instant,
-    stream: &mut Stream,
+    stream: &mut BlockStream,
     content: &Bytes,
     session: &mut Session,
-    ledger: &mut Ledger,
+    ledger: &mut HandedOver,
 ) -> bool {
     let due = stream.step();
     let StreamConfig { flow, class, priority, mode, .. } = stream.config;
@@ -295,7 +295,7 @@ fn hand_over(
 mod tests {
     use super::*;
 
-    fn stream(pattern: Pattern) -> Stream {
+    fn stream(pattern: Pattern) -> BlockStream {
         let config = StreamConfig {
             flow: FlowId(0),
             class: ClassId::default(),
@@ -309,7 +309,7 @@ mod tests {
             start: Instant::ZERO,
             stop: Instant::ZERO + Duration::from_secs(100),
         };
-        Stream::new(config, 1)
+        BlockStream::new(config, 1)
     }
 
     #[test]

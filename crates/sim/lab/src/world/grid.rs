@@ -1,7 +1,7 @@
 //! Random sets of paths, and what bulk data gets out of them.
 
 use super::sessions::longest_rtt;
-use super::{Bulk, Fault, Over, Sessions, Sink, WorldConfig, WorldPath};
+use super::{Bulk, Over, RunFault, Sessions, Sink, WorldConfig, WorldPath};
 use crate::plain::{IP_AND_QUIC, PlainLine};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -122,7 +122,7 @@ impl PathSet {
     ///
     /// # Errors
     /// What went wrong.
-    pub fn run(&self, over: Over) -> Result<Yield, Fault> {
+    pub fn run(&self, over: Over) -> Result<Yield, RunFault> {
         let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from_static(BLOCK)), u64::MAX);
         let config = WorldConfig::alike(self.session());
         let mut sessions =
@@ -150,11 +150,11 @@ impl PathSet {
     fn measure(
         &self,
         from: Instant,
-        mut run_until: impl FnMut(Instant) -> Result<ByteCount, Fault>,
-    ) -> Result<Yield, Fault> {
+        mut run_until: impl FnMut(Instant) -> Result<ByteCount, RunFault>,
+    ) -> Result<Yield, RunFault> {
         let half = self.watch().1 / 2;
         let samples = half.as_nanos() / SAMPLE.as_nanos();
-        let mut mean = |from: Instant| -> Result<u64, Fault> {
+        let mut mean = |from: Instant| -> Result<u64, RunFault> {
             let mut sum = 0u128;
             for sample in 1..=samples {
                 sum += u128::from(run_until(from + SAMPLE * sample)?.as_u64());

@@ -111,9 +111,9 @@ pub struct Side<U> {
 /// Why a run did not get to its end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Fault(String);
+pub struct RunFault(String);
 
-impl Fault {
+impl RunFault {
     fn new(what: impl core::fmt::Display) -> Self {
         Self(what.to_string())
     }

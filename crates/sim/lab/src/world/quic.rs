@@ -1,7 +1,7 @@
 //! Two sessions over the production session manager: a QUIC connection for each path, joined into
 //! one session.
 
-use super::{Fault, OPENING, User, WorldConfig, WorldPath};
+use super::{OPENING, RunFault, User, WorldConfig, WorldPath};
 use crate::plain::PlainLine;
 use crate::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use core::net::SocketAddr;
@@ -29,7 +29,7 @@ impl QuicLine {
     ///
     /// # Errors
     /// No chain has so much loss in bursts so short.
-    pub fn of(path: &WorldPath, controller: Option<ControllerConfig>) -> Result<Self, Fault> {
+    pub fn of(path: &WorldPath, controller: Option<ControllerConfig>) -> Result<Self, RunFault> {
         let [there, back] = path.lines;
         let controller = controller.unwrap_or(ControllerConfig::declared(there.rate));
         Ok(Self { links: [link(&there)?, link(&back)?], controller, options: path.options })
@@ -41,11 +41,11 @@ pub(crate) fn queue(line: &PlainLine) -> ByteCount {
     (line.rate * (line.one_way_delay * 2)).max(QUEUE_MIN)
 }
 
-fn link(line: &PlainLine) -> Result<LinkConfig, Fault> {
+fn link(line: &PlainLine) -> Result<LinkConfig, RunFault> {
     let bursts =
         || GilbertElliott::with_bursts(line.loss, line.mean_burst).map(Loss::GilbertElliott);
     let loss = if line.mean_burst.get() > 1 {
-        bursts().map_err(Fault::new)?
+        bursts().map_err(RunFault::new)?
     } else {
         Loss::Independent(line.loss)
     };
@@ -69,10 +69,10 @@ impl<N: User, F: User> QuicWorld<N, F> {
         lines: &[QuicLine],
         seed: u64,
         (near, far): (N, F),
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, RunFault> {
         let keys = [identity(1)?, identity(2)?];
         let count =
-            u8::try_from(lines.len()).map_err(|_| Fault::new("there are too many paths"))?;
+            u8::try_from(lines.len()).map_err(|_| RunFault::new("there are too many paths"))?;
         let addresses = |host: u8| -> Vec<SocketAddr> {
             (1..=count).map(|path| SocketAddr::from(([192, 0, path, host], 4433))).collect()
         };
@@ -101,7 +101,7 @@ impl<N: User, F: User> QuicWorld<N, F> {
                 session,
                 seed,
             };
-            nodes.push(network.add_node(Peer::new(config, end).map_err(Fault::new)?, at));
+            nodes.push(network.add_node(Peer::new(config, end).map_err(RunFault::new)?, at));
         }
         for (place, line) in lines.iter().enumerate() {
             let seed = seed.wrapping_mul(64).wrapping_add(place as u64 * 2);
@@ -111,7 +111,7 @@ impl<N: User, F: User> QuicWorld<N, F> {
             network.route(addresses[0][place], addresses[1][place], there);
             network.route(addresses[1][place], addresses[0][place], back);
         }
-        let [near, far] = nodes[..] else { return Err(Fault::new("a world has two sides")) };
+        let [near, far] = nodes[..] else { return Err(RunFault::new("a world has two sides")) };
         Ok(Self { network, nodes: [near, far], paths: lines.len() })
     }
 
@@ -120,7 +120,7 @@ impl<N: User, F: User> QuicWorld<N, F> {
     ///
     /// # Errors
     /// They are not in time, or a session manager found a fault.
-    pub fn open(&mut self, longest_rtt: Duration) -> Result<(), Fault> {
+    pub fn open(&mut self, longest_rtt: Duration) -> Result<(), RunFault> {
         let paths = self.paths;
         let is_up = |end: &Peer<End<N, F>>| {
             end.manager().sessions().next().is_some_and(|(_, session)| {
@@ -134,12 +134,12 @@ impl<N: User, F: User> QuicWorld<N, F> {
         let limit = self.network.now() + opening;
         let stop =
             self.network.run(limit, |network| nodes.iter().all(|node| is_up(network.node(*node))));
-        self.check(stop.map_err(Fault::new)?)?;
+        self.check(stop.map_err(RunFault::new)?)?;
         let are_up = nodes.iter().all(|node| is_up(self.network.node(*node)));
         if are_up {
             Ok(())
         } else {
-            Err(Fault(format!("the sessions did not open within {opening}")))
+            Err(RunFault(format!("the sessions did not open within {opening}")))
         }
     }
 
@@ -156,27 +156,27 @@ impl<N: User, F: User> QuicWorld<N, F> {
         &mut self,
         limit: Instant,
         mut done: impl FnMut(&F) -> bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RunFault> {
         let far = self.nodes[1];
         let is_done =
             |network: &Network<Peer<End<N, F>>>| match &network.node(far).application().role {
                 Role::Far(user) => done(user),
                 Role::Near(..) => false,
             };
-        let stop = self.network.run(limit, is_done).map_err(Fault::new)?;
+        let stop = self.network.run(limit, is_done).map_err(RunFault::new)?;
         let is_done = stop == Stop::Done;
         self.check(stop)?;
         Ok(is_done)
     }
 
-    fn check(&self, stop: Stop) -> Result<(), Fault> {
+    fn check(&self, stop: Stop) -> Result<(), RunFault> {
         let faults = self
             .nodes
             .iter()
             .filter_map(|node| self.network.node(*node).application().fault.clone());
         match (faults.into_iter().next(), stop) {
             (Some(fault), _) => Err(fault),
-            (None, Stop::Idle) => Err(Fault::new("both ends fell asleep")),
+            (None, Stop::Idle) => Err(RunFault::new("both ends fell asleep")),
             (None, _) => Ok(()),
         }
     }
@@ -208,8 +208,8 @@ impl<N: User, F: User> QuicWorld<N, F> {
     }
 }
 
-fn identity(key: u8) -> Result<Identity, Fault> {
-    Identity::from_seed(&[key; 32]).map_err(Fault::new)
+fn identity(key: u8) -> Result<Identity, RunFault> {
+    Identity::from_seed(&[key; 32]).map_err(RunFault::new)
 }
 
 /// What uses a session manager.
@@ -217,7 +217,7 @@ struct End<N, F> {
     role: Role<N, F>,
     id: Option<SessionId>,
     /// What went wrong first.
-    fault: Option<Fault>,
+    fault: Option<RunFault>,
 }
 
 enum Role<N, F> {
@@ -233,16 +233,21 @@ struct Caller {
 
 impl Caller {
     /// Calls over the first path.
-    fn call(&mut self, now: Instant, manager: &mut SessionManager) -> Result<(), Fault> {
+    fn call(&mut self, now: Instant, manager: &mut SessionManager) -> Result<(), RunFault> {
         self.has_called = true;
-        let (first, _) = self.ways.first().ok_or_else(|| Fault::new("there is no path"))?;
-        manager.connect(now, *first, self.key).map(|_| ()).map_err(Fault::new)
+        let (first, _) = self.ways.first().ok_or_else(|| RunFault::new("there is no path"))?;
+        manager.connect(now, *first, self.key).map(|_| ()).map_err(RunFault::new)
     }
 
     /// Calls for the paths beyond the first.
-    fn join(&self, now: Instant, manager: &mut SessionManager, id: SessionId) -> Result<(), Fault> {
+    fn join(
+        &self,
+        now: Instant,
+        manager: &mut SessionManager,
+        id: SessionId,
+    ) -> Result<(), RunFault> {
         for (socket, way) in self.ways.iter().enumerate().skip(1) {
-            manager.join(now, id, (SocketId(socket), way.0), way.1).map_err(Fault::new)?;
+            manager.join(now, id, (SocketId(socket), way.0), way.1).map_err(RunFault::new)?;
         }
         Ok(())
     }
@@ -254,7 +259,7 @@ impl<N: User, F: User> End<N, F> {
         now: Instant,
         manager: &mut SessionManager,
         event: SessionManagerEvent,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RunFault> {
         match event {
             SessionManagerEvent::Connected { id, .. } => {
                 self.id = Some(id);
@@ -264,7 +269,7 @@ impl<N: User, F: User> End<N, F> {
                 Ok(())
             }
             SessionManagerEvent::Session { event: Event::Closed(reason), .. } => {
-                Err(Fault::new(reason))
+                Err(RunFault::new(reason))
             }
             SessionManagerEvent::Session { id, event } => {
                 if let (Role::Near(_, caller), Event::Greeted { .. }) = (&self.role, &event) {
@@ -277,7 +282,7 @@ impl<N: User, F: User> End<N, F> {
                 }
                 Ok(())
             }
-            other => Err(Fault(format!("{other:?}"))),
+            other => Err(RunFault(format!("{other:?}"))),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Two sessions over paths of either kind, for experiments that are run over both.
 
 use super::quic::{QuicLine, QuicWorld};
-use super::{Fault, Tap, User, World, WorldConfig, WorldPath};
+use super::{RunFault, Tap, User, World, WorldConfig, WorldPath};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::Session;
 use skyhaul_units::{Duration, Instant};
@@ -35,13 +35,13 @@ impl<N: User, F: User> Sessions<N, F> {
         paths: &[WorldPath],
         seed: u64,
         (near, far): (N, F),
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, RunFault> {
         let Over::Quic(controller) = over else {
             let mut world = World::new(config, paths, seed, near, far);
             let is_open = world.open();
             return match is_open {
                 true => Ok(Self(Kind::Plain(Box::new(world)))),
-                false => Err(Fault::new("the sessions did not open")),
+                false => Err(RunFault::new("the sessions did not open")),
             };
         };
         let lines: Vec<QuicLine> =
@@ -71,7 +71,7 @@ impl<N: User, F: User> Sessions<N, F> {
     ///
     /// # Errors
     /// A session found a fault.
-    pub fn run_until(&mut self, limit: Instant) -> Result<(), Fault> {
+    pub fn run_until(&mut self, limit: Instant) -> Result<(), RunFault> {
         self.run_until_done(limit, |_| false).map(|_| ())
     }
 
@@ -83,7 +83,7 @@ impl<N: User, F: User> Sessions<N, F> {
         &mut self,
         limit: Instant,
         mut done: impl FnMut(&F) -> bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RunFault> {
         match &mut self.0 {
             Kind::Plain(world) => Ok(world.run_until(limit, |world| done(&world.far.user))),
             Kind::Quic(world) => world.run_until(limit, done),
@@ -94,24 +94,24 @@ impl<N: User, F: User> Sessions<N, F> {
     ///
     /// # Errors
     /// It has ended.
-    pub fn session(&self, side: usize) -> Result<&Session, Fault> {
+    pub fn session(&self, side: usize) -> Result<&Session, RunFault> {
         let session = match &self.0 {
             Kind::Plain(world) if side == 0 => Some(&world.near.session),
             Kind::Plain(world) => Some(&world.far.session),
             Kind::Quic(world) => world.session(side),
         };
-        session.ok_or_else(|| Fault::new("the session has ended"))
+        session.ok_or_else(|| RunFault::new("the session has ended"))
     }
 
     /// What uses the far side's session.
     ///
     /// # Errors
     /// It has ended.
-    pub fn far_user(&self) -> Result<&F, Fault> {
+    pub fn far_user(&self) -> Result<&F, RunFault> {
         match &self.0 {
             Kind::Plain(world) => Ok(&world.far.user),
             Kind::Quic(world) => {
-                world.far_user().ok_or_else(|| Fault::new("the far side has ended"))
+                world.far_user().ok_or_else(|| RunFault::new("the far side has ended"))
             }
         }
     }
@@ -120,10 +120,12 @@ impl<N: User, F: User> Sessions<N, F> {
     ///
     /// # Errors
     /// A side has ended.
-    pub fn into_users(self) -> Result<(N, F), Fault> {
+    pub fn into_users(self) -> Result<(N, F), RunFault> {
         match self.0 {
             Kind::Plain(world) => Ok((world.near.user, world.far.user)),
-            Kind::Quic(world) => world.into_users().ok_or_else(|| Fault::new("a side has ended")),
+            Kind::Quic(world) => {
+                world.into_users().ok_or_else(|| RunFault::new("a side has ended"))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use bytes::Bytes;
-use skyhaul_lab::scenario::{Scenario, Selection, Silent, Text, run};
+use skyhaul_lab::scenario::{CellSelection, OutcomeText, Scenario, Silent, run};
 use skyhaul_lab::workload::{Arrivals, Lifetime, Pattern, StreamConfig, Traffic};
 use skyhaul_lab::world::{Bulk, Sink, World, WorldConfig, WorldPath};
 use skyhaul_lab::{PlainChange, PlainLine};
@@ -234,10 +234,11 @@ fn shortened(file: &str, changes: &[(&str, &str)]) -> String {
 /// Runs a scenario, which must be judged by all its bars and reach them.
 fn assert_reached(name: &str, text: &str) {
     let scenarios = [Scenario::parse(text, name).unwrap_or_else(|error| panic!("{error}"))];
-    let outcomes = run(&scenarios, &Selection::default(), core::num::NonZeroUsize::MIN, &Silent);
+    let outcomes =
+        run(&scenarios, &CellSelection::default(), core::num::NonZeroUsize::MIN, &Silent);
     let (judged, reached) = outcomes[0].score();
     let bars = text.matches("[[bar]]").count();
-    assert!(bars > 0 && judged == bars && reached == bars, "{}", Text(&outcomes[0]));
+    assert!(bars > 0 && judged == bars && reached == bars, "{}", OutcomeText(&outcomes[0]));
 }
 
 #[test]

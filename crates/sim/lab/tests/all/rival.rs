@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use skyhaul_lab::scenario::{
-    BUILTIN, CellOutcome, Outcome, Scenario, Selection, Silent, Text, run,
+    BUILTIN, CellOutcome, CellSelection, OutcomeText, Scenario, ScenarioResult, Silent, run,
 };
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ fn short(file: &str, cuts: &[(&str, &str)]) -> Scenario {
     Scenario::parse(&text, name).unwrap()
 }
 
-fn row(outcome: &Outcome<'_>, run: &CellOutcome) -> String {
+fn row(outcome: &ScenarioResult<'_>, run: &CellOutcome) -> String {
     let figure = |key| run.figure(key).unwrap();
     let (score, rival, ratio) = (figure("score"), figure("rival_score"), figure("of_rival"));
     format!("{:28}{score:>7.3}{rival:>8.3}{ratio:>8.2}", outcome.describe(run))
@@ -40,14 +40,15 @@ fn deadlines_are_never_worse_than_new_reno_and_far_better_where_that_falls_away(
         short("dtp-loss.toml", &[minute, one_seed, fewer_losses]),
         short("dtp-bandwidth.toml", &[[minute, one_seed].as_slice(), &fewer_rates].concat()),
     ];
-    let outcomes = run(&scenarios, &Selection::default(), NonZeroUsize::new(2).unwrap(), &Silent);
+    let outcomes =
+        run(&scenarios, &CellSelection::default(), NonZeroUsize::new(2).unwrap(), &Silent);
     let mut table = format!("{:28}{:>7}{:>8}{:>8}", "", "score", "rival", "÷ rival");
     for outcome in &outcomes {
         for run in &outcome.runs {
             write!(table, "\n{}", row(outcome, run)).unwrap();
         }
         let (reached, of) = outcome.score();
-        assert_eq!(reached, of, "{}", Text(outcome));
+        assert_eq!(reached, of, "{}", OutcomeText(outcome));
     }
     insta::assert_snapshot!(table);
 }

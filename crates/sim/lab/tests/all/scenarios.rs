@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use skyhaul_lab::scenario::{BUILTIN, Over, Scenario, Selection, Silent, Text, run};
+use skyhaul_lab::scenario::{BUILTIN, CellSelection, OutcomeText, Over, Scenario, Silent, run};
 use skyhaul_units::Duration;
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn every_scenario_reaches_its_bars_in_its_cheapest_cells() {
     assert!(dear.len() * 4 <= scenarios.len(), "too few are run: not {dear:?}");
 
     let jobs = std::thread::available_parallelism().unwrap_or(core::num::NonZeroUsize::MIN);
-    let outcomes = run(&scenarios, &Selection::default(), jobs, &Silent);
+    let outcomes = run(&scenarios, &CellSelection::default(), jobs, &Silent);
     for outcome in &outcomes {
         println!("{}: {}", outcome.scenario.name, outcome.wall_time());
     }
@@ -51,6 +51,6 @@ fn every_scenario_reaches_its_bars_in_its_cheapest_cells() {
         let (judged, reached) = outcome.score();
         judged != reached || outcome.broken().next().is_some()
     });
-    let missed: Vec<String> = missed.map(|outcome| Text(outcome).to_string()).collect();
+    let missed: Vec<String> = missed.map(|outcome| OutcomeText(outcome).to_string()).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }

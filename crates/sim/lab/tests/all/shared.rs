@@ -1,6 +1,6 @@
 //! Four applications of two nodes in one session: the program's own scenario, in short.
 
-use skyhaul_lab::scenario::{BUILTIN, Judgement, Scenario, Selection, Silent, run};
+use skyhaul_lab::scenario::{BUILTIN, BarResult, CellSelection, Scenario, Silent, run};
 use std::num::NonZeroUsize;
 
 #[test]
@@ -8,12 +8,12 @@ fn four_applications_in_one_session_have_what_each_was_promised() {
     let (file, text) = BUILTIN.iter().find(|(file, _)| *file == "site.toml").unwrap();
     let mut scenario = Scenario::parse(text, file).unwrap();
     scenario.seeds.truncate(1);
-    let lossy: Selection = "loss=1 %".parse().unwrap();
+    let lossy: CellSelection = "loss=1 %".parse().unwrap();
     let scenarios = [scenario];
     let outcomes = run(&scenarios, &lossy, NonZeroUsize::MIN, &Silent);
     let outcome = &outcomes[0];
     for (bar, verdict) in outcome.scenario.bars.iter().zip(&outcome.verdicts) {
-        assert_eq!(verdict.outcome, Judgement::Pass, "{}: {:?}", bar.text, verdict.reached);
+        assert_eq!(verdict.outcome, BarResult::Pass, "{}: {:?}", bar.text, verdict.reached);
     }
     let together = "who=all four".parse().unwrap();
     let Some(all) = outcome.selected(&together).next() else { panic!("it was not run") };

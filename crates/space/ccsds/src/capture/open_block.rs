@@ -4,7 +4,7 @@
 use super::CaptureOptions;
 use super::held::Held;
 use super::watch::unit_bits;
-use crate::identify::{Identification, InputFormat};
+use crate::identify::{Identification, InputLayout};
 use crate::inner::InnerDecoder;
 use crate::quality::BitPosition;
 use bytes::Bytes;
@@ -61,7 +61,7 @@ impl Tail {
     }
 
     /// What is behind the last frame; `None` where that is nothing, or more than a frame.
-    pub fn open_block(&self, format: InputFormat) -> Option<OpenBlock> {
+    pub fn open_block(&self, format: InputLayout) -> Option<OpenBlock> {
         let from = CaptureOptions::read_from(format, self.taken_to);
         let skipped = usize::try_from(from.byte().checked_sub(self.held.start)?).ok()?;
         if self.taken_to.as_bits() >= 8 * self.held.end() {

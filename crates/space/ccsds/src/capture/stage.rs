@@ -3,7 +3,7 @@
 use super::CaptureOptions;
 use crate::decode::{BlockDecoder, DecodedBlock};
 use crate::delimit::{Cut, Delimiter, Rest};
-use crate::identify::InputFormat;
+use crate::identify::InputLayout;
 use crate::inner::InnerDecoder;
 use crate::mission::Mission;
 use crate::quality::{BitPosition, CapturedFrame, Quality};
@@ -66,15 +66,15 @@ impl FrameSource {
     /// For an input of this layout, whose first byte pushed holds the bit `start`.
     pub fn new(
         mission: &Mission,
-        format: InputFormat,
+        format: InputLayout,
         start: BitPosition,
         options: &CaptureOptions,
     ) -> Self {
         match format {
-            InputFormat::Bits | InputFormat::Cadus | InputFormat::Symbols | InputFormat::Soft => {
+            InputLayout::Bits | InputLayout::Cadus | InputLayout::Symbols | InputLayout::Soft => {
                 Self::Bits(Box::new(BitStage::new(mission, format, start, options)))
             }
-            InputFormat::Frames => {
+            InputLayout::Frames => {
                 Self::Frames(Box::new(FrameStage::new(mission, start.as_bits())))
             }
         }
@@ -158,7 +158,7 @@ impl FrameSource {
 impl BitStage {
     fn new(
         mission: &Mission,
-        format: InputFormat,
+        format: InputLayout,
         start: BitPosition,
         options: &CaptureOptions,
     ) -> Self {
@@ -167,7 +167,7 @@ impl BitStage {
         });
         let mut decoder =
             BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel);
-        if format == InputFormat::Soft {
+        if format == InputLayout::Soft {
             decoder.take_soft_bits(mission.coding().inner.line);
         }
         let start = if inner.is_some() { BitPosition::START } else { start };

@@ -11,11 +11,11 @@ use super::{CaptureEvent, CaptureOptions};
 use crate::frame;
 use crate::id::Scid;
 use crate::identify::{
-    Identification, InputFormat, bare_frames, first_frame, identify, identify_marked,
+    Identification, InputLayout, bare_frames, first_frame, identify, identify_marked,
 };
 use crate::inner::{InnerDecoder, identify_symbols};
 use crate::mission::{FrameFormat, MissionSet};
-use crate::quality::{BitPosition, CapturedFrame, Verdict};
+use crate::quality::{BitPosition, CapturedFrame, FrameVerdict};
 use std::collections::VecDeque;
 
 /// Follows one downlink.
@@ -276,7 +276,7 @@ impl Watch {
             })
         };
         let is_proven = |frame: &&CapturedFrame| {
-            matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected)
+            matches!(frame.quality.verdict, FrameVerdict::Clean | FrameVerdict::Corrected)
         };
         // Damaged frames of the downlink itself look like frames without coding, of the same length
         // and spacecraft.
@@ -317,7 +317,7 @@ fn place(event: &CaptureEvent) -> BitPosition {
 pub(super) fn unit_bits(found: &Identification) -> u64 {
     let mission = &found.mission;
     match (found.format, found.format.symbols()) {
-        (InputFormat::Frames, _) => 8 * mission.frame().length as u64,
+        (InputLayout::Frames, _) => 8 * mission.frame().length as u64,
         (_, None) => 8 * mission.cadu_len() as u64,
         (_, Some(symbols)) => {
             mission.coding().inner.input_bits(symbols, 8 * mission.cadu_len() as u64)
@@ -327,18 +327,18 @@ pub(super) fn unit_bits(found: &Identification) -> u64 {
 
 /// What the sample is, behind how many bytes of something else.
 fn recognise(
-    format: InputFormat,
+    format: InputLayout,
     sample: &[u8],
     missions: &MissionSet,
     (is_whole, known_length): (bool, Option<usize>),
 ) -> Option<(Identification, usize)> {
     let seen = match (format, format.symbols()) {
         (_, Some(symbols)) => identify_symbols(sample, symbols, missions, is_whole),
-        (InputFormat::Frames, None) => identify(sample, missions, is_whole),
+        (InputLayout::Frames, None) => identify(sample, missions, is_whole),
         (_, None) => identify_marked(sample, missions, is_whole, known_length),
     };
     // To look for frames at every length and place takes milliseconds, as to try every coding does.
-    let is_marked = format != InputFormat::Frames && format.symbols().is_none();
+    let is_marked = format != InputLayout::Frames && format.symbols().is_none();
     match seen {
         Ok(seen) => Some((seen, 0)),
         Err(_) if is_marked && known_length.is_none() => {
@@ -351,7 +351,7 @@ fn recognise(
 
 /// Whether both have markers, or neither has.
 fn has_layout_of(found: &Identification, seen: &Identification) -> bool {
-    (found.format == InputFormat::Frames) == (seen.format == InputFormat::Frames)
+    (found.format == InputLayout::Frames) == (seen.format == InputLayout::Frames)
 }
 
 /// Whether both are the same spacecraft's downlink.

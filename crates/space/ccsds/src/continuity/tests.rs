@@ -30,9 +30,9 @@ fn account(frames: impl IntoIterator<Item = Sign>) -> (u64, u64) {
     for frame in frames {
         let Followed { step, lost } = continuity.follow(&frame);
         match step {
-            Step::Gap { missing: gap } => missing += gap,
-            Step::Back => resets += 1,
-            Step::Next | Step::Same => {}
+            CountStep::Gap { missing: gap } => missing += gap,
+            CountStep::Back => resets += 1,
+            CountStep::Next | CountStep::Same => {}
         }
         if let Some(lost) = lost {
             assert_eq!(
@@ -105,7 +105,16 @@ fn long_counts_are_followed_by_themselves() {
     let mut step =
         |value| continuity.follow(&Sign { count: count(value), ..sent(7, Known::Nothing) }).step;
     let steps = [10, 11, 11, 14, 3].map(&mut step);
-    assert_eq!(steps, [Step::Next, Step::Next, Step::Same, Step::Gap { missing: 2 }, Step::Back]);
+    assert_eq!(
+        steps,
+        [
+            CountStep::Next,
+            CountStep::Next,
+            CountStep::Same,
+            CountStep::Gap { missing: 2 },
+            CountStep::Back
+        ]
+    );
 }
 
 /// A header that was damaged without notice says a count by chance: what no bits have room for is

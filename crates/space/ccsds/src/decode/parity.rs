@@ -1,6 +1,6 @@
 //! Blocks that are codewords of a low-density parity-check code, from bits or from soft symbols.
 
-use crate::quality::{CorrectedSymbols, Iterations, Reason, Verdict};
+use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Reason};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::ldpc::{Code, Decoded, Decoder, Encoder};
 use skyhaul_coding::{Randomiser, Sequence};
@@ -148,9 +148,9 @@ fn bits(byte: u8) -> impl Iterator<Item = bool> {
 /// What the decoder says of a codeword.
 pub(super) fn outcome(decoded: &Decoded) -> Outcome {
     let verdict = match (decoded.is_good(), decoded.is_clean()) {
-        (false, _) => Verdict::Uncorrectable,
-        (true, false) => Verdict::Corrected,
-        (true, true) => Verdict::Clean,
+        (false, _) => FrameVerdict::Uncorrectable,
+        (true, false) => FrameVerdict::Corrected,
+        (true, true) => FrameVerdict::Clean,
     };
     let iterations =
         Iterations { count: decoded.iterations(), corrected_symbols: decoded.corrected_symbols() };

@@ -3,7 +3,7 @@ use crate::capture::{Capture, CaptureEvent, CaptureOptions};
 use crate::count::Modulus;
 use crate::frame::{self, FirstHeader, FrameFields, VcCount};
 use crate::id::{Channel, Scid, Vcid};
-use crate::identify::InputFormat;
+use crate::identify::InputLayout;
 use crate::mission::{FrameKind, MissionSet};
 use crate::quality::{BitPosition, Quality};
 use skyhaul_coding::crc;
@@ -48,15 +48,18 @@ fn every_built_in_mission_decodes_what_it_restores() {
         let mut decoder = BlockDecoder::new(mission, true);
         let clean = decoder.decode(&cadu[4..]);
         let is_checked = !mission.frame().fecf.is_empty();
-        let expected =
-            if mission.is_coded() || is_checked { Verdict::Clean } else { Verdict::NotChecked };
+        let expected = if mission.is_coded() || is_checked {
+            FrameVerdict::Clean
+        } else {
+            FrameVerdict::NotChecked
+        };
         assert_eq!(clean.verdict, expected, "{}", mission.name());
         assert!(clean.bytes == frame, "{}", mission.name());
         assert_eq!(clean.check_symbols.len(), mission.block_len() - frame.len());
         cadu[100] ^= 0x55;
         let damaged = decoder.decode(&cadu[4..]);
         if mission.is_coded() {
-            assert_eq!((damaged.verdict, damaged.corrected.total()), (Verdict::Corrected, 1));
+            assert_eq!((damaged.verdict, damaged.corrected.total()), (FrameVerdict::Corrected, 1));
             assert_eq!(damaged.bytes, clean.bytes);
         } else {
             assert_eq!(damaged.set_aside, is_checked.then_some(Reason::FrameErrorControl));
@@ -123,7 +126,7 @@ fn frames_with_only_a_frame_error_control_are_checked_by_it() {
     bits[104 * 8] ^= 0xFF;
     let options = CaptureOptions {
         mission: Some(mission),
-        format: Some(InputFormat::Bits),
+        format: Some(InputLayout::Bits),
         ..CaptureOptions::default()
     };
     let mut capture = Capture::new(MissionSet::empty(), options);
@@ -163,7 +166,7 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
     let bare: Vec<u8> =
         bits.chunks(mission.cadu_len()).flat_map(|cadu| decoded(&mission, cadu)).collect();
     let found = crate::identify::identify(&bare, &missions.identifiable(), true).unwrap();
-    assert_eq!((found.format, found.scid.unwrap().value()), (InputFormat::Frames, 434));
+    assert_eq!((found.format, found.scid.unwrap().value()), (InputLayout::Frames, 434));
 
     // Two frames of spacecraft 178, which has the same low bits.
     for number in 8..10 {
@@ -208,7 +211,7 @@ fn a_frame_that_is_whole_bytes_late_is_not_hidden_by_what_decodes_where_it_was_d
         }
         let options = CaptureOptions {
             mission: Some(mission.clone()),
-            format: Some(InputFormat::Bits),
+            format: Some(InputLayout::Bits),
             ..CaptureOptions::default()
         };
         let mut capture = Capture::new(missions.clone(), options);

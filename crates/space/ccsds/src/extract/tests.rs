@@ -28,7 +28,7 @@ fn frame(count: u32, pointer: u16, zone: &[u8]) -> CapturedFrame {
     CapturedFrame {
         received: Utc::from_micros(i64::from(count)),
         position: BitPosition::START,
-        quality: Quality { verdict: Verdict::Clean, ..Quality::NOT_CHECKED },
+        quality: Quality { verdict: FrameVerdict::Clean, ..Quality::NOT_CHECKED },
         set_aside: None,
         bytes: Bytes::from(bytes),
         check_symbols: Bytes::new(),

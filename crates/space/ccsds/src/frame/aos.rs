@@ -17,9 +17,9 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
         let field = bytes.get(HEADER_LEN..HEADER_LEN + 2).ok_or(FrameError::Header)?;
         let mut covered = [a, b, signalling];
         fhec_check = match fhec::correct(&mut covered, u16::from_be_bytes([field[0], field[1]])) {
-            fhec::Outcome::Clean => Check::Good,
-            fhec::Outcome::Corrected(_) => Check::Corrected,
-            fhec::Outcome::Uncorrectable => return Err(FrameError::Header),
+            fhec::HeaderCheck::Clean => Check::Good,
+            fhec::HeaderCheck::Corrected(_) => Check::Corrected,
+            fhec::HeaderCheck::Uncorrectable => return Err(FrameError::Header),
         };
         [a, b, signalling] = covered;
         start += 2;

@@ -1,7 +1,7 @@
 //! How well a mission fits frames of an unknown downlink: several may have the coding, the length
 //! and the spacecraft id.
 
-use super::{Identification, InputFormat};
+use super::{Identification, InputLayout};
 use crate::frame::{Check, FirstHeader, Frame};
 use crate::id::Scid;
 use crate::mission::{Content, Mission};
@@ -70,7 +70,7 @@ fn packet_start(mission: &Mission, frame: &Frame<'_>) -> isize {
 /// fit as many frames.
 pub(super) fn closest(
     fitting: &[(&Mission, Fitness)],
-    format: InputFormat,
+    format: InputLayout,
 ) -> Option<Identification> {
     let rank = |fitness: &Fitness| (fitness.frames, fitness.checks, fitness.packets);
     let (mission, best) = fitting.iter().rev().max_by_key(|(_, fitness)| rank(fitness))?;

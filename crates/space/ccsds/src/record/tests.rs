@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::Check;
-use crate::quality::{CorrectedSymbols, Iterations, Quality, Reason, Verdict};
+use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Quality, Reason};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn frame(number: u64) -> CapturedFrame {
     CapturedFrame {
         received: Utc::from_micros(1_733_506_695_000_000 + number as i64 * 4_096),
         position: BitPosition::from_bits(3_333 + number * 8_192),
-        quality: Quality { verdict: Verdict::Clean, ..Quality::NOT_CHECKED },
+        quality: Quality { verdict: FrameVerdict::Clean, ..Quality::NOT_CHECKED },
         set_aside: None,
         bytes: Bytes::from(vec![0x5A; 892]),
         check_symbols: Bytes::new(),
@@ -55,7 +55,7 @@ fn the_bytes_of_a_frame_record() {
         inverted: true,
         slip: -3,
         flywheel: false,
-        verdict: Verdict::Corrected,
+        verdict: FrameVerdict::Corrected,
         corrected: CorrectedSymbols::new(&[1, 0, 16, 4]),
         iterations: None,
         fhec: Check::Good,
@@ -84,10 +84,10 @@ fn any_check() -> impl Strategy<Value = Check> {
 fn any_frame() -> impl Strategy<Value = Record> {
     let sync = (any::<u8>(), any::<bool>(), any::<i8>(), any::<bool>());
     let verdict = prop_oneof![
-        Just(Verdict::Clean),
-        Just(Verdict::Corrected),
-        Just(Verdict::Uncorrectable),
-        Just(Verdict::NotChecked)
+        Just(FrameVerdict::Clean),
+        Just(FrameVerdict::Corrected),
+        Just(FrameVerdict::Uncorrectable),
+        Just(FrameVerdict::NotChecked)
     ];
     let reason = prop_oneof![
         Just(None),

@@ -3,7 +3,7 @@
 use super::{Base, LONGEST_BODY, RecordError, damaged};
 use crate::frame::Check;
 use crate::quality::{
-    BitPosition, CapturedFrame, CorrectedSymbols, Iterations, Quality, Reason, Verdict,
+    BitPosition, CapturedFrame, CorrectedSymbols, FrameVerdict, Iterations, Quality, Reason,
 };
 use bytes::Bytes;
 use skyhaul_coding::MAX_INTERLEAVE;
@@ -119,12 +119,12 @@ pub(super) const fn reason_code(reason: Reason) -> u8 {
     }
 }
 
-const fn verdict_code(verdict: Verdict) -> u8 {
+const fn verdict_code(verdict: FrameVerdict) -> u8 {
     match verdict {
-        Verdict::Clean => 0,
-        Verdict::Corrected => 1,
-        Verdict::Uncorrectable => 2,
-        Verdict::NotChecked => 3,
+        FrameVerdict::Clean => 0,
+        FrameVerdict::Corrected => 1,
+        FrameVerdict::Uncorrectable => 2,
+        FrameVerdict::NotChecked => 3,
     }
 }
 
@@ -138,8 +138,12 @@ const fn check_code(check: Check) -> u8 {
 }
 
 const CHECKS: [Check; 4] = [Check::None, Check::Good, Check::Corrected, Check::Bad];
-const VERDICTS: [Verdict; 4] =
-    [Verdict::Clean, Verdict::Corrected, Verdict::Uncorrectable, Verdict::NotChecked];
+const VERDICTS: [FrameVerdict; 4] = [
+    FrameVerdict::Clean,
+    FrameVerdict::Corrected,
+    FrameVerdict::Uncorrectable,
+    FrameVerdict::NotChecked,
+];
 
 /// Writes a frame's annotations and returns where the next frame's differences start.
 pub(super) fn put_annotations(

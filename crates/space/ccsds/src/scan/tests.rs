@@ -19,7 +19,7 @@ fn packet(apid: u16, count: u16, total_len: usize) -> Vec<u8> {
 
 /// Offsets and lengths of packets, and the damage, of a file that comes in stretches that end at
 /// multiples of `step`.
-fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<Damage>) {
+fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<UnreadableRange>) {
     let (mut packets, mut damage) = (Vec::new(), Vec::new());
     let mut scanner = Scanner::default();
     let (mut start, mut end) = (0, 0);
@@ -27,12 +27,12 @@ fn scan(file: &[u8], step: usize) -> (Vec<(u64, usize)>, Vec<Damage>) {
         end = (end + step).min(file.len());
         let is_end = if end == file.len() { FileEnd::Here } else { FileEnd::Later };
         let taken = scanner.scan(&file[start..end], is_end, |found| match found {
-            Found::Packet { offset, header, bytes } => {
+            Scanned::Packet { offset, header, bytes } => {
                 assert_eq!(header.total_len(), bytes.len());
                 assert_eq!(bytes, &file[offset as usize..][..bytes.len()]);
                 packets.push((offset, bytes.len()));
             }
-            Found::Damage(found) => damage.push(found),
+            Scanned::Damage(found) => damage.push(found),
         });
         start += taken;
         assert!(end - start < LOOK_AHEAD && (is_end == FileEnd::Later || start == end));
@@ -93,7 +93,7 @@ fn a_length_before_the_packets_end_leaves_its_rest_over() {
     file[offset as usize + 5] = 9;
     places[6].1 = 16;
     let kind = DamageKind::Header(HeaderError::Version(2));
-    let rest = Damage { offset: offset + 16, bytes: len as u64 - 16, kind };
+    let rest = UnreadableRange { offset: offset + 16, bytes: len as u64 - 16, kind };
     assert_eq!(scan(&file, 13), (places, vec![rest]));
 }
 
@@ -103,7 +103,10 @@ fn a_wrong_header_costs_that_packet_alone() {
     let (offset, len) = places.remove(6);
     file[offset as usize] |= 0x40;
     let kind = DamageKind::Header(HeaderError::Version(2));
-    assert_eq!(scan(&file, 11), (places, vec![Damage { offset, bytes: len as u64, kind }]));
+    assert_eq!(
+        scan(&file, 11),
+        (places, vec![UnreadableRange { offset, bytes: len as u64, kind }])
+    );
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn a_file_that_ends_inside_a_packet_says_so() {
     let (packets, damage) = scan(&file[..file.len() - 1], 16);
     assert_eq!(packets, places);
     let kind = DamageKind::CutOff(len as u64);
-    assert_eq!(damage, [Damage { offset, bytes: len as u64 - 1, kind }]);
+    assert_eq!(damage, [UnreadableRange { offset, bytes: len as u64 - 1, kind }]);
     let short = &file[..places[4].0 as usize + 9];
     assert_eq!(scan(short, 10).0, places[..4], "of a short file, too");
     let (packets, damage) = scan(&file[..offset as usize + 4], 16);
@@ -139,7 +142,7 @@ fn zeros_are_no_packets() {
     let len = file.len() as u64;
     let (packets, damage) = scan(&[&file[..], &[0; 4_096], &file].concat(), 512);
     assert_eq!(packets.len(), 2 * places.len());
-    assert_eq!(damage, [Damage { offset: len, bytes: 4_096, kind: DamageKind::Zeros }]);
+    assert_eq!(damage, [UnreadableRange { offset: len, bytes: 4_096, kind: DamageKind::Zeros }]);
     let (packets, damage) = scan(&[0; 1_000], 512);
     assert_eq!((packets, damage.len()), (vec![], 1));
 }

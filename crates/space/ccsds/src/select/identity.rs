@@ -1,10 +1,10 @@
 //! By what a frame is known at several inputs, and which copy of it is the better one.
 
-use crate::count::{Modulus, Step};
+use crate::count::{CountStep, Modulus};
 use crate::frame::{VcCount, glimpse_as};
 use crate::id::{Channel, Vcid};
 use crate::mission::{FrameFormat, FrameKind};
-use crate::quality::{CapturedFrame, Reason, Verdict};
+use crate::quality::{CapturedFrame, FrameVerdict, Reason};
 use std::cmp::Reverse;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::RangeInclusive;
@@ -73,7 +73,7 @@ impl Identity {
         self.key.series != other.key.series
             || matches!(
                 self.modulus.step(self.key.count, other.key.count),
-                Step::Next | Step::Gap { .. }
+                CountStep::Next | CountStep::Gap { .. }
             )
     }
 
@@ -107,9 +107,9 @@ impl Rank {
             (Some(Reason::ReedSolomon | Reason::Ldpc | Reason::Header), _) => 0,
             (Some(Reason::FrameErrorControl), _) => 1,
             (None, _) if quality.flywheel => 2,
-            (None, Verdict::NotChecked | Verdict::Uncorrectable) => 3,
-            (None, Verdict::Corrected) => 4,
-            (None, Verdict::Clean) => 5,
+            (None, FrameVerdict::NotChecked | FrameVerdict::Uncorrectable) => 3,
+            (None, FrameVerdict::Corrected) => 4,
+            (None, FrameVerdict::Clean) => 5,
         };
         // Of a frame set aside, the codewords that could not be corrected are what counts.
         let (_, lost) = quality.corrected.codewords();
@@ -125,7 +125,7 @@ mod tests {
     use bytes::Bytes;
     use skyhaul_units::Utc;
 
-    fn copy(set_aside: Option<Reason>, verdict: Verdict, corrected: &[u8]) -> CapturedFrame {
+    fn copy(set_aside: Option<Reason>, verdict: FrameVerdict, corrected: &[u8]) -> CapturedFrame {
         let corrected = CorrectedSymbols::new(corrected);
         CapturedFrame {
             received: Utc::from_micros(0),
@@ -140,19 +140,19 @@ mod tests {
     #[test]
     fn copies_are_ranked_from_uncorrectable_to_clean() {
         let lost = CorrectedSymbols::UNCORRECTABLE;
-        let mut flywheel = copy(None, Verdict::Clean, &[]);
+        let mut flywheel = copy(None, FrameVerdict::Clean, &[]);
         flywheel.quality.flywheel = true;
-        let mut marker = copy(None, Verdict::Clean, &[]);
+        let mut marker = copy(None, FrameVerdict::Clean, &[]);
         marker.quality.marker_errors = 1;
         let ranked = [
-            copy(Some(Reason::ReedSolomon), Verdict::Uncorrectable, &[lost, lost, 0, 0]),
-            copy(Some(Reason::ReedSolomon), Verdict::Uncorrectable, &[lost, 3, 9, 0]),
-            copy(Some(Reason::FrameErrorControl), Verdict::Uncorrectable, &[]),
+            copy(Some(Reason::ReedSolomon), FrameVerdict::Uncorrectable, &[lost, lost, 0, 0]),
+            copy(Some(Reason::ReedSolomon), FrameVerdict::Uncorrectable, &[lost, 3, 9, 0]),
+            copy(Some(Reason::FrameErrorControl), FrameVerdict::Uncorrectable, &[]),
             flywheel,
-            copy(None, Verdict::Corrected, &[9, 0, 0, 1]),
-            copy(None, Verdict::Corrected, &[1, 0, 0, 0]),
+            copy(None, FrameVerdict::Corrected, &[9, 0, 0, 1]),
+            copy(None, FrameVerdict::Corrected, &[1, 0, 0, 0]),
             marker,
-            copy(None, Verdict::Clean, &[]),
+            copy(None, FrameVerdict::Clean, &[]),
         ];
         assert!(ranked.windows(2).all(|pair| Rank::of(&pair[0]) < Rank::of(&pair[1])));
     }

@@ -2,7 +2,7 @@
 //! its account.
 
 use super::identity::{Identity, Key, Series};
-use crate::count::Step;
+use crate::count::CountStep;
 use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -169,7 +169,8 @@ impl Input {
         let by_bits = place.saturating_add(steps);
         let Some(Identity { key, modulus, .. }) = arrived.identity else { return Some(by_bits) };
         let Some((last, free)) = self.counts.get(&key.series) else { return Some(by_bits) };
-        let Step::Gap { missing: missing @ ..=LONGEST_GAP } = modulus.step(*last, key.count) else {
+        let CountStep::Gap { missing: missing @ ..=LONGEST_GAP } = modulus.step(*last, key.count)
+        else {
             return Some(by_bits);
         };
         let passed = steps.saturating_sub(1).max(0);
@@ -228,7 +229,7 @@ impl Input {
         let identities = self.waiting.iter().filter_map(|arrived| arrived.identity.as_ref());
         let first =
             identities.map(|identity| identity.key).find(|key| key.series == next.key.series);
-        first.is_some_and(|key| next.modulus.step(next.key.count, key.count) == Step::Back)
+        first.is_some_and(|key| next.modulus.step(next.key.count, key.count) == CountStep::Back)
     }
 
     /// Gives out what waits for its place to be known.

@@ -23,7 +23,7 @@ mod input;
 mod timeline;
 
 use crate::mission::FrameFormat;
-use crate::quality::{BitPosition, CapturedFrame, Verdict};
+use crate::quality::{BitPosition, CapturedFrame, FrameVerdict};
 use identity::{Identity, Key, Series};
 use input::{Arrived, Input, SILENCE};
 use skyhaul_units::{Duration, Utc};
@@ -488,7 +488,8 @@ impl Select {
 
 /// Whether the frame is good, and error control vouches for it.
 const fn is_checked(frame: &CapturedFrame) -> bool {
-    frame.is_good() && matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected)
+    frame.is_good()
+        && matches!(frame.quality.verdict, FrameVerdict::Clean | FrameVerdict::Corrected)
 }
 
 #[cfg(test)]

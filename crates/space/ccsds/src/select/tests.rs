@@ -1,7 +1,7 @@
 use super::*;
 use crate::frame::Check;
 use crate::mission::{FrameKind, Mission};
-use crate::quality::{CorrectedSymbols, Quality, Reason, Verdict};
+use crate::quality::{CorrectedSymbols, FrameVerdict, Quality, Reason};
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ enum Fate {
     Twice,
 }
 
-fn quality(verdict: Verdict, corrected: &[u8]) -> Quality {
+fn quality(verdict: FrameVerdict, corrected: &[u8]) -> Quality {
     Quality {
         verdict,
         corrected: CorrectedSymbols::new(corrected),
@@ -77,12 +77,12 @@ fn received(
     for (index, (sent, fate)) in sent.iter().zip(fates).enumerate() {
         let (set_aside, quality) = match fate {
             Fate::Clean | Fate::Twice | Fate::Missed | Fate::Lost => {
-                (None, quality(Verdict::Clean, &[]))
+                (None, quality(FrameVerdict::Clean, &[]))
             }
-            Fate::Corrected(symbols) => (None, quality(Verdict::Corrected, &[*symbols, 0])),
+            Fate::Corrected(symbols) => (None, quality(FrameVerdict::Corrected, &[*symbols, 0])),
             Fate::SetAside => {
                 let lost = CorrectedSymbols::UNCORRECTABLE;
-                (Some(Reason::ReedSolomon), quality(Verdict::Uncorrectable, &[lost]))
+                (Some(Reason::ReedSolomon), quality(FrameVerdict::Uncorrectable, &[lost]))
             }
         };
         let mut bytes = bytes_of(index, *sent);

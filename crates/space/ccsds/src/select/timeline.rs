@@ -2,7 +2,7 @@
 //! and for a while those that have gone out.
 
 use super::identity::{Identity, Key, Rank, Series};
-use crate::count::{Modulus, Step};
+use crate::count::{CountStep, Modulus};
 use crate::quality::CapturedFrame;
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -144,14 +144,16 @@ impl Timeline {
                 (other.series == key.series).then(|| (index, modulus.step(other.count, key.count)))
             })
         };
-        let earlier =
-            steps(at.saturating_sub(REACH)..at).rev().take_while(|(_, step)| *step == Step::Back);
+        let earlier = steps(at.saturating_sub(REACH)..at)
+            .rev()
+            .take_while(|(_, step)| *step == CountStep::Back);
         if let Some((index, _)) = earlier.last() {
             return index;
         }
         let later = steps(at..(at + REACH).min(self.slots.len()));
-        let later =
-            later.take_while(|(_, step)| matches!(step, Step::Next | Step::Gap { .. })).last();
+        let later = later
+            .take_while(|(_, step)| matches!(step, CountStep::Next | CountStep::Gap { .. }))
+            .last();
         later.map_or(at, |(index, _)| index + 1)
     }
 
@@ -167,7 +169,10 @@ impl Timeline {
                 .map(|identity| identity.key)
                 .filter(|other| other.series == key.series);
             other.is_some_and(|other| {
-                !matches!(modulus.step(other.count, key.count), Step::Next | Step::Gap { .. })
+                !matches!(
+                    modulus.step(other.count, key.count),
+                    CountStep::Next | CountStep::Gap { .. }
+                )
             })
         };
         self.gone.saturating_sub(index) <= REACH

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{InputFormat, Unidentified, identify};
+use skyhaul_ccsds::identify::{InputLayout, Unidentified, identify};
 use skyhaul_ccsds::mission::{FrameKind, MissionSet};
 use skyhaul_units::Utc;
 
@@ -40,7 +40,7 @@ fn frame(kind: FrameKind, length: usize, at: u32) -> Vec<u8> {
 /// The length of the frames that the input is taken for.
 fn found(input: &[u8]) -> Option<usize> {
     let found = identify(input, &MissionSet::built_in(), false).ok()?;
-    assert_eq!(found.format, InputFormat::Frames);
+    assert_eq!(found.format, InputLayout::Frames);
     assert!(found.is_generic, "{} of {:?}", found.mission.name(), found.scid);
     Some(found.mission.frame().length)
 }
@@ -112,7 +112,7 @@ fn frames_that_are_not_found_are_called_frames_where_the_caller_calls_them_so() 
         }
     };
     assert_eq!(reason(None), Unidentified::SoftAsBits);
-    assert_eq!(reason(Some(InputFormat::Frames)), Unidentified::NoFrames);
+    assert_eq!(reason(Some(InputLayout::Frames)), Unidentified::NoFrames);
     assert!(
         Unidentified::NoFrames.to_string().contains("mission file with the `kind` and `length`")
     );

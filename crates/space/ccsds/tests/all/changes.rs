@@ -8,7 +8,7 @@ use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats
 use skyhaul_ccsds::decode::BlockDecoder;
 use skyhaul_ccsds::frame::glimpse;
 use skyhaul_ccsds::generate::{Generator, GeneratorOptions, Layout, Source, Truth};
-use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::identify::{Identification, InputLayout};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::Utc;
@@ -317,7 +317,7 @@ fn bare_frames_of_another_length_are_another_contact() {
     stream.extend(other.frames.iter().flat_map(|frame| frame.bytes.to_vec()));
     let found = contacts(&stream);
     assert_eq!(names(&found), ["suomi-npp", "noaa-21"]);
-    assert_eq!(found[1].found.format, InputFormat::Frames);
+    assert_eq!(found[1].found.format, InputLayout::Frames);
     assert_eq!((found[0].digest(), found[1].digest()), (alone.digest(), other.digest()));
 }
 
@@ -332,14 +332,14 @@ fn cadus_and_bare_frames_after_one_another_are_two_contacts() {
     ] {
         let found = contacts(&stream);
         assert_eq!(names(&found), ["suomi-npp", "suomi-npp"], "{are_bare:?}");
-        assert_eq!([0, 1].map(|at| found[at].found.format == InputFormat::Frames), are_bare);
+        assert_eq!([0, 1].map(|at| found[at].found.format == InputLayout::Frames), are_bare);
         for one in &found {
             assert_eq!(one.good().len(), alone.frames.len(), "{are_bare:?}");
             assert_eq!(one.digest(), alone.digest(), "{are_bare:?}");
         }
     }
     // A layout that was named stays.
-    let named = CaptureOptions { format: Some(InputFormat::Frames), ..CaptureOptions::default() };
+    let named = CaptureOptions { format: Some(InputLayout::Frames), ..CaptureOptions::default() };
     assert_eq!(names(&contacts_of(&[bare, cadus].concat(), named, 4_096)), ["suomi-npp"]);
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use skyhaul_ccsds::account::{Account, ChannelReport, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::decode::restore_cadu;
-use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::identify::{Identification, InputLayout};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::Utc;
@@ -105,10 +105,10 @@ fn assert_channels(report: &FileReport, expected: &Value, context: &str) {
 #[test]
 fn clean_captures_equal_the_independent_results() {
     let cases = [
-        ("npp.20241206T173815.dat", "suomi-npp", InputFormat::Bits),
-        ("aqua.20241206T175646.dat", "aqua", InputFormat::Bits),
-        ("metopb.20241206T152751.dat", "metop-b", InputFormat::Bits),
-        ("snpp_synchronized_cadus.dat", "suomi-npp", InputFormat::Cadus),
+        ("npp.20241206T173815.dat", "suomi-npp", InputLayout::Bits),
+        ("aqua.20241206T175646.dat", "aqua", InputLayout::Bits),
+        ("metopb.20241206T152751.dat", "metop-b", InputLayout::Bits),
+        ("snpp_synchronized_cadus.dat", "suomi-npp", InputLayout::Cadus),
     ];
     for (name, mission, format) in cases {
         let expected = expected(&format!("cadu/{name}"));
@@ -214,7 +214,7 @@ fn a_capture_resumed_after_any_frame_continues_with_the_next() {
         let options = CaptureOptions {
             start,
             mission: Some(mission.clone()),
-            format: Some(InputFormat::Bits),
+            format: Some(InputLayout::Bits),
             ..CaptureOptions::default()
         };
         let end = bytes.len().min(start.byte() as usize + 20_000);
@@ -312,7 +312,7 @@ fn deep_space_frame_files_equal_the_independent_results() {
     for (name, mission) in FRAME_FILES {
         let Some((bytes, expected)) = frame_file(name) else { continue };
         let captured = capture(&bytes, CaptureOptions::default(), 4096);
-        assert_eq!(captured.identification.format, InputFormat::Frames, "{name}");
+        assert_eq!(captured.identification.format, InputLayout::Frames, "{name}");
         assert_eq!(captured.identification.mission.name(), mission, "{name}");
         assert_eq!(Value::from(captured.report.cadus), expected["frames_total"], "{name}");
         assert_channels(&captured.report, &expected, name);
@@ -325,7 +325,7 @@ fn unknown_frame_files_give_their_frames_as_generic() {
         let Some((bytes, expected)) = frame_file(name) else { continue };
         let captured = capture_among(MissionSet::empty(), &bytes, CaptureOptions::default(), 4096);
         assert!(captured.identification.is_generic, "{name}");
-        assert_eq!(captured.identification.format, InputFormat::Frames, "{name}");
+        assert_eq!(captured.identification.format, InputLayout::Frames, "{name}");
         assert_eq!(
             Value::from(captured.identification.mission.frame().length),
             expected["frame_len"],

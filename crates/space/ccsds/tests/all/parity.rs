@@ -9,10 +9,10 @@ use skyhaul_ccsds::decode::restore_cadu;
 use skyhaul_ccsds::generate::{
     Generator, GeneratorOptions, Layout, Source, SymbolOptions, SymbolTruth, SymbolWriter, Truth,
 };
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_ccsds::quality::{CapturedFrame, Reason, Verdict};
+use skyhaul_ccsds::quality::{CapturedFrame, FrameVerdict, Reason};
 use skyhaul_coding::ldpc::Code;
 use skyhaul_coding::marker::Marker;
 use skyhaul_units::Utc;
@@ -64,7 +64,7 @@ fn symbols(
     (sent, writer.truth())
 }
 
-fn captured(mission: &Mission, format: Option<InputFormat>, input: &[u8]) -> Vec<CapturedFrame> {
+fn captured(mission: &Mission, format: Option<InputLayout>, input: &[u8]) -> Vec<CapturedFrame> {
     let options = CaptureOptions {
         mission: Some(mission.clone()),
         format,
@@ -110,14 +110,14 @@ fn all_codes_come_back_from_noise_as_they_were_sent() {
         let (pieces, truth) = bits(&mission, frames, 5);
         let (soft, sent) = symbols(&mission, &pieces, Symbols::Soft, Some(ebn0_db));
         assert!(sent.wrong_symbols * 100 > sent.symbols, "{keys}: {sent:?} is hardly noise");
-        let found = captured(&mission, Some(InputFormat::Soft), &soft);
+        let found = captured(&mission, Some(InputLayout::Soft), &soft);
         assert_eq!(digest(&found), truth.good_frames_sha256, "{keys}: {} of {frames}", found.len());
         for frame in &found {
             let iterations = frame.quality.iterations.unwrap();
             assert!(iterations.count > 0 && iterations.corrected_symbols > 0);
             assert_eq!(
                 (frame.quality.verdict, frame.quality.corrected.total()),
-                (Verdict::Corrected, 0)
+                (FrameVerdict::Corrected, 0)
             );
         }
         // What was sent comes back with its check symbols.
@@ -138,7 +138,7 @@ fn bits_are_decoded_too_and_a_changing_level_is_undone() {
             let mission = mission(keys, length, coding);
             let (pieces, truth) = bits(&mission, 20, 3);
             for (form, format) in
-                [(Symbols::Hard, InputFormat::Symbols), (Symbols::Soft, InputFormat::Soft)]
+                [(Symbols::Hard, InputLayout::Symbols), (Symbols::Soft, InputLayout::Soft)]
             {
                 let (mut sent, _) = symbols(&mission, &pieces, form, Some(7.5));
                 if inverted {
@@ -151,9 +151,9 @@ fn bits_are_decoded_too_and_a_changing_level_is_undone() {
                 assert_eq!(digest(&found), truth.good_frames_sha256, "{keys} {coding} {form:?}");
             }
             // A receiver that gives bits has undone the line code.
-            let found = captured(&mission, Some(InputFormat::Bits), &pieces.concat());
+            let found = captured(&mission, Some(InputLayout::Bits), &pieces.concat());
             assert_eq!(digest(&found), truth.good_frames_sha256);
-            assert!(found.iter().all(|frame| frame.quality.verdict == Verdict::Clean));
+            assert!(found.iter().all(|frame| frame.quality.verdict == FrameVerdict::Clean));
         }
     }
 }
@@ -172,7 +172,7 @@ fn a_codeword_beyond_correction_is_set_aside_and_says_why() {
     let aside: Vec<_> = found.iter().filter(|frame| !frame.is_good()).collect();
     assert_eq!(aside.len(), 1);
     assert_eq!(aside[0].set_aside, Some(Reason::Ldpc));
-    assert_eq!(aside[0].quality.verdict, Verdict::Uncorrectable);
+    assert_eq!(aside[0].quality.verdict, FrameVerdict::Uncorrectable);
     assert_eq!(aside[0].quality.iterations.unwrap().count, 100);
     assert_eq!(aside[0].bytes[..], sent[10 * 1024 + 4..11 * 1024]);
 }

@@ -4,7 +4,7 @@
 
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, OpenBlock};
 use skyhaul_ccsds::generate::{SymbolOptions, SymbolWriter};
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::quality::CapturedFrame;
@@ -77,7 +77,7 @@ fn a_frame_of_symbols_that_a_pause_cut_is_whole() {
     let symbols = [writer.push(&file(NPP)[..300 * 1_024]), writer.finish()].concat();
     let options = CaptureOptions {
         mission: Some(mission),
-        format: Some(InputFormat::Symbols),
+        format: Some(InputLayout::Symbols),
         ..CaptureOptions::default()
     };
     assert_no_pause_shows(&symbols, &options, &[200_000, 200_777, 201_500]);

@@ -8,7 +8,7 @@ use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats
 use skyhaul_ccsds::decode::BlockDecoder;
 use skyhaul_ccsds::extract::{ChannelCounts, ExtractedPacket, Extractor};
 use skyhaul_ccsds::id::Channel;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_units::Utc;
@@ -173,7 +173,7 @@ fn capture(
 ) -> Heard {
     let options = CaptureOptions {
         mission: Some(mission.clone()),
-        format: Some(InputFormat::Bits),
+        format: Some(InputLayout::Bits),
         keep_check_symbols,
         kernel,
         ..CaptureOptions::default()
@@ -271,7 +271,7 @@ fn a_frame_is_received_with_the_push_that_ends_it() {
     for push in [700, 1_024, 5_000, 70_000] {
         let options = CaptureOptions {
             mission: Some(mission.clone()),
-            format: Some(InputFormat::Bits),
+            format: Some(InputLayout::Bits),
             ..CaptureOptions::default()
         };
         let mut capture = Capture::new(MissionSet::empty(), options);

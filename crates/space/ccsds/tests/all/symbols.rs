@@ -6,7 +6,7 @@
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::identify::{Identification, InputLayout};
 use skyhaul_ccsds::inner::InnerCode;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
@@ -129,13 +129,13 @@ fn soft_symbols_of_a_real_pass_give_the_frames_that_its_bits_give() {
         Channel { inverted: true, before: 5_001, ..noisy },
         Channel { turned: true, inverted: true, before: 1, ..noisy },
     ];
-    let options = CaptureOptions { format: Some(InputFormat::Soft), ..CaptureOptions::default() };
+    let options = CaptureOptions { format: Some(InputLayout::Soft), ..CaptureOptions::default() };
     for channel in channels {
         let input = soft(mission.coding().inner, &bits, channel);
         let (identified, frames) = capture(&input, options.clone(), 64 << 10);
         assert_eq!(
             (identified.mission.name(), identified.format),
-            ("suomi-npp", InputFormat::Soft)
+            ("suomi-npp", InputLayout::Soft)
         );
         assert_eq!(Value::from(frames.len()), expected()["frames_total"]);
         assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
@@ -155,7 +155,7 @@ fn hard_symbols_are_found_out_without_being_named() {
         let (identified, frames) = capture(&input, options, 5_000);
         assert_eq!(
             (identified.mission.name(), identified.format),
-            ("suomi-npp", InputFormat::Symbols)
+            ("suomi-npp", InputLayout::Symbols)
         );
         assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
     }
@@ -168,7 +168,7 @@ fn bits_stay_bits_for_a_mission_with_an_inner_code() {
         CaptureOptions { mission: Some(npp()), ..CaptureOptions::default() },
         5_000,
     );
-    assert_eq!(identified.format, InputFormat::Bits);
+    assert_eq!(identified.format, InputLayout::Bits);
     assert_eq!(Value::from(digest(&frames)), expected()["frames_sha256"]);
 }
 
@@ -181,14 +181,14 @@ fn symbols_are_read_again_from_any_frame_on() {
         Channel { before: 777, noise: 20.0, ..STRAIGHT },
     );
     let known = CaptureOptions {
-        format: Some(InputFormat::Soft),
+        format: Some(InputLayout::Soft),
         mission: Some(mission),
         ..CaptureOptions::default()
     };
     let (_, all) = capture(&input, known.clone(), 64 << 10);
     for from in [1, 40, 150, all.len() - 2] {
         let frames_from = all[from].position;
-        let start = CaptureOptions::read_from(InputFormat::Soft, frames_from);
+        let start = CaptureOptions::read_from(InputLayout::Soft, frames_from);
         let options = CaptureOptions { start, frames_from, ..known.clone() };
         let (_, rest) = capture(&input[start.byte() as usize..], options, 64 << 10);
         assert_eq!(digest(&rest), digest(&all[from..]), "from frame {from}");
@@ -200,7 +200,7 @@ fn symbols_are_read_again_from_any_frame_on() {
         }
     }
     assert_eq!(
-        CaptureOptions::read_from(InputFormat::Bits, BitPosition::from_bits(83)).as_bits(),
+        CaptureOptions::read_from(InputLayout::Bits, BitPosition::from_bits(83)).as_bits(),
         83
     );
 }
@@ -230,7 +230,7 @@ fn symbols_of_another_downlink_behind_the_first_are_followed() {
         let alone = [&file(NPP)[..300 << 10], &file(other)[..300 << 10]]
             .map(|bits| capture(bits, CaptureOptions::default(), 64 << 10).1.len());
         let options =
-            CaptureOptions { format: Some(InputFormat::Soft), ..CaptureOptions::default() };
+            CaptureOptions { format: Some(InputLayout::Soft), ..CaptureOptions::default() };
         let mut capture = Capture::new(missions.clone(), options);
         let mut found: Vec<(String, usize)> = Vec::new();
         let mut take = |capture: &mut Capture| {

@@ -61,7 +61,7 @@ pub struct FillEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
     /// The file's name.
-    pub name: Text<40>,
+    pub name: FixedText<40>,
     /// What it holds; empty for the construction record itself.
     pub apids: Vec<ApidSpan>,
 }
@@ -108,7 +108,7 @@ pub struct RecordTime(pub [u8; 8]);
 
 /// Printable ASCII of a fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text<const N: usize>([u8; N]);
+pub struct FixedText<const N: usize>([u8; N]);
 
 impl ApidEntry {
     pub(super) fn encoded_len(&self) -> usize {
@@ -201,7 +201,7 @@ impl RecordTime {
     }
 }
 
-impl<const N: usize> Text<N> {
+impl<const N: usize> FixedText<N> {
     /// `None` unless `text` has exactly `N` characters, all printable ASCII.
     pub fn new(text: &str) -> Option<Self> {
         Self::from_bytes(text.as_bytes().try_into().ok()?)
@@ -218,7 +218,7 @@ impl<const N: usize> Text<N> {
     }
 }
 
-impl<const N: usize> core::fmt::Display for Text<N> {
+impl<const N: usize> core::fmt::Display for FixedText<N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.as_str())
     }

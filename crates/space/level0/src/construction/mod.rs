@@ -15,10 +15,10 @@ mod write;
 mod tests;
 
 pub use entry::{
-    ApidEntry, ApidSpan, FileEntry, FillEntry, GapEntry, RecordTime, SpacecraftApid,
-    SpacecraftVcid, Span, Text,
+    ApidEntry, ApidSpan, FileEntry, FillEntry, FixedText, GapEntry, RecordTime, SpacecraftApid,
+    SpacecraftVcid, Span,
 };
-pub use parse::ParseError;
+pub use parse::ConstructionRecordError;
 pub use write::WriteError;
 
 use skyhaul_units::ByteCount;
@@ -31,13 +31,13 @@ pub struct ConstructionRecord {
     /// What kind of product set this is.
     pub kind: ProductKind,
     /// The record's own file name without its suffix.
-    pub id: Text<36>,
+    pub id: FixedText<36>,
     /// Made from test data.
     pub test: bool,
     /// The spacecraft contacts that the data came from: start and stop on the ground.
     pub sessions: Vec<Span>,
     /// Figures over all packet files.
-    pub totals: Totals,
+    pub totals: FileSetTotals,
     /// When the product set was complete.
     pub completed: RecordTime,
     /// What there is of each APID.
@@ -69,7 +69,7 @@ pub enum ProductKind {
 
 /// Figures over all packet files of a product set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct FileSetTotals {
     /// Octets that the ground system made up to complete packets.
     pub fill: ByteCount,
     /// Packets whose header names a length that they do not have.

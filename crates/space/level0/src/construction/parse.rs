@@ -2,15 +2,16 @@
 
 use super::entry::{APID_SPAN, DISCREPANCY, FILL, GAP, VCID};
 use super::{
-    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FillEntry, GapEntry, ProductKind,
-    RecordTime, SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span, Text, Totals,
+    ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FileSetTotals, FillEntry, FixedText,
+    GapEntry, ProductKind, RecordTime, SESSION, SoftwareVersion, SpacecraftApid, SpacecraftVcid,
+    Span,
 };
 use skyhaul_units::ByteCount;
 use skyhaul_units::wire::ByteReader;
 
 /// Why bytes are not a construction record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
+pub enum ConstructionRecordError {
     /// The counts in the record call for more bytes than there are.
     #[error(
         "construction record ends early: at byte {at} it calls for {needed} more, {left} are left; \
@@ -55,14 +56,14 @@ pub enum ParseError {
 impl ConstructionRecord {
     /// Reads a whole record. Never panics, and takes memory in proportion to `bytes` whatever
     /// counts it holds.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ConstructionRecordError> {
         let mut reader = RecordFields { fields: ByteReader::new(bytes), at: 0 };
         let software = SoftwareVersion { major: reader.u8()?, minor: reader.u8()? };
         let kind = match reader.u8()? {
             1 => ProductKind::Pds,
             2 => ProductKind::Eds,
             3 => ProductKind::QuickLookEds,
-            other => return Err(ParseError::Kind(other)),
+            other => return Err(ConstructionRecordError::Kind(other)),
         };
         reader.skip(1)?;
         let id = reader.text()?;
@@ -79,7 +80,10 @@ impl ConstructionRecord {
         let count = usize::from(reader.u8()?);
         let files = reader.list(count, super::entry::FILE, RecordFields::file)?;
         if reader.at != bytes.len() {
-            return Err(ParseError::Length { expected: reader.at, actual: bytes.len() });
+            return Err(ConstructionRecordError::Length {
+                expected: reader.at,
+                actual: bytes.len(),
+            });
         }
         Ok(Self { software, kind, id, test, sessions, totals, completed, apids, files })
     }
@@ -93,22 +97,22 @@ struct RecordFields<'a> {
 }
 
 impl RecordFields<'_> {
-    fn fits(&self, needed: usize) -> Result<(), ParseError> {
+    fn fits(&self, needed: usize) -> Result<(), ConstructionRecordError> {
         let left = self.fields.rest().len();
         if needed > left {
-            return Err(ParseError::Truncated { at: self.at, needed, left });
+            return Err(ConstructionRecordError::Truncated { at: self.at, needed, left });
         }
         Ok(())
     }
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], ConstructionRecordError> {
         self.fits(N)?;
         let taken = self.fields.array().expect("the field fits");
         self.at += N;
         Ok(taken)
     }
 
-    fn skip(&mut self, len: usize) -> Result<(), ParseError> {
+    fn skip(&mut self, len: usize) -> Result<(), ConstructionRecordError> {
         self.fits(len)?;
         self.fields.take(len).expect("the field fits");
         self.at += len;
@@ -120,44 +124,44 @@ impl RecordFields<'_> {
         &mut self,
         count: usize,
         least: usize,
-        item: impl Fn(&mut Self) -> Result<T, ParseError>,
-    ) -> Result<Vec<T>, ParseError> {
+        item: impl Fn(&mut Self) -> Result<T, ConstructionRecordError>,
+    ) -> Result<Vec<T>, ConstructionRecordError> {
         self.fits(count.saturating_mul(least))?;
         (0..count).map(|_| item(self)).collect()
     }
 
-    fn u8(&mut self) -> Result<u8, ParseError> {
+    fn u8(&mut self) -> Result<u8, ConstructionRecordError> {
         Ok(self.take::<1>()?[0])
     }
-    fn u16(&mut self) -> Result<u16, ParseError> {
+    fn u16(&mut self) -> Result<u16, ConstructionRecordError> {
         Ok(u16::from_be_bytes(self.take()?))
     }
-    fn u32(&mut self) -> Result<u32, ParseError> {
+    fn u32(&mut self) -> Result<u32, ConstructionRecordError> {
         Ok(u32::from_be_bytes(self.take()?))
     }
-    fn count(&mut self) -> Result<usize, ParseError> {
+    fn count(&mut self) -> Result<usize, ConstructionRecordError> {
         Ok(usize::try_from(self.u32()?).unwrap_or(usize::MAX))
     }
-    fn size(&mut self) -> Result<ByteCount, ParseError> {
+    fn size(&mut self) -> Result<ByteCount, ConstructionRecordError> {
         Ok(ByteCount::new(u64::from_be_bytes(self.take()?)))
     }
-    fn time(&mut self) -> Result<RecordTime, ParseError> {
+    fn time(&mut self) -> Result<RecordTime, ConstructionRecordError> {
         Ok(RecordTime(self.take()?))
     }
-    fn span(&mut self) -> Result<Span, ParseError> {
+    fn span(&mut self) -> Result<Span, ConstructionRecordError> {
         Ok(Span { first: self.time()?, last: self.time()? })
     }
-    fn text<const N: usize>(&mut self) -> Result<Text<N>, ParseError> {
+    fn text<const N: usize>(&mut self) -> Result<FixedText<N>, ConstructionRecordError> {
         let at = self.at;
-        Text::from_bytes(self.take()?).ok_or(ParseError::Name { at })
+        FixedText::from_bytes(self.take()?).ok_or(ConstructionRecordError::Name { at })
     }
-    fn stream(&mut self) -> Result<SpacecraftApid, ParseError> {
+    fn stream(&mut self) -> Result<SpacecraftApid, ConstructionRecordError> {
         let [high, middle, low] = self.take()?;
         Ok(SpacecraftApid::from_bits(u32::from_be_bytes([0, high, middle, low])))
     }
 
-    fn totals(&mut self) -> Result<Totals, ParseError> {
-        Ok(Totals {
+    fn totals(&mut self) -> Result<FileSetTotals, ConstructionRecordError> {
+        Ok(FileSetTotals {
             fill: self.size()?,
             length_discrepancies: self.u32()?,
             packet_times: self.span()?,
@@ -169,7 +173,7 @@ impl RecordFields<'_> {
         })
     }
 
-    fn apid(&mut self) -> Result<ApidEntry, ParseError> {
+    fn apid(&mut self) -> Result<ApidEntry, ConstructionRecordError> {
         self.skip(1)?;
         let stream = self.stream()?;
         let first_offset = self.size()?;
@@ -204,7 +208,7 @@ impl RecordFields<'_> {
         Ok(entry)
     }
 
-    fn gap(&mut self) -> Result<GapEntry, ParseError> {
+    fn gap(&mut self) -> Result<GapEntry, ConstructionRecordError> {
         Ok(GapEntry {
             first_missing: self.u32()?,
             offset: self.size()?,
@@ -214,11 +218,11 @@ impl RecordFields<'_> {
         })
     }
 
-    fn fill(&mut self) -> Result<FillEntry, ParseError> {
+    fn fill(&mut self) -> Result<FillEntry, ConstructionRecordError> {
         Ok(FillEntry { sequence_count: self.u32()?, offset: self.size()?, first_fill: self.u32()? })
     }
 
-    fn file(&mut self) -> Result<FileEntry, ParseError> {
+    fn file(&mut self) -> Result<FileEntry, ConstructionRecordError> {
         let name = self.text()?;
         self.skip(3)?;
         let count = usize::from(self.u8()?);
@@ -230,7 +234,7 @@ impl RecordFields<'_> {
         Ok(FileEntry { name, apids })
     }
 
-    fn apid_span(&mut self) -> Result<ApidSpan, ParseError> {
+    fn apid_span(&mut self) -> Result<ApidSpan, ConstructionRecordError> {
         self.skip(1)?;
         let span = ApidSpan { stream: self.stream()?, packet_times: self.span()? };
         self.skip(4)?;

@@ -48,12 +48,12 @@ fn a_genuine_record_cut_anywhere_is_refused() {
     let Some(bytes) = shared(&format!("l0/{GENUINE}")) else { return };
     for len in 0..bytes.len() {
         let error = ConstructionRecord::parse(&bytes[..len]).unwrap_err();
-        assert!(matches!(error, ParseError::Truncated { .. }), "{len}: {error}");
+        assert!(matches!(error, ConstructionRecordError::Truncated { .. }), "{len}: {error}");
     }
     let longer = [&bytes[..], &[0]].concat();
     assert_eq!(
         ConstructionRecord::parse(&longer),
-        Err(ParseError::Length { expected: 432, actual: 433 })
+        Err(ConstructionRecordError::Length { expected: 432, actual: 433 })
     );
 }
 
@@ -77,13 +77,16 @@ fn a_list_longer_than_its_count_is_refused() {
     let mut record = ConstructionRecord {
         software: SoftwareVersion { major: 1, minor: 0 },
         kind: ProductKind::Pds,
-        id: Text::new(&"A".repeat(36)).unwrap(),
+        id: FixedText::new(&"A".repeat(36)).unwrap(),
         test: false,
         sessions: vec![],
-        totals: Totals::default(),
+        totals: FileSetTotals::default(),
         completed: RecordTime::NONE,
         apids: vec![],
-        files: vec![FileEntry { name: Text::new(&"A".repeat(40)).unwrap(), apids: vec![] }; 256],
+        files: vec![
+            FileEntry { name: FixedText::new(&"A".repeat(40)).unwrap(), apids: vec![] };
+            256
+        ],
     };
     let error = record.write().unwrap_err();
     assert_eq!(
@@ -151,9 +154,9 @@ fn file() -> impl Strategy<Value = FileEntry> {
         0..3,
     );
     ("[ -~]{40}", apids)
-        .prop_map(|(name, apids)| FileEntry { name: Text::new(&name).unwrap(), apids })
+        .prop_map(|(name, apids)| FileEntry { name: FixedText::new(&name).unwrap(), apids })
 }
-fn totals() -> impl Strategy<Value = Totals> {
+fn totals() -> impl Strategy<Value = FileSetTotals> {
     (any::<(u32, u32, u32, u32)>(), size(), size(), span(), span()).prop_map(
         |(
             (length_discrepancies, corrected_packets, packets, gaps),
@@ -162,7 +165,7 @@ fn totals() -> impl Strategy<Value = Totals> {
             packet_times,
             reception,
         )| {
-            Totals {
+            FileSetTotals {
                 fill,
                 length_discrepancies,
                 packet_times,
@@ -187,7 +190,7 @@ fn record() -> impl Strategy<Value = ConstructionRecord> {
             ConstructionRecord {
                 software: SoftwareVersion { major, minor },
                 kind,
-                id: Text::new(&id).unwrap(),
+                id: FixedText::new(&id).unwrap(),
                 test,
                 sessions,
                 totals,

@@ -7,7 +7,7 @@
 
 use super::pvl::{self, Statement};
 use super::sips::{text, time};
-use super::{Answer, DeliveryRecord, FileAnswer, Notice, NoticeError};
+use super::{DeliveryRecord, FileAnswer, Notice, NoticeContent, NoticeError};
 use skyhaul_units::Utc;
 
 /// The first octet of a notice.
@@ -106,7 +106,10 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     let answers: Vec<_> = answers.collect();
     let sequence = Some(u32::from_be_bytes(word(8)));
     let is_fine = answers.iter().all(|file| file.failure.is_none());
-    Ok(Notice { sequence, answer: if is_fine { Answer::Accepted } else { Answer::Files(answers) } })
+    Ok(Notice {
+        sequence,
+        answer: if is_fine { NoticeContent::Accepted } else { NoticeContent::Files(answers) },
+    })
 }
 
 fn disposition(code: u8) -> Option<String> {

@@ -64,12 +64,12 @@ pub struct Notice {
     /// The delivery that is answered, where the notice says so.
     pub sequence: Option<u32>,
     /// What it says.
-    pub answer: Answer,
+    pub answer: NoticeContent,
 }
 
 /// What a notice says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum NoticeContent {
     /// Everything was taken.
     Accepted,
     /// What became of each file.
@@ -112,9 +112,9 @@ impl Notice {
     /// Why the delivery failed; none where everything was taken.
     pub fn failure(&self) -> Option<String> {
         match &self.answer {
-            Answer::Accepted => None,
-            Answer::Failed(reason) | Answer::Refused(reason) => Some(reason.clone()),
-            Answer::Files(files) => {
+            NoticeContent::Accepted => None,
+            NoticeContent::Failed(reason) | NoticeContent::Refused(reason) => Some(reason.clone()),
+            NoticeContent::Files(files) => {
                 let failed =
                     files.iter().find_map(|file| Some((&file.name, file.failure.as_ref()?)));
                 failed.map(|(name, failure)| format!("{name}: {failure}"))

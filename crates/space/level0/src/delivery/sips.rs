@@ -8,7 +8,9 @@
 //! unharmed is refused here.
 
 use super::pvl::{self, Statement};
-use super::{Answer, Checksum, DeliveredFile, DeliveryRecord, FileAnswer, Notice, NoticeError};
+use super::{
+    Checksum, DeliveredFile, DeliveryRecord, FileAnswer, Notice, NoticeContent, NoticeError,
+};
 use skyhaul_units::Utc;
 
 /// What a record says beside its product: terms of the consumer.
@@ -30,7 +32,7 @@ pub struct FileType(&'static str);
 /// A value that a record cannot carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a delivery record cannot carry `{value}` as {key}: {reason}")]
-pub struct RecordError {
+pub struct DeliveryRecordError {
     key: &'static str,
     value: String,
     reason: &'static str,
@@ -65,7 +67,10 @@ const FILE_TYPES: [&str; 11] = [
 ///
 /// # Errors
 /// [`RecordError`]: a value cannot be written so that the consumer reads it back.
-pub fn write_record(record: &DeliveryRecord, terms: &Terms) -> Result<Vec<u8>, RecordError> {
+pub fn write_record(
+    record: &DeliveryRecord,
+    terms: &Terms,
+) -> Result<Vec<u8>, DeliveryRecordError> {
     let mut out = Lines { text: String::new(), depth: 0 };
     out.text("ORIGINATING_SYSTEM", &record.originator)?;
     out.text("CONSUMER_SYSTEM", &record.consumer)?;
@@ -93,7 +98,7 @@ pub fn write_record(record: &DeliveryRecord, terms: &Terms) -> Result<Vec<u8>, R
 ///
 /// # Errors
 /// [`RecordError`] says what is in the way.
-pub fn check_folder(folder: &str) -> Result<(), RecordError> {
+pub fn check_folder(folder: &str) -> Result<(), DeliveryRecordError> {
     written("DIRECTORY_ID", folder).map(drop)
 }
 
@@ -108,7 +113,7 @@ impl Lines {
         self.text.push_str(&format!("{:1$}{key} = {value};\n", "", 2 * self.depth));
     }
 
-    fn text(&mut self, key: &'static str, value: &str) -> Result<(), RecordError> {
+    fn text(&mut self, key: &'static str, value: &str) -> Result<(), DeliveryRecordError> {
         let value = written(key, value)?;
         self.bare(key, &value);
         Ok(())
@@ -124,7 +129,7 @@ impl Lines {
         self.bare("END_OBJECT", object);
     }
 
-    fn file(&mut self, file: &DeliveredFile, data: FileType) -> Result<(), RecordError> {
+    fn file(&mut self, file: &DeliveredFile, data: FileType) -> Result<(), DeliveryRecordError> {
         let kind = if file.is_metadata { FileType::METADATA } else { data };
         self.begin("FILE_SPEC");
         self.text("DIRECTORY_ID", &file.directory)?;
@@ -151,7 +156,7 @@ impl Lines {
 }
 
 /// Text so that it is read as that text, in apostrophes where it needs them.
-fn written(key: &'static str, value: &str) -> Result<String, RecordError> {
+fn written(key: &'static str, value: &str) -> Result<String, DeliveryRecordError> {
     let harmful = |character: char| match character {
         '=' => Some("the consumer tears it at `=`; choose a name without"),
         '"' | '\'' => Some("it has a quotation mark; choose a name without"),
@@ -163,7 +168,7 @@ fn written(key: &'static str, value: &str) -> Result<String, RecordError> {
     let reason =
         if value.is_empty() { Some("it is empty") } else { value.chars().find_map(harmful) };
     if let Some(reason) = reason {
-        return Err(RecordError { key, value: value.escape_debug().to_string(), reason });
+        return Err(DeliveryRecordError { key, value: value.escape_debug().to_string(), reason });
     }
     let is_plain =
         value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-:./".contains(&byte));
@@ -214,17 +219,17 @@ pub(super) fn parse_notice(bytes: &[u8]) -> Result<Notice, NoticeError> {
     };
     let answer = match kind {
         "SHORTPAN" => match disposition()? {
-            reason if is_successful(&reason) => Answer::Accepted,
-            reason => Answer::Failed(reason),
+            reason if is_successful(&reason) => NoticeContent::Accepted,
+            reason => NoticeContent::Failed(reason),
         },
         "LONGPAN" => settled(list(&all, "NO_OF_FILES", "FILE_NAME")?),
-        "SHORTPDRD" => Answer::Refused(disposition()?),
+        "SHORTPDRD" => NoticeContent::Refused(disposition()?),
         "LONGPDRD" => {
             let groups = list(&all, "NO_FILE_GRPS", "DATA_TYPE")?;
             let failed = groups
                 .into_iter()
                 .find_map(|group| Some(format!("{}: {}", group.name, group.failure?)));
-            failed.map_or(Answer::Accepted, Answer::Refused)
+            failed.map_or(NoticeContent::Accepted, NoticeContent::Refused)
         }
         other => return Err(NoticeError(format!("`{}` is no kind of notice", shortened(other)))),
     };
@@ -246,9 +251,9 @@ fn list(all: &[Statement], count: &str, name: &str) -> Result<Vec<FileAnswer>, N
     Ok(names.into_iter().zip(dispositions).map(answer).collect())
 }
 
-fn settled(files: Vec<FileAnswer>) -> Answer {
+fn settled(files: Vec<FileAnswer>) -> NoticeContent {
     let is_fine = files.iter().all(|file| file.failure.is_none());
-    if is_fine { Answer::Accepted } else { Answer::Files(files) }
+    if is_fine { NoticeContent::Accepted } else { NoticeContent::Files(files) }
 }
 
 fn is_successful(disposition: &str) -> bool {

@@ -1,10 +1,10 @@
 //! What is known of one contact: where its channels' frame counts stand, and what was passed over.
 
-use super::gap::{Gap, GapState, MissingCounts};
+use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
-use super::talk::{Span, Why};
+use super::talk::{Span, UnavailableReason};
 use skyhaul_ccsds::continuity::{Continuity, Lost, Sign};
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::frame::VcCount;
 use skyhaul_ccsds::id::{Apid, Channel, Vcid};
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// How a contact began.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct ContactStart {
     /// The station's name for the input.
     pub channel: String,
     /// The mission's name.
@@ -25,7 +25,7 @@ pub struct Opened {
 
 /// A good frame that is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct DurableFrame {
     /// Spacecraft and virtual channel.
     pub channel: Channel,
     /// Its frame count.
@@ -39,7 +39,7 @@ pub struct Seen {
     pub packet: Option<(Apid, u16)>,
 }
 
-impl Seen {
+impl DurableFrame {
     fn sign(&self) -> Sign {
         Sign {
             count: VcCount { value: self.count, modulus: self.modulus },
@@ -108,17 +108,17 @@ pub(super) enum Followed {
 /// One contact.
 #[derive(Debug)]
 pub(super) struct Contact {
-    pub opened: Opened,
+    pub opened: ContactStart,
     /// Blocks below it are taken.
     pub next_block: Seq,
     pub is_closed: bool,
     /// Blocks of it were lost where they were kept.
     pub is_damaged: bool,
     /// The newest frame of each channel.
-    pub newest: BTreeMap<Channel, Seen>,
+    pub newest: BTreeMap<Channel, DurableFrame>,
     /// How each of those goes on.
     continuities: BTreeMap<Channel, Continuity>,
-    pub gaps: BTreeMap<u64, Gap>,
+    pub gaps: BTreeMap<u64, MissingFrames>,
     pub next_gap: u64,
     pub packets: Vec<PacketGap>,
     pub asked_at: Option<Instant>,
@@ -139,7 +139,7 @@ const CHANNELS_MAX: usize = 128;
 const IMPLAUSIBLE: u64 = 1 << 20;
 
 impl Contact {
-    pub const fn new(opened: Opened) -> Self {
+    pub const fn new(opened: ContactStart) -> Self {
         Self {
             opened,
             next_block: Seq(0),
@@ -157,7 +157,7 @@ impl Contact {
 
     /// Takes a frame of a block that was followed before the centre ended: later ones are followed
     /// by what these show.
-    pub fn learn(&mut self, seen: &Seen) {
+    pub fn learn(&mut self, seen: &DurableFrame) {
         if self.continuities.len() < CHANNELS_MAX || self.continuities.contains_key(&seen.channel) {
             self.continuities.entry(seen.channel).or_default().follow(&seen.sign());
         }
@@ -165,7 +165,7 @@ impl Contact {
 
     /// Follows the frame count of a channel; `room` gaps can be kept of this contact at the most.
     /// What it gave, and before that what an earlier frame turns out to have given.
-    pub fn follow(&mut self, seen: &Seen, room: usize) -> (Option<Followed>, Followed) {
+    pub fn follow(&mut self, seen: &DurableFrame, room: usize) -> (Option<Followed>, Followed) {
         // Truncated frames are not counted, and tell nothing of those that are.
         if seen.modulus == Modulus::NONE {
             return (None, Followed::On);
@@ -184,9 +184,9 @@ impl Contact {
         let followed = continuity.follow(&seen.sign());
         let lost = followed.lost.map(|lost| self.gap(seen.channel, &lost, room));
         let now = match (followed.step, last) {
-            (Step::Next, _) | (_, None) => Followed::On,
-            (Step::Same | Step::Back, _) => Followed::Restart,
-            (Step::Gap { missing }, Some(last)) => {
+            (CountStep::Next, _) | (_, None) => Followed::On,
+            (CountStep::Same | CountStep::Back, _) => Followed::Restart,
+            (CountStep::Gap { missing }, Some(last)) => {
                 let lost = Lost { missing, before: last.sign(), after: seen.sign() };
                 self.gap(seen.channel, &lost, room)
             }
@@ -208,14 +208,14 @@ impl Contact {
         let modulus = after.count.modulus;
         let first = modulus.after(before.count.value);
         let place = |sign: &Sign| Place { received: sign.received, position: sign.position };
-        let mut gap = Gap::new(
+        let mut gap = MissingFrames::new(
             channel,
             MissingCounts { first, missed: *missing, modulus },
             place(before),
             place(after),
         );
         if *missing > IMPLAUSIBLE {
-            gap.state = GapState::Unrecoverable(Why::TooMany);
+            gap.state = GapState::Unrecoverable(UnavailableReason::TooMany);
         }
         self.gaps.insert(self.next_gap, gap);
         self.next_gap += 1;
@@ -256,12 +256,12 @@ impl Contact {
 
     /// What is known of a break in packets.
     pub fn state_of(&self, packets: &PacketGap) -> PacketGapState {
-        let is_there = |gap: &&Gap| {
+        let is_there = |gap: &&MissingFrames| {
             packets.vcids.contains(&gap.channel.vcid)
                 && gap.before.received <= packets.to
                 && packets.from <= gap.after.received
         };
-        let state = |gap: &Gap| match gap.state {
+        let state = |gap: &MissingFrames| match gap.state {
             GapState::Filled => PacketGapState::Filled,
             GapState::Requested { .. } => PacketGapState::Requested,
             GapState::Open => PacketGapState::Open,

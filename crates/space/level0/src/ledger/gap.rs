@@ -1,7 +1,7 @@
 //! One gap: what is missing where, and what was done about it.
 
 use super::position::Place;
-use super::talk::{Span, Why};
+use super::talk::{Span, UnavailableReason};
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::BitPosition;
@@ -20,7 +20,7 @@ pub struct MissingCounts {
 
 /// Frames of one virtual channel that did not come, between two that did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
+pub struct MissingFrames {
     /// Spacecraft and virtual channel.
     pub channel: Channel,
     /// Frame count of the first one missing.
@@ -65,12 +65,12 @@ pub enum GapState {
         /// How many frames were asked for.
         wanted: u64,
         /// How many are missing when all has come that it found, and why; none before the answer.
-        answer: Option<(u64, Why)>,
+        answer: Option<(u64, UnavailableReason)>,
     },
     /// All frames are there.
     Filled,
     /// The station does not have them either.
-    Unrecoverable(Why),
+    Unrecoverable(UnavailableReason),
 }
 
 /// Why a question has no answer.
@@ -86,7 +86,7 @@ pub(super) enum Withdrawal {
 /// lies between them.
 const HOLES_MAX: usize = 64;
 
-impl Gap {
+impl MissingFrames {
     /// A gap between two frames.
     pub fn new(channel: Channel, missing: MissingCounts, before: Place, after: Place) -> Self {
         let MissingCounts { first, missed, modulus } = missing;
@@ -165,7 +165,7 @@ impl Gap {
     }
 
     /// The station has answered: so many of those asked for were found and are on their way.
-    pub(super) fn answered(&mut self, ask: u64, sent: u64, why: Why) {
+    pub(super) fn answered(&mut self, ask: u64, sent: u64, why: UnavailableReason) {
         if let GapState::Requested { ask: asked, wanted, answer: None } = self.state
             && asked == ask
         {
@@ -183,7 +183,7 @@ impl Gap {
         {
             self.state = match why {
                 Withdrawal::NoAnswer if self.asked >= most => {
-                    GapState::Unrecoverable(Why::NoAnswer)
+                    GapState::Unrecoverable(UnavailableReason::NoAnswer)
                 }
                 Withdrawal::NoAnswer => GapState::Open,
                 Withdrawal::NotDelivered => {
@@ -198,8 +198,11 @@ impl Gap {
     /// that changes anything.
     pub(super) fn undelivered(&mut self, most: u8) -> bool {
         let GapState::Requested { answer: Some(_), .. } = self.state else { return false };
-        self.state =
-            if self.asked >= most { GapState::Unrecoverable(Why::Refused) } else { GapState::Open };
+        self.state = if self.asked >= most {
+            GapState::Unrecoverable(UnavailableReason::Refused)
+        } else {
+            GapState::Open
+        };
         true
     }
 
@@ -208,8 +211,11 @@ impl Gap {
     pub(super) fn ask_again(&mut self) -> bool {
         let may_help = !matches!(
             self.state,
-            GapState::Unrecoverable(Why::NoStation | Why::TooMany | Why::NotSent)
-                | GapState::Open
+            GapState::Unrecoverable(
+                UnavailableReason::NoStation
+                    | UnavailableReason::TooMany
+                    | UnavailableReason::NotSent
+            ) | GapState::Open
                 | GapState::Requested { .. }
                 | GapState::Filled
         );
@@ -222,7 +228,7 @@ impl Gap {
     /// The station is in the configuration: a gap that was given up for want of it is open again.
     /// Whether that changes anything.
     pub(super) fn station_returned(&mut self) -> bool {
-        let is_given_up = self.state == GapState::Unrecoverable(Why::NoStation);
+        let is_given_up = self.state == GapState::Unrecoverable(UnavailableReason::NoStation);
         if is_given_up {
             self.state = GapState::Open;
         }
@@ -233,7 +239,7 @@ impl Gap {
     pub(super) fn station_removed(&mut self) -> bool {
         let is_open = self.state == GapState::Open;
         if is_open {
-            self.state = GapState::Unrecoverable(Why::NoStation);
+            self.state = GapState::Unrecoverable(UnavailableReason::NoStation);
         }
         is_open
     }

@@ -23,17 +23,17 @@ mod record;
 pub mod talk;
 mod unfilled;
 
-pub use contact::{Opened, PacketGap, PacketGapState, PacketLoss, Seen};
-pub use gap::{Gap, GapState, MissingCounts};
+pub use contact::{ContactStart, DurableFrame, PacketGap, PacketGapState, PacketLoss};
+pub use gap::{GapState, MissingCounts, MissingFrames};
 pub use position::Place;
-pub use record::RecordError;
+pub use record::LedgerRecordError;
 
 use contact::Contact;
 use gap::Withdrawal;
 use questions::{Asked, Questions};
 use skyhaul_units::{Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet};
-use talk::{Answer, Ask, SPANS_MAX};
+use talk::{Ask, GapAnswer, SPANS_MAX};
 use unfilled::{GapKey, Unfilled};
 
 /// A contact: whose, and its number there.
@@ -58,7 +58,7 @@ pub struct Ledger {
     changed: BTreeSet<ContactId>,
     /// Contacts that are no longer known, and whose records are to go.
     forgotten: Vec<ContactId>,
-    totals: Totals,
+    totals: LedgerTotals,
 }
 
 /// What is asked for again.
@@ -77,7 +77,7 @@ pub struct AskedAgain {
 
 /// What a ledger counts, of the contacts that it knows or has known since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Totals {
+pub struct LedgerTotals {
     /// Gaps that were found beyond what is kept of a contact: counted here alone.
     pub overflow: u64,
     /// Contacts that were not followed, because too many were open.
@@ -109,7 +109,7 @@ impl Ledger {
     }
 
     /// A contact begins, or is read again from its beginning.
-    pub fn open(&mut self, id: &ContactId, opened: Opened) {
+    pub fn open(&mut self, id: &ContactId, opened: ContactStart) {
         if self.contacts.contains_key(id) {
             return;
         }
@@ -128,7 +128,7 @@ impl Ledger {
 
     /// Takes the good frames of a contact's block, in their order; of one that is not news, to know
     /// how the counts of later ones go on.
-    pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[Seen]) {
+    pub fn block(&mut self, id: &ContactId, block: Seq, frames: &[DurableFrame]) {
         let Some(contact) = self.contacts.get_mut(id) else { return };
         if contact.next_block > block {
             return frames.iter().for_each(|seen| contact.learn(seen));
@@ -169,7 +169,10 @@ impl Ledger {
 
     /// Opens again what was unrecoverable in the contacts and gaps that `which` says: a station
     /// asked again may have its recording back, or other settings.
-    pub fn ask_again(&mut self, which: impl Fn(&ContactId, &Opened, &Gap) -> bool) -> AskedAgain {
+    pub fn ask_again(
+        &mut self,
+        which: impl Fn(&ContactId, &ContactStart, &MissingFrames) -> bool,
+    ) -> AskedAgain {
         let mut again = AskedAgain::default();
         for (id, contact) in &mut self.contacts {
             let (mut is_meant, mut is_open) = (false, false);
@@ -230,7 +233,7 @@ impl Ledger {
         self.totals.asks += 1;
         contact.asked_at = Some(now);
         contact.said_last = contact.is_closed && !contact.has_open();
-        let Opened { channel, mission, .. } = contact.opened.clone();
+        let ContactStart { channel, mission, .. } = contact.opened.clone();
         let (flow, is_damaged, is_last) = (id.flow, contact.is_damaged, contact.said_last);
         self.changed.insert(id.clone());
         self.questions.ask(Asked { contact: id, at: now, gaps });
@@ -238,20 +241,21 @@ impl Ledger {
     }
 
     /// A station's answer; one to a question that is not open says nothing.
-    pub fn answer(&mut self, station: &str, answer: &Answer) {
+    pub fn answer(&mut self, station: &str, answer: &GapAnswer) {
         let Some(asked) = self.questions.take_of(answer.number, station) else { return };
         let Some(contact) = self.contacts.get_mut(&asked.contact) else { return };
-        let mut outcomes: BTreeMap<u64, (u64, talk::Why)> = BTreeMap::new();
+        let mut outcomes: BTreeMap<u64, (u64, talk::UnavailableReason)> = BTreeMap::new();
         for (gap, (sent, why)) in asked.gaps.iter().zip(&answer.outcomes) {
             let outcome = outcomes.entry(*gap).or_insert((0, *why));
             outcome.0 = outcome.0.saturating_add(*sent);
-            if *why != talk::Why::Found {
+            if *why != talk::UnavailableReason::Found {
                 outcome.1 = *why;
             }
         }
         for number in asked.gaps {
             // An answer that is shorter than the question has nothing for the rest.
-            let (sent, why) = outcomes.get(&number).copied().unwrap_or((0, talk::Why::NoAnswer));
+            let (sent, why) =
+                outcomes.get(&number).copied().unwrap_or((0, talk::UnavailableReason::NoAnswer));
             if let Some(gap) = contact.gaps.get_mut(&number) {
                 gap.answered(answer.number, sent, why);
             }
@@ -273,7 +277,8 @@ impl Ledger {
     /// The contacts that are known, with their gaps.
     pub fn contacts(
         &self,
-    ) -> impl Iterator<Item = (&ContactId, &Opened, impl Iterator<Item = &Gap>)> {
+    ) -> impl Iterator<Item = (&ContactId, &ContactStart, impl Iterator<Item = &MissingFrames>)>
+    {
         self.contacts.iter().map(|(id, contact)| (id, &contact.opened, contact.gaps.values()))
     }
 
@@ -286,7 +291,7 @@ impl Ledger {
     }
 
     /// Counters.
-    pub const fn totals(&self) -> Totals {
+    pub const fn totals(&self) -> LedgerTotals {
         self.totals
     }
 
@@ -314,7 +319,7 @@ impl Ledger {
     ///
     /// # Errors
     /// [`RecordError`]: it was not taken. The contact is known as far as its blocks are read again.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), LedgerRecordError> {
         let (id, contact) = record::read(bytes)?;
         if self.contacts.len() >= CONTACTS_MAX {
             self.forgotten.push(id);
@@ -328,7 +333,13 @@ impl Ledger {
         Ok(())
     }
 
-    fn frame(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen, room: usize) {
+    fn frame(
+        &mut self,
+        id: &ContactId,
+        completes: Option<FlowId>,
+        seen: &DurableFrame,
+        room: usize,
+    ) {
         self.fill(id, completes, seen);
         // A contact that completes another holds what is missing there, and has gaps by nature.
         let Some(contact) = self.contacts.get_mut(id).filter(|_| completes.is_none()) else {
@@ -354,7 +365,7 @@ impl Ledger {
 
     /// Looks whether a frame is missing in another contact: in the one that its own completes, or
     /// in one of another station.
-    fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &Seen) {
+    fn fill(&mut self, id: &ContactId, completes: Option<FlowId>, seen: &DurableFrame) {
         let mut filled: Option<(GapKey, bool)> = None;
         for key in self.unfilled.before(seen.channel, seen.place.received + TOLERANCE, id) {
             let is_own = key.contact.station == id.station;

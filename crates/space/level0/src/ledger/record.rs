@@ -1,10 +1,10 @@
 //! What is kept of a contact over a restart: one JSON record, at most 1 MiB.
 
 use super::ContactId;
-use super::contact::{Contact, GAPS_MAX, Opened, PACKET_GAPS_MAX, PacketGap, Seen};
-use super::gap::{Gap, GapState, MissingCounts};
+use super::contact::{Contact, ContactStart, DurableFrame, GAPS_MAX, PACKET_GAPS_MAX, PacketGap};
+use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;
-use super::talk::Why;
+use super::talk::UnavailableReason;
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
@@ -17,7 +17,7 @@ use skyhaul_units::{FlowId, Seq, Utc};
     "a record of gaps cannot be read ({0}); what is still in the contact store is looked through \
     again"
 )]
-pub struct RecordError(String);
+pub struct LedgerRecordError(String);
 
 const VERSION: u8 = 1;
 
@@ -47,7 +47,16 @@ struct KeptFrame(u16, u8, u64, u64, i64, u64);
 /// Number; the first frame missing as a frame; frames missed; the frames before and after as
 /// microseconds and bits; how often asked; why no more is to be had; holes.
 #[derive(Serialize, Deserialize)]
-struct KeptGap(u64, KeptFrame, u64, (i64, u64), (i64, u64), u8, Option<Why>, Vec<(u64, u64)>);
+struct KeptGap(
+    u64,
+    KeptFrame,
+    u64,
+    (i64, u64),
+    (i64, u64),
+    u8,
+    Option<UnavailableReason>,
+    Vec<(u64, u64)>,
+);
 
 /// Channels, application, first count missed, packets missed, microseconds of the packets around.
 #[derive(Serialize, Deserialize)]
@@ -76,14 +85,17 @@ pub(super) fn write(id: &ContactId, contact: &Contact) -> Vec<u8> {
 }
 
 /// A contact as it was kept.
-pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), RecordError> {
+pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), LedgerRecordError> {
     let kept: Kept =
-        serde_json::from_slice(bytes).map_err(|error| RecordError(error.to_string()))?;
+        serde_json::from_slice(bytes).map_err(|error| LedgerRecordError(error.to_string()))?;
     if kept.version != VERSION {
-        return Err(RecordError(format!("version {}, this release reads {VERSION}", kept.version)));
+        return Err(LedgerRecordError(format!(
+            "version {}, this release reads {VERSION}",
+            kept.version
+        )));
     }
-    let wrong = |what: &str| RecordError(format!("`{what}` has a value it cannot have"));
-    let opened = Opened {
+    let wrong = |what: &str| LedgerRecordError(format!("`{what}` has a value it cannot have"));
+    let opened = ContactStart {
         channel: kept.channel,
         mission: kept.mission,
         at: Utc::from_micros(kept.opened_us),
@@ -109,7 +121,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(ContactId, Contact), RecordError> {
     Ok((ContactId { station: kept.station, flow: FlowId(kept.flow) }, contact))
 }
 
-fn frame(seen: &Seen) -> KeptFrame {
+fn frame(seen: &DurableFrame) -> KeptFrame {
     let (Channel { scid, vcid }, place) = (seen.channel, seen.place);
     let (us, bits) = point(place);
     KeptFrame(scid.value(), vcid.value(), seen.count, seen.modulus.values(), us, bits)
@@ -123,8 +135,8 @@ const fn place(us: i64, bits: u64) -> Place {
     Place { received: Utc::from_micros(us), position: BitPosition::from_bits(bits) }
 }
 
-fn gap(number: u64, gap: &Gap) -> KeptGap {
-    let first = Seen {
+fn gap(number: u64, gap: &MissingFrames) -> KeptGap {
+    let first = DurableFrame {
         channel: gap.channel,
         count: gap.first,
         modulus: gap.modulus,
@@ -152,11 +164,11 @@ fn packets(gap: &PacketGap) -> KeptPackets {
 }
 
 impl KeptFrame {
-    fn read(&self) -> Option<Seen> {
+    fn read(&self) -> Option<DurableFrame> {
         let Self(scid, vcid, count, values, us, bits) = *self;
         let channel = Channel { scid: Scid::new(scid)?, vcid: Vcid::new(vcid)? };
         let modulus = Modulus::of_values(values)?;
-        (count < values).then(|| Seen {
+        (count < values).then(|| DurableFrame {
             channel,
             count,
             modulus,
@@ -167,7 +179,7 @@ impl KeptFrame {
 }
 
 impl KeptGap {
-    fn read(&self) -> Option<Gap> {
+    fn read(&self) -> Option<MissingFrames> {
         let Self(_, first, missed, before, after, asked, why, holes) = self;
         let first = first.read()?;
         let mut next = 0;
@@ -183,8 +195,12 @@ impl KeptGap {
             None => GapState::Open,
         };
         let counts = MissingCounts { first: first.count, missed: *missed, modulus: first.modulus };
-        let gap =
-            Gap::new(first.channel, counts, place(before.0, before.1), place(after.0, after.1));
+        let gap = MissingFrames::new(
+            first.channel,
+            counts,
+            place(before.0, before.1),
+            place(after.0, after.1),
+        );
         Some(gap.with(state, *asked, holes.clone()))
     }
 }

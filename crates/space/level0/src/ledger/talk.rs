@@ -23,7 +23,7 @@ pub enum Talk {
     /// The centre asks a station for frames.
     Ask(Ask),
     /// The station has looked for them.
-    Answer(Answer),
+    Answer(GapAnswer),
 }
 
 /// A question: frames of one contact that are missing.
@@ -63,17 +63,17 @@ pub struct Span {
 
 /// What became of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct GapAnswer {
     /// The question's number.
     pub number: u64,
     /// For each span: how many frames are on their way, and why not all.
-    pub outcomes: Vec<(u64, Why)>,
+    pub outcomes: Vec<(u64, UnavailableReason)>,
 }
 
 /// Why frames are not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum UnavailableReason {
     /// All of them were found.
     Found,
     /// The station neither has the contact in its spool nor keeps a recording of the channel.
@@ -104,7 +104,7 @@ pub enum Why {
     TooMany,
 }
 
-impl Why {
+impl UnavailableReason {
     /// In words.
     pub const fn text(self) -> &'static str {
         match self {
@@ -151,7 +151,7 @@ enum Wire {
     },
     Answer {
         number: u64,
-        outcomes: Vec<(u64, Why)>,
+        outcomes: Vec<(u64, UnavailableReason)>,
     },
 }
 
@@ -171,7 +171,7 @@ impl Talk {
                 last: ask.is_last,
                 spans: ask.spans.iter().take(SPANS_MAX).map(Span::wire).collect(),
             },
-            Self::Answer(Answer { number, outcomes }) => Wire::Answer {
+            Self::Answer(GapAnswer { number, outcomes }) => Wire::Answer {
                 number: *number,
                 outcomes: outcomes.iter().take(SPANS_MAX).copied().collect(),
             },
@@ -204,7 +204,7 @@ impl Talk {
                 }))
             }
             Wire::Answer { outcomes, .. } if outcomes.len() > SPANS_MAX => Err(refused("outcomes")),
-            Wire::Answer { number, outcomes } => Ok(Self::Answer(Answer { number, outcomes })),
+            Wire::Answer { number, outcomes } => Ok(Self::Answer(GapAnswer { number, outcomes })),
         }
     }
 }
@@ -283,9 +283,9 @@ mod tests {
         let said = Talk::Ask(ask.clone()).encode();
         assert!(said.len() <= 64 << 10, "{}", said.len());
         assert_eq!(Talk::decode(&said), Ok(Talk::Ask(ask)));
-        let answer = Talk::Answer(Answer {
+        let answer = Talk::Answer(GapAnswer {
             number: u64::MAX,
-            outcomes: vec![(u64::MAX, Why::NotDecodable); SPANS_MAX],
+            outcomes: vec![(u64::MAX, UnavailableReason::NotDecodable); SPANS_MAX],
         });
         assert!(answer.encode().len() <= 64 << 10);
     }

@@ -1,4 +1,4 @@
-use super::talk::{Span, Why};
+use super::talk::{Span, UnavailableReason};
 use super::*;
 use proptest::prelude::*;
 use skyhaul_ccsds::count::Modulus;
@@ -12,8 +12,8 @@ fn id(station: &str, flow: u32) -> ContactId {
     ContactId { station: station.to_owned(), flow: FlowId(flow) }
 }
 
-fn opened(completes: Option<u32>) -> Opened {
-    Opened {
+fn opened(completes: Option<u32>) -> ContactStart {
+    ContactStart {
         channel: "x-band".to_owned(),
         mission: "snpp".to_owned(),
         at: Utc::from_micros(0),
@@ -23,9 +23,9 @@ fn opened(completes: Option<u32>) -> Opened {
 
 /// Frame number `at` of the downlink: 1 ms and 1000 bits each, the count from just below where it
 /// wraps.
-fn seen(at: u64) -> Seen {
+fn seen(at: u64) -> DurableFrame {
     let modulus = Modulus::AOS_FRAME;
-    Seen {
+    DurableFrame {
         channel: CHANNEL,
         count: (modulus.values() - 5 + at) % modulus.values(),
         modulus,
@@ -45,7 +45,8 @@ fn at(ms: u64) -> Instant {
 fn ledger(frames: u64, missing: &[u64]) -> Ledger {
     let mut ledger = Ledger::new(100);
     ledger.open(&id("polar", 1), opened(None));
-    let there: Vec<Seen> = (0..frames).filter(|at| !missing.contains(at)).map(seen).collect();
+    let there: Vec<DurableFrame> =
+        (0..frames).filter(|at| !missing.contains(at)).map(seen).collect();
     ledger.block(&id("polar", 1), Seq(0), &there);
     ledger
 }
@@ -56,7 +57,7 @@ fn gaps(ledger: &Ledger) -> Vec<(u64, u64, GapState)> {
 }
 
 fn refill(ledger: &mut Ledger, flow: u32, frames: &[u64]) {
-    let frames: Vec<Seen> = frames.iter().map(|at| seen(*at)).collect();
+    let frames: Vec<DurableFrame> = frames.iter().map(|at| seen(*at)).collect();
     ledger.open(&id("polar", flow), opened(Some(1)));
     ledger.block(&id("polar", flow), Seq(0), &frames);
 }
@@ -74,10 +75,17 @@ fn what_is_missing_is_asked_for_exactly_and_filled_by_what_completes_the_contact
     refill(&mut ledger, 2, &[3, 4, 5]);
     ledger.answer(
         "polar",
-        &Answer { number: 100, outcomes: vec![(4, Why::Found), (0, Why::NotDecodable)] },
+        &GapAnswer {
+            number: 100,
+            outcomes: vec![(4, UnavailableReason::Found), (0, UnavailableReason::NotDecodable)],
+        },
     );
-    let waits = GapState::Requested { ask: 100, wanted: 4, answer: Some((0, Why::Found)) };
-    assert_eq!(gaps(&ledger), [(4, 1, waits), (1, 1, GapState::Unrecoverable(Why::NotDecodable))]);
+    let waits =
+        GapState::Requested { ask: 100, wanted: 4, answer: Some((0, UnavailableReason::Found)) };
+    assert_eq!(
+        gaps(&ledger),
+        [(4, 1, waits), (1, 1, GapState::Unrecoverable(UnavailableReason::NotDecodable))]
+    );
     ledger.block(&id("polar", 2), Seq(1), &[seen(6)]);
     assert_eq!(gaps(&ledger)[0], (4, 0, GapState::Filled));
 }
@@ -88,9 +96,13 @@ fn what_was_not_to_be_had_is_asked_for_again_when_somebody_wants_it() {
     let ask = ledger.ask("polar", at(0)).unwrap();
     ledger.answer(
         "polar",
-        &Answer {
+        &GapAnswer {
             number: ask.number,
-            outcomes: vec![(0, Why::NotCovered), (0, Why::Disabled), (1, Why::Found)],
+            outcomes: vec![
+                (0, UnavailableReason::NotCovered),
+                (0, UnavailableReason::Disabled),
+                (1, UnavailableReason::Found),
+            ],
         },
     );
     refill(&mut ledger, 2, &[20]);
@@ -124,10 +136,10 @@ fn a_part_of_a_gap_that_came_back_is_not_asked_for_again() {
     let ask = ledger.ask("polar", at(50)).unwrap();
     let spans: Vec<(u64, u64)> = ask.spans.iter().map(|span| (span.first, span.count)).collect();
     assert_eq!(spans, [(seen(3).count, 2), (seen(6).count, 2)]);
-    let outcomes = vec![(2, Why::Found), (1, Why::NotDecodable)];
-    ledger.answer("polar", &Answer { number: ask.number, outcomes });
+    let outcomes = vec![(2, UnavailableReason::Found), (1, UnavailableReason::NotDecodable)];
+    ledger.answer("polar", &GapAnswer { number: ask.number, outcomes });
     ledger.block(&id("polar", 2), Seq(1), &[seen(3), seen(4), seen(7)]);
-    assert_eq!(gaps(&ledger), [(5, 1, GapState::Unrecoverable(Why::NotDecodable))]);
+    assert_eq!(gaps(&ledger), [(5, 1, GapState::Unrecoverable(UnavailableReason::NotDecodable))]);
 }
 
 #[test]
@@ -137,7 +149,7 @@ fn another_station_that_saw_the_same_frames_fills_a_gap_and_one_that_saw_others_
     let shifted = |at: u64, ms: i64| {
         let frame = seen(at);
         let received = Utc::from_micros(frame.place.received.as_micros() + 1_000 * ms);
-        Seen { place: Place { received, ..frame.place }, ..frame }
+        DurableFrame { place: Place { received, ..frame.place }, ..frame }
     };
     ledger.block(&id("desert", 1), Seq(0), &[shifted(2, 5_000), shifted(3, 5_000)]);
     assert_eq!(gaps(&ledger), [(2, 2, GapState::Open)], "five seconds are no difference of clocks");
@@ -149,15 +161,15 @@ fn another_station_that_saw_the_same_frames_fills_a_gap_and_one_that_saw_others_
 #[test]
 fn a_count_that_repeats_or_goes_back_is_no_gap() {
     let mut ledger = ledger(5, &[]);
-    let frames: Vec<Seen> = [4, 2, 3, 4, 5].map(seen).to_vec();
+    let frames: Vec<DurableFrame> = [4, 2, 3, 4, 5].map(seen).to_vec();
     ledger.block(&id("polar", 1), Seq(1), &frames);
     assert_eq!((gaps(&ledger), ledger.totals().restarts), (Vec::new(), 2));
 }
 
 /// Frame number `at` of a TM downlink, whose count has 8 bits; two packets begin in each.
-fn short(at: u64) -> Seen {
+fn short(at: u64) -> DurableFrame {
     let packet = Some((Apid::from_bits(801), (2 * at % (1 << 14)) as u16));
-    Seen { count: at % 256, modulus: Modulus::TM_FRAME, packet, ..seen(at) }
+    DurableFrame { count: at % 256, modulus: Modulus::TM_FRAME, packet, ..seen(at) }
 }
 
 #[test]
@@ -167,24 +179,24 @@ fn a_loss_of_most_of_a_short_count_is_asked_for_and_filled_and_a_reset_is_not() 
         let mut ledger = Ledger::new(100);
         ledger.open(&main, opened(None));
         // Places tell nothing: what was lost is not in the input.
-        let close = |at: u64| Seen { place: seen(at.min(300)).place, ..short(at) };
-        let there: Vec<Seen> = (0..300).chain(300 + missed..700).map(close).collect();
+        let close = |at: u64| DurableFrame { place: seen(at.min(300)).place, ..short(at) };
+        let there: Vec<DurableFrame> = (0..300).chain(300 + missed..700).map(close).collect();
         ledger.block(&main, Seq(0), &there);
         assert_eq!(gaps(&ledger), [(missed, missed, GapState::Open)]);
         let ask = ledger.ask("polar", at(0)).unwrap();
         assert_eq!((ask.spans[0].first, ask.spans[0].count), (300 % 256, missed));
         ledger.open(&completing, opened(Some(1)));
         let between = Place { position: BitPosition::from_bits(299_500), ..seen(300).place };
-        let back: Vec<Seen> =
-            (300..300 + missed).map(|at| Seen { place: between, ..short(at) }).collect();
+        let back: Vec<DurableFrame> =
+            (300..300 + missed).map(|at| DurableFrame { place: between, ..short(at) }).collect();
         ledger.block(&completing, Seq(0), &back);
         assert_eq!(gaps(&ledger), [(missed, 0, GapState::Filled)]);
         assert_eq!(ledger.totals().restarts, 0);
     }
     let mut ledger = Ledger::new(100);
     ledger.open(&id("polar", 1), opened(None));
-    let set_back = |at: u64| Seen { count: (at + 156) % 256, ..short(at) };
-    let frames: Vec<Seen> = (0..300).map(short).chain((300..500).map(set_back)).collect();
+    let set_back = |at: u64| DurableFrame { count: (at + 156) % 256, ..short(at) };
+    let frames: Vec<DurableFrame> = (0..300).map(short).chain((300..500).map(set_back)).collect();
     ledger.block(&id("polar", 1), Seq(0), &frames);
     assert_eq!((gaps(&ledger), ledger.totals().restarts), (Vec::new(), 1));
 }
@@ -211,7 +223,7 @@ fn a_station_that_does_not_answer_is_asked_again_and_given_up_in_the_end() {
         assert!(ledger.ask("polar", at(130_000 * round)).is_some(), "{round}");
     }
     assert_eq!(ledger.ask("polar", at(130_000 * 5)), None);
-    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::NoAnswer))]);
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(UnavailableReason::NoAnswer))]);
     refill(&mut ledger, 2, &[3]);
     assert_eq!(gaps(&ledger), [(1, 0, GapState::Filled)], "should it come after all");
 }
@@ -234,7 +246,10 @@ fn questions_are_bounded_and_a_late_answer_says_nothing() {
         (0..9).filter_map(|round| Some(ledger.ask("polar", at(50 * round))?.spans.len())).collect();
     assert_eq!(asked, [SPANS_MAX; 4]);
     assert_eq!(ledger.ask("desert", at(1_000)), None);
-    ledger.answer("desert", &Answer { number: 100, outcomes: vec![(0, Why::Disabled); SPANS_MAX] });
+    ledger.answer(
+        "desert",
+        &GapAnswer { number: 100, outcomes: vec![(0, UnavailableReason::Disabled); SPANS_MAX] },
+    );
     assert!(
         gaps(&ledger).iter().all(|gap| !matches!(gap.2, GapState::Unrecoverable(_))),
         "not theirs to say"
@@ -256,13 +271,16 @@ fn what_was_promised_and_did_not_come_is_asked_for_again_but_not_for_ever() {
     let mut ledger = ledger(20, &[3]);
     for round in 0..5 {
         let ask = ledger.ask("polar", at(100 * round)).unwrap();
-        ledger.answer("polar", &Answer { number: ask.number, outcomes: vec![(1, Why::Found)] });
+        ledger.answer(
+            "polar",
+            &GapAnswer { number: ask.number, outcomes: vec![(1, UnavailableReason::Found)] },
+        );
         let flow = 2 + round as u32;
         refill(&mut ledger, flow, &[]);
         ledger.close(&id("polar", flow), Vec::new());
     }
     assert_eq!(ledger.ask("polar", at(1_000)), None);
-    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::Refused))]);
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(UnavailableReason::Refused))]);
 }
 
 #[test]
@@ -282,7 +300,10 @@ fn packets_are_missing_as_long_as_frames_are_where_they_are() {
     refill(&mut ledger, 2, &[3]);
     ledger.answer(
         "polar",
-        &Answer { number: ask.number, outcomes: vec![(1, Why::Found), (0, Why::NotCovered)] },
+        &GapAnswer {
+            number: ask.number,
+            outcomes: vec![(1, UnavailableReason::Found), (0, UnavailableReason::NotCovered)],
+        },
     );
     let states: Vec<PacketGapState> =
         ledger.packets(&id("polar", 1)).map(|(_, state)| state).collect();
@@ -322,7 +343,7 @@ fn a_station_that_answers_nothing_is_not_told_for_ever_that_it_was_the_last_ques
 fn what_a_station_had_that_is_no_more_is_not_to_be_had_until_it_is_back() {
     let mut ledger = ledger(20, &[3]);
     ledger.stations(&BTreeSet::from(["desert".to_owned()]));
-    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(Why::NoStation))]);
+    assert_eq!(gaps(&ledger), [(1, 1, GapState::Unrecoverable(UnavailableReason::NoStation))]);
     assert_eq!(ledger.ask("polar", at(0)), None);
     let mut again = Ledger::new(0);
     again.restore(&ledger.record(&id("polar", 1)).unwrap()).unwrap();
@@ -334,7 +355,7 @@ fn what_a_station_had_that_is_no_more_is_not_to_be_had_until_it_is_back() {
 #[test]
 fn gaps_of_all_contacts_together_are_bounded() {
     let mut ledger = Ledger::new(0);
-    let every_second: Vec<Seen> = (0..12_000).step_by(2).map(seen).collect();
+    let every_second: Vec<DurableFrame> = (0..12_000).step_by(2).map(seen).collect();
     for flow in 0..50 {
         ledger.open(&id("polar", flow), opened(None));
         ledger.block(&id("polar", flow), Seq(0), &every_second);
@@ -357,7 +378,7 @@ fn play(
     ledger.open(&main, opened(None));
     ledger.open(&id("polar", 2), opened(Some(1)));
     let mut questions: Vec<(u64, Ask)> = Vec::new();
-    let mut coming: Vec<(u64, Vec<u64>, Answer)> = Vec::new();
+    let mut coming: Vec<(u64, Vec<u64>, GapAnswer)> = Vec::new();
     let (mut found, mut line_free, mut asks, mut refills) = (BTreeMap::new(), 0, 0, 0);
     for tick in 0..frames + 20 * delay + 60_000 {
         // Live frames are a millisecond each.
@@ -380,12 +401,13 @@ fn play(
             });
             let places: Vec<u64> = places.collect();
             line_free = tick.max(line_free) + frame_ms * places.len() as u64;
-            let outcomes = ask.spans.iter().map(|span| (span.count, Why::Found)).collect();
-            coming.push((line_free + delay, places, Answer { number: ask.number, outcomes }));
+            let outcomes =
+                ask.spans.iter().map(|span| (span.count, UnavailableReason::Found)).collect();
+            coming.push((line_free + delay, places, GapAnswer { number: ask.number, outcomes }));
         }
         for (_, places, answer) in coming.extract_if(.., |(then, ..)| *then == tick) {
             ledger.answer("polar", &answer);
-            let block: Vec<Seen> = places.iter().map(|place| seen(*place)).collect();
+            let block: Vec<DurableFrame> = places.iter().map(|place| seen(*place)).collect();
             ledger.block(&id("polar", 2), Seq(refills), &block);
             refills += 1;
             for place in places {
@@ -450,17 +472,17 @@ proptest! {
         back in proptest::collection::vec(1u64..200, 0..60),
         kill in 0usize..40, blocks in 1u64..20,
     ) {
-        let there: Vec<Seen> = (0..=200).filter(|at| !lost.contains(at)).map(seen).collect();
-        let back: Vec<Seen> = back.into_iter().filter(|at| lost.contains(at)).map(seen).collect();
+        let there: Vec<DurableFrame> = (0..=200).filter(|at| !lost.contains(at)).map(seen).collect();
+        let back: Vec<DurableFrame> = back.into_iter().filter(|at| lost.contains(at)).map(seen).collect();
         let (main, completing) = (id("polar", 1), id("polar", 2));
-        let mut steps: Vec<(ContactId, Opened, Seq, Vec<Seen>)> = Vec::new();
+        let mut steps: Vec<(ContactId, ContactStart, Seq, Vec<DurableFrame>)> = Vec::new();
         for (number, frames) in there.chunks(there.len().div_ceil(blocks as usize)).enumerate() {
             steps.push((main.clone(), opened(None), Seq(number as u64), frames.to_vec()));
         }
         for (number, frames) in back.chunks(7).enumerate() {
             steps.push((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
         }
-        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, Opened, Seq, Vec<Seen>)| {
+        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, ContactStart, Seq, Vec<DurableFrame>)| {
             ledger.open(id, opened.clone());
             if ledger.takes(id, *seq) {
                 ledger.block(id, *seq, frames);

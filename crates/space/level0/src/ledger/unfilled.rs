@@ -2,7 +2,7 @@
 //! fills.
 
 use super::ContactId;
-use super::gap::Gap;
+use super::gap::MissingFrames;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub(super) struct GapKey {
 }
 
 impl GapKey {
-    pub fn new(gap: &Gap, contact: &ContactId, number: u64) -> Self {
+    pub fn new(gap: &MissingFrames, contact: &ContactId, number: u64) -> Self {
         Self { received: gap.before.received, contact: contact.clone(), number }
     }
 }
@@ -30,7 +30,7 @@ pub(super) struct Unfilled(BTreeMap<Channel, BTreeSet<GapKey>>);
 const LOOKED_AT: usize = 256;
 
 impl Unfilled {
-    pub fn insert(&mut self, gap: &Gap, contact: &ContactId, number: u64) {
+    pub fn insert(&mut self, gap: &MissingFrames, contact: &ContactId, number: u64) {
         let key = GapKey::new(gap, contact, number);
         self.0.entry(gap.channel).or_default().insert(key);
     }

@@ -63,7 +63,7 @@ pub struct Tracker {
 
 /// A packet in a Common RDR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct RdrPacket<'a> {
     /// Application process id of its list entry.
     pub apid: u32,
     /// Where it lies.
@@ -175,11 +175,11 @@ impl<'a> CommonRdr<'a> {
     }
 
     /// The packets that were received, in the order of the storage.
-    pub fn packets(&self) -> Vec<Packet<'a>> {
+    pub fn packets(&self) -> Vec<RdrPacket<'a>> {
         let of = |entry: &ApidEntry| {
             let apid = entry.apid;
             let packet = move |tracker: &Tracker| {
-                Some(Packet { apid, tracker: *tracker, bytes: self.packet(tracker)? })
+                Some(RdrPacket { apid, tracker: *tracker, bytes: self.packet(tracker)? })
             };
             self.trackers_of(entry).iter().filter_map(packet).collect::<Vec<_>>()
         };

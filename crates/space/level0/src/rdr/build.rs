@@ -4,7 +4,7 @@ use super::blob::{APID_LEN, ApidEntry, BlobHeader, HEADER_LEN, Places, TRACKER_L
 use super::granule::{GranuleId, GranuleSpan};
 use super::iet::Iet;
 use super::plan::{Collection, PacketType, RdrPlan};
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::packet::SpaceHeader;
 
@@ -99,7 +99,8 @@ impl<'a> GranuleBuilder<'a> {
             return Err(GranuleError::TooLarge);
         }
         if let Some(last) = received.last
-            && let Step::Gap { missing } = Modulus::PACKET.step(last.into(), header.count.into())
+            && let CountStep::Gap { missing } =
+                Modulus::PACKET.step(last.into(), header.count.into())
         {
             received.skipped += missing;
         }

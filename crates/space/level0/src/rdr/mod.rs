@@ -30,7 +30,7 @@ mod plan;
 mod table;
 
 pub use attributes::{Attribute, FileFacts, GranuleRef, Origin, OriginError, Value};
-pub use blob::{ApidEntry, BlobError, BlobHeader, CommonRdr, Packet, Tracker};
+pub use blob::{ApidEntry, BlobError, BlobHeader, CommonRdr, RdrPacket, Tracker};
 pub use build::{GranuleBuilder, GranuleError, PackedGranule, TypeAccount};
 pub use granule::{GranuleId, GranuleSpan};
 pub use iet::Iet;

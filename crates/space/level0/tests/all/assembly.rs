@@ -10,8 +10,8 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{
-    Assembly, Basis, ContactInfo, Edition, Form, Limits, Novelty, Previous, Reason, Rules, Window,
-    WindowLength,
+    Assembly, ContactInfo, Edition, Form, Limits, Novelty, Previous, ProductBasis, ProductRuleSet,
+    SetAsideReason, TimeWindow, WindowLength,
 };
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -40,8 +40,8 @@ fn heard(station: &'static str, opened: u64, made: &[Make]) -> Heard {
     Heard { station, opened, packets, standing: Novelty::Known }
 }
 
-fn window() -> Window {
-    Window::containing(at(2 * HOUR), WindowLength::TWO_HOURS)
+fn window() -> TimeWindow {
+    TimeWindow::containing(at(2 * HOUR), WindowLength::TWO_HOURS)
 }
 
 fn edition(previous: BTreeMap<String, Previous>) -> Edition {
@@ -58,7 +58,7 @@ fn edition(previous: BTreeMap<String, Previous>) -> Edition {
 fn assemble(
     edition: Edition,
     limits: Limits,
-    rules: Rules,
+    rules: ProductRuleSet,
     contacts: &[Heard],
 ) -> (Vec<Product>, Memory) {
     let (mission, mut files) = (mission(), Memory::default());
@@ -88,7 +88,7 @@ fn assemble(
 
 fn of_window(contacts: &[Heard]) -> (Product, Memory) {
     let (mut products, files) =
-        assemble(edition(BTreeMap::new()), Limits::default(), Rules::default(), contacts);
+        assemble(edition(BTreeMap::new()), Limits::default(), ProductRuleSet::default(), contacts);
     assert_eq!(products.len(), 1);
     (products.remove(0), files)
 }
@@ -121,7 +121,7 @@ fn a_window_takes_what_lies_in_it_of_every_contact() {
     assert_eq!(packet_file(&product, &files), inside(&made));
     let (sidecar, name) = (&product.sidecar, product.name.to_string());
     assert!(name.starts_with("P1570826VIIRSSCIENCEAT") && name.ends_with("000.PDS"), "{name}");
-    assert_eq!((sidecar.product.basis, sidecar.product.version), (Basis::Time, 1));
+    assert_eq!((sidecar.product.basis, sidecar.product.version), (ProductBasis::Time, 1));
     assert_eq!((sidecar.product.window, sidecar.product.replaces.as_ref()), (Some(window()), None));
     let counted = sidecar.accounting;
     assert_eq!((counted.received, counted.delivered, counted.duplicates), (940, 720, 100));
@@ -180,7 +180,7 @@ fn a_new_version_says_what_was_added_improved_and_closed() {
     for contacts in [[known.clone(), late.clone()], [late.clone(), known.clone()]] {
         for limits in [Limits::default(), tiny()] {
             let (products, files) =
-                assemble(edition(previous(&one)), limits, Rules::default(), &contacts);
+                assemble(edition(previous(&one)), limits, ProductRuleSet::default(), &contacts);
             let [two] = &products[..] else { panic!("{}", products.len()) };
             assert_eq!(packet_file(two, &files), inside(made));
             let replaced = two.sidecar.product.replaces.clone().unwrap();
@@ -201,7 +201,7 @@ fn a_version_without_a_change_is_not_made() {
     let (one, _) = of_window(std::slice::from_ref(&known));
     let again = Heard { standing: Novelty::New, ..heard("mcmurdo", 2 * HOUR, &made[..20]) };
     let (products, files) =
-        assemble(edition(previous(&one)), tiny(), Rules::default(), &[known, again]);
+        assemble(edition(previous(&one)), tiny(), ProductRuleSet::default(), &[known, again]);
     assert!(!products[0].is_published() && files.published.is_empty());
     assert_eq!((products[0].name, products[0].sidecar.accounting.duplicates), (one.name, 20));
 }
@@ -215,7 +215,7 @@ fn what_has_no_place_in_time_is_counted_and_left_with_the_contact() {
     let sidecar = &product.sidecar;
     assert_eq!((sidecar.accounting.received, sidecar.accounting.set_aside), (11, 1));
     assert_eq!(
-        (sidecar.set_aside.reasons[&Reason::ClockJump], sidecar.set_aside.file.as_ref()),
+        (sidecar.set_aside.reasons[&SetAsideReason::ClockJump], sidecar.set_aside.file.as_ref()),
         (1, None)
     );
     assert_eq!(files.published.len(), 3);
@@ -238,7 +238,8 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
         created: at(9 * HOUR),
         previous: BTreeMap::new(),
     };
-    let (products, files) = assemble(edition, Limits::default(), Rules::default(), &contacts);
+    let (products, files) =
+        assemble(edition, Limits::default(), ProductRuleSet::default(), &contacts);
     let names: Vec<_> =
         products.iter().map(|product| product.sidecar.product.name.as_str()).collect();
     assert_eq!(names, ["imager", "untimed"]);
@@ -254,8 +255,10 @@ fn a_contact_and_what_completes_it_make_a_version_of_the_contacts_products() {
 fn a_product_is_a_plain_packet_file_or_an_account_where_that_is_asked_for() {
     let made = &series()[100..110];
     for (form, kinds) in [(Form::Packets, vec!["dat", "json"]), (Form::Account, vec!["json"])] {
-        let rules =
-            Rules { forms: BTreeMap::from([("imager".to_owned(), form)]), ..Rules::default() };
+        let rules = ProductRuleSet {
+            forms: BTreeMap::from([("imager".to_owned(), form)]),
+            ..ProductRuleSet::default()
+        };
         let contacts = [heard("svalbard", 3 * HOUR, made)];
         let (products, files) =
             assemble(edition(BTreeMap::new()), Limits::default(), rules, &contacts);
@@ -277,7 +280,7 @@ fn a_product_is_a_plain_packet_file_or_an_account_where_that_is_asked_for() {
 
 #[test]
 fn test_data_are_marked_in_the_construction_record() {
-    let rules = Rules { is_test: true, ..Rules::default() };
+    let rules = ProductRuleSet { is_test: true, ..ProductRuleSet::default() };
     let contacts = [heard("svalbard", 3 * HOUR, &series()[100..110])];
     let (products, files) = assemble(edition(BTreeMap::new()), Limits::default(), rules, &contacts);
     let record =
@@ -320,7 +323,7 @@ proptest! {
         shuffled.sort_by_key(|(at, _)| order[at % order.len()]);
         let shuffled: Vec<_> = shuffled.into_iter().map(|(_, heard)| heard.clone()).collect();
         let whole = |contacts: &[Heard]| {
-            let (products, files) = assemble(edition(BTreeMap::new()), limits, Rules::default(), contacts);
+            let (products, files) = assemble(edition(BTreeMap::new()), limits, ProductRuleSet::default(), contacts);
             let files: Vec<_> = files.published.iter().filter(|(name, _)| name.ends_with(".PDS")).map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
             let counted: Vec<_> = products.iter().map(|product| {
                 let accounting = product.sidecar.accounting;

@@ -5,7 +5,7 @@ use crate::support::{Make, Memory, close, contact, mission, packet_file, tiny};
 use skyhaul_ccsds::extract::{ExtractedPacket, FILL};
 use skyhaul_level0::construction::{ConstructionRecord, FillEntry};
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{ContactProcessor, FillPolicy, Limits, Rules};
+use skyhaul_level0::{ContactProcessor, FillPolicy, Limits, ProductRuleSet};
 use skyhaul_units::ByteCount;
 use std::collections::BTreeMap;
 
@@ -22,11 +22,15 @@ fn cut(count: u16, fill: u32) -> ExtractedPacket {
     ExtractedPacket { bytes: bytes.into(), fill, ..whole }
 }
 
-fn pad() -> Rules {
-    Rules { fill: FillPolicy::Pad, ..Rules::default() }
+fn pad() -> ProductRuleSet {
+    ProductRuleSet { fill: FillPolicy::Pad, ..ProductRuleSet::default() }
 }
 
-fn process(limits: Limits, rules: Rules, packets: &[ExtractedPacket]) -> (Product, Memory) {
+fn process(
+    limits: Limits,
+    rules: ProductRuleSet,
+    packets: &[ExtractedPacket],
+) -> (Product, Memory) {
     let mut files = Memory::default();
     let mut processor =
         ContactProcessor::new(&mission(), contact(), limits, &mut files).with_rules(rules);
@@ -43,9 +47,11 @@ fn record(product: &Product, files: &Memory) -> ConstructionRecord {
 #[test]
 fn a_cut_packet_is_left_out_unless_its_product_pads() {
     let packets = [made(0).packet(), cut(1, 12), made(2).packet()];
-    let only_others =
-        Rules { fills: BTreeMap::from([("imager".to_owned(), FillPolicy::Drop)]), ..pad() };
-    for rules in [Rules::default(), only_others] {
+    let only_others = ProductRuleSet {
+        fills: BTreeMap::from([("imager".to_owned(), FillPolicy::Drop)]),
+        ..pad()
+    };
+    for rules in [ProductRuleSet::default(), only_others] {
         let (product, files) = process(Limits::default(), rules, &packets);
         let accounting = product.sidecar.accounting;
         assert_eq!((accounting.received, accounting.delivered, accounting.missing), (2, 2, 1));
@@ -119,7 +125,7 @@ fn a_packet_cut_before_its_time_is_left_out() {
 
 #[test]
 fn a_contradicted_length_is_counted_and_listed_under_either_policy() {
-    for rules in [Rules::default(), pad()] {
+    for rules in [ProductRuleSet::default(), pad()] {
         let packets =
             [made(0).packet(), ExtractedPacket { length_differs: true, ..made(1).packet() }];
         let (product, files) = process(Limits::default(), rules, &packets);

@@ -15,7 +15,8 @@ use skyhaul_level0::construction::ConstructionRecord;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{
-    ClockCheck, ClockReference, Close, ContactProcessor, Error, Limits, Reason, SortedBy,
+    ClockCheck, ClockReference, ContactClose, ContactProcessor, Error, Limits, SetAsideReason,
+    SortedBy,
 };
 use skyhaul_units::{ByteCount, Duration, Utc};
 
@@ -199,8 +200,8 @@ fn a_clock_jump_of_years_is_set_aside_with_the_rest_of_its_group() {
         let (products, files) = process(Limits::default(), &packets(&made));
         assert_eq!(packet_file(&products[0], &files), bytes(&[good, after]));
         let sidecar = &products[0].sidecar;
-        assert_eq!(sidecar.set_aside.reasons[&Reason::ClockJump], 1);
-        assert_eq!(sidecar.set_aside.reasons[&Reason::GroupSetAside], 2);
+        assert_eq!(sidecar.set_aside.reasons[&SetAsideReason::ClockJump], 1);
+        assert_eq!(sidecar.set_aside.reasons[&SetAsideReason::GroupSetAside], 2);
         assert_eq!((sidecar.accounting.set_aside, sidecar.accounting.missing), (3, 3));
         let file = sidecar.set_aside.file.as_ref().unwrap();
         assert_eq!(files.published[&file.name], bytes(&[jumped]));
@@ -242,7 +243,7 @@ fn a_second_spacecraft_in_the_stream_is_kept_apart() {
         process(Limits::default(), &[foreign.clone(), Make::default().packet()]);
     assert_eq!(packet_file(&products[0], &files), Make::default().bytes());
     let aside = &products[1].sidecar.set_aside;
-    assert_eq!(aside.reasons[&Reason::OtherSpacecraft], 1);
+    assert_eq!(aside.reasons[&SetAsideReason::OtherSpacecraft], 1);
     assert_eq!(files.published[&aside.file.as_ref().unwrap().name], foreign.bytes);
 }
 
@@ -265,10 +266,14 @@ fn packets_that_cannot_be_timed_are_set_aside_by_reason() {
         imager.sidecar.set_aside.reasons.iter().map(|(key, count)| (*key, *count)).collect();
     assert_eq!(
         reasons,
-        [(Reason::ImpossibleTime, 1), (Reason::NoTime, 2), (Reason::GroupSetAside, 1)]
+        [
+            (SetAsideReason::ImpossibleTime, 1),
+            (SetAsideReason::NoTime, 2),
+            (SetAsideReason::GroupSetAside, 1)
+        ]
     );
     assert_eq!(imager.sidecar.accounting.delivered, 1);
-    assert_eq!(other.sidecar.set_aside.reasons[&Reason::NotASpacePacket], 1);
+    assert_eq!(other.sidecar.set_aside.reasons[&SetAsideReason::NotASpacePacket], 1);
     assert_eq!(other.sidecar.frames.idle_packets, 1);
     let kinds: Vec<_> =
         other.files.iter().map(|file| file.name.rsplit('.').next().unwrap()).collect();
@@ -320,7 +325,7 @@ fn of_two_copies_the_better_stays_and_the_other_is_kept_aside() {
                 files.published[&sidecar.set_aside.file.as_ref().unwrap().name],
                 worse.bytes()
             );
-            assert_eq!(sidecar.set_aside.packets[0].reason, Reason::Differs);
+            assert_eq!(sidecar.set_aside.packets[0].reason, SetAsideReason::Differs);
         }
     }
 }
@@ -334,7 +339,7 @@ fn a_window_of_time_is_half_open() {
         ..Make::default()
     });
     let info = skyhaul_level0::ContactInfo {
-        window: Some(skyhaul_level0::Window { from: at(10), to: at(20) }),
+        window: Some(skyhaul_level0::TimeWindow { from: at(10), to: at(20) }),
         ..contact()
     };
     let (products, files) =
@@ -390,7 +395,7 @@ fn products_of_one_second_are_told_apart_until_the_digits_are_used_up() {
             ContactProcessor::new(&mission, contact(), Limits::default(), Memory::default());
         processor.packet(Make::default().packet()).unwrap();
         processor.packet(Make { apid: 500, vcid: 6, ..Make::default() }.packet()).unwrap();
-        processor.finish(Close { uniqueness: Digit::new(digit).unwrap(), ..close() })
+        processor.finish(ContactClose { uniqueness: Digit::new(digit).unwrap(), ..close() })
     };
     let digits: Vec<_> =
         run(8).unwrap().iter().map(|product| product.name.uniqueness().as_u8()).collect();

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::generate::{ErrorPlan, Generator, GeneratorOptions, Layout, Source};
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_ccsds::quality::{Reason, Verdict};
+use skyhaul_ccsds::quality::{FrameVerdict, Reason};
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::{ApidReport, Product};
 use skyhaul_level0::{
-    Close, ContactInfo, ContactProcessor, Files, FillPolicy, Limits, Rules, SortedBy,
+    ContactClose, ContactInfo, ContactProcessor, Files, FillPolicy, Limits, ProductRuleSet,
+    SortedBy,
 };
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -63,7 +64,7 @@ fn products(
         for (at, frame) in frames.iter_mut().enumerate() {
             frame.set_aside = (at % 10 == 5).then_some(Reason::ReedSolomon);
             if at % 7 == 0 {
-                frame.quality.verdict = Verdict::Corrected;
+                frame.quality.verdict = FrameVerdict::Corrected;
             }
         }
     }
@@ -71,7 +72,7 @@ fn products(
     let files = Folder(folder.to_owned());
     let mut processor =
         ContactProcessor::new(&mission, contact(&mission), Limits::default(), files)
-            .with_rules(Rules { fill, ..Rules::default() });
+            .with_rules(ProductRuleSet { fill, ..ProductRuleSet::default() });
     frames.iter().for_each(|frame| processor.frame(frame).unwrap());
     processor.finish(close()).unwrap()
 }
@@ -87,9 +88,9 @@ fn contact(mission: &Mission) -> ContactInfo {
     }
 }
 
-fn close() -> Close {
+fn close() -> ContactClose {
     let closed = start() + Duration::from_secs(600);
-    Close { closed, created: closed + Duration::from_secs(1), uniqueness: Digit::default() }
+    ContactClose { closed, created: closed + Duration::from_secs(1), uniqueness: Digit::default() }
 }
 
 /// Packets delivered and set aside, by APID, over all products.
@@ -128,7 +129,7 @@ fn every_packet_that_independent_decoders_found_is_in_a_product_or_set_aside() {
             .flat_map(|product| product.sidecar.set_aside.reasons.keys().copied())
             .collect();
         let cut_at_the_start =
-            if name == "suomi-npp" { vec![skyhaul_level0::Reason::NoTime] } else { vec![] };
+            if name == "suomi-npp" { vec![skyhaul_level0::SetAsideReason::NoTime] } else { vec![] };
         assert_eq!(reasons, cut_at_the_start, "{file}");
         let report = &products[0].sidecar.frames;
         assert_eq!((report.idle_packets, report.missing), (idle, 0), "{file}");
@@ -263,7 +264,9 @@ fn figures(product: &Product) -> Option<Value> {
     let accounting = &sidecar.accounting;
     let apids: BTreeMap<_, _> =
         sidecar.apids.iter().map(|apid| (apid.apid.to_string(), apid.packets)).collect();
-    let time = |stamp: Option<skyhaul_level0::Stamp>| stamped(stamp.and_then(|stamp| stamp.time));
+    let time = |stamp: Option<skyhaul_level0::PacketTimestamps>| {
+        stamped(stamp.and_then(|stamp| stamp.time))
+    };
     Some(json!({
         "apids": apids,
         "record": {

@@ -246,7 +246,7 @@ fn what_is_remembered_is_what_the_line_carries() {
 fn an_acknowledgement_out_of_the_blue_is_taken_as_it_is() {
     let mut adaptive = Adaptive::new(None);
     adaptive.on_ack(Instant::from_nanos(5), &Ack::default());
-    adaptive.on_loss(Instant::from_nanos(6), &Loss::default());
+    adaptive.on_loss(Instant::from_nanos(6), &LossEvent::default());
     assert!(adaptive.pacing_rate() > Rate::ZERO && adaptive.window() >= WINDOW_MIN);
 }
 
@@ -270,7 +270,7 @@ proptest! {
             let bytes = ByteCount::new(u64::from(packets) * 1_500);
             match kind {
                 0..3 => (0..packets.min(64)).for_each(|_| adaptive.on_sent(now, PACKET, bytes)),
-                3 => adaptive.on_loss(now, &Loss { bytes: PACKET, sent, continues: packets % 2 == 0, ..Loss::default() }),
+                3 => adaptive.on_loss(now, &LossEvent { bytes: PACKET, sent, continues: packets % 2 == 0, ..LossEvent::default() }),
                 _ => adaptive.on_ack(now, &Ack {
                     bytes,
                     packets,

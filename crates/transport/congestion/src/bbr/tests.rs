@@ -126,7 +126,8 @@ fn a_loss_conserves_packets_for_a_round_and_then_gives_the_window_back() {
     path.run(RATE, 2_000);
     let window = path.bbr.window();
     let half = window.scaled(1, 2);
-    path.bbr.on_loss(path.now, &Loss { bytes: SEGMENT, in_flight: half, ..Loss::default() });
+    path.bbr
+        .on_loss(path.now, &LossEvent { bytes: SEGMENT, in_flight: half, ..LossEvent::default() });
     assert_eq!(path.bbr.window(), half + SEGMENT);
     path.run(RATE, 250);
     assert!(path.bbr.recovery.is_none());
@@ -141,7 +142,12 @@ fn losses_without_end_are_one_recovery_that_conserves_once() {
     for round in 0..10 {
         path.bbr.on_loss(
             path.now,
-            &Loss { bytes: SEGMENT, sent: path.now, in_flight: window, ..Loss::default() },
+            &LossEvent {
+                bytes: SEGMENT,
+                sent: path.now,
+                in_flight: window,
+                ..LossEvent::default()
+            },
         );
         path.run(RATE, 100);
         assert!(path.bbr.recovery.is_some_and(|recovery| !recovery.conserving), "{round}");

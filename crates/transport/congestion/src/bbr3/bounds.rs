@@ -2,7 +2,7 @@
 //! 5.3.3.6).
 
 use crate::segments::Multiple;
-use crate::{Ack, Loss};
+use crate::{Ack, LossEvent};
 use skyhaul_units::{ByteCount, Rate};
 
 /// The bounds, and the round trips in which loss is counted.
@@ -104,7 +104,7 @@ impl Bounds {
         }
     }
 
-    pub(super) fn note_loss(&mut self, loss: &Loss) {
+    pub(super) fn note_loss(&mut self, loss: &LossEvent) {
         if !self.losses.in_round {
             self.losses.round_ends = self.losses.delivered;
         }
@@ -203,7 +203,7 @@ pub(super) fn is_too_high(lost: ByteCount, in_flight: ByteCount) -> bool {
 }
 
 /// How much was under way when the loss crossed 2 %: the packet may be a large one.
-pub(super) fn inflight_at_loss(loss: &Loss) -> ByteCount {
+pub(super) fn inflight_at_loss(loss: &LossEvent) -> ByteCount {
     let before = loss.in_flight_when_sent - loss.bytes;
     let lost_before = loss.lost_since_sent - loss.bytes;
     before + (before.scaled(2, 100) - lost_before).scaled(100, 98)
@@ -236,7 +236,7 @@ mod tests {
         let mut bounds = Bounds::new(SEGMENT);
         for (arrived, expected) in [(9, 9), (1, 6)] {
             bounds.note_delivery(&ack(10_000, 10_000, arrived));
-            bounds.note_loss(&Loss::default());
+            bounds.note_loss(&LossEvent::default());
             bounds.lower(Rate::from_mbps(10), ByteCount::new(100_000));
             assert_eq!(bounds.rate().map(|rate| rate.as_bps() / 1_000_000), Some(expected));
             bounds.forget_losses();
@@ -265,11 +265,11 @@ mod tests {
 
     #[test]
     fn the_flight_at_which_loss_became_heavy_lies_within_the_packet() {
-        let loss = Loss {
+        let loss = LossEvent {
             bytes: ByteCount::new(1_500),
             in_flight_when_sent: ByteCount::new(150_000),
             lost_since_sent: ByteCount::new(4_000),
-            ..Loss::default()
+            ..LossEvent::default()
         };
         assert!(is_too_high(loss.lost_since_sent, loss.in_flight_when_sent));
         // 148,500 before, 2,500 of it lost: 2,970 would be 2 %, (2,970 - 2,500) / 0.98 more were

@@ -78,12 +78,12 @@ impl Path {
 
     fn lose(&mut self, share_percent: u64) {
         let flight = RATE * self.rtt;
-        let loss = Loss {
+        let loss = LossEvent {
             bytes: SEGMENT,
             in_flight_when_sent: flight,
             lost_since_sent: flight.scaled(share_percent, 100),
             in_flight: flight,
-            ..Loss::default()
+            ..LossEvent::default()
         };
         self.bbr.on_loss(self.now, &loss);
     }

@@ -3,7 +3,7 @@
 use super::QuicEndpoint;
 use crate::Fingerprint;
 use skyhaul_sessions::{
-    ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, Received, Transmit,
+    ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, ReceivedDatagram, Transmit,
 };
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
@@ -38,7 +38,7 @@ impl Endpoint for QuicEndpoint {
 }
 
 impl Datagrams for QuicEndpoint {
-    fn handle_datagram(&mut self, now: Instant, received: Received) {
+    fn handle_datagram(&mut self, now: Instant, received: ReceivedDatagram) {
         self.handle_datagram(now, received);
     }
 

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use skyhaul_quic::Refusal;
 use skyhaul_sessions::admission::{ADDRESS_MAX, SETUP_MAX};
-use skyhaul_sessions::{EndpointEvent, Received};
+use skyhaul_sessions::{EndpointEvent, ReceivedDatagram};
 use skyhaul_transport::{DownReason, Path};
 use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
@@ -165,7 +165,7 @@ fn many_callers_at_a_time_must_prove_their_addresses_and_are_bounded() {
         let mut client = pair::endpoint(&options, CLIENT);
         client.connect(Instant::ZERO, address(SERVER), identity(1).fingerprint()).unwrap();
         client.poll_transmit(Instant::ZERO, &mut out).unwrap();
-        let received = Received {
+        let received = ReceivedDatagram {
             remote: ([198, 51, 100, 1], 1_000 + caller).into(),
             local_ip: None,
             ecn: None,
@@ -211,8 +211,12 @@ fn slow_caller(world: &mut World, from: SocketAddr) {
             // A Retry (RFC 9000 17.2.5).
             if answer.to == from && out[0] & 0xf0 == 0xf0 {
                 let payload = out[..].into();
-                let received =
-                    Received { remote: address(SERVER), local_ip: None, ecn: None, payload };
+                let received = ReceivedDatagram {
+                    remote: address(SERVER),
+                    local_ip: None,
+                    ecn: None,
+                    payload,
+                };
                 client.handle_datagram(now, received);
             }
         }

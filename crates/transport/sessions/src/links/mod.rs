@@ -19,18 +19,18 @@ use bytes::Bytes;
 use skyhaul_transport::{Block, Mode, cost};
 use skyhaul_units::{ByteCount, FlowId};
 use std::collections::{BTreeMap, BTreeSet};
-use wire::{HEAD, Malformed, Message, Said};
+use wire::{HEAD, LinkMessage, Malformed, Message};
 
 /// Where a link is: its slot, and which link of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LinkSlot {
     slot: u32,
     link: u32,
 }
 
 /// Which end of the session this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum SessionEnd {
     /// It called the other: its links have the even slots.
     Calling,
     /// It was called: its links have the odd ones.
@@ -41,20 +41,20 @@ pub enum End {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The far end has begun one.
-    Begun(Place),
+    Begun(LinkSlot),
     /// A block of the far end's program: tell with [`Links::taken`] when this one's has taken it.
-    Data(Place, FlowId, Bytes),
+    Data(LinkSlot, FlowId, Bytes),
     /// An expendable block: nothing is told of it.
-    Passing(Place, FlowId, Bytes),
+    Passing(LinkSlot, FlowId, Bytes),
     /// More may be sent.
-    Credit(Place),
+    Credit(LinkSlot),
     /// The far end says nothing more.
-    Ended(Place),
+    Ended(LinkSlot),
 }
 
 /// The far end said what no node of this version says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PeerError {
+pub enum LinkPeerError {
     /// A block is no message.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -70,7 +70,7 @@ pub enum PeerError {
 /// for each.
 #[derive(Debug)]
 pub struct Links {
-    end: End,
+    end: SessionEnd,
     /// The first of the service's own flows: each slot has as many as programs use.
     first: FlowId,
     slots: BTreeMap<u32, Slot>,
@@ -106,36 +106,36 @@ const TELL_PART: u64 = 4;
 
 impl Links {
     /// None yet, of a service whose own flows begin with `first`.
-    pub const fn new(end: End, first: FlowId) -> Self {
+    pub const fn new(end: SessionEnd, first: FlowId) -> Self {
         Self { end, first, slots: BTreeMap::new(), untold: BTreeSet::new(), ends: BTreeMap::new() }
     }
 
     /// Begins a link; `None` where [`LINKS_MAX`] are open. The far end hears of it with its first
     /// block.
-    pub fn begin(&mut self) -> Option<Place> {
-        let parity = u32::from(self.end == End::Called);
+    pub fn begin(&mut self) -> Option<LinkSlot> {
+        let parity = u32::from(self.end == SessionEnd::Called);
         let mut slots = (0..LINKS_MAX as u32).map(|place| 2 * place + parity);
         let slot = slots.find(|slot| self.slots.get(slot).is_none_or(|slot| !slot.is_open))?;
         let link = self.slots.get(&slot).map_or(0, |slot| slot.link).checked_add(1)?;
         self.slots.insert(slot, Slot::open(link));
-        Some(Place { slot, link })
+        Some(LinkSlot { slot, link })
     }
 
     /// What of reliable blocks may be sent now.
-    pub fn credit(&self, place: Place) -> u64 {
+    pub fn credit(&self, place: LinkSlot) -> u64 {
         let Some(slot) = self.slot(place) else { return 0 };
         (WINDOW.as_u64() + slot.taken_there).saturating_sub(slot.sent)
     }
 
     /// Whether a block may be sent now: there is credit for it, or it needs none.
-    pub fn may_send(&self, place: Place, block: &Block) -> bool {
+    pub fn may_send(&self, place: LinkSlot, block: &Block) -> bool {
         let needs = if block.mode == Mode::Reliable { cost(block.bytes.len() + HEAD) } else { 0 };
         self.slot(place).is_some() && needs <= self.credit(place)
     }
 
     /// The session's block for one of a program; `None` where its link has ended, its flow is none
     /// of a link's, or it is empty.
-    pub fn data(&mut self, place: Place, block: Block) -> Option<Block> {
+    pub fn data(&mut self, place: LinkSlot, block: Block) -> Option<Block> {
         if block.bytes.is_empty() {
             return None;
         }
@@ -145,15 +145,15 @@ impl Links {
         let said = match block.mode {
             Mode::Reliable => {
                 slot.sent += cost(block.bytes.len() + HEAD);
-                Said::Data(block.bytes.clone())
+                LinkMessage::Data(block.bytes.clone())
             }
-            _ => Said::Passing(block.bytes.clone()),
+            _ => LinkMessage::Passing(block.bytes.clone()),
         };
         Some(Block { flow, bytes: Message { link: place.link, said }.encode(), ..block })
     }
 
     /// This end's program has taken a block of so many bytes.
-    pub fn taken(&mut self, place: Place, len: usize) {
+    pub fn taken(&mut self, place: LinkSlot, len: usize) {
         let Some(slot) = self.slot_mut(place) else { return };
         let was_told = slot.taken - slot.told < WINDOW.as_u64() / TELL_PART;
         slot.taken = (slot.taken + cost(len + HEAD)).min(slot.received);
@@ -163,7 +163,7 @@ impl Links {
     }
 
     /// This end's program is done with a link. What comes of it is dropped from now on.
-    pub fn end(&mut self, place: Place) {
+    pub fn end(&mut self, place: LinkSlot) {
         if let Some(slot) = self.slot_mut(place) {
             slot.is_open = false;
             self.ends.insert(place.slot, place.link);
@@ -177,12 +177,12 @@ impl Links {
                 self.slots.get_mut(&number).filter(|slot| slot.is_open && slot.taken > slot.told);
             if let Some(slot) = slot {
                 slot.told = slot.taken;
-                let (place, told) = (Place { slot: number, link: slot.link }, slot.told);
-                return Some(self.control(place, Said::Taken(told)));
+                let (place, told) = (LinkSlot { slot: number, link: slot.link }, slot.told);
+                return Some(self.control(place, LinkMessage::Taken(told)));
             }
         }
         let (slot, link) = self.ends.pop_first()?;
-        Some(self.control(Place { slot, link }, Said::End))
+        Some(self.control(LinkSlot { slot, link }, LinkMessage::End))
     }
 
     /// Takes in a block of the session, on one of the service's own flows. What came for a link
@@ -190,45 +190,45 @@ impl Links {
     ///
     /// # Errors
     /// The far end keeps to no rule: close the session.
-    pub fn receive(&mut self, flow: FlowId, block: &Bytes) -> Result<Vec<Event>, PeerError> {
+    pub fn receive(&mut self, flow: FlowId, block: &Bytes) -> Result<Vec<Event>, LinkPeerError> {
         let Message { link, said } = Message::decode(block)?;
-        let inner = flow.0.checked_sub(self.first.0).ok_or(PeerError::Unknown)?;
-        let place = Place { slot: inner / FLOWS, link };
+        let inner = flow.0.checked_sub(self.first.0).ok_or(LinkPeerError::Unknown)?;
+        let place = LinkSlot { slot: inner / FLOWS, link };
         if place.slot >= 2 * LINKS_MAX as u32 {
-            return Err(PeerError::Unknown);
+            return Err(LinkPeerError::Unknown);
         }
         let mut events = Vec::new();
-        let is_theirs = (place.slot % 2 == 1) == (self.end == End::Calling);
+        let is_theirs = (place.slot % 2 == 1) == (self.end == SessionEnd::Calling);
         let known = self.slots.get(&place.slot).map_or(0, |slot| slot.link);
         if link > known {
             if !is_theirs {
-                return Err(PeerError::Unknown);
+                return Err(LinkPeerError::Unknown);
             }
             let before =
                 self.slots.insert(place.slot, Slot::open(link)).filter(|slot| slot.is_open);
             // Its end has been overtaken.
-            events.extend(before.map(|slot| Event::Ended(Place { link: slot.link, ..place })));
+            events.extend(before.map(|slot| Event::Ended(LinkSlot { link: slot.link, ..place })));
             events.push(Event::Begun(place));
         }
         let own = FlowId(self.first.0 + inner % FLOWS);
         let Some(slot) = self.slot_mut(place) else { return Ok(events) };
         match said {
-            Said::Data(bytes) => {
+            LinkMessage::Data(bytes) => {
                 slot.received += cost(bytes.len() + HEAD);
                 if slot.received - slot.taken > WINDOW.as_u64() {
-                    return Err(PeerError::OverWindow);
+                    return Err(LinkPeerError::OverWindow);
                 }
                 events.push(Event::Data(place, own, bytes));
             }
-            Said::Passing(bytes) => events.push(Event::Passing(place, own, bytes)),
-            Said::Taken(total) => {
+            LinkMessage::Passing(bytes) => events.push(Event::Passing(place, own, bytes)),
+            LinkMessage::Taken(total) => {
                 if total > slot.sent {
-                    return Err(PeerError::Unknown);
+                    return Err(LinkPeerError::Unknown);
                 }
                 slot.taken_there = slot.taken_there.max(total);
                 events.push(Event::Credit(place));
             }
-            Said::End => {
+            LinkMessage::End => {
                 slot.is_open = false;
                 events.push(Event::Ended(place));
             }
@@ -236,21 +236,21 @@ impl Links {
         Ok(events)
     }
 
-    fn control(&self, place: Place, said: Said) -> Block {
+    fn control(&self, place: LinkSlot, said: LinkMessage) -> Block {
         let message = Message { link: place.link, said };
         let block = Block::reliable(self.flow(place, CONTROL), message.encode());
         Block { priority: 0, ..block }
     }
 
-    fn flow(&self, place: Place, flow: u32) -> FlowId {
+    fn flow(&self, place: LinkSlot, flow: u32) -> FlowId {
         FlowId(self.first.0 + place.slot * FLOWS + flow)
     }
 
-    fn slot(&self, place: Place) -> Option<&Slot> {
+    fn slot(&self, place: LinkSlot) -> Option<&Slot> {
         self.slots.get(&place.slot).filter(|slot| slot.link == place.link && slot.is_open)
     }
 
-    fn slot_mut(&mut self, place: Place) -> Option<&mut Slot> {
+    fn slot_mut(&mut self, place: LinkSlot) -> Option<&mut Slot> {
         self.slots.get_mut(&place.slot).filter(|slot| slot.link == place.link && slot.is_open)
     }
 }

@@ -4,7 +4,7 @@ const FIRST: FlowId = FlowId(0x0001_0000);
 
 /// Two ends; what one says reaches the other at once, in order.
 fn ends() -> (Links, Links) {
-    (Links::new(End::Calling, FIRST), Links::new(End::Called, FIRST))
+    (Links::new(SessionEnd::Calling, FIRST), Links::new(SessionEnd::Called, FIRST))
 }
 
 fn block(len: usize) -> Block {
@@ -128,19 +128,26 @@ fn an_end_that_keeps_to_no_rule_is_told_from_one_that_is_late() {
     let own = far.flow(place, 1);
     let said = |link, said| Message { link, said }.encode();
     // Of a slot of this end's, nothing begins there.
-    assert_eq!(near.receive(own, &said(9, Said::End)), Err(PeerError::Unknown));
-    assert_eq!(near.receive(FlowId(0), &said(1, Said::End)), Err(PeerError::Unknown));
+    assert_eq!(near.receive(own, &said(9, LinkMessage::End)), Err(LinkPeerError::Unknown));
+    assert_eq!(near.receive(FlowId(0), &said(1, LinkMessage::End)), Err(LinkPeerError::Unknown));
     let beyond = FlowId(FIRST.0 + 2 * LINKS_MAX as u32 * FLOWS);
-    assert_eq!(far.receive(beyond, &said(1, Said::End)), Err(PeerError::Unknown));
-    assert_eq!(near.receive(own, &Bytes::from_static(b"?")), Err(PeerError::Malformed(Malformed)));
+    assert_eq!(far.receive(beyond, &said(1, LinkMessage::End)), Err(LinkPeerError::Unknown));
+    assert_eq!(
+        near.receive(own, &Bytes::from_static(b"?")),
+        Err(LinkPeerError::Malformed(Malformed))
+    );
     // More was taken than was ever sent.
-    assert_eq!(near.receive(own, &said(place.link, Said::Taken(1))), Err(PeerError::Unknown));
+    assert_eq!(
+        near.receive(own, &said(place.link, LinkMessage::Taken(1))),
+        Err(LinkPeerError::Unknown)
+    );
     let flood = Bytes::from(vec![0; 8 << 20]);
     let mut outcome = Ok(Vec::new());
     for _ in 0..8 {
-        outcome = outcome.and_then(|_| far.receive(own, &said(1, Said::Data(flood.clone()))));
+        outcome =
+            outcome.and_then(|_| far.receive(own, &said(1, LinkMessage::Data(flood.clone()))));
     }
-    assert_eq!(outcome, Err(PeerError::OverWindow));
+    assert_eq!(outcome, Err(LinkPeerError::OverWindow));
 }
 
 #[test]

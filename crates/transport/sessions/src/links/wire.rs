@@ -16,12 +16,12 @@ pub struct Message {
     /// Which link of its slot, counted from 1.
     pub link: u32,
     /// What is said.
-    pub said: Said,
+    pub said: LinkMessage,
 }
 
 /// What is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum LinkMessage {
     /// A reliable block of the program.
     Data(Bytes),
     /// An expendable one.
@@ -44,19 +44,19 @@ impl Message {
     /// As a block.
     pub fn encode(&self) -> Bytes {
         let body: &[u8] = match &self.said {
-            Said::Data(bytes) | Said::Passing(bytes) => bytes,
-            Said::Taken(_) | Said::End => &[],
+            LinkMessage::Data(bytes) | LinkMessage::Passing(bytes) => bytes,
+            LinkMessage::Taken(_) | LinkMessage::End => &[],
         };
         let mut out = BytesMut::with_capacity(HEAD + body.len().max(8));
         out.put_u32(self.link);
         match &self.said {
-            Said::Data(_) => out.put_u8(0),
-            Said::Passing(_) => out.put_u8(1),
-            Said::Taken(total) => {
+            LinkMessage::Data(_) => out.put_u8(0),
+            LinkMessage::Passing(_) => out.put_u8(1),
+            LinkMessage::Taken(total) => {
                 out.put_u8(2);
                 out.put_u64(*total);
             }
-            Said::End => out.put_u8(3),
+            LinkMessage::End => out.put_u8(3),
         }
         out.put_slice(body);
         out.freeze()
@@ -72,12 +72,12 @@ impl Message {
         let link = u32::from_be_bytes([a, b, c, d]);
         let body = block.slice(HEAD..);
         let said = match (kind, body.len()) {
-            (0, 1..) => Said::Data(body),
-            (1, 1..) => Said::Passing(body),
-            (2, _) => {
-                Said::Taken(u64::from_be_bytes(body.as_ref().try_into().map_err(|_| Malformed)?))
-            }
-            (3, 0) => Said::End,
+            (0, 1..) => LinkMessage::Data(body),
+            (1, 1..) => LinkMessage::Passing(body),
+            (2, _) => LinkMessage::Taken(u64::from_be_bytes(
+                body.as_ref().try_into().map_err(|_| Malformed)?,
+            )),
+            (3, 0) => LinkMessage::End,
             _ => return Err(Malformed),
         };
         if link == 0 { Err(Malformed) } else { Ok(Self { link, said }) }
@@ -91,10 +91,10 @@ mod tests {
     #[test]
     fn messages_survive_and_what_is_none_is_told() {
         for said in [
-            Said::Data(Bytes::from_static(b"block")),
-            Said::Passing(Bytes::from_static(b"x")),
-            Said::Taken(1 << 40),
-            Said::End,
+            LinkMessage::Data(Bytes::from_static(b"block")),
+            LinkMessage::Passing(Bytes::from_static(b"x")),
+            LinkMessage::Taken(1 << 40),
+            LinkMessage::End,
         ] {
             let message = Message { link: 7, said };
             assert_eq!(Message::decode(&message.encode()), Ok(message));

@@ -7,7 +7,7 @@ use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{RefusedKey, client_config};
 use skyhaul_tcp::TcpPath;
-use skyhaul_tcp::wire::{Frame, FrameReader};
+use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::io::{Read as _, Write as _};
@@ -37,7 +37,7 @@ impl Caller {
     /// Past the greetings.
     fn up() -> Self {
         let mut caller = Self::new(&[b"skyhaul/1"]);
-        caller.say(&[Frame::Greeting { joins: false }]);
+        caller.say(&[TcpFrame::Greeting { joins: false }]);
         assert_eq!(caller.path.poll(Instant::ZERO), Some(PathEvent::Up { payload: 1_438 }));
         caller
     }
@@ -62,7 +62,7 @@ impl Caller {
         }
     }
 
-    fn say(&mut self, frames: &[Frame]) {
+    fn say(&mut self, frames: &[TcpFrame]) {
         let mut clear = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut clear));
         self.say_bytes(&clear);
@@ -73,7 +73,7 @@ impl Caller {
         self.exchange();
     }
 
-    fn heard(&mut self) -> Vec<Frame> {
+    fn heard(&mut self) -> Vec<TcpFrame> {
         std::iter::from_fn(|| self.read.poll().unwrap()).collect()
     }
 
@@ -85,7 +85,7 @@ impl Caller {
                 _ => None,
             });
         let said = self.heard().into_iter().find_map(|frame| match frame {
-            Frame::Close { reason, .. } => Some(reason),
+            TcpFrame::Close { reason, .. } => Some(reason),
             _ => None,
         });
         (down.expect("the path is down"), said)
@@ -94,9 +94,9 @@ impl Caller {
 
 #[test]
 fn frames_against_the_rules_end_the_path_and_both_ends_know_why() {
-    let count = |count| Frame::Acknowledgement { count, delay: Duration::ZERO };
+    let count = |count| TcpFrame::Acknowledgement { count, delay: Duration::ZERO };
     for (frame, what) in
-        [(count(1), "acknowledges 1"), (Frame::Greeting { joins: false }, "second greeting")]
+        [(count(1), "acknowledges 1"), (TcpFrame::Greeting { joins: false }, "second greeting")]
     {
         let mut caller = Caller::up();
         caller.say(&[frame]);
@@ -117,7 +117,9 @@ fn frames_against_the_rules_end_the_path_and_both_ends_know_why() {
 
 #[test]
 fn nothing_is_taken_before_the_greeting() {
-    for frame in [Frame::Datagram(vec![1].into()), Frame::Control(vec![1].into()), Frame::Ping(1)] {
+    for frame in
+        [TcpFrame::Datagram(vec![1].into()), TcpFrame::Control(vec![1].into()), TcpFrame::Ping(1)]
+    {
         let mut caller = Caller::new(&[b"skyhaul/1"]);
         caller.say(&[frame]);
         let (down, _) = caller.end();
@@ -132,17 +134,20 @@ fn nothing_is_taken_before_the_greeting() {
 fn pings_are_answered_newest_only() {
     let mut caller = Caller::up();
     caller.heard();
-    caller.say(&(0..1_000).map(Frame::Ping).collect::<Vec<_>>());
+    caller.say(&(0..1_000).map(TcpFrame::Ping).collect::<Vec<_>>());
     let heard = caller.heard();
-    assert!(heard.iter().all(|frame| *frame == Frame::Pong(999)) && !heard.is_empty(), "{heard:?}");
+    assert!(
+        heard.iter().all(|frame| *frame == TcpFrame::Pong(999)) && !heard.is_empty(),
+        "{heard:?}"
+    );
 }
 
 #[test]
 fn answers_do_not_pile_up_for_a_far_end_that_does_not_read() {
     let mut caller = Caller::up();
     let mut clear = Vec::new();
-    (0..100).for_each(|_| Frame::Datagram(vec![0; 10].into()).encode(&mut clear));
-    Frame::Ping(1).encode(&mut clear);
+    (0..100).for_each(|_| TcpFrame::Datagram(vec![0; 10].into()).encode(&mut clear));
+    TcpFrame::Ping(1).encode(&mut clear);
     let mut unwritten = 0;
     for step in 0..20_000_u64 {
         let now = Instant::ZERO + Duration::from_millis(step);

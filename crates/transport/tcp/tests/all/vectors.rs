@@ -2,7 +2,7 @@
 //! writes and reads.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use skyhaul_tcp::wire::{Frame, FrameReader};
+use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 
 fn vectors(table: &str) -> Vec<serde_json::Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/wire-vectors.json");
@@ -18,18 +18,18 @@ fn bytes(vector: &serde_json::Value) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-fn text(frame: &Frame) -> String {
+fn text(frame: &TcpFrame) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match frame {
-        Frame::Greeting { joins } => format!("greeting joins={joins}"),
-        Frame::Datagram(bytes) => format!("datagram {}", hex(bytes)),
-        Frame::Control(bytes) => format!("control {}", hex(bytes)),
-        Frame::Acknowledgement { count, delay } => {
+        TcpFrame::Greeting { joins } => format!("greeting joins={joins}"),
+        TcpFrame::Datagram(bytes) => format!("datagram {}", hex(bytes)),
+        TcpFrame::Control(bytes) => format!("control {}", hex(bytes)),
+        TcpFrame::Acknowledgement { count, delay } => {
             format!("acknowledgement count={count} delay_us={}", delay.as_micros())
         }
-        Frame::Ping(number) => format!("ping {number}"),
-        Frame::Pong(number) => format!("pong {number}"),
-        Frame::Close { code, reason } => format!("close code={code} reason={reason}"),
+        TcpFrame::Ping(number) => format!("ping {number}"),
+        TcpFrame::Pong(number) => format!("pong {number}"),
+        TcpFrame::Close { code, reason } => format!("close code={code} reason={reason}"),
     }
 }
 

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// What was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentDatagram {
     Slice(Slice),
     Report {
         flows: Vec<FlowId>,
@@ -44,16 +44,16 @@ pub struct Slice {
 
 #[derive(Debug)]
 struct Entry {
-    sent: Sent,
+    sent: SentDatagram,
     sid: Option<Sid>,
     at: Instant,
     /// Why it was called lost: it has been acted on.
-    judged: Option<Verdict>,
+    judged: Option<LossReason>,
 }
 
 /// Why something counts as lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LossReason {
     /// What was sent after it has arrived.
     Overtaken,
     /// No news came in time.
@@ -106,9 +106,9 @@ struct Fates {
 
 /// What the far end lacks of the blocks that it waits for first, each flow's, by a report.
 #[derive(Debug)]
-pub struct Lacks<'a>(BTreeMap<(FlowId, Seq), &'a FlowReport>);
+pub struct MissingAtFarEnd<'a>(BTreeMap<(FlowId, Seq), &'a FlowReport>);
 
-impl<'a> Lacks<'a> {
+impl<'a> MissingAtFarEnd<'a> {
     pub fn of(flows: &'a [FlowReport]) -> Self {
         Self(flows.iter().map(|flow| ((flow.flow, Seq(flow.next)), flow)).collect())
     }
@@ -128,8 +128,8 @@ impl<'a> Lacks<'a> {
 
 /// What settling an arrival tells.
 #[derive(Debug)]
-pub struct Arrival {
-    pub sent: Sent,
+pub struct Acknowledged {
+    pub sent: SentDatagram,
     pub sid: Option<Sid>,
     /// It had been called lost.
     pub was_judged: bool,
@@ -155,7 +155,12 @@ impl Inflight {
         self.entries.len()
     }
 
-    pub fn add(&mut self, now: Instant, sent: Sent, sid: Option<Sid>) -> (Token, Option<Sent>) {
+    pub fn add(
+        &mut self,
+        now: Instant,
+        sent: SentDatagram,
+        sid: Option<Sid>,
+    ) -> (Token, Option<SentDatagram>) {
         let token = Token(self.first + self.entries.len() as u64);
         self.entries.push_back(Some(Entry { sent, sid, at: now, judged: None }));
         self.fates.known.push_back(None);
@@ -178,14 +183,14 @@ impl Inflight {
     }
 
     /// Takes out what was lost under `token`; with whether it had been acted on.
-    pub fn settle_lost(&mut self, token: Token) -> Option<Arrival> {
+    pub fn settle_lost(&mut self, token: Token) -> Option<Acknowledged> {
         self.know(token, true);
         let entry = self.take(token)?;
-        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
+        Some(Acknowledged { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
     }
 
     /// Takes out what arrived under `token`, and measures the round trip.
-    pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Arrival> {
+    pub fn settle_arrived(&mut self, token: Token, now: Instant) -> Option<Acknowledged> {
         self.know(token, false);
         if self.rtt.smoothed > Duration::ZERO
             && let Some(expected) = self.expected(self.rtt.smoothed)
@@ -203,26 +208,26 @@ impl Inflight {
         }
         // A silence that ended, or a late answer, says nothing of the order.
         match entry.judged {
-            Some(Verdict::Overtaken) => {
+            Some(LossReason::Overtaken) => {
                 self.window_eighths = (self.window_eighths + 1).min(WINDOW_MAX_EIGHTHS);
             }
-            Some(Verdict::Missed) => {
+            Some(LossReason::Missed) => {
                 self.detour_eighths = (self.detour_eighths + 1).min(WINDOW_MAX_EIGHTHS);
             }
-            Some(Verdict::Overdue) | None => {}
+            Some(LossReason::Overdue) | None => {}
         }
-        Some(Arrival { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
+        Some(Acknowledged { sent: entry.sent, sid: entry.sid, was_judged: entry.judged.is_some() })
     }
 
     /// What was sent under a coding number, taken out: repair stood for it.
-    pub fn settle_recovered(&mut self, sid: Sid) -> Option<Sent> {
+    pub fn settle_recovered(&mut self, sid: Sid) -> Option<SentDatagram> {
         let token = *self.sids.get(&sid.to_wire())?;
         self.know(token, true);
         self.take(token).map(|entry| entry.sent)
     }
 
     /// The next transmission that counts as lost. It stays open: news may yet come.
-    pub fn next_lost(&mut self, now: Instant) -> Option<(Sent, Option<Sid>, Verdict)> {
+    pub fn next_lost(&mut self, now: Instant) -> Option<(SentDatagram, Option<Sid>, LossReason)> {
         let (patience, window) = (self.patience(), self.window());
         loop {
             let at = self.judged_index();
@@ -233,16 +238,16 @@ impl Inflight {
                 Some(entry)
                     if self.newest_arrived.is_some_and(|newest| entry.at + window < newest) =>
                 {
-                    Some(Verdict::Overtaken)
+                    Some(LossReason::Overtaken)
                 }
-                Some(entry) if entry.at + patience <= now => Some(Verdict::Overdue),
+                Some(entry) if entry.at + patience <= now => Some(LossReason::Overdue),
                 Some(_) => return None,
             };
             self.judged_below = self.first + at as u64 + 1;
             if let (Some(entry), Some(verdict)) = (entry, verdict) {
                 entry.judged = Some(verdict);
                 let (found, at) = ((entry.sent.clone(), entry.sid, verdict), entry.at);
-                if verdict == Verdict::Overdue && at >= self.backoff.1 {
+                if verdict == LossReason::Overdue && at >= self.backoff.1 {
                     self.backoff = ((self.backoff.0 + 1).min(BACKOFF_MAX), now);
                 }
                 self.know(Token(self.judged_below - 1), true);
@@ -257,7 +262,7 @@ impl Inflight {
     /// sent later is known to have arrived.
     pub fn miss(
         &mut self,
-        lacks: &Lacks<'_>,
+        lacks: &MissingAtFarEnd<'_>,
         made: Instant,
         flight: Duration,
     ) -> (Vec<Slice>, usize) {
@@ -270,14 +275,14 @@ impl Inflight {
             if entry.at + late > made {
                 break;
             }
-            let Sent::Slice(slice) = entry.sent else { continue };
+            let SentDatagram::Slice(slice) = entry.sent else { continue };
             if !lacks.waits_for(&slice) {
                 continue;
             }
             let is_lacking = lacks.slice(&slice);
             in_a_row = if is_lacking && entry.at > newest { in_a_row + 1 } else { 0 };
             if is_lacking && entry.judged.is_none() && entry.sid.is_none() {
-                entry.judged = Some(Verdict::Missed);
+                entry.judged = Some(LossReason::Missed);
                 missed.push(slice);
                 self.know(Token(self.first + place as u64), true);
             }
@@ -286,14 +291,14 @@ impl Inflight {
     }
 
     /// Calls everything open lost: the path does not answer. Gives what had not been judged yet.
-    pub fn judge_all(&mut self) -> Vec<Sent> {
+    pub fn judge_all(&mut self) -> Vec<SentDatagram> {
         let from = self.judged_index().min(self.entries.len());
         self.doubted = (self.doubted.0.max(self.first), self.end());
         self.owed_from = self.end();
         self.judged_below = self.first + self.entries.len() as u64;
         let open = self.entries.range_mut(from..).flatten().filter(|entry| entry.judged.is_none());
         open.map(|entry| {
-            entry.judged = Some(Verdict::Overdue);
+            entry.judged = Some(LossReason::Overdue);
             entry.sent.clone()
         })
         .collect()

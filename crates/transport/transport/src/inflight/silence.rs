@@ -1,6 +1,6 @@
 //! When a path counts as silent: it owes answers that do not come.
 
-use super::{Inflight, Sent, Slice};
+use super::{Inflight, SentDatagram, Slice};
 use skyhaul_units::{Duration, Instant};
 
 impl Inflight {
@@ -49,7 +49,7 @@ impl Inflight {
         let open = self.entries.range(place..).flatten().filter(|entry| entry.judged.is_none());
         open.filter(|entry| entry.sid.is_none())
             .filter_map(|entry| match entry.sent {
-                Sent::Slice(slice) => Some(slice),
+                SentDatagram::Slice(slice) => Some(slice),
                 _ => None,
             })
             .collect()

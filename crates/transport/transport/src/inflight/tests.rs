@@ -6,8 +6,8 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn slice(number: u32) -> Sent {
-    Sent::Slice(Slice { flow: FlowId(0), seq: Seq(0), start: number, end: number + 1 })
+fn slice(number: u32) -> SentDatagram {
+    SentDatagram::Slice(Slice { flow: FlowId(0), seq: Seq(0), start: number, end: number + 1 })
 }
 
 fn add(inflight: &mut Inflight, millis: u64, number: u32) -> Token {
@@ -25,7 +25,7 @@ fn measured() -> Inflight {
     inflight
 }
 
-fn lost(inflight: &mut Inflight, millis: u64) -> Vec<(Sent, Verdict)> {
+fn lost(inflight: &mut Inflight, millis: u64) -> Vec<(SentDatagram, LossReason)> {
     let next = || inflight.next_lost(at(millis)).map(|(sent, _, verdict)| (sent, verdict));
     core::iter::from_fn(next).collect()
 }
@@ -38,7 +38,7 @@ fn what_is_overtaken_by_more_than_the_window_is_lost_and_no_sooner() {
     inflight.settle_arrived(inside, at(1_169));
     assert_eq!(lost(&mut inflight, 1_169), [], "the window is 10 ms: a sixteenth of a round trip");
     inflight.settle_arrived(beyond, at(1_172));
-    let both = [(slice(0), Verdict::Overtaken), (slice(1), Verdict::Overtaken)];
+    let both = [(slice(0), LossReason::Overtaken), (slice(1), LossReason::Overtaken)];
     assert_eq!(lost(&mut inflight, 1_172), both);
     assert_eq!(lost(&mut inflight, 1_172), [], "each is told once");
 }
@@ -69,7 +69,10 @@ fn patience_ends_after_a_round_trip_and_doubles_until_something_arrives() {
         add(&mut inflight, sent, number);
         let due = inflight.next_timeout().unwrap();
         assert_eq!(lost(&mut inflight, due.as_nanos() / 1_000_000 - 1), []);
-        assert_eq!(inflight.next_lost(due).map(|(_, _, verdict)| verdict), Some(Verdict::Overdue));
+        assert_eq!(
+            inflight.next_lost(due).map(|(_, _, verdict)| verdict),
+            Some(LossReason::Overdue)
+        );
         waits.push(due.since(at(sent)).as_millis());
         sent = due.as_nanos() / 1_000_000 + 1;
     }
@@ -132,7 +135,7 @@ fn what_the_far_end_lacks_is_lost_once_it_should_have_come() {
     let missing = |start, end| FlowReport { missing: vec![(start, end)], ..FlowReport::default() };
     let flight = Duration::from_millis(80);
     let miss = |inflight: &mut Inflight, flows: &[FlowReport], made| {
-        let (slices, _) = inflight.miss(&Lacks::of(flows), at(made), flight);
+        let (slices, _) = inflight.miss(&MissingAtFarEnd::of(flows), at(made), flight);
         slices.iter().map(|slice| slice.start).collect::<Vec<_>>()
     };
     let all = [missing(0, None)];
@@ -168,11 +171,11 @@ fn what_owes_an_answer_is_given_once_and_what_is_coded_or_called_lost_is_not() {
     let mut inflight = measured();
     let tokens = [0, 1, 2].map(|number| add(&mut inflight, 1_000 + u64::from(number) * 20, number));
     inflight.add(at(1_050), slice(3), Some(Sid::from_wire(1)));
-    inflight.add(at(1_050), Sent::Notice, None);
+    inflight.add(at(1_050), SentDatagram::Notice, None);
     inflight.settle_arrived(tokens[0], at(1_160));
     let missing = [FlowReport { missing: vec![(1, Some(2))], ..FlowReport::default() }];
     assert_eq!(
-        inflight.miss(&Lacks::of(&missing), at(1_200), Duration::from_millis(80)).0.len(),
+        inflight.miss(&MissingAtFarEnd::of(&missing), at(1_200), Duration::from_millis(80)).0.len(),
         1
     );
     let starts = |slices: Vec<Slice>| slices.iter().map(|slice| slice.start).collect::<Vec<_>>();
@@ -191,7 +194,7 @@ fn what_is_lacking_in_a_row_ends_with_the_last_that_should_have_come_and_with_ne
             inflight.settle_arrived(token, at(1_163));
         }
         let flows = [FlowReport { missing, ..FlowReport::default() }];
-        inflight.miss(&Lacks::of(&flows), at(made), Duration::from_millis(80)).1
+        inflight.miss(&MissingAtFarEnd::of(&flows), at(made), Duration::from_millis(80)).1
     };
     assert_eq!(
         in_a_row(vec![(0, Some(2))], 1_120, None),

@@ -1,6 +1,6 @@
 //! How much repair a path without return needs: from what is assumed of it, exactly.
 
-use crate::repair::{Chain, RepairTable};
+use crate::repair::{GroupLosses, RepairTable};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
@@ -52,12 +52,12 @@ impl Assumptions {
         self.rate.time_for(ByteCount::of(datagrams * (self.payload + self.headers)))
     }
 
-    fn chain(&self, lanes: u8) -> Chain {
+    fn chain(&self, lanes: u8) -> GroupLosses {
         let after_loss = match self.burst {
             0 | 1 => self.loss,
             burst => Probability::of(1, u64::from(burst)).complement().max(self.loss),
         };
-        Chain::new(self.loss, after_loss, lanes)
+        GroupLosses::new(self.loss, after_loss, lanes)
     }
 
     fn budget(&self) -> Duration {
@@ -321,7 +321,7 @@ impl Shape {
 
 /// The fewest repairs, from `least` on, with which a group fails at most with the chance `target`,
 /// and that chance.
-fn enough(chain: Chain, sources: usize, target: f64, least: u8) -> Option<(u8, f64)> {
+fn enough(chain: GroupLosses, sources: usize, target: f64, least: u8) -> Option<(u8, f64)> {
     let counts = usize::from(least)..=SYMBOLS_MAX - 1 - sources;
     counts
         .map(|repairs| (repairs as u8, chain.failure(sources + repairs, repairs)))

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// A flow's state.
 #[derive(Debug, Default)]
-pub struct Flow {
+pub struct OneWayFlow {
     /// The first place neither given out nor passed over.
     pub next: u64,
     pub blocks: BTreeMap<u64, Partial>,
@@ -37,14 +37,14 @@ pub struct Partial {
 
 /// What passing over places found, in their order.
 #[derive(Debug)]
-pub enum Step {
+pub enum SkippedStep {
     /// A block that is whole.
     Block(u64, Partial),
     /// Places that lack, and what was begun of their blocks.
     Gap(u64, u64, Vec<(u64, Partial)>),
 }
 
-impl Flow {
+impl OneWayFlow {
     /// Whether nothing more is wanted of a place.
     pub fn is_past(&self, seq: u64) -> bool {
         seq < self.next || self.passed.range(..=seq).next_back().is_some_and(|(_, end)| seq < *end)
@@ -81,7 +81,7 @@ impl Flow {
 
     /// The next step on the way to `end`: whole blocks are given out, also beyond it; what lacks
     /// before it is a gap.
-    pub fn step(&mut self, end: u64) -> Option<Step> {
+    pub fn step(&mut self, end: u64) -> Option<SkippedStep> {
         while let Some((start, stop)) =
             self.passed.first_key_value().map(|(start, stop)| (*start, *stop))
             && start <= self.next
@@ -97,7 +97,7 @@ impl Flow {
         if whole == Some(self.next) {
             let block = self.blocks.remove(&self.next)?;
             self.next += 1;
-            return Some(Step::Block(self.next - 1, block));
+            return Some(SkippedStep::Block(self.next - 1, block));
         }
         if self.next >= end {
             return None;
@@ -107,7 +107,7 @@ impl Flow {
         let beyond = self.blocks.split_off(&stop);
         let begun = core::mem::replace(&mut self.blocks, beyond);
         let first = core::mem::replace(&mut self.next, stop);
-        Some(Step::Gap(first, stop, begun.into_iter().collect()))
+        Some(SkippedStep::Gap(first, stop, begun.into_iter().collect()))
     }
 
     /// The last place of which anything is known.
@@ -120,7 +120,7 @@ impl Flow {
 
 /// A piece, as it came.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrival {
+pub struct ArrivedSlice {
     pub now: Instant,
     /// Computed from repair.
     pub recovered: bool,
@@ -160,7 +160,7 @@ impl Partial {
     }
 
     /// Takes a slice that does not contradict it; whether anything of it is new.
-    pub fn put(&mut self, at: Arrival, piece: &super::wire::Piece) -> bool {
+    pub fn put(&mut self, at: ArrivedSlice, piece: &super::wire::BlockSlice) -> bool {
         let header = &piece.header;
         let (start, end) = (header.offset as usize, header.offset as usize + piece.bytes.len());
         if self.got.insert(header.offset, end as u32) == 0 {

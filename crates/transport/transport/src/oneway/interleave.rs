@@ -41,7 +41,7 @@ struct Closed {
 
 /// What a set of groups came to when it was closed.
 #[derive(Debug, Clone, Copy)]
-pub struct Account {
+pub struct ClosedGroups {
     pub groups: u64,
     /// Blocks lost under the assumed loss: for each group the chance that it fails × the blocks
     /// that have symbols in it.
@@ -104,7 +104,7 @@ impl Interleaver {
     }
 
     /// Closes the open set: its repair follows.
-    pub fn close(&mut self, design: &Design) -> Option<Account> {
+    pub fn close(&mut self, design: &Design) -> Option<ClosedGroups> {
         let set = self.open.take()?;
         let (lanes, most) = set.shape(design);
         let repairs = design.repairs_of(lanes as u8, most);
@@ -122,7 +122,7 @@ impl Interleaver {
             expected_lost += failure * blocks.len() as f64;
         }
         self.closed = (repairs > 0).then_some(Closed { set, lanes, repairs, turn: 0 });
-        Some(Account { groups: lanes as u64, expected_lost })
+        Some(ClosedGroups { groups: lanes as u64, expected_lost })
     }
 
     /// The next repair symbol.

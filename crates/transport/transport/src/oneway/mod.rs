@@ -54,6 +54,6 @@ mod tests;
 mod wire;
 
 pub use design::{Assumptions, Design, DesignError};
-pub use receive::{Cause, Event, Gap, Receiver, ReceiverConfig, ReceiverCounters};
-pub use send::{Sender, SenderConfig, SenderCounters};
-pub use wire::{Announcement, FLOWS_TOLD, Message, Piece, PieceHeader};
+pub use receive::{BlockGap, Event, LossCause, OneWayReceiver, ReceiverConfig, ReceiverCounters};
+pub use send::{OneWaySender, SenderConfig, SenderCounters};
+pub use wire::{Announcement, BlockSlice, FLOWS_TOLD, Message, PieceHeader};

@@ -1,9 +1,9 @@
 //! The receiving end: symbols put together, gaps told, nothing ever sent.
 
-use super::flow::{Arrival, Flow, Partial, Step};
-use super::wire::{Announcement, Content, Message, Piece};
+use super::flow::{ArrivedSlice, OneWayFlow, Partial, SkippedStep};
+use super::wire::{Announcement, BlockSlice, Content, Message};
 use crate::block::{Received, cost};
-use crate::repair::{Decoder, DecoderCounters};
+use crate::repair::{DecoderCounters, RepairDecoder};
 use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,7 +31,7 @@ pub enum Event {
     /// A block arrived whole.
     Block(Received),
     /// Blocks that will not come.
-    Gap(Gap),
+    Gap(BlockGap),
     /// The sender said how far it is: the first time, and when it ended.
     Announced(Announcement),
     /// Nothing was heard of the sender for much longer than it ever pauses: what was open is given
@@ -41,7 +41,7 @@ pub enum Event {
 
 /// Blocks of a flow that will not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct BlockGap {
     /// The flow.
     pub flow: FlowId,
     /// The first missing block.
@@ -49,12 +49,12 @@ pub struct Gap {
     /// How many.
     pub count: u64,
     /// Why.
-    pub cause: Cause,
+    pub cause: LossCause,
 }
 
 /// Why blocks are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum LossCause {
     /// More was lost than repair brings back, or this end listened too late.
     Lost,
     /// The sender gave them up: their deadline passed, or the application took them back.
@@ -96,10 +96,10 @@ pub struct ReceiverCounters {
 
 /// The receiving end of a path without return, for one session of a sender.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct OneWayReceiver {
     config: ReceiverConfig,
-    decoder: Decoder,
-    flows: BTreeMap<FlowId, Flow>,
+    decoder: RepairDecoder,
+    flows: BTreeMap<FlowId, OneWayFlow>,
     /// Cost of blocks begun or waiting in `events`.
     held: u64,
     /// Blocks that lack something, the one begun longest ago first.
@@ -128,12 +128,12 @@ const SILENCE: Duration = Duration::from_secs(4);
 /// Gaps and blocks that wait for the application. Beyond, gaps are only counted.
 const EVENTS_MAX: usize = 1 << 16;
 
-impl Receiver {
+impl OneWayReceiver {
     /// With nothing received.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             config,
-            decoder: Decoder::new(),
+            decoder: RepairDecoder::new(),
             flows: BTreeMap::new(),
             held: 0,
             open: BTreeSet::new(),
@@ -190,14 +190,14 @@ impl Receiver {
         match Message::decode(&datagram) {
             Ok(Message::Source { sid, content }) => {
                 self.decoder.source(sid, content.clone());
-                self.content(Arrival { now, recovered: false }, &content);
+                self.content(ArrivedSlice { now, recovered: false }, &content);
             }
             Ok(Message::Repair(symbol)) => self.decoder.repair(symbol),
             Ok(Message::Announcement(announcement)) => self.announced(now, announcement),
             Err(_) => self.counters.malformed += 1,
         }
         while let Some((_, content)) = self.decoder.poll() {
-            self.content(Arrival { now, recovered: true }, &content);
+            self.content(ArrivedSlice { now, recovered: true }, &content);
         }
     }
 
@@ -210,20 +210,20 @@ impl Receiver {
             let Some(flow) = self.flows.get_mut(&id) else { continue };
             let done = flow.told.pop_front().map_or(0, |(_, done)| done);
             self.told.extend(flow.told.front().map(|(due, _)| (*due, id)));
-            self.pass_to(now, (id, done), Cause::Lost);
+            self.pass_to(now, (id, done), LossCause::Lost);
         }
         while let Some((due, id, seq)) = self.deadlines.first().copied()
             && due <= now
         {
             self.deadlines.pop_first();
-            self.drop_place(now, (id, seq), Cause::Expired);
+            self.drop_place(now, (id, seq), LossCause::Expired);
         }
         if self.heard.is_some_and(|heard| heard + self.silence() <= now) {
             self.heard = None;
             let ends: Vec<(FlowId, u64)> =
                 self.flows.iter().map(|(id, flow)| (*id, flow.end())).collect();
             for place in ends {
-                self.pass_to(now, place, Cause::Lost);
+                self.pass_to(now, place, LossCause::Lost);
             }
             if !self.ended {
                 self.events.push_back(Event::Silent);
@@ -267,14 +267,14 @@ impl Receiver {
         }
     }
 
-    fn content(&mut self, at: Arrival, content: &Bytes) {
+    fn content(&mut self, at: ArrivedSlice, content: &Bytes) {
         match Content::decode(content) {
             Ok(Content::Piece(piece)) => self.piece(at, &piece),
             Ok(Content::GivenUp(names)) => {
                 for (id, seq) in names {
                     if self.flow(id).is_some_and(|flow| !flow.is_past(seq.0)) && seq < Seq::FINISHED
                     {
-                        self.drop_place(at.now, (id, seq.0), Cause::GivenUp);
+                        self.drop_place(at.now, (id, seq.0), LossCause::GivenUp);
                     }
                 }
             }
@@ -282,7 +282,7 @@ impl Receiver {
         }
     }
 
-    fn piece(&mut self, at: Arrival, piece: &Piece) {
+    fn piece(&mut self, at: ArrivedSlice, piece: &BlockSlice) {
         let (id, seq) = (piece.header.flow, piece.header.seq.0);
         let end = piece.header.offset + piece.bytes.len() as u32;
         let Some(flow) = self.flow(id) else {
@@ -333,11 +333,14 @@ impl Receiver {
             flow.pass(seq);
             self.give_out(now, (id, seq), block);
         }
-        self.pass_to(now, (id, 0), Cause::Lost);
-        let crowded =
-            self.flows.get(&id).filter(|flow| flow.runs() > RUNS_MAX).and_then(Flow::first_run);
+        self.pass_to(now, (id, 0), LossCause::Lost);
+        let crowded = self
+            .flows
+            .get(&id)
+            .filter(|flow| flow.runs() > RUNS_MAX)
+            .and_then(OneWayFlow::first_run);
         if let Some(end) = crowded {
-            self.pass_to(now, (id, end), Cause::Crowded);
+            self.pass_to(now, (id, end), LossCause::Crowded);
         }
     }
 
@@ -355,29 +358,29 @@ impl Receiver {
     }
 
     /// Goes on to `end`: what is whole is given out, what lacks is told.
-    fn pass_to(&mut self, now: Instant, (id, end): (FlowId, u64), cause: Cause) {
+    fn pass_to(&mut self, now: Instant, (id, end): (FlowId, u64), cause: LossCause) {
         while let Some(step) = self.flows.get_mut(&id).and_then(|flow| flow.step(end)) {
             match step {
-                Step::Block(seq, block) => self.give_out(now, (id, seq), block),
-                Step::Gap(first, stop, begun) => {
+                SkippedStep::Block(seq, block) => self.give_out(now, (id, seq), block),
+                SkippedStep::Gap(first, stop, begun) => {
                     for (seq, block) in begun {
                         self.dropped((id, seq), &block);
                     }
-                    self.gap(Gap { flow: id, first: Seq(first), count: stop - first, cause });
+                    self.gap(BlockGap { flow: id, first: Seq(first), count: stop - first, cause });
                 }
             }
         }
     }
 
     /// Gives up one place, wherever in its flow it stands.
-    fn drop_place(&mut self, now: Instant, (id, seq): (FlowId, u64), cause: Cause) {
+    fn drop_place(&mut self, now: Instant, (id, seq): (FlowId, u64), cause: LossCause) {
         let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.is_past(seq)) else { return };
         let block = flow.blocks.remove(&seq);
         flow.pass(seq);
         if let Some(block) = block {
             self.dropped((id, seq), &block);
         }
-        self.gap(Gap { flow: id, first: Seq(seq), count: 1, cause });
+        self.gap(BlockGap { flow: id, first: Seq(seq), count: 1, cause });
         self.whole(now, (id, seq));
     }
 
@@ -394,9 +397,9 @@ impl Receiver {
         }
     }
 
-    fn gap(&mut self, gap: Gap) {
+    fn gap(&mut self, gap: BlockGap) {
         let counters = &mut self.counters;
-        let counter = if gap.cause == Cause::GivenUp {
+        let counter = if gap.cause == LossCause::GivenUp {
             &mut counters.blocks_given_up
         } else {
             &mut counters.blocks_lost
@@ -437,7 +440,7 @@ impl Receiver {
             };
             let Some((id, seq)) = oldest.or_else(own).or_else(waiting) else { return false };
             let before = self.held + self.in_flight();
-            self.pass_to(now, (id, seq + 1), Cause::Crowded);
+            self.pass_to(now, (id, seq + 1), LossCause::Crowded);
             // What is given out is held until the application takes it.
             if self.held + self.in_flight() >= before {
                 return false;
@@ -446,7 +449,7 @@ impl Receiver {
         true
     }
 
-    fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
+    fn flow(&mut self, id: FlowId) -> Option<&mut OneWayFlow> {
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&id) {
             return None;
         }

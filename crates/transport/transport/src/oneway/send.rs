@@ -6,7 +6,7 @@ use super::wire::{Announcement, Content, FLOWS_TOLD, GIVEN_UP_MAX, Message, Piec
 use crate::block::{Block, BlockId, MAX_BLOCK, Outcome};
 use crate::classes::ClassTree;
 use crate::path::PathId;
-use crate::schedule::{Line, Policy, PolicyConfig};
+use crate::schedule::{LineEstimate, Policy, PolicyConfig};
 use crate::send::{Now, Offer, Outbox, Outsymbol};
 use crate::session::SendError;
 use bytes::Bytes;
@@ -85,13 +85,13 @@ impl SenderCounters {
 
 /// The sending end of a path without return. Ask [`Self::poll`] whenever the line has room.
 #[derive(Debug)]
-pub struct Sender {
+pub struct OneWaySender {
     config: SenderConfig,
     design: Design,
     policy: Box<dyn Policy>,
     outbox: Outbox,
     coder: Interleaver,
-    line: Line,
+    line: LineEstimate,
     settled: VecDeque<(BlockId, Outcome)>,
     /// Blocks sent whole whose last group is not repaired yet.
     unrepaired: Vec<BlockId>,
@@ -134,13 +134,13 @@ const END_GAP: Duration = Duration::from_millis(250);
 /// The one path.
 const PATH: PathId = PathId(0);
 
-impl Sender {
+impl OneWaySender {
     /// With nothing to send.
     pub fn new(design: Design, config: SenderConfig) -> Self {
         let mut outbox = Outbox::default();
         // Nobody says how much the far end takes.
         outbox.raise_limit(u64::MAX);
-        let line = Line { rate: design.block_rate(), one_way_delay: config.one_way_delay };
+        let line = LineEstimate { rate: design.block_rate(), one_way_delay: config.one_way_delay };
         Self {
             policy: config.policy.build(),
             config,

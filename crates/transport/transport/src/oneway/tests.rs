@@ -1,8 +1,8 @@
 //! A sender and a receiver with nothing between them but loss.
 
 use super::{
-    Assumptions, Cause, Design, DesignError, Event, Gap, Receiver, ReceiverConfig, Sender,
-    SenderConfig,
+    Assumptions, BlockGap, Design, DesignError, Event, LossCause, OneWayReceiver, OneWaySender,
+    ReceiverConfig, SenderConfig,
 };
 use crate::block::{Block, BlockId, Mode, Outcome, Received};
 use bytes::Bytes;
@@ -29,13 +29,13 @@ fn block(flow: u32, number: usize, len: usize) -> Block {
 /// Both ends; each datagram takes as long as its bytes on the line, and `loses` says by its number
 /// which are lost.
 struct Line<L> {
-    sender: Sender,
-    receiver: Receiver,
+    sender: OneWaySender,
+    receiver: OneWayReceiver,
     now: Instant,
     sent: u64,
     loses: L,
     received: Vec<Received>,
-    gaps: Vec<Gap>,
+    gaps: Vec<BlockGap>,
     most_memory: u64,
 }
 
@@ -44,8 +44,8 @@ impl<L: FnMut(u64, &[u8]) -> bool> Line<L> {
         let design = Design::new(assumptions).unwrap();
         let config = SenderConfig { name: "dish".to_owned(), ..SenderConfig::default() };
         Self {
-            sender: Sender::new(design, config),
-            receiver: Receiver::new(ReceiverConfig::default()),
+            sender: OneWaySender::new(design, config),
+            receiver: OneWayReceiver::new(ReceiverConfig::default()),
             now: Instant::ZERO,
             sent: 0,
             loses,
@@ -158,7 +158,7 @@ fn what_is_lost_beyond_repair_is_a_gap_and_the_rest_goes_on() {
     let lost: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + lost, 200);
     assert!(
-        (80..130).contains(&lost) && line.gaps.iter().all(|gap| gap.cause == Cause::Lost),
+        (80..130).contains(&lost) && line.gaps.iter().all(|gap| gap.cause == LossCause::Lost),
         "{lost}"
     );
     let places: Vec<u64> = line.received.iter().map(|block| block.id.seq.0).collect();
@@ -178,7 +178,7 @@ fn a_receiver_that_starts_late_joins_in_the_middle() {
     let first = line.received[0].id.seq;
     assert_eq!(
         line.gaps,
-        [Gap { flow: FlowId(7), first: Seq(0), count: first.0, cause: Cause::Lost }]
+        [BlockGap { flow: FlowId(7), first: Seq(0), count: first.0, cause: LossCause::Lost }]
     );
     assert_eq!(line.received.len() as u64 + first.0, 300);
 }
@@ -214,10 +214,12 @@ fn blocks_given_up_are_told_and_not_waited_for() {
     // Some were begun: their time is over here before the sender's word comes.
     let missing: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + missing, 12);
-    assert!((5..=9).contains(&missing) && !line.gaps.iter().any(|gap| gap.cause == Cause::Lost));
+    assert!(
+        (5..=9).contains(&missing) && !line.gaps.iter().any(|gap| gap.cause == LossCause::Lost)
+    );
     assert_eq!(
         line.gaps[0],
-        Gap { flow: FlowId(0), first: Seq(10), count: 1, cause: Cause::GivenUp }
+        BlockGap { flow: FlowId(0), first: Seq(10), count: 1, cause: LossCause::GivenUp }
     );
     assert_eq!(line.received.last().map(|block| block.id.seq), Some(Seq(11)));
     let expired =
@@ -259,8 +261,10 @@ fn announcements_go_on_while_nothing_is_sent_and_the_end_is_told_often() {
 #[test]
 fn the_window_holds_whatever_comes() {
     let mut line = Line::new(&assumed(1, 1), |number, _| number % 3 == 0);
-    line.receiver =
-        Receiver::new(ReceiverConfig { window: ByteCount::kib(256), ..ReceiverConfig::default() });
+    line.receiver = OneWayReceiver::new(ReceiverConfig {
+        window: ByteCount::kib(256),
+        ..ReceiverConfig::default()
+    });
     for number in 0..200 {
         line.sender.send(line.now, block(number as u32 % 5, number, 20_000)).unwrap();
     }
@@ -270,7 +274,7 @@ fn the_window_holds_whatever_comes() {
         "{}",
         line.most_memory
     );
-    assert!(line.gaps.iter().any(|gap| gap.cause == Cause::Crowded));
+    assert!(line.gaps.iter().any(|gap| gap.cause == LossCause::Crowded));
     let lost: u64 = line.gaps.iter().map(|gap| gap.count).sum();
     assert_eq!(line.received.len() as u64 + lost, 200);
 }
@@ -405,7 +409,7 @@ proptest! {
     fn any_datagrams_leave_the_receiver_bounded(
         datagrams in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 0..60)), 0..80),
     ) {
-        let mut receiver = Receiver::new(ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() });
+        let mut receiver = OneWayReceiver::new(ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() });
         let mut now = Instant::ZERO;
         for (kind, rest) in datagrams {
             let bytes: Vec<u8> = core::iter::once(kind).chain(rest).collect();

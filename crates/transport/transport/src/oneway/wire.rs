@@ -45,7 +45,7 @@ pub struct Announcement {
 
 /// A slice of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct BlockSlice {
     /// Which block and where.
     pub header: PieceHeader,
     /// The slice.
@@ -71,7 +71,7 @@ pub struct PieceHeader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     /// A slice of a block.
-    Piece(Piece),
+    Piece(BlockSlice),
     /// Blocks that the sender has given up.
     GivenUp(Vec<(FlowId, Seq)>),
 }
@@ -249,7 +249,7 @@ impl PieceHeader {
     }
 }
 
-fn piece(kind: u8, bytes: &Bytes, reader: &mut Reader<'_>) -> Result<Piece, WireError> {
+fn piece(kind: u8, bytes: &Bytes, reader: &mut Reader<'_>) -> Result<BlockSlice, WireError> {
     let flow = FlowId(reader.varint32("flow")?);
     let seq = Seq(reader.varint("place")?);
     let (mut offset, mut head) = (0, None);
@@ -267,7 +267,7 @@ fn piece(kind: u8, bytes: &Bytes, reader: &mut Reader<'_>) -> Result<Piece, Wire
     if slice.is_empty() || end > MAX_BLOCK || seq >= Seq::FINISHED {
         return Err(WireError::Invalid("slice"));
     }
-    Ok(Piece {
+    Ok(BlockSlice {
         header: PieceHeader { flow, seq, offset, fin: kind & FIN != 0, head },
         bytes: slice,
     })
@@ -296,7 +296,7 @@ mod tests {
         #[test]
         fn pieces_survive(header in pieces(), slice in prop::collection::vec(any::<u8>(), 1..40)) {
             let content = header.encode(&slice);
-            prop_assert_eq!(Content::decode(&content), Ok(Content::Piece(Piece { header, bytes: slice.into() })));
+            prop_assert_eq!(Content::decode(&content), Ok(Content::Piece(BlockSlice { header, bytes: slice.into() })));
             let datagram = Message::Source { sid: Sid::from_wire(77), content };
             prop_assert_eq!(Message::decode(&datagram.encode()), Ok(datagram));
         }

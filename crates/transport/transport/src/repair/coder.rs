@@ -2,7 +2,7 @@
 //! repair symbols.
 
 use super::group::Group;
-use super::{LENGTH, Plan, REPAIR_HEADER, RepairSymbol, Sid, UNDER_SYMBOL};
+use super::{LENGTH, REPAIR_HEADER, RepairPlan, RepairSymbol, Sid, UNDER_SYMBOL};
 use bytes::Bytes;
 use skyhaul_units::Instant;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Coder {
     next: u64,
-    plan: Plan,
+    plan: RepairPlan,
     open: Option<Group>,
     /// Closed groups with a deadline whose repairs are still to be sent, the oldest first.
     timed: VecDeque<Group>,
@@ -49,7 +49,7 @@ impl Coder {
     pub fn new() -> Self {
         Self {
             next: 0,
-            plan: Plan::default(),
+            plan: RepairPlan::default(),
             open: None,
             timed: VecDeque::new(),
             untimed: VecDeque::new(),
@@ -59,12 +59,12 @@ impl Coder {
     }
 
     /// Follows this plan from the next group on.
-    pub fn adopt(&mut self, plan: Plan) {
+    pub fn adopt(&mut self, plan: RepairPlan) {
         self.plan = plan;
     }
 
     /// The plan followed.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &RepairPlan {
         &self.plan
     }
 
@@ -227,4 +227,4 @@ pub const RETAINED_MAX: usize = 2 * 16 * 255;
 const CREDIT_SYMBOLS: u64 = 1_024;
 
 /// The plan states its share in parts of this.
-const CREDIT_UNIT: u64 = Plan::SPARE_UNIT as u64;
+const CREDIT_UNIT: u64 = RepairPlan::SPARE_UNIT as u64;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// 256 groups, and 8,192 recovered datagrams until [`Self::poll`] takes them, most of which are the
 /// same bytes as in the first.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct RepairDecoder {
     history: Option<History>,
     groups: BTreeMap<Place, Group>,
     /// Repair symbols that wait in `groups`.
@@ -79,7 +79,7 @@ pub const GROUPS_MAX: usize = 256;
 /// is forgotten.
 pub const REPAIRS_MAX: usize = 2_048;
 
-impl Decoder {
+impl RepairDecoder {
     /// With nothing received.
     pub fn new() -> Self {
         Self::default()

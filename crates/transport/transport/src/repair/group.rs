@@ -1,6 +1,6 @@
 //! The sending end's group: datagrams dealt round robin to lanes, each lane one coded group.
 
-use super::{LENGTH, Plan, RepairSymbol, Sid};
+use super::{LENGTH, RepairPlan, RepairSymbol, Sid};
 use bytes::Bytes;
 use skyhaul_coding::erasure;
 use skyhaul_units::Instant;
@@ -9,7 +9,7 @@ use skyhaul_units::Instant;
 #[derive(Debug)]
 pub struct Group {
     first: u64,
-    plan: Plan,
+    plan: RepairPlan,
     opened: Instant,
     sources: Vec<Source>,
     /// Sources of each lane that may be missing.
@@ -29,7 +29,7 @@ struct Source {
 }
 
 impl Group {
-    pub fn new(first: u64, now: Instant, plan: Plan) -> Self {
+    pub fn new(first: u64, now: Instant, plan: RepairPlan) -> Self {
         let open = vec![0; usize::from(plan.stride.max(1))];
         Self { first, plan, opened: now, sources: Vec::new(), open, longest: 0, due: None, turn: 0 }
     }

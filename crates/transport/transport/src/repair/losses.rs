@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The losses within one group.
 #[derive(Debug, Clone, Copy)]
-pub struct Chain {
+pub struct GroupLosses {
     loss: f64,
     /// Of a loss right after a loss, as the group's own symbols see it.
     after_loss: f64,
@@ -25,7 +25,7 @@ pub struct RepairTable {
     largest: usize,
 }
 
-impl Chain {
+impl GroupLosses {
     /// `loss` of all are lost, `after_loss` of those right behind a lost one; the group has every
     /// `stride`-th.
     pub fn new(loss: Probability, after_loss: Probability, stride: u8) -> Self {
@@ -49,7 +49,7 @@ impl Chain {
 impl RepairTable {
     /// For each group size the fewest repairs that leave it unrepaired with at most the probability
     /// `target`; as many as the code has where none are enough.
-    pub fn for_target(chain: Chain, target: Probability) -> Self {
+    pub fn for_target(chain: GroupLosses, target: Probability) -> Self {
         let mut table = [0u8; SYMBOLS_MAX];
         let mut counts = Counts::new(chain);
         let mut sources = 1;
@@ -109,14 +109,14 @@ impl Default for RepairTable {
 /// The distribution of losses among the symbols so far, apart for the last one having arrived or
 /// not.
 struct Counts {
-    chain: Chain,
+    chain: GroupLosses,
     symbols: usize,
     arrived: [f64; SYMBOLS_MAX + 1],
     lost: [f64; SYMBOLS_MAX + 1],
 }
 
 impl Counts {
-    fn new(chain: Chain) -> Self {
+    fn new(chain: GroupLosses) -> Self {
         let mut counts = Self {
             chain,
             symbols: 0,
@@ -132,7 +132,7 @@ impl Counts {
     /// One symbol more.
     fn step(&mut self) {
         self.symbols = (self.symbols + 1).min(SYMBOLS_MAX);
-        let Chain { after_loss, after_arrival, .. } = self.chain;
+        let GroupLosses { after_loss, after_arrival, .. } = self.chain;
         for count in (0..=self.symbols).rev() {
             let arrives =
                 self.arrived[count] * (1.0 - after_arrival) + self.lost[count] * (1.0 - after_loss);
@@ -169,8 +169,8 @@ mod tests {
         Probability::from_ppb(value * 10_000_000)
     }
 
-    fn independent(loss: Probability) -> Chain {
-        Chain::new(loss, loss, 1)
+    fn independent(loss: Probability) -> GroupLosses {
+        GroupLosses::new(loss, loss, 1)
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     fn each_size_has_the_fewest_repairs_that_reach_the_target() {
         let target = Probability::from_ppb(1_000);
         for (loss, after_loss, stride) in [(5, 5, 1), (1, 50, 4), (5, 87, 16)] {
-            let chain = Chain::new(percent(loss), percent(after_loss), stride);
+            let chain = GroupLosses::new(percent(loss), percent(after_loss), stride);
             let table = RepairTable::for_target(chain, target);
             for sources in [1, 2, 10, 64, 150, 200] {
                 let repairs = usize::from(table.of(sources));
@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn wider_strides_bring_bursts_near_independent_loss() {
-        let chain = |stride| Chain::new(percent(5), Probability::from_ppb(875_000_000), stride);
+        let chain =
+            |stride| GroupLosses::new(percent(5), Probability::from_ppb(875_000_000), stride);
         let failures = [1, 4, 16].map(|stride| chain(stride).failure(256, 36));
         assert!(failures[0] > 1e-2 && failures[1] > failures[2] * 100.0, "{failures:?}");
         assert!(

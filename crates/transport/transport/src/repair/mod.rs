@@ -61,12 +61,12 @@ mod tests;
 pub(crate) use coder::RETAINED_MAX;
 pub use coder::{Coder, CoderCounters};
 pub(crate) use decoder::REPAIRS_MAX;
-pub use decoder::{Decoder, DecoderCounters};
+pub use decoder::{DecoderCounters, RepairDecoder};
 pub use fates::FateOrder;
-pub(crate) use losses::Chain;
+pub(crate) use losses::GroupLosses;
 pub use losses::RepairTable;
 pub use meter::{LossEstimate, LossMeter};
-pub use plan::{Goal, Plan, Planner, Situation};
+pub use plan::{Goal, Planner, RepairPlan, Situation};
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
 //! How much to repair, and how: from the loss, the time left, the round trip and the room.
 
-use super::losses::{Chain, RepairTable};
+use super::losses::{GroupLosses, RepairTable};
 use super::meter::LossEstimate;
 use super::repetition::Copies;
 use super::{STRIDE_MAX, UNDER_SYMBOL};
@@ -41,7 +41,7 @@ pub struct Situation {
 
 /// How to repair on one path. [`Plan::default`] repairs nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct RepairPlan {
     /// What has less time left than this is coded; with more, retransmission alone does.
     pub coded_below: Duration,
     /// Sources in a group at most.
@@ -111,19 +111,19 @@ impl Planner {
     }
 
     /// The plan for this situation.
-    pub fn plan(&mut self, situation: &Situation) -> Plan {
+    pub fn plan(&mut self, situation: &Situation) -> RepairPlan {
         let loss = rounded_up(situation.loss.upper);
         let after_loss = rounded_up(situation.loss.after_loss).max(loss);
         let round = situation.rtt.map(|rtt| rtt.scaled(ROUND.0, ROUND.1));
         let margin = self.margin(situation);
         let shape = self.shape(situation, loss, after_loss);
         let spare = shape.room(situation);
-        let repairs = shape.repairs.capped(spare, Plan::SPARE_UNIT);
+        let repairs = shape.repairs.capped(spare, RepairPlan::SPARE_UNIT);
         let count = usize::from(repairs.of(shape.sources));
         let failure =
-            Chain::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
+            GroupLosses::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
         let lead = margin + shape.repair_time(situation, count);
-        Plan {
+        RepairPlan {
             coded_below: round.map_or(Duration::MAX, |round| round * 2 + self.goal.margin),
             sources: shape.limit as u8,
             expected: shape.sources as u8,
@@ -194,7 +194,7 @@ impl Planner {
             let entry = self.tables.remove(at);
             self.tables.push(entry);
         } else {
-            let chain = Chain::new(key.loss, key.after_loss, key.stride);
+            let chain = GroupLosses::new(key.loss, key.after_loss, key.stride);
             self.tables.push((key, RepairTable::for_target(chain, self.goal.target)));
             if self.tables.len() > TABLES_MAX {
                 self.tables.remove(0);
@@ -204,7 +204,7 @@ impl Planner {
     }
 }
 
-impl Plan {
+impl RepairPlan {
     /// What [`Plan::spare`] counts in: bytes of repair for so many bytes protected.
     pub const SPARE_UNIT: u32 = 1_024;
 
@@ -236,7 +236,7 @@ impl Plan {
     }
 }
 
-impl Default for Plan {
+impl Default for RepairPlan {
     fn default() -> Self {
         Self {
             coded_below: Duration::ZERO,
@@ -328,7 +328,7 @@ impl Shape {
         let usable = u128::from(situation.spare.as_bps()) * SPARE_USED.0 / SPARE_USED.1;
         let line = (flow + usable) * u128::from(with_headers(situation.payload));
         let taken = flow * u128::from(with_headers(self.payload));
-        let parts = line.saturating_sub(taken) * u128::from(Plan::SPARE_UNIT) / taken.max(1);
+        let parts = line.saturating_sub(taken) * u128::from(RepairPlan::SPARE_UNIT) / taken.max(1);
         u32::try_from(parts).map_or(SPARE_MAX, |parts| parts.min(SPARE_MAX))
     }
 
@@ -339,7 +339,7 @@ impl Shape {
 
     /// The same of groups of this size.
     fn lack_of(&self, sources: usize, room: u32) -> u64 {
-        let needed = u64::from(self.repairs.of(sources)) * u64::from(Plan::SPARE_UNIT);
+        let needed = u64::from(self.repairs.of(sources)) * u64::from(RepairPlan::SPARE_UNIT);
         let room = u64::from(room) * sources as u64;
         if needed <= room { 0 } else { needed * 1_000 / room.max(1) }
     }
@@ -423,7 +423,7 @@ const CLEAN_SOURCES: usize = 200;
 const SPARE_USED: (u128, u128) = (7, 8);
 
 /// A thin flow may be repaired many times over where the path is otherwise empty.
-const SPARE_MAX: u32 = 64 * Plan::SPARE_UNIT;
+const SPARE_MAX: u32 = 64 * RepairPlan::SPARE_UNIT;
 
 /// Tables kept: two loss rates by five strides, and some. 256 bytes each.
 const TABLES_MAX: usize = 16;

@@ -5,14 +5,14 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// What the paths of a session are like together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
+pub struct LineEstimate {
     /// Of all paths together; zero while it isn't known.
     pub rate: Rate,
     /// Of the path on which the block would arrive first.
     pub one_way_delay: Duration,
 }
 
-impl Line {
+impl LineEstimate {
     /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that
     /// isn't known holds nothing back.
     pub fn arrival(&self, now: Instant, ahead: ByteCount) -> Instant {
@@ -24,7 +24,7 @@ impl Line {
 
 /// Whether a block is worth sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Worth {
     /// Sent now it arrives in time.
     Start,
     /// At the present rate it would be late; a rate that grows may still save it. To be sent only
@@ -36,14 +36,14 @@ pub enum Verdict {
 }
 
 /// Whether `candidate`, sent from `now` on with the whole line to itself, arrives by its deadline.
-pub fn can_arrive(now: Instant, candidate: &Candidate, line: &Line) -> Verdict {
-    let Some(deadline) = candidate.deadline else { return Verdict::Start };
+pub fn can_arrive(now: Instant, candidate: &Candidate, line: &LineEstimate) -> Worth {
+    let Some(deadline) = candidate.deadline else { return Worth::Start };
     if now + line.one_way_delay > deadline {
-        Verdict::TooLate
+        Worth::TooLate
     } else if line.arrival(now, candidate.unsent) > deadline {
-        Verdict::Wait
+        Worth::Wait
     } else {
-        Verdict::Start
+        Worth::Start
     }
 }
 
@@ -63,7 +63,8 @@ pub(super) const WHOLE: u64 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(80) };
+    const LINE: LineEstimate =
+        LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(80) };
 
     fn block(deadline: Option<u64>) -> Candidate {
         Candidate {
@@ -81,20 +82,20 @@ mod tests {
     #[test]
     fn the_verdict_turns_at_the_last_instant_that_makes_it() {
         // 20 kB at 8 Mbit/s take 20 ms, and 80 ms on the way.
-        let at = |micros, line: &Line| {
+        let at = |micros, line: &LineEstimate| {
             can_arrive(Instant::ZERO + Duration::from_micros(micros), &block(Some(300)), line)
         };
-        assert_eq!(at(200_000, &LINE), Verdict::Start);
-        assert_eq!(at(200_001, &LINE), Verdict::Wait);
-        assert_eq!(at(220_000, &LINE), Verdict::Wait);
-        assert_eq!(at(220_001, &LINE), Verdict::TooLate);
-        let unknown = Line { rate: Rate::ZERO, ..LINE };
-        assert_eq!(at(220_000, &unknown), Verdict::Start);
-        assert_eq!(at(220_001, &unknown), Verdict::TooLate);
+        assert_eq!(at(200_000, &LINE), Worth::Start);
+        assert_eq!(at(200_001, &LINE), Worth::Wait);
+        assert_eq!(at(220_000, &LINE), Worth::Wait);
+        assert_eq!(at(220_001, &LINE), Worth::TooLate);
+        let unknown = LineEstimate { rate: Rate::ZERO, ..LINE };
+        assert_eq!(at(220_000, &unknown), Worth::Start);
+        assert_eq!(at(220_001, &unknown), Worth::TooLate);
     }
 
     #[test]
     fn without_a_deadline_nothing_is_late() {
-        assert_eq!(can_arrive(Instant::FAR_FUTURE, &block(None), &LINE), Verdict::Start);
+        assert_eq!(can_arrive(Instant::FAR_FUTURE, &block(None), &LINE), Worth::Start);
     }
 }

@@ -13,7 +13,7 @@
 //! before its slack is gone.
 
 use super::arrival::{WHOLE, share};
-use super::{Candidate, Key, Line, Policy};
+use super::{Candidate, LineEstimate, Policy, SendOrder};
 use core::num::NonZeroU8;
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{Duration, Instant, Probability};
@@ -63,7 +63,7 @@ impl Draft {
     }
 
     /// The draft's w, in parts per billion of a lifetime.
-    fn slack_share(&self, now: Instant, candidate: &Candidate, line: &Line) -> u64 {
+    fn slack_share(&self, now: Instant, candidate: &Candidate, line: &LineEstimate) -> u64 {
         let Some(deadline) = candidate.deadline else {
             let age = now.since(candidate.taken);
             return share(self.config.patience, self.config.patience + age);
@@ -79,7 +79,7 @@ impl Draft {
 }
 
 impl Policy for Draft {
-    fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key {
+    fn key(&self, now: Instant, candidate: &Candidate, line: &LineEstimate) -> SendOrder {
         let slack = u128::from(self.slack_share(now, candidate, line));
         let lowest = self.config.lowest_priority.get();
         let priority =
@@ -88,7 +88,11 @@ impl Policy for Draft {
         let weight = (u128::from(WHOLE) - counts) * slack + counts * priority;
         let unsent = u128::from(candidate.unsent.as_u64().min(candidate.size.as_u64()));
         let rank = weight / u128::from(WHOLE) * unsent / u128::from(candidate.size.as_u64().max(1));
-        Key::new(u64::try_from(rank).unwrap_or(u64::MAX), candidate.unsent.as_u64(), candidate)
+        SendOrder::new(
+            u64::try_from(rank).unwrap_or(u64::MAX),
+            candidate.unsent.as_u64(),
+            candidate,
+        )
     }
 }
 
@@ -98,7 +102,8 @@ mod tests {
     use skyhaul_units::{ByteCount, Rate};
 
     /// 1 kB takes 1 ms.
-    const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(50) };
+    const LINE: LineEstimate =
+        LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(50) };
     const DRAFT: Draft = Draft::new(DraftConfig::WRITTEN);
 
     fn millis(millis: u64) -> Instant {

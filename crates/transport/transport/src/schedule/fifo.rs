@@ -1,6 +1,6 @@
 //! First come, first served: what a stream without deadlines does. For comparison.
 
-use super::{Candidate, Key, Line, Policy};
+use super::{Candidate, LineEstimate, Policy, SendOrder};
 use skyhaul_units::Instant;
 
 /// Blocks in the order of hand-over.
@@ -8,7 +8,7 @@ use skyhaul_units::Instant;
 pub struct Fifo;
 
 impl Policy for Fifo {
-    fn key(&self, _now: Instant, candidate: &Candidate, _line: &Line) -> Key {
-        Key::new(0, 0, candidate)
+    fn key(&self, _now: Instant, candidate: &Candidate, _line: &LineEstimate) -> SendOrder {
+        SendOrder::new(0, 0, candidate)
     }
 }

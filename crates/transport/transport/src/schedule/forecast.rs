@@ -1,7 +1,7 @@
 //! For every flow: will what waits of it be on time? Said before it happens, from the order in
 //! which it will be sent.
 
-use super::{Candidate, Line};
+use super::{Candidate, LineEstimate};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub enum Outlook {
 /// deadline. As many are kept in memory as there are flows.
 pub fn forecast<'a>(
     now: Instant,
-    line: &Line,
+    line: &LineEstimate,
     queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,
 ) -> Vec<Forecast> {
     forecast_by(queue, |ahead| (line.rate > Rate::ZERO).then(|| line.arrival(now, ahead)))
@@ -103,7 +103,8 @@ mod tests {
         }
     }
 
-    const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(80) };
+    const LINE: LineEstimate =
+        LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(80) };
 
     #[test]
     fn each_flow_waits_for_what_is_sent_before_it() {
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn nothing_is_foretold_for_a_line_of_unknown_rate() {
-        let line = Line { rate: Rate::ZERO, ..LINE };
+        let line = LineEstimate { rate: Rate::ZERO, ..LINE };
         let found = forecast(Instant::ZERO, &line, [(FlowId(1), &block(10, Some(1)))]);
         assert_eq!((found[0].outlook, found[0].done), (Outlook::Unknown, None));
         assert!(forecast(Instant::ZERO, &line, []).is_empty());

@@ -21,7 +21,7 @@ mod strict;
 mod tests;
 mod urgency;
 
-pub use arrival::{Line, Verdict, can_arrive};
+pub use arrival::{LineEstimate, Worth, can_arrive};
 pub use draft::{Draft, DraftConfig};
 pub use earliest::Earliest;
 pub use fifo::Fifo;
@@ -71,14 +71,14 @@ impl Candidate {
 
 /// A place in the order of sending: the smallest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct SendOrder {
     behind: bool,
     rank: u64,
     tie: u64,
     order: u64,
 }
 
-impl Key {
+impl SendOrder {
     /// A key by `rank`; where it is equal by `tie`, then in the order of hand-over.
     pub const fn new(rank: u64, tie: u64, candidate: &Candidate) -> Self {
         Self { behind: false, rank, tie, order: candidate.order }
@@ -94,7 +94,7 @@ impl Key {
 pub trait Policy: core::fmt::Debug + Send + Sync {
     /// Where `candidate` stands at `now`, with `line` to send it on. Keys of one instant compare
     /// with each other.
-    fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key;
+    fn key(&self, now: Instant, candidate: &Candidate, line: &LineEstimate) -> SendOrder;
 }
 
 /// The choice of a policy, by name.

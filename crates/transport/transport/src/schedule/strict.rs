@@ -1,6 +1,6 @@
 //! Strict priority: the important first, whatever the clock says.
 
-use super::{Candidate, Key, Line, Policy};
+use super::{Candidate, LineEstimate, Policy, SendOrder};
 use skyhaul_units::Instant;
 
 /// Blocks by priority, and by deadline within it.
@@ -8,8 +8,8 @@ use skyhaul_units::Instant;
 pub struct Strict;
 
 impl Policy for Strict {
-    fn key(&self, _now: Instant, candidate: &Candidate, _line: &Line) -> Key {
+    fn key(&self, _now: Instant, candidate: &Candidate, _line: &LineEstimate) -> SendOrder {
         let deadline = candidate.deadline.unwrap_or(Instant::FAR_FUTURE);
-        Key::new(u64::from(candidate.priority), deadline.as_nanos(), candidate)
+        SendOrder::new(u64::from(candidate.priority), deadline.as_nanos(), candidate)
     }
 }

@@ -32,7 +32,7 @@
 //!   urgent.
 
 use super::arrival::{WHOLE, share};
-use super::{Candidate, Key, Line, Policy};
+use super::{Candidate, LineEstimate, Policy, SendOrder};
 use core::num::NonZeroU8;
 use serde::{Deserialize, Serialize};
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -92,13 +92,13 @@ impl Urgency {
 }
 
 impl Policy for Urgency {
-    fn key(&self, now: Instant, candidate: &Candidate, line: &Line) -> Key {
+    fn key(&self, now: Instant, candidate: &Candidate, line: &LineEstimate) -> SendOrder {
         let Some(deadline) = candidate.deadline else {
             let patience = self.config.patience;
             let young = share(patience, patience + now.since(candidate.taken));
             let rank =
                 u128::from(self.rank(UNDATED, WHOLE, (1, candidate.priority))) * u128::from(young);
-            return Key::new(
+            return SendOrder::new(
                 u64::try_from(rank / u128::from(WHOLE)).unwrap_or(u64::MAX),
                 0,
                 candidate,
@@ -113,7 +113,7 @@ impl Policy for Urgency {
         let followers = candidate.followers;
         let bytes = candidate.unsent + followers.unsent;
         let rank = self.rank(bytes, slack, (followers.count.saturating_add(1), candidate.priority));
-        let key = Key::new(rank, candidate.unsent.as_u64(), candidate);
+        let key = SendOrder::new(rank, candidate.unsent.as_u64(), candidate);
         if arrival > deadline { key.behind() } else { key }
     }
 }
@@ -128,7 +128,8 @@ mod tests {
     use skyhaul_units::Rate;
 
     /// 1 kB takes 1 ms.
-    const LINE: Line = Line { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(50) };
+    const LINE: LineEstimate =
+        LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::from_millis(50) };
     const BEST: Urgency = Urgency::new(UrgencyConfig::BEST);
 
     fn millis(millis: u64) -> Instant {
@@ -148,7 +149,7 @@ mod tests {
         }
     }
 
-    fn key(now: u64, block: &Candidate) -> Key {
+    fn key(now: u64, block: &Candidate) -> SendOrder {
         BEST.key(millis(now), block, &LINE)
     }
 
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn a_block_rises_as_its_slack_shrinks_and_falls_behind_when_it_is_gone() {
         let block = block(1, Some(1_000), 100_000, 100_000);
-        let keys: Vec<Key> = (0..=850).step_by(50).map(|now| key(now, &block)).collect();
+        let keys: Vec<SendOrder> = (0..=850).step_by(50).map(|now| key(now, &block)).collect();
         assert!(keys.is_sorted_by(|earlier, later| earlier > later), "{keys:?}");
         let worthless = Candidate { priority: 2, ..block };
         assert!(key(851, &block) > key(0, &worthless));

@@ -1,12 +1,12 @@
 //! Which block a path that has room is given: of the blocks that may go, in the order of the
 //! policy, the first that this path does not leave to faster ones.
 
-use super::outgoing::{Outgoing, id};
+use super::outgoing::{OutgoingBlock, id};
 use super::queues::{Queue, QueueKey};
 use super::{Flow, Offer, Outbox};
 use crate::block::{Block, BlockId};
 use crate::classes::ClassId;
-use crate::schedule::{Candidate, Followers, Key, Policy, Verdict, can_arrive};
+use crate::schedule::{Candidate, Followers, Policy, SendOrder, Worth, can_arrive};
 use skyhaul_units::ByteCount;
 
 /// Blocks looked at in one queue for one that may be sent.
@@ -65,12 +65,12 @@ impl Outbox {
         queue: &Queue,
         offer: &Offer,
         policy: &dyn Policy,
-    ) -> Option<(Key, u64)> {
+    ) -> Option<(SendOrder, u64)> {
         let (now, line) = (offer.at.now, offer.line);
         let flow = self.flows.get(&key.flow)?;
         let blocks =
             queue.places.iter().take(LOOK_AHEAD).filter_map(|seq| Some((*seq, flow.block(*seq)?)));
-        let ranked = |(seq, block): (u64, &Outgoing)| {
+        let ranked = |(seq, block): (u64, &OutgoingBlock)| {
             (policy.key(now, &self.candidate(id(key.flow, seq), block), &line), seq)
         };
         let mut blocks = blocks.peekable();
@@ -78,7 +78,7 @@ impl Outbox {
             return blocks.next().map(ranked);
         }
         let mut reliable = 0;
-        let mut in_turn = |block: &Outgoing| {
+        let mut in_turn = |block: &OutgoingBlock| {
             reliable += usize::from(!block.is_expendable());
             block.is_expendable() || reliable == 1
         };
@@ -86,7 +86,7 @@ impl Outbox {
     }
 
     /// What scheduling has to know of a block.
-    pub(super) fn candidate(&self, name: BlockId, block: &Outgoing) -> Candidate {
+    pub(super) fn candidate(&self, name: BlockId, block: &OutgoingBlock) -> Candidate {
         let mut followers = Followers::default();
         let waiting = self.dependents.get(&name).into_iter().flatten().take(FOLLOWERS_MAX);
         for follower in waiting.filter_map(|name| self.block(*name)) {
@@ -128,7 +128,7 @@ impl Outbox {
         };
         let begins = *queue.places.first()?;
         let left = core::mem::take(lead);
-        let from = match flow.block(first).map(Outgoing::pending) {
+        let from = match flow.block(first).map(OutgoingBlock::pending) {
             // The faster paths will not be through with it: what goes here now arrives before they
             // are.
             Some(pending) if pending > left && fits(&first) => return Some(id(key.flow, first)),
@@ -148,7 +148,7 @@ impl Outbox {
     /// Whether the far end takes `block`. A reliable one is delivered after those before it in its
     /// flow, and keeps its room until then: they must find room as well, and so must what they
     /// depend on in other flows.
-    pub(super) fn may_begin(&self, flow: &Flow, seq: u64, block: &Outgoing) -> bool {
+    pub(super) fn may_begin(&self, flow: &Flow, seq: u64, block: &OutgoingBlock) -> bool {
         if block.begun {
             return true;
         }
@@ -164,7 +164,7 @@ impl Outbox {
         self.begun + ahead + block.cost() <= self.limit
     }
 
-    fn waits_for_unbegun(&self, block: &Outgoing) -> bool {
+    fn waits_for_unbegun(&self, block: &OutgoingBlock) -> bool {
         let needed = block.block.depends_on.filter(|_| block.is_open() && !block.begun);
         needed
             .and_then(|needed| self.block(needed))
@@ -173,23 +173,23 @@ impl Outbox {
 
     /// Whether what the block depends on has been sent whole: before that it would take room from
     /// it.
-    fn may_follow(&self, block: &Outgoing) -> bool {
+    fn may_follow(&self, block: &OutgoingBlock) -> bool {
         let needed = block.block.depends_on.and_then(|needed| self.block(needed));
         needed.is_none_or(|needed| !needed.is_open() || needed.sent == needed.len)
     }
 }
 
 /// Whether the path may carry this block: in time, and only if it must where it costs.
-fn suits(block: &Outgoing, offer: &Offer) -> bool {
+fn suits(block: &OutgoingBlock, offer: &Offer) -> bool {
     let candidate = block.candidate();
     let in_time = !block.is_expendable()
         || match can_arrive(offer.at.now, &candidate, &offer.line) {
-            Verdict::Start => true,
-            Verdict::Wait => offer.also_late,
-            Verdict::TooLate => false,
+            Worth::Start => true,
+            Worth::Wait => offer.also_late,
+            Worth::TooLate => false,
         };
     let needed = offer.only_late_for.is_none_or(|others| {
-        block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Verdict::Start
+        block.deadline.is_some() && can_arrive(offer.at.now, &candidate, &others) != Worth::Start
     });
     in_time && needed && (block.is_expendable() || !offer.perishable_only)
 }

@@ -6,9 +6,9 @@ use super::{Flow, Outbox, block_mut, key_of};
 use crate::block::{BlockId, Outcome, cost};
 use crate::inflight::Slice;
 use crate::ranges::RangeSet;
-use crate::schedule::Line;
+use crate::schedule::LineEstimate;
 use crate::stats::Stats;
-use crate::wire::{FlowReport, NOTICE_MAX, Notice};
+use crate::wire::{AbandonedNotice, FlowReport, NOTICE_MAX};
 use skyhaul_units::{Duration, Instant, Seq};
 
 /// A block the far end need not wait for.
@@ -47,7 +47,7 @@ impl Outbox {
 
     /// Gives up what cannot arrive in time any more over a line of this delay. What is all under
     /// way may still be in time: whether it was, the far end's report says within `news`.
-    pub fn expire(&mut self, now: Instant, line: &Line, news: Duration) {
+    pub fn expire(&mut self, now: Instant, line: &LineEstimate, news: Duration) {
         while let Some((at, name)) = self.deadlines.first().copied()
             && at <= now + line.one_way_delay
         {
@@ -79,12 +79,12 @@ impl Outbox {
     }
 
     /// When [`Self::expire`] has something to do.
-    pub fn expiry_due(&self, line: &Line) -> Option<Instant> {
+    pub fn expiry_due(&self, line: &LineEstimate) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| *at - line.one_way_delay)
     }
 
     /// What the far end has to know was given up, and has not been told for `settle`.
-    pub fn notice(&mut self, now: Instant, settle: Duration) -> Option<Notice> {
+    pub fn notice(&mut self, now: Instant, settle: Duration) -> Option<AbandonedNotice> {
         let due = self
             .given_up
             .iter_mut()
@@ -96,7 +96,7 @@ impl Outbox {
                 (name.flow, name.seq.0, given.cost)
             })
             .collect();
-        (!given_up.is_empty()).then_some(Notice { given_up })
+        (!given_up.is_empty()).then_some(AbandonedNotice { given_up })
     }
 
     /// Whether [`Self::notice`] has something, and when it will have.

@@ -17,11 +17,11 @@ use crate::block::{Block, BlockId, Mode, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
 use crate::path::PathId;
-use crate::schedule::{Line, Policy};
+use crate::schedule::{LineEstimate, Policy};
 use crate::session::SendError;
 use crate::wire::PROTECTION;
 use fate::GivenUp;
-use outgoing::Outgoing;
+use outgoing::OutgoingBlock;
 use queues::{QueueKey, Queues};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,7 +63,7 @@ pub struct Outbox {
 struct Flow {
     /// The place of the first block held.
     first: u64,
-    blocks: VecDeque<Outgoing>,
+    blocks: VecDeque<OutgoingBlock>,
     /// Cost of all blocks ever taken.
     taken: u64,
     /// No block before this place waits to be begun.
@@ -85,9 +85,9 @@ pub struct Offer {
     pub lead: u64,
     /// This path costs: only what would be late without it goes here, given what the others do
     /// meanwhile.
-    pub only_late_for: Option<Line>,
+    pub only_late_for: Option<LineEstimate>,
     /// This path: its delay and rate.
-    pub line: Line,
+    pub line: LineEstimate,
     /// Blocks with less time to spare than this are coded, and cut into datagrams of at most so
     /// many bytes: smaller ones make larger groups.
     pub coded: (Duration, usize),
@@ -169,7 +169,7 @@ impl Outbox {
             QueueKey { class: block.class, priority: block.priority, flow: block.flow, after };
         self.held += cost(block.bytes.len());
         if let Some(flow) = self.flows.get_mut(&block.flow) {
-            let mut outgoing = Outgoing::new(now, block, flow.taken, order);
+            let mut outgoing = OutgoingBlock::new(now, block, flow.taken, order);
             outgoing.after = after;
             flow.taken += outgoing.cost();
             if depends_on.is_some_and(|needed| needed.flow != name.flow) {
@@ -184,7 +184,7 @@ impl Outbox {
             let failed = self.failed.iter().find(|(failed, _)| *failed == needed);
             match failed.map(|(_, outcome)| *outcome) {
                 Some(outcome) => drop(self.give_up(name, outcome)),
-                None if self.block(needed).is_some_and(Outgoing::is_open) => {
+                None if self.block(needed).is_some_and(OutgoingBlock::is_open) => {
                     self.dependents.entry(needed).or_default().insert(name);
                 }
                 None => {}
@@ -392,7 +392,9 @@ impl Outbox {
 
     /// Whether something that may expire waits to be sent.
     pub fn has_perishable(&self) -> bool {
-        self.queues.heads().any(|(_, name)| self.block(name).is_some_and(Outgoing::is_expendable))
+        self.queues
+            .heads()
+            .any(|(_, name)| self.block(name).is_some_and(OutgoingBlock::is_expendable))
     }
 
     /// Whether a class has blocks with something to send.
@@ -515,7 +517,7 @@ impl Outbox {
     pub fn candidates(
         &mut self,
         now: Instant,
-        line: &Line,
+        line: &LineEstimate,
         policy: &dyn Policy,
     ) -> Vec<(FlowId, crate::schedule::Candidate)> {
         let heads: Vec<_> = self.queues.heads().collect();
@@ -532,17 +534,17 @@ impl Outbox {
         found.into_iter().map(|(_, found)| found).collect()
     }
 
-    fn block(&self, name: BlockId) -> Option<&Outgoing> {
+    fn block(&self, name: BlockId) -> Option<&OutgoingBlock> {
         block(&self.flows, name.flow, name.seq)
     }
 }
 
-fn key_of(flow: FlowId, block: &Outgoing) -> QueueKey {
+fn key_of(flow: FlowId, block: &OutgoingBlock) -> QueueKey {
     QueueKey { class: block.block.class, priority: block.block.priority, flow, after: block.after }
 }
 
 impl Flow {
-    fn block(&self, seq: u64) -> Option<&Outgoing> {
+    fn block(&self, seq: u64) -> Option<&OutgoingBlock> {
         self.blocks.get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
     }
 
@@ -564,11 +566,15 @@ impl Flow {
     }
 }
 
-fn block(flows: &BTreeMap<FlowId, Flow>, flow: FlowId, seq: Seq) -> Option<&Outgoing> {
+fn block(flows: &BTreeMap<FlowId, Flow>, flow: FlowId, seq: Seq) -> Option<&OutgoingBlock> {
     flows.get(&flow)?.block(seq.0)
 }
 
-fn block_mut(flows: &mut BTreeMap<FlowId, Flow>, flow: FlowId, seq: Seq) -> Option<&mut Outgoing> {
+fn block_mut(
+    flows: &mut BTreeMap<FlowId, Flow>,
+    flow: FlowId,
+    seq: Seq,
+) -> Option<&mut OutgoingBlock> {
     let flow = flows.get_mut(&flow)?;
     flow.blocks.get_mut(usize::try_from(seq.0.checked_sub(flow.first)?).ok()?)
 }

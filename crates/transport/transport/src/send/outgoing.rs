@@ -10,7 +10,7 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 
 /// A block taken from the application.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct OutgoingBlock {
     /// Without its bytes once its fate is known.
     pub block: Block,
     pub len: u32,
@@ -68,7 +68,7 @@ pub struct Now {
     pub flow_base: FlowId,
 }
 
-impl Outgoing {
+impl OutgoingBlock {
     pub fn new(now: Instant, block: Block, start: u64, order: u64) -> Self {
         let deadline = block.deadline.map(|span| now + span);
         Self {

@@ -2,7 +2,7 @@
 
 use crate::block::BlockId;
 use crate::classes::ClassId;
-use crate::schedule::Key;
+use crate::schedule::SendOrder;
 use skyhaul_units::{FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,9 +43,9 @@ pub struct Queues {
 pub struct Order {
     at: Instant,
     version: u64,
-    ranked: BTreeSet<(Key, u64, QueueKey)>,
+    ranked: BTreeSet<(SendOrder, u64, QueueKey)>,
     /// Where queues stand in it; kept while there are many.
-    places: BTreeMap<QueueKey, (Key, u64)>,
+    places: BTreeMap<QueueKey, (SendOrder, u64)>,
     /// Queues in which a block came or went since.
     changed: BTreeSet<QueueKey>,
 }
@@ -149,7 +149,7 @@ impl Queues {
         &mut self,
         now: Instant,
         class: ClassId,
-        mut rank: impl FnMut(QueueKey, &Queue) -> Option<(Key, u64)>,
+        mut rank: impl FnMut(QueueKey, &Queue) -> Option<(SendOrder, u64)>,
     ) -> Order {
         let mut order = self.orders.get_mut(&class).map(core::mem::take).unwrap_or_default();
         let count = self.queues.len();
@@ -195,7 +195,7 @@ impl Order {
     }
 
     /// Puts a queue where it belongs, or takes it out.
-    fn place(&mut self, key: QueueKey, ranked: Option<(Key, u64)>) {
+    fn place(&mut self, key: QueueKey, ranked: Option<(SendOrder, u64)>) {
         if let Some((rank, seq)) = self.places.remove(&key) {
             self.ranked.remove(&(rank, seq, key));
         }
@@ -210,7 +210,7 @@ impl Order {
 mod tests {
     use super::{FEW, ORDER_NANOS, Queue, QueueKey, Queues};
     use crate::classes::ClassId;
-    use crate::schedule::{Candidate, Followers, Key};
+    use crate::schedule::{Candidate, Followers, SendOrder};
     use proptest::prelude::*;
     use skyhaul_units::{ByteCount, FlowId, Instant};
 
@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// The first block first, across queues the one with the smallest place.
-    fn rank(key: QueueKey, queue: &Queue) -> Option<(Key, u64)> {
+    fn rank(key: QueueKey, queue: &Queue) -> Option<(SendOrder, u64)> {
         let seq = *queue.places.first()?;
         let candidate = Candidate {
             size: ByteCount::new(1),
@@ -233,7 +233,7 @@ mod tests {
             started: false,
             followers: Followers::default(),
         };
-        Some((Key::new(u64::from(key.priority), seq, &candidate), seq))
+        Some((SendOrder::new(u64::from(key.priority), seq, &candidate), seq))
     }
 
     fn order(queues: &mut Queues) -> Vec<(QueueKey, u64)> {

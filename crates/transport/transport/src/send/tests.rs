@@ -16,7 +16,8 @@ struct Sender {
     stats: Stats,
 }
 
-const LINE: Line = Line { rate: Rate::from_mbps(100), one_way_delay: Duration::from_millis(50) };
+const LINE: LineEstimate =
+    LineEstimate { rate: Rate::from_mbps(100), one_way_delay: Duration::from_millis(50) };
 const PAYLOAD: usize = 1_400;
 
 fn at(millis: u64) -> Instant {
@@ -63,7 +64,7 @@ impl Sender {
         &mut self,
         policy: &dyn Policy,
         millis: u64,
-        (line, lead): (Line, u64),
+        (line, lead): (LineEstimate, u64),
     ) -> Option<Outsymbol> {
         let (now, flight) = (at(millis), line.one_way_delay);
         let at = Now { now, utc: Utc::default(), flight, flow_base: FlowId(0) };
@@ -217,7 +218,7 @@ fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
     // 60 kB take 240 ms at 2 Mbit/s, and 50 on the way.
     let hopeless = frames(&mut sender, 250);
     let other = frames(&mut sender, 1_000);
-    let line = Line { rate: Rate::from_mbps(2), ..LINE };
+    let line = LineEstimate { rate: Rate::from_mbps(2), ..LINE };
     let policy = Urgency::new(UrgencyConfig::BEST);
     let first = sender.send_by(&policy, 0, (line, 0)).unwrap();
     assert_eq!(first.slice.seq, other[0].seq);

@@ -6,10 +6,10 @@ use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::path::{Estimate, PathOptions, PathState};
 use crate::repair::{
-    Coder, CoderCounters, Decoder, DecoderCounters, Goal, LossMeter, Planner, Situation,
+    Coder, CoderCounters, DecoderCounters, Goal, LossMeter, Planner, RepairDecoder, Situation,
     UNDER_SYMBOL,
 };
-use crate::schedule::Line;
+use crate::schedule::LineEstimate;
 use crate::wire::ControlReader;
 use skyhaul_coding::erasure::SOURCES_MAX;
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
@@ -25,7 +25,7 @@ pub struct Attached {
     pub health: Health,
     pub size: Size,
     pub coder: Coder,
-    pub decoder: Decoder,
+    pub decoder: RepairDecoder,
     pub control_in: ControlReader,
     pub stats: PathStats,
     losses: LossMeter,
@@ -134,7 +134,7 @@ impl Attached {
             health: Health::default(),
             size: Size::default(),
             coder: Coder::new(),
-            decoder: Decoder::new(),
+            decoder: RepairDecoder::new(),
             control_in: ControlReader::default(),
             stats: PathStats::default(),
             losses: LossMeter::new(),
@@ -177,10 +177,10 @@ impl Attached {
     }
 
     /// Half a round trip, and the rate.
-    pub fn line(&self) -> Line {
+    pub fn line(&self) -> LineEstimate {
         let known = Some(self.estimate.rate).filter(|rate| *rate > Rate::ZERO);
         let rate = self.hints.predicted.or(known).unwrap_or(RATE_UNKNOWN);
-        Line { rate, one_way_delay: self.rtt() / 2 }
+        LineEstimate { rate, one_way_delay: self.rtt() / 2 }
     }
 
     /// Whether it has owed answers for longer than the larger of 200 ms and two round trips, or

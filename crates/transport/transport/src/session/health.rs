@@ -7,7 +7,7 @@
 
 use super::attached::Attached;
 use super::{Event, Session};
-use crate::inflight::Sent;
+use crate::inflight::SentDatagram;
 use crate::path::PathId;
 use skyhaul_units::{Duration, Instant};
 
@@ -109,14 +109,17 @@ pub enum IsLarge {
 
 impl Attached {
     /// Whether what was sent was about as long as datagrams are now.
-    pub fn is_large(&self, sent: &Sent) -> IsLarge {
+    pub fn is_large(&self, sent: &SentDatagram) -> IsLarge {
         let payload = self.payload.unwrap_or_default();
         match sent {
-            Sent::Padding => IsLarge::Yes,
-            Sent::Slice(slice) if (slice.end - slice.start) as usize >= payload / 4 * 3 => {
+            SentDatagram::Padding => IsLarge::Yes,
+            SentDatagram::Slice(slice) if (slice.end - slice.start) as usize >= payload / 4 * 3 => {
                 IsLarge::Yes
             }
-            Sent::Slice(_) | Sent::Report { .. } | Sent::Notice | Sent::Repair => IsLarge::No,
+            SentDatagram::Slice(_)
+            | SentDatagram::Report { .. }
+            | SentDatagram::Notice
+            | SentDatagram::Repair => IsLarge::No,
         }
     }
 

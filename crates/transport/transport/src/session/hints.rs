@@ -44,7 +44,7 @@ pub struct Hints {
     rates: Vec<(Instant, Rate)>,
     /// How long before an outage the path is left.
     reach: Duration,
-    standing: Standing,
+    standing: Presence,
     /// The rate foretold, while it is believed.
     pub predicted: Option<Rate>,
     /// What is under way is not called lost before this.
@@ -53,7 +53,7 @@ pub struct Hints {
 
 /// Whether a path may be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Standing {
+enum Presence {
     #[default]
     Present,
     /// What would be sent now would not arrive before the outage.
@@ -124,32 +124,32 @@ impl Hints {
         self.outages.is_empty()
             && self.rates.is_empty()
             && self.predicted.is_none()
-            && self.standing == Standing::Present
+            && self.standing == Presence::Present
     }
 
     /// Whether the path is to be left alone now.
     pub fn is_absent(&self) -> bool {
-        self.standing != Standing::Present
+        self.standing != Presence::Present
     }
 
     /// Until when it is out; none where it is not.
     pub fn out_until(&self) -> Option<Instant> {
         match self.standing {
-            Standing::Out { until } => Some(until),
-            Standing::Present | Standing::Leaving => None,
+            Presence::Out { until } => Some(until),
+            Presence::Present | Presence::Leaving => None,
         }
     }
 
     /// Whether what is sent at `now` has its time.
     pub fn lets(&self, now: Instant) -> bool {
-        self.standing(now) == Standing::Present
+        self.standing(now) == Presence::Present
     }
 
-    fn standing(&self, now: Instant) -> Standing {
+    fn standing(&self, now: Instant) -> Presence {
         match self.outages.iter().find(|(_, until)| now < *until) {
-            Some((from, until)) if *from <= now => Standing::Out { until: *until },
-            Some((from, _)) if *from <= now + self.reach => Standing::Leaving,
-            _ => Standing::Present,
+            Some((from, until)) if *from <= now => Presence::Out { until: *until },
+            Some((from, _)) if *from <= now + self.reach => Presence::Leaving,
+            _ => Presence::Present,
         }
     }
 
@@ -268,7 +268,7 @@ impl Attached {
         self.hints.predicted = self.hints.predicted_at(now, rtt);
         self.hints.forget_before(now, (rtt * BELIEVED_ROUND_TRIPS).max(BELIEVED_MIN));
         self.hints.standing = self.hints.standing(now);
-        if let Standing::Out { until } = self.hints.standing
+        if let Presence::Out { until } = self.hints.standing
             && !others
         {
             self.hints.judge_from = until + rtt + swing + ANSWER_DELAY;
@@ -388,8 +388,8 @@ mod tests {
         hints.add(outage(1_000, 2_000));
         let standing =
             [939, 940, 999, 1_000, 1_999, 2_000].map(|millis| hints.standing(at(millis)));
-        let (leaving, out) = (Standing::Leaving, Standing::Out { until: at(2_000) });
-        assert_eq!(standing, [Standing::Present, leaving, leaving, out, out, Standing::Present]);
+        let (leaving, out) = (Presence::Leaving, Presence::Out { until: at(2_000) });
+        assert_eq!(standing, [Presence::Present, leaving, leaving, out, out, Presence::Present]);
         let changes = [0, 940, 1_000, 2_000].map(|millis| hints.next_change(at(millis)));
         assert_eq!(changes, [Some(at(940)), Some(at(1_000)), Some(at(2_000)), None]);
     }

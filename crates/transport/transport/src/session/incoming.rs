@@ -3,7 +3,7 @@
 use super::attached::Attached;
 use super::early::UNANSWERED_MAX;
 use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
-use crate::inflight::{Arrival, Sent, Verdict};
+use crate::inflight::{Acknowledged, LossReason, SentDatagram};
 use crate::path::{PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, Token};
 use crate::receive::{Came, Inbox};
 use crate::repair::Sid;
@@ -119,11 +119,11 @@ impl Session {
                 return;
             };
             let Some((sent, _, verdict)) = path.inflight.next_lost(now) else { break };
-            path.stats.symbols_lost += u64::from(verdict == Verdict::Overtaken);
+            path.stats.symbols_lost += u64::from(verdict == LossReason::Overtaken);
             path.health.lost(now, path.is_large(&sent));
             match (self.lost(sent), verdict) {
-                (true, Verdict::Overtaken) => self.stats.symbols_lost += 1,
-                (true, Verdict::Overdue | Verdict::Missed) => self.stats.symbols_overdue += 1,
+                (true, LossReason::Overtaken) => self.stats.symbols_lost += 1,
+                (true, LossReason::Overdue | LossReason::Missed) => self.stats.symbols_overdue += 1,
                 (false, _) => {}
             }
         }
@@ -288,7 +288,7 @@ impl Session {
 
     fn acked(&mut self, now: Instant, id: PathId, token: Token) {
         let Some(path) = self.paths.get_mut(&id) else { return };
-        let Some(Arrival { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else {
+        let Some(Acknowledged { sent, sid, .. }) = path.inflight.settle_arrived(token, now) else {
             return;
         };
         if let Some(sid) = sid {
@@ -298,7 +298,7 @@ impl Session {
         if path.health.arrived(is_large) {
             self.back(id);
         }
-        if let Sent::Slice(slice) = sent {
+        if let SentDatagram::Slice(slice) = sent {
             self.outbox.arrived(now, slice);
         }
     }
@@ -317,13 +317,13 @@ impl Session {
     }
 
     /// Sees to it that what was lost is sent again. Whether it was a symbol that is still wanted.
-    pub(super) fn lost(&mut self, sent: Sent) -> bool {
+    pub(super) fn lost(&mut self, sent: SentDatagram) -> bool {
         match sent {
-            Sent::Slice(slice) => {
+            SentDatagram::Slice(slice) => {
                 let soonest = self.clock + self.line().one_way_delay;
                 return self.outbox.repeat(slice, soonest);
             }
-            Sent::Report { flows, recovered } => {
+            SentDatagram::Report { flows, recovered } => {
                 if let Some(inbox) = &mut self.inbox {
                     inbox.tell_again(&flows);
                     self.reports.told_limit = 0;
@@ -331,7 +331,7 @@ impl Session {
                 let room = (RECOVERED_MAX * 4).saturating_sub(self.recovered.len());
                 self.recovered.extend(recovered.into_iter().take(room).map(|run| (run, 1)));
             }
-            Sent::Notice | Sent::Padding | Sent::Repair => {}
+            SentDatagram::Notice | SentDatagram::Padding | SentDatagram::Repair => {}
         }
         false
     }
@@ -365,7 +365,7 @@ impl Session {
         for step in 0..u32::from(run.count) {
             let sid = Sid::from_wire(run.first.to_wire() + step);
             path.coder.settled(sid);
-            if let Some(Sent::Slice(slice)) = path.inflight.settle_recovered(sid) {
+            if let Some(SentDatagram::Slice(slice)) = path.inflight.settle_recovered(sid) {
                 path.stats.recovered_there += 1;
                 self.outbox.arrived(now, slice);
             }

@@ -24,7 +24,7 @@ use crate::block::{Block, BlockId, MAX_BLOCK, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::path::{DownReason, Estimate, PathId, PathOptions};
 use crate::receive::Inbox;
-use crate::schedule::{Line, Policy, PolicyConfig};
+use crate::schedule::{LineEstimate, Policy, PolicyConfig};
 use crate::send::Outbox;
 use crate::stats::Stats;
 use crate::wire::{APPLICATION_MAX, Control, Recovered, RefusalCause};
@@ -377,11 +377,11 @@ impl Session {
     }
 
     /// All usable paths as one: their rates together, the shortest delay.
-    fn line(&self) -> Line {
+    fn line(&self) -> LineEstimate {
         let usable = || self.paths.values().filter(|path| path.is_usable()).map(Attached::line);
         let rate = Rate::from_bps(usable().map(|line| line.rate.as_bps()).sum());
         let one_way_delay = usable().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
-        Line { rate, one_way_delay }
+        LineEstimate { rate, one_way_delay }
     }
 
     /// How long after a path's claim a report must agree with it: the claim and the report cross on

@@ -4,10 +4,10 @@
 use super::attached::Attached;
 use super::health::Stall;
 use super::{REPORT_NEWS, Session};
-use crate::inflight::Sent;
+use crate::inflight::SentDatagram;
 use crate::path::{PAYLOAD_MIN, PathId, Token};
 use crate::receive::Inbox;
-use crate::schedule::Line;
+use crate::schedule::LineEstimate;
 use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{
     Control, HEAD_INFO, PROTECTION, RECOVERED_MAX, encode_protected, encode_repair, padding,
@@ -44,7 +44,7 @@ impl Session {
             return self.report(now, id, payload);
         }
         if let Some((_, copy)) = self.reports.copy.take_if(|(path, _)| *path == id) {
-            return self.track(now, id, Sent::Notice, copy);
+            return self.track(now, id, SentDatagram::Notice, copy);
         }
         if !self.is_open() {
             return None;
@@ -54,12 +54,12 @@ impl Session {
             for (flow, ..) in &mut notice.given_up {
                 *flow = relative(*flow, self.flow_bases.1);
             }
-            return self.track(now, id, Sent::Notice, notice.encode());
+            return self.track(now, id, SentDatagram::Notice, notice.encode());
         }
         if self.config.repair.is_some()
             && let Some(symbol) = self.paths.get_mut(&id).and_then(|path| path.coder.poll(now))
         {
-            return self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol));
+            return self.track(now, id, SentDatagram::Repair, encode_repair(id.0, &symbol));
         }
         if let Some(symbol) = self.rerouted(now, id, payload) {
             return Some(symbol);
@@ -182,7 +182,7 @@ impl Session {
             let rate = Rate::from_bps(free().map(|line| line.rate.as_bps()).sum());
             let one_way_delay =
                 free().map(|line| line.one_way_delay).min().unwrap_or(Duration::ZERO);
-            offer.only_late_for = Some(Line { rate, one_way_delay });
+            offer.only_late_for = Some(LineEstimate { rate, one_way_delay });
         }
         Some(offer)
     }
@@ -231,7 +231,7 @@ impl Session {
         }
         self.copy_out(now, id, &symbol, (content.len(), slack));
         let Some(due) = symbol.protection.filter(|_| self.config.repair.is_some()) else {
-            return self.track(now, id, Sent::Slice(symbol.slice), content);
+            return self.track(now, id, SentDatagram::Slice(symbol.slice), content);
         };
         let path = self.paths.get_mut(&id)?;
         if symbol.sends.is_some() && due.is_none() && path.last_fresh > path.last_closed {
@@ -240,7 +240,8 @@ impl Session {
             path.last_closed = now;
         }
         let sid = path.coder.protect(now, &content, due);
-        let (token, forgotten) = path.inflight.add(now, Sent::Slice(symbol.slice), Some(sid));
+        let (token, forgotten) =
+            path.inflight.add(now, SentDatagram::Slice(symbol.slice), Some(sid));
         if let Some(sent) = forgotten {
             let _ = self.lost(sent);
         }
@@ -258,7 +259,7 @@ impl Session {
         let is_idle = path.last_symbol + path.idle() <= now;
         let coder = &mut path.coder;
         let symbol = if is_idle { coder.poll_tail(now) } else { coder.poll_closed_tail(now) }?;
-        self.track(now, id, Sent::Repair, encode_repair(id.0, &symbol))
+        self.track(now, id, SentDatagram::Repair, encode_repair(id.0, &symbol))
     }
 
     /// Whether a path has repair that may go now.
@@ -303,7 +304,7 @@ impl Session {
         path.try_at = now + path.rtt().max(TRY);
         match path.health.stall() {
             // A report would arrive whatever becomes of symbols.
-            Some(Stall::BlackHole) => self.track(now, id, Sent::Padding, padding(payload)),
+            Some(Stall::BlackHole) => self.track(now, id, SentDatagram::Padding, padding(payload)),
             _ => self.report(now, id, payload),
         }
     }
@@ -333,7 +334,7 @@ impl Session {
                 self.recovered.push_back((run, left - 1));
             }
         }
-        let sent = Sent::Report { flows, recovered: report.recovered.clone() };
+        let sent = SentDatagram::Report { flows, recovered: report.recovered.clone() };
         let datagram = report.encode();
         let second = self.second_return_path(id, datagram.len());
         self.reports.copy = second.map(|path| (path, datagram.clone()));
@@ -344,7 +345,7 @@ impl Session {
         &mut self,
         now: Instant,
         id: PathId,
-        sent: Sent,
+        sent: SentDatagram,
         datagram: Bytes,
     ) -> Option<(Token, Bytes)> {
         let (token, forgotten) = self.paths.get_mut(&id)?.inflight.add(now, sent, None);

@@ -8,7 +8,7 @@
 use super::Session;
 use super::aftermath::{MISSED_AGAIN, MISSED_MANY};
 use super::attached::Attached;
-use crate::inflight::{Lacks, Sent, Slice};
+use crate::inflight::{MissingAtFarEnd, SentDatagram, Slice};
 use crate::path::{PathId, Token};
 use crate::wire::Report;
 use bytes::Bytes;
@@ -48,7 +48,7 @@ impl Session {
             return;
         };
         let (lacks, made) =
-            (Lacks::of(&report.flows), Instant::ZERO + now.since(Instant::ZERO + back));
+            (MissingAtFarEnd::of(&report.flows), Instant::ZERO + now.since(Instant::ZERO + back));
         let mut missed = Vec::new();
         for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.is_usable()) {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
@@ -70,7 +70,7 @@ impl Session {
                     self.rerouted.0.extend(lacking.map(|lacking| (other, lacking)));
                     lacking.is_some()
                 }
-                _ => self.lost(Sent::Slice(slice)),
+                _ => self.lost(SentDatagram::Slice(slice)),
             };
             self.stats.symbols_lost += u64::from(wanted);
         }

@@ -1,7 +1,7 @@
 //! What travels in datagrams: symbols, which describe themselves; repair computed from several;
 //! reports, of which the newest counts; notices of what was given up.
 
-use super::report::{Notice, Report};
+use super::report::{AbandonedNotice, Report};
 use super::{Reader, WireError, put_varint};
 use crate::repair::{RepairSymbol, Sid};
 use bytes::Bytes;
@@ -29,7 +29,7 @@ pub enum Datagram {
     /// What the far end has.
     Report(Report),
     /// What the far end has given up.
-    Notice(Notice),
+    Notice(AbandonedNotice),
     /// Nothing: it was sent to see whether a datagram of so many bytes arrives.
     Padding(usize),
 }
@@ -177,7 +177,7 @@ impl Datagram {
             }
             REPAIR => repair(bytes, &mut reader),
             REPORT => Report::decode(&mut reader).map(Self::Report),
-            NOTICE => Notice::decode(&mut reader).map(Self::Notice),
+            NOTICE => AbandonedNotice::decode(&mut reader).map(Self::Notice),
             PADDING if reader.0.iter().all(|byte| *byte == 0) => Ok(Self::Padding(bytes.len())),
             PADDING => Err(WireError::Invalid("padding")),
             other => Err(WireError::UnknownType(other)),
@@ -220,7 +220,7 @@ impl Report {
     }
 }
 
-impl Notice {
+impl AbandonedNotice {
     /// The whole datagram.
     pub fn encode(&self) -> Bytes {
         let mut out = vec![NOTICE];

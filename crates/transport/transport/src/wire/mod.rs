@@ -18,7 +18,8 @@ pub use datagram::{
     padding,
 };
 pub use report::{
-    DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, Notice, RECOVERED_MAX, Recovered, Report,
+    AbandonedNotice, DONE_MAX, FlowReport, MISSING_MAX, NOTICE_MAX, RECOVERED_MAX, Recovered,
+    Report,
 };
 pub(crate) use varint::{Reader, put_varint};
 

@@ -46,7 +46,7 @@ pub struct Recovered {
 
 /// What the sender of this notice no longer sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notice {
+pub struct AbandonedNotice {
     /// Flow, place, and the cost that the block had been counted with against the limit (0: it was
     /// not begun).
     pub given_up: Vec<(FlowId, u64, u64)>,
@@ -127,7 +127,7 @@ impl Report {
     }
 }
 
-impl Notice {
+impl AbandonedNotice {
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.push(self.given_up.len() as u8);
         for (flow, seq, cost) in &self.given_up {

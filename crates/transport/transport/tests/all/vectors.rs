@@ -5,7 +5,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use skyhaul_transport::repair::{RepairSymbol, Sid};
 use skyhaul_transport::wire::{
-    Control, ControlReader, Datagram, FlowReport, Head, Notice, Recovered, Report, Symbol,
+    AbandonedNotice, Control, ControlReader, Datagram, FlowReport, Head, Recovered, Report, Symbol,
     SymbolHeader, encode_protected, encode_repair, padding,
 };
 use skyhaul_transport::{
@@ -205,7 +205,7 @@ proptest! {
         slice in proptest::collection::vec(any::<u8>(), 1..100),
     ) {
         let given_up = given_up.into_iter().map(|(flow, seq, cost)| (FlowId(flow), seq, cost)).collect();
-        let notice = Datagram::Notice(Notice { given_up });
+        let notice = Datagram::Notice(AbandonedNotice { given_up });
         prop_assert_eq!(Datagram::decode(&encode(&notice)), Ok(notice));
         let (path, first, stride, index) = group;
         let symbol =

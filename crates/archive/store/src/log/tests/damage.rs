@@ -1,4 +1,4 @@
-//! Damage that costs nothing, in blocks as a station gathers them.
+//! DamagedRange that costs nothing, in blocks as a station gathers them.
 
 use super::*;
 

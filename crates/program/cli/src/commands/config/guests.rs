@@ -4,7 +4,7 @@
 use super::words::spoken;
 use skyhaul_forward::{Entrance, Forward, What};
 use skyhaul_node::config::{
-    Allowed, FilesEntry, ForwardEntry, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
+    FilesEntry, ForwardEntry, ForwardRules, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
 };
 use std::io::{self, Write};
 
@@ -37,7 +37,7 @@ pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Res
 /// What another node may have this one do.
 pub fn write_rules(
     name: &str,
-    (allow, listen): (&Allowed, &Allowed),
+    (allow, listen): (&ForwardRules, &ForwardRules),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {

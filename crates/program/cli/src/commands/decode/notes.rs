@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Follows the packet times of one capture.
 #[derive(Debug)]
-pub struct Clocks {
+pub struct PacketClocks {
     mission: Mission,
     /// The newest time in each channel: a playback of stored data has its own.
     last: BTreeMap<Channel, Utc>,
@@ -26,7 +26,7 @@ struct Jump {
     days: u64,
 }
 
-impl Clocks {
+impl PacketClocks {
     /// For packets of `mission`; those of other spacecraft in the stream are not looked at.
     pub const fn new(mission: Mission) -> Self {
         Self { mission, last: BTreeMap::new(), jumps: 0, greatest: None }
@@ -67,7 +67,7 @@ pub fn notes(
     report: &FileReport,
     mission: &Mission,
     stats: &CaptureStats,
-    clocks: &Clocks,
+    clocks: &PacketClocks,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     let is_opaque =

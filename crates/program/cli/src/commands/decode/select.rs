@@ -1,13 +1,13 @@
 //! Several recordings of one downlink as one: the better copy of each frame, in order, once, and
 //! what each recording gave.
 
-use super::course::{Bounded, Course};
+use super::course::{Bounded, CaptureTimeline};
 use super::outputs::Outputs;
 use super::stages::Stages;
 use super::{Downlink, FileResult, READ_SIZE, notes, unidentified};
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
-use skyhaul_ccsds::identify::{Identification, InputFormat};
+use skyhaul_ccsds::identify::{Identification, InputLayout};
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::select::MAX_INPUTS;
@@ -104,7 +104,7 @@ pub fn decode(
     let bits = bits_per_frame(&downlink);
     let mut taken = BitPosition::from_bits(0);
     let (found, _) = std::thread::scope(|scope| {
-        let course = with_page.then(|| Course::new(&downlink.mission));
+        let course = with_page.then(|| CaptureTimeline::new(&downlink.mission));
         let stages =
             Stages::start(scope, downlink.mission.clone(), known, outputs.writers(), course);
         loop {
@@ -376,7 +376,7 @@ fn stats(recordings: &[Recording], taken: BitPosition) -> CaptureStats {
 /// What the frames taken are drawn over: each as long as it was sent.
 fn bits_per_frame(downlink: &Identification) -> u64 {
     let mission = &downlink.mission;
-    let is_bare = downlink.format == InputFormat::Frames;
+    let is_bare = downlink.format == InputLayout::Frames;
     8 * if is_bare { mission.frame().length } else { mission.cadu_len() } as u64
 }
 

@@ -2,8 +2,8 @@
 //! cost more than decoding. One thread digests and writes frames, one takes the packets out of
 //! them, digests and writes these.
 
-use super::course::Course;
-use super::notes::Clocks;
+use super::course::CaptureTimeline;
+use super::notes::PacketClocks;
 use super::outputs::{FrameFile, PacketFiles, Writers};
 use skyhaul_ccsds::account::{FrameDigest, PacketAccount};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -28,15 +28,15 @@ pub struct Stages<'scope, 'o> {
 }
 
 /// What became of the packets, and what wrote them.
-type Accounted<'o> = (PacketAccount, Clocks, Option<Course>, &'o mut PacketFiles);
+type Accounted<'o> = (PacketAccount, PacketClocks, Option<CaptureTimeline>, &'o mut PacketFiles);
 
 /// What the frames of a capture amount to.
-pub struct Found {
+pub struct CaptureTotals {
     pub frames: FrameDigest,
     pub packets: PacketAccount,
-    pub clocks: Clocks,
+    pub clocks: PacketClocks,
     /// What came where, where that is wanted.
-    pub course: Option<Course>,
+    pub course: Option<CaptureTimeline>,
 }
 
 impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
@@ -47,13 +47,13 @@ impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
         mission: Mission,
         known: &MissionSet,
         writers: Writers<'o>,
-        mut course: Option<Course>,
+        mut course: Option<CaptureTimeline>,
     ) -> Self {
         let (frames, frame_batches) = sync_channel::<Batch>(MOST_WAITING);
         let (packets, packet_batches) = sync_channel::<Batch>(MOST_WAITING);
         let Writers { frames: frame_file, packets: packet_files } = writers;
         let mut account = PacketAccount::new(&mission, known);
-        let mut clocks = Clocks::new(mission);
+        let mut clocks = PacketClocks::new(mission);
         let frame_digest = scope.spawn(move || {
             let mut digest = FrameDigest::default();
             for batch in frame_batches {
@@ -99,7 +99,7 @@ impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
     }
 
     /// Waits until everything is dealt with; what wrote is free again.
-    pub fn finish(self) -> (Found, Writers<'o>) {
+    pub fn finish(self) -> (CaptureTotals, Writers<'o>) {
         let Self { frames, packets, frame_digest, packet_account } = self;
         drop((frames, packets));
         let (frames, frame_file) =
@@ -107,6 +107,6 @@ impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
         let (packets, clocks, course, packet_files) =
             packet_account.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let writers = Writers { frames: frame_file, packets: packet_files };
-        (Found { frames, packets, clocks, course }, writers)
+        (CaptureTotals { frames, packets, clocks, course }, writers)
     }
 }

@@ -13,14 +13,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// A running node. It is ended when this is dropped.
 #[derive(Debug)]
-pub struct Node {
+pub struct NodeProcess {
     name: &'static str,
     child: Child,
     log: PathBuf,
     ended: bool,
 }
 
-impl Node {
+impl NodeProcess {
     /// Starts `skyhaul NAME --config NAME.toml` in the folder.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         if !self.ended {
             self.end();

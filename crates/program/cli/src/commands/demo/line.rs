@@ -22,7 +22,7 @@ pub struct LineFacts {
 
 /// A line in use. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Line {
+pub struct DemoLine {
     address: SocketAddr,
     handle: RelayHandle,
     stop: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl LineFacts {
     }
 }
 
-impl Line {
+impl DemoLine {
     /// Lays a line to `to`.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for DemoLine {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

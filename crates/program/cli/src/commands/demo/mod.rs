@@ -23,11 +23,11 @@ use super::signals::stop_flag;
 use crate::failure::{Exit, Failure};
 use folder::Folder;
 use line::LineFacts;
-use pass::{Plan, Stage};
+use pass::{DemoNodes, PassPlan};
 use report::Report;
-use screen::{Format, Screen};
+use screen::{OutputFormat, Screen};
 use skyhaul_units::{Duration, Probability, Rate};
-use source::Source;
+use source::PassSource;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -86,23 +86,23 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     let plan = plan(command)?;
     let interrupted = stop_flag()?;
     let sources = match command.long {
-        None => Source::recordings(),
-        Some(length) => Source::long(length, plan.downlink_rate, plan.seed)?,
+        None => PassSource::recordings(),
+        Some(length) => PassSource::long(length, plan.downlink_rate, plan.seed)?,
     };
     let folder = Folder::prepare(&command.dir)?;
-    let format = if command.json { Format::Json } else { Format::Text };
+    let format = if command.json { OutputFormat::Json } else { OutputFormat::Text };
     let mut screen = Screen::new(format, plan.facts, sources.len());
-    let stage = Stage::set(&folder, plan, sources.len(), interrupted)?;
+    let stage = DemoNodes::set(&folder, plan, sources.len(), interrupted)?;
     let outcome = stage.play(sources, &mut screen, out)?;
     drop(screen);
     let accounts = products::accounts(&folder.products())?;
     let report = Report::new(&outcome, &folder, &accounts);
     match format {
-        Format::Json => {
+        OutputFormat::Json => {
             let line = serde_json::to_string(&report).expect("a report is plain data");
             writeln!(out, "{line}")?;
         }
-        Format::Text => summary::write(&report, out)?,
+        OutputFormat::Text => summary::write(&report, out)?,
     }
     out.flush()?;
     if report.ok {
@@ -117,7 +117,7 @@ pub fn run(command: &Demo, out: &mut dyn Write) -> Result<(), Failure> {
     Err(Failure::new(Exit::Result, &what, help))
 }
 
-fn plan(command: &Demo) -> Result<Plan, Failure> {
+fn plan(command: &Demo) -> Result<PassPlan, Failure> {
     let usual = if command.long.is_some() { LONG_RATE } else { RECORDED_RATE };
     let downlink_rate = command.downlink_rate.unwrap_or(usual);
     let still = |what: &str| {
@@ -135,7 +135,7 @@ fn plan(command: &Demo) -> Result<Plan, Failure> {
         return Err(Failure::new(Exit::Usage, &what, "write a loss below 50 %"));
     }
     let facts = LineFacts { rate: command.rate, rtt: command.rtt, loss: command.loss };
-    Ok(Plan { facts, downlink_rate, seed: command.seed })
+    Ok(PassPlan { facts, downlink_rate, seed: command.seed })
 }
 
 /// A pass of a bundled recording then lasts four seconds.

@@ -1,14 +1,14 @@
 //! One pass: both nodes started and joined, recordings played, watched until everything is on the
 //! centre's disk.
 
-use super::child::Node;
+use super::child::NodeProcess;
 use super::folder::Folder;
-use super::line::{Line, LineFacts};
+use super::line::{DemoLine, LineFacts};
 use super::player::Player;
-use super::progress::{Meter, Progress, Work};
+use super::progress::{DemoProgress, RateMeter, Work};
 use super::screen::Screen;
-use super::source::Source;
-use super::truth::Truth;
+use super::source::PassSource;
+use super::truth::ExpectedContact;
 use super::wait::pause;
 use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a demonstration runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct PassPlan {
     /// The line.
     pub facts: LineFacts,
     /// At which rate each recording is played.
@@ -33,13 +33,13 @@ pub struct Plan {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PassResult {
     /// The station's last words.
     pub station: StationStatus,
     /// The centre's last words.
     pub centre: CentreStatus,
     /// The inputs, with what had to come out.
-    pub passes: Vec<(String, Truth)>,
+    pub passes: Vec<(String, ExpectedContact)>,
     /// What the line did.
     pub relay: RelayCounters,
     /// What was delivered in which time.
@@ -53,18 +53,18 @@ pub struct Outcome {
 }
 
 /// Both nodes and the line between them. Dropped, they end in this order.
-pub struct Stage<'a> {
+pub struct DemoNodes<'a> {
     folder: &'a Folder,
-    plan: Plan,
+    plan: PassPlan,
     clock: Clock,
     interrupted: Arc<AtomicBool>,
-    station: Node,
-    centre: Node,
-    line: Line,
+    station: NodeProcess,
+    centre: NodeProcess,
+    line: DemoLine,
     inputs: Vec<(String, SocketAddr)>,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> DemoNodes<'a> {
     /// Starts a centre, a line, and a station with `inputs` inputs, and waits until they are
     /// joined.
     ///
@@ -72,22 +72,22 @@ impl<'a> Stage<'a> {
     /// One of them does not start, or the line does not open in time.
     pub fn set(
         folder: &'a Folder,
-        plan: Plan,
+        plan: PassPlan,
         inputs: usize,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, Failure> {
         let clock = Clock::start();
         folder.write_centre()?;
-        let mut centre = Node::start("centre", folder)?;
+        let mut centre = NodeProcess::start("centre", folder)?;
         let patience = Patience { clock, until: clock.now() + START, interrupted: &interrupted };
         let address = patience.wait("the centre does not listen", || {
             centre.check()?;
             Ok(centre_status(folder).and_then(|status| status.address.parse().ok()))
         })?;
-        let line = Line::lay(address, plan.facts, plan.seed)?;
+        let line = DemoLine::lay(address, plan.facts, plan.seed)?;
         let names: Vec<String> = (1..=inputs).map(|number| format!("antenna-{number}")).collect();
         folder.write_station(line.address(), plan.facts.rate, &names)?;
-        let mut station = Node::start("station", folder)?;
+        let mut station = NodeProcess::start("station", folder)?;
         let until = clock.now() + START + plan.facts.rtt * ROUND_TRIPS;
         let patience = Patience { until, ..patience };
         let inputs = patience.wait("the station's line does not open", || {
@@ -105,11 +105,11 @@ impl<'a> Stage<'a> {
     /// A node ended by itself, or the demonstration was interrupted.
     pub fn play(
         mut self,
-        sources: Vec<Source>,
+        sources: Vec<PassSource>,
         screen: &mut Screen,
         out: &mut dyn Write,
-    ) -> Result<Outcome, Failure> {
-        let totals: Vec<ByteCount> = sources.iter().map(Source::left).collect();
+    ) -> Result<PassResult, Failure> {
+        let totals: Vec<ByteCount> = sources.iter().map(PassSource::left).collect();
         let players = sources.into_iter().zip(&self.inputs);
         let players = players
             .map(|(source, (_, input))| Player::start(source, *input, self.plan.downlink_rate));
@@ -118,7 +118,7 @@ impl<'a> Stage<'a> {
         let longest = totals.iter().copied().max().unwrap_or(ByteCount::ZERO);
         let longest_pass = self.plan.downlink_rate.time_for(longest);
         let deadline = begun + longest_pass + self.time_after(totals.iter().copied().sum());
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let (station, centre, is_complete) = loop {
             let (station, centre) = self.look()?;
             let now = self.clock.now();
@@ -126,7 +126,7 @@ impl<'a> Stage<'a> {
             let played: Vec<_> =
                 players.iter().map(Player::played).zip(totals.iter().copied()).collect();
             let progress =
-                Progress::new(now.since(begun), (&station, &centre), &played, meter.rate());
+                DemoProgress::new(now.since(begun), (&station, &centre), &played, meter.rate());
             screen.show(now, &progress, out)?;
             let is_complete = players.iter().all(Player::has_ended)
                 && is_complete(&self.inputs, &station, &centre);
@@ -155,7 +155,7 @@ impl<'a> Stage<'a> {
         }
         self.end(&mut troubles);
         let (facts, work) = (self.plan.facts, meter.work());
-        Ok(Outcome { station, centre, passes, relay, work, facts, longest_pass, troubles })
+        Ok(PassResult { station, centre, passes, relay, work, facts, longest_pass, troubles })
     }
 
     /// What both nodes say now.

@@ -1,8 +1,8 @@
 //! A receiver on a roof: sends a recording to a station's input at the downlink's rate, then hangs
 //! up.
 
-use super::source::Source;
-use super::truth::Truth;
+use super::source::PassSource;
+use super::truth::ExpectedContact;
 use super::wait::pause;
 use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 pub struct Player {
     played: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Truth, std::io::Error>>>,
+    thread: Option<JoinHandle<Result<ExpectedContact, std::io::Error>>>,
 }
 
 impl Player {
@@ -26,7 +26,7 @@ impl Player {
     ///
     /// # Errors
     /// The input cannot be reached.
-    pub fn start(source: Source, input: SocketAddr, rate: Rate) -> Result<Self, Failure> {
+    pub fn start(source: PassSource, input: SocketAddr, rate: Rate) -> Result<Self, Failure> {
         let refused = |source| {
             let help = "read the station's log";
             Failure::io("the station's input takes no connection", &input.to_string(), help, source)
@@ -61,7 +61,7 @@ impl Player {
     ///
     /// # Errors
     /// The station broke off.
-    pub fn truth(mut self) -> Result<Truth, Failure> {
+    pub fn truth(mut self) -> Result<ExpectedContact, Failure> {
         let broke = |reason: String| {
             let what = format!("the station broke off a pass ({reason})");
             Failure::new(Exit::Environment, &what, "read the station's log")
@@ -93,7 +93,7 @@ struct Playing {
 }
 
 impl Playing {
-    fn run(mut self, mut source: Source) -> Result<Truth, std::io::Error> {
+    fn run(mut self, mut source: PassSource) -> Result<ExpectedContact, std::io::Error> {
         let start = self.clock.now();
         let mut sent = ByteCount::ZERO;
         while let Some(piece) = source.next_piece() {

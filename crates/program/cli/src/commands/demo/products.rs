@@ -10,13 +10,13 @@ use std::path::Path;
 
 /// The account beside a product, as far as it is checked here.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Account {
+pub struct ProductAccount {
     /// Where the data came from: one contact, as the demonstration has none that completes another.
     pub contacts: [ContactPart; 1],
     /// The product.
     pub product: ProductPart,
     /// What became of its packets.
-    pub accounting: Accounting,
+    pub accounting: PacketOutcomes,
     /// Its applications.
     pub apids: Vec<ApidPart>,
     /// Packets set aside.
@@ -54,7 +54,7 @@ pub struct FilePart {
 
 /// What became of a product's packets.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Accounting {
+pub struct PacketOutcomes {
     /// Packets in the packet file.
     pub delivered: u64,
     /// Packets that were there already.
@@ -82,12 +82,12 @@ pub struct ApidPart {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct AsidePart {
     /// The packets.
-    pub packets: Vec<AsideEntry>,
+    pub packets: Vec<SetAsideRow>,
 }
 
 /// A packet set aside.
 #[derive(Debug, Clone, Deserialize)]
-pub struct AsideEntry {
+pub struct SetAsideRow {
     /// Its application.
     pub apid: Option<u16>,
     /// Why.
@@ -124,7 +124,7 @@ pub struct ChannelPart {
 ///
 /// # Errors
 /// The folder or an account cannot be read.
-pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<Account>>, Failure> {
+pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<ProductAccount>>, Failure> {
     let refused = |place: &Path, source: io::Error| {
         let help = "leave the folder as it is while the demonstration runs";
         Failure::io(
@@ -134,7 +134,7 @@ pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<Account>>, Failure
             source,
         )
     };
-    let mut found: BTreeMap<String, Vec<Account>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Vec<ProductAccount>> = BTreeMap::new();
     if !folder.exists() {
         return Ok(found);
     }
@@ -145,7 +145,7 @@ pub fn accounts(folder: &Path) -> Result<BTreeMap<String, Vec<Account>>, Failure
     paths.sort();
     for path in paths {
         let text = fs::read_to_string(&path).map_err(|error| refused(&path, error))?;
-        let account: Account =
+        let account: ProductAccount =
             serde_json::from_str(&text).map_err(|error| refused(&path, io::Error::from(error)))?;
         found.entry(account.contacts[0].name.clone()).or_default().push(account);
     }

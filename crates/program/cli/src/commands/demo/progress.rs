@@ -8,7 +8,7 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// One look at everything.
 #[derive(Debug, Clone, Serialize)]
-pub struct Progress {
+pub struct DemoProgress {
     /// `progress`.
     pub event: &'static str,
     /// Seconds since the pass began.
@@ -90,7 +90,7 @@ pub struct Work {
 
 /// Measures rates between looks.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct RateMeter {
     /// Time and bytes at the far end of the line, a second of looks.
     carried: Vec<(Instant, ByteCount)>,
     first_symbol: Option<Instant>,
@@ -99,7 +99,7 @@ pub struct Meter {
     reported: (ByteCount, ByteCount),
 }
 
-impl Meter {
+impl RateMeter {
     /// Takes what the station and the line say at `now`.
     pub fn look(&mut self, now: Instant, station: &StationStatus, carried: ByteCount) {
         if station.line.symbols_sent > 0 {
@@ -133,7 +133,7 @@ impl Meter {
     }
 }
 
-impl Progress {
+impl DemoProgress {
     /// One look: `played` has for each input the bytes played and all bytes of its pass.
     pub fn new(
         elapsed: Duration,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn busy_time_is_from_the_first_symbol_to_the_last_block_over_all_connections() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         for (millis, symbols, reported) in
             [(0, 0, 0), (100, 5, 0), (200, 9, 700), (300, 2, 0), (400, 4, 300), (900, 4, 300)]

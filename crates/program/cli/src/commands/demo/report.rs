@@ -2,8 +2,8 @@
 //! from.
 
 use super::folder::Folder;
-use super::pass::Outcome;
-use super::products::{Account, digest};
+use super::pass::PassResult;
+use super::products::{ProductAccount, digest};
 use super::verdict::judge;
 use serde::Serialize;
 use skyhaul_node::latency::LatencySummary;
@@ -21,9 +21,9 @@ pub struct Report {
     /// What is not as it should be, in sentences.
     pub differences: Vec<String>,
     /// Contacts, in the order of the inputs.
-    pub contacts: Vec<ContactReport>,
+    pub contacts: Vec<ContactRow>,
     /// Products as they lie on the disk.
-    pub products: Vec<ProductReport>,
+    pub products: Vec<ProductRow>,
     /// From a frame's last bit at the station to durable at the centre (`total`), and the stages of
     /// it; `level0` follows.
     pub latency_s: BTreeMap<String, LatencySummary>,
@@ -48,7 +48,7 @@ pub struct Report {
 
 /// A contact.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct ContactReport {
+pub struct ContactRow {
     /// The station's input.
     pub input: String,
     /// The mission found.
@@ -84,9 +84,9 @@ pub struct ContactReport {
     /// Bytes of those that stayed off the line: markers, check symbols, and what packing saved.
     pub bytes_saved: u64,
     /// Virtual channels by number.
-    pub channels: BTreeMap<u8, ChannelReport>,
+    pub channels: BTreeMap<u8, ChannelSummary>,
     /// Packets by application.
-    pub apids: BTreeMap<u16, ApidReport>,
+    pub apids: BTreeMap<u16, ApidSummary>,
     /// Packets that were in a product already.
     pub duplicates: u64,
     /// Packets set aside with their bytes, by reason; the first thousand of each product.
@@ -101,7 +101,7 @@ pub struct ContactReport {
 
 /// A virtual channel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ChannelReport {
+pub struct ChannelSummary {
     /// Good frames.
     pub frames: u64,
     /// Frames missing by their counters.
@@ -112,7 +112,7 @@ pub struct ChannelReport {
 
 /// An application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ApidReport {
+pub struct ApidSummary {
     /// Packets in products; idle packets, which no product holds, as they came.
     pub delivered: u64,
     /// Packets set aside with their bytes and the reason.
@@ -121,7 +121,7 @@ pub struct ApidReport {
 
 /// A product.
 #[derive(Debug, Clone, Serialize)]
-pub struct ProductReport {
+pub struct ProductRow {
     /// The mission it is of.
     pub mission: String,
     /// The mission's name for it.
@@ -170,9 +170,9 @@ pub const RSS_LIMIT: ByteCount = ByteCount::new(256_000_000);
 impl Report {
     /// Draws up the account of `outcome`, with the accounts beside the products, and judges it.
     pub fn new(
-        outcome: &Outcome,
+        outcome: &PassResult,
         folder: &Folder,
-        accounts: &BTreeMap<String, Vec<Account>>,
+        accounts: &BTreeMap<String, Vec<ProductAccount>>,
     ) -> Self {
         let contacts = contacts(outcome, accounts);
         let mut differences = outcome.troubles.clone();
@@ -228,7 +228,7 @@ fn offered(delivered: ByteCount, longest_pass: Duration) -> Rate {
     Rate::over(delivered, longest_pass)
 }
 
-fn line(outcome: &Outcome) -> LineReport {
+fn line(outcome: &PassResult) -> LineReport {
     let relay = &outcome.relay;
     LineReport {
         rate_bps: outcome.facts.rate.as_bps(),
@@ -245,7 +245,10 @@ fn line(outcome: &Outcome) -> LineReport {
 }
 
 /// The contacts that came to products or should have, in the order of the inputs.
-fn contacts(outcome: &Outcome, accounts: &BTreeMap<String, Vec<Account>>) -> Vec<ContactReport> {
+fn contacts(
+    outcome: &PassResult,
+    accounts: &BTreeMap<String, Vec<ProductAccount>>,
+) -> Vec<ContactRow> {
     let mut reports = Vec::new();
     for (input, _) in &outcome.passes {
         let captured = outcome.station.contacts.iter().filter(|contact| contact.channel == *input);
@@ -261,9 +264,9 @@ fn contacts(outcome: &Outcome, accounts: &BTreeMap<String, Vec<Account>>) -> Vec
 fn contact(
     captured: &ContactCaptured,
     received: Option<&ContactReceived>,
-    accounts: &BTreeMap<String, Vec<Account>>,
-) -> ContactReport {
-    let mut report = ContactReport {
+    accounts: &BTreeMap<String, Vec<ProductAccount>>,
+) -> ContactRow {
+    let mut report = ContactRow {
         input: captured.channel.clone(),
         mission: captured.mission.clone(),
         scid: captured.scid,
@@ -271,7 +274,7 @@ fn contact(
         bytes_captured: captured.bytes_captured,
         bytes_saved: captured.bytes_saved,
         balanced: true,
-        ..ContactReport::default()
+        ..ContactRow::default()
     };
     let Some(received) = received else { return report };
     report.mission.clone_from(&received.mission);
@@ -296,7 +299,7 @@ fn contact(
 }
 
 /// The frames of the contact stand in each of its products' accounts.
-fn take_frames(report: &mut ContactReport, account: &Account) {
+fn take_frames(report: &mut ContactRow, account: &ProductAccount) {
     report.corrected_frames = account.frames.corrected;
     report.unreadable = account.frames.unreadable;
     for channel in &account.frames.channels {
@@ -310,7 +313,7 @@ fn take_frames(report: &mut ContactReport, account: &Account) {
     }
 }
 
-fn take_packets(report: &mut ContactReport, account: &Account) {
+fn take_packets(report: &mut ContactRow, account: &ProductAccount) {
     for apid in &account.apids {
         report.apids.entry(apid.apid).or_default().delivered += apid.packets;
     }
@@ -329,9 +332,9 @@ fn take_packets(report: &mut ContactReport, account: &Account) {
 
 fn products(
     folder: &Folder,
-    accounts: &BTreeMap<String, Vec<Account>>,
+    accounts: &BTreeMap<String, Vec<ProductAccount>>,
     differences: &mut Vec<String>,
-) -> Vec<ProductReport> {
+) -> Vec<ProductRow> {
     let mut products = Vec::new();
     for account in accounts.values().flatten() {
         let Some(file) = &account.product.packet_file else { continue };
@@ -351,7 +354,7 @@ fn products(
                 String::new()
             }
         };
-        products.push(ProductReport {
+        products.push(ProductRow {
             mission: account.contacts[0].mission.clone(),
             product: account.product.name.clone(),
             path: place,

@@ -1,7 +1,7 @@
 //! The live view: one updating block on a terminal, else a line a second, or JSON.
 
 use super::line::LineFacts;
-use super::progress::{ChannelProgress, Progress};
+use super::progress::{ChannelProgress, DemoProgress};
 use crate::failure::Failure;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skyhaul_node::status::{ChannelState, LineState};
@@ -39,13 +39,13 @@ struct Block {
 impl Screen {
     /// A view of a pass with `channels` inputs; `json` as asked, else what standard error is good
     /// for.
-    pub fn new(json: Format, facts: LineFacts, channels: usize) -> Self {
+    pub fn new(json: OutputFormat, facts: LineFacts, channels: usize) -> Self {
         let kind = match json {
-            Format::Json => Kind::Json,
-            Format::Text if std::io::stderr().is_terminal() => {
+            OutputFormat::Json => Kind::Json,
+            OutputFormat::Text if std::io::stderr().is_terminal() => {
                 Kind::Block(Box::new(Block::new(facts, channels)))
             }
-            Format::Text => Kind::Lines,
+            OutputFormat::Text => Kind::Lines,
         };
         Self { kind, next: Instant::ZERO }
     }
@@ -57,7 +57,7 @@ impl Screen {
     pub fn show(
         &mut self,
         now: Instant,
-        progress: &Progress,
+        progress: &DemoProgress,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
         if now < self.next {
@@ -89,14 +89,18 @@ impl Screen {
     ///
     /// # Errors
     /// As [`Self::show`].
-    pub fn show_last(&mut self, progress: &Progress, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn show_last(
+        &mut self,
+        progress: &DemoProgress,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         self.show(Instant::FAR_FUTURE, progress, out)
     }
 }
 
 /// What the command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// For people.
     Text,
     /// For programs.
@@ -123,7 +127,7 @@ impl Block {
         }
     }
 
-    fn draw(&self, progress: &Progress) {
+    fn draw(&self, progress: &DemoProgress) {
         let seconds = progress.elapsed_s as u64;
         self.title.set_message(format!(
             "{}:{:02}  {} antennas → station → {} → centre",
@@ -192,7 +196,7 @@ fn describe(channel: &ChannelProgress) -> String {
     )
 }
 
-fn one_line(progress: &Progress) -> String {
+fn one_line(progress: &DemoProgress) -> String {
     let mut text = format!("{:>6.1} s", progress.elapsed_s);
     for channel in &progress.channels {
         let mission = channel.mission.as_deref().unwrap_or("-");

@@ -1,6 +1,6 @@
 //! What is played: the bundled recordings, or longer passes made from their packets.
 
-use super::truth::{ChannelTruth, Truth, bundled};
+use super::truth::{ExpectedChannel, ExpectedContact, bundled};
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::generate::{self, ErrorPlan, Generator, GeneratorOptions, Layout};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// A pass to be played, piece by piece.
 #[derive(Debug)]
-pub struct Source {
+pub struct PassSource {
     kind: Kind,
     mission: &'static str,
     scid: u16,
@@ -19,12 +19,12 @@ pub struct Source {
 #[derive(Debug)]
 enum Kind {
     /// What is left of a recording, and what it holds.
-    Recording(&'static [u8], Truth),
+    Recording(&'static [u8], ExpectedContact),
     /// A pass that is made while it is played.
     Long(Box<Generator>),
 }
 
-impl Source {
+impl PassSource {
     /// The bundled recordings: Suomi NPP, Aqua and MetOp-B.
     pub fn recordings() -> Vec<Self> {
         let recording = |(file, mission, bits): &(&str, &'static str, &'static [u8])| {
@@ -78,7 +78,7 @@ impl Source {
     }
 
     /// What a station that captured all of it must have found.
-    pub fn truth(self) -> Truth {
+    pub fn truth(self) -> ExpectedContact {
         let generated = match self.kind {
             Kind::Recording(_, truth) => return truth,
             Kind::Long(generator) => generator.truth(),
@@ -87,9 +87,9 @@ impl Source {
             generated.vcids.into_iter().filter(|(_, channel)| channel.good_frames > 0);
         let channels = with_frames.map(|(vcid, channel)| {
             let (frames, packets) = (channel.good_frames, channel.packets);
-            (vcid, ChannelTruth { frames, missing: 0, packets, apids: channel.apids })
+            (vcid, ExpectedChannel { frames, missing: 0, packets, apids: channel.apids })
         });
-        Truth {
+        ExpectedContact {
             mission: self.mission.to_owned(),
             scid: self.scid,
             frames: generated.good_frames,
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_long_pass_is_as_long_as_it_says_and_knows_what_it_held() {
-        let sources = Source::long(Duration::from_secs(2), Rate::from_mbps(15), 1).unwrap();
-        for (mut source, recording) in sources.into_iter().zip(Source::recordings()) {
+        let sources = PassSource::long(Duration::from_secs(2), Rate::from_mbps(15), 1).unwrap();
+        for (mut source, recording) in sources.into_iter().zip(PassSource::recordings()) {
             let announced = source.left();
             let mut bytes = 0;
             while let Some(piece) = source.next_piece() {
@@ -170,7 +170,7 @@ mod tests {
                 truth.frames
             );
         }
-        let none = Source::long(Duration::from_millis(1), Rate::from_mbps(1), 1).unwrap_err();
+        let none = PassSource::long(Duration::from_millis(1), Rate::from_mbps(1), 1).unwrap_err();
         assert!(none.to_string().contains("too few"), "{none}");
     }
 }

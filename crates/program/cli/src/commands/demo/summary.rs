@@ -1,6 +1,6 @@
 //! The result of a demonstration in words and tables.
 
-use super::report::{ContactReport, Report};
+use super::report::{ContactRow, Report};
 use skyhaul_node::latency::LatencySummary;
 use skyhaul_units::{Probability, Rate};
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_verdict(report, out)
 }
 
-fn write_contact(contact: &ContactReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_contact(contact: &ContactRow, out: &mut dyn Write) -> io::Result<()> {
     let spacecraft = contact.scid.map_or(String::new(), |scid| format!(", spacecraft {scid}"));
     writeln!(out, "\n{}: {}{spacecraft}", contact.input, contact.mission)?;
     writeln!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What one input's contact must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Truth {
+pub struct ExpectedContact {
     /// Mission that the station must find.
     pub mission: String,
     /// Spacecraft.
@@ -19,12 +19,12 @@ pub struct Truth {
     /// Frames that cannot be corrected.
     pub set_aside: u64,
     /// Virtual channels.
-    pub channels: BTreeMap<u8, ChannelTruth>,
+    pub channels: BTreeMap<u8, ExpectedChannel>,
 }
 
 /// What one virtual channel must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-pub struct ChannelTruth {
+pub struct ExpectedChannel {
     /// Good frames.
     pub frames: u64,
     /// Frames that the count shows to be missing from the recording.
@@ -45,18 +45,18 @@ struct Entry {
     frames_sha256: String,
     rs_corrected: u64,
     rs_uncorrectable: u64,
-    vcids: BTreeMap<u8, ChannelTruth>,
+    vcids: BTreeMap<u8, ExpectedChannel>,
 }
 
 /// What independent decoders found in the bundled recording `file` of `mission`.
-pub fn bundled(file: &str, mission: &str) -> Truth {
+pub fn bundled(file: &str, mission: &str) -> ExpectedContact {
     let mut entries: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(EXPECTED).expect("the bundled results are JSON");
     let entry =
         entries.remove(&format!("cadu/{file}")).expect("the bundled results name every recording");
     let entry: Entry =
         serde_json::from_value(entry).expect("the bundled results have their documented form");
-    Truth {
+    ExpectedContact {
         mission: mission.to_owned(),
         scid: entry.scid,
         frames: entry.frames_total,

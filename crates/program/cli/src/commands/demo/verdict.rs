@@ -1,11 +1,11 @@
 //! Whether what arrived is what was captured: every difference as a sentence.
 
-use super::report::{ApidReport, ChannelReport, ContactReport};
-use super::truth::{ChannelTruth, Truth};
+use super::report::{ApidSummary, ChannelSummary, ContactRow};
+use super::truth::{ExpectedChannel, ExpectedContact};
 use std::collections::BTreeSet;
 
 /// Compares what an input's contacts delivered with what its pass held.
-pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<String> {
+pub fn judge(input: &str, truth: &ExpectedContact, contacts: &[ContactRow]) -> Vec<String> {
     let contact = match contacts {
         [] => {
             return vec![format!(
@@ -47,7 +47,11 @@ pub fn judge(input: &str, truth: &Truth, contacts: &[ContactReport]) -> Vec<Stri
     found.sentences
 }
 
-fn channel(found: &mut Differences, got: Option<&ChannelReport>, wanted: Option<&ChannelTruth>) {
+fn channel(
+    found: &mut Differences,
+    got: Option<&ChannelSummary>,
+    wanted: Option<&ExpectedChannel>,
+) {
     let got = got.cloned().unwrap_or_default();
     let wanted = wanted.cloned().unwrap_or_default();
     found.count("frames", Some(got.frames), Some(wanted.frames));
@@ -56,7 +60,12 @@ fn channel(found: &mut Differences, got: Option<&ChannelReport>, wanted: Option<
 }
 
 /// Each packet of a pass is in a product, or set aside with its bytes and a reason, or an idle one.
-fn applications(input: &str, found: &mut Differences, contact: &ContactReport, truth: &Truth) {
+fn applications(
+    input: &str,
+    found: &mut Differences,
+    contact: &ContactRow,
+    truth: &ExpectedContact,
+) {
     let wanted = |apid: u16| -> u64 {
         truth.channels.values().filter_map(|channel| channel.apids.get(&apid)).sum()
     };
@@ -77,7 +86,7 @@ fn applications(input: &str, found: &mut Differences, contact: &ContactReport, t
         .sum();
     let is_over = short.iter().any(|(_, got, wanted)| got.delivered + got.set_aside > *wanted);
     if is_over || lacking != contact.unlisted_aside {
-        for (apid, ApidReport { delivered, set_aside }, wanted) in short {
+        for (apid, ApidSummary { delivered, set_aside }, wanted) in short {
             found.place = format!("{input}, APID {apid}");
             let what = match set_aside {
                 0 => "packets".to_owned(),
@@ -131,8 +140,8 @@ mod tests {
     use super::*;
 
     /// A contact that delivered exactly what `truth` says.
-    fn delivered(truth: &Truth) -> ContactReport {
-        let mut contact = ContactReport {
+    fn delivered(truth: &ExpectedContact) -> ContactRow {
+        let mut contact = ContactRow {
             input: "antenna-1".to_owned(),
             mission: truth.mission.clone(),
             scid: Some(truth.scid),
@@ -140,11 +149,11 @@ mod tests {
             frames_delivered: truth.frames,
             frames_sha256: Some(truth.frames_sha256.clone()),
             balanced: true,
-            ..ContactReport::default()
+            ..ContactRow::default()
         };
         for (vcid, channel) in &truth.channels {
-            let ChannelTruth { frames, missing, packets, .. } = *channel;
-            contact.channels.insert(*vcid, ChannelReport { frames, missing, packets });
+            let ExpectedChannel { frames, missing, packets, .. } = *channel;
+            contact.channels.insert(*vcid, ChannelSummary { frames, missing, packets });
             for (apid, packets) in &channel.apids {
                 contact.apids.entry(*apid).or_default().delivered += packets;
             }
@@ -152,7 +161,7 @@ mod tests {
         contact
     }
 
-    fn truth() -> Truth {
+    fn truth() -> ExpectedContact {
         bundled("aqua.20241206T175646.dat", "aqua")
     }
 
@@ -160,7 +169,7 @@ mod tests {
     fn what_was_captured_is_in_order() {
         assert_eq!(judge("antenna-1", &truth(), &[delivered(&truth())]), Vec::<String>::new());
         let mut contact = delivered(&truth());
-        contact.apids.insert(404, ApidReport { delivered: 20, set_aside: 4 });
+        contact.apids.insert(404, ApidSummary { delivered: 20, set_aside: 4 });
         assert_eq!(
             judge("antenna-1", &truth(), &[contact]),
             Vec::<String>::new(),
@@ -170,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_single_change_is_found_and_named() {
-        type Change = fn(&mut ContactReport);
+        type Change = fn(&mut ContactRow);
         let cases: [(Change, &str); 15] = [
             (|c| c.mission = "terra".to_owned(), "mission: terra instead of aqua"),
             (|c| c.scid = None, "spacecraft id: none instead of 154"),
@@ -199,7 +208,7 @@ mod tests {
     #[test]
     fn every_single_count_of_a_channel_or_application_counts() {
         for vcid in truth().channels.into_keys() {
-            let changes: [fn(&mut ChannelReport); 3] =
+            let changes: [fn(&mut ChannelSummary); 3] =
                 [|c| c.frames += 1, |c| c.missing += 1, |c| c.packets += 1];
             for change in changes {
                 let mut contact = delivered(&truth());
@@ -222,7 +231,7 @@ mod tests {
     #[test]
     fn packets_set_aside_beyond_an_accounts_list_fill_exactly_what_lacks() {
         let mut contact = delivered(&truth());
-        contact.apids.insert(404, ApidReport { delivered: 20, set_aside: 1 });
+        contact.apids.insert(404, ApidSummary { delivered: 20, set_aside: 1 });
         contact.unlisted_aside = 3;
         assert_eq!(judge("antenna-1", &truth(), &[contact.clone()]), Vec::<String>::new());
         contact.unlisted_aside = 2;

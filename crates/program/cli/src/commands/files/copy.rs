@@ -1,8 +1,8 @@
 //! `skyhaul cp`: the end that calls.
 
-use super::course::{Call, Course};
+use super::course::{FarNode, FileTransfer};
 use super::receipts::Receipts;
-use super::screen::{Screen, Verdict};
+use super::screen::{Screen, TransferVerdict};
 use super::spec::Copy;
 use crate::commands::classes::{Classes, known};
 use crate::commands::far::{self, ways};
@@ -10,9 +10,9 @@ use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use skyhaul_files::wire::{Direction, Hello, Naming, Options};
+use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
-use skyhaul_files_io::{Inside, Place, Source, Task};
+use skyhaul_files_io::{Directory, FileSource, Inside, TransferTask};
 use skyhaul_net::exchange::Setup;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{ClassId, ClassTree, PRIORITY_NORMAL, SessionConfig};
@@ -116,15 +116,20 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
     // What is wrong here is told before anybody is called.
     drop(task(0)?);
     let screen = flags.screen(peer)?;
-    let call = Call { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
+    let call = FarNode { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
     let again = !matches!(copy, Copy::PutPipe { .. });
-    let course = Course { call, again, patient: false, sends: !matches!(copy, Copy::Get { .. }) };
+    let course =
+        FileTransfer { call, again, patient: false, sends: !matches!(copy, Copy::Get { .. }) };
     let stop = signals::stop_flag()?;
-    course.run(&stop, &task, screen, out).and_then(Verdict::judge)
+    course.run(&stop, &task, screen, out).and_then(TransferVerdict::judge)
 }
 
 /// What is done at the `attempt`th call.
-fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result<Task, Failure> {
+fn task(
+    copy: &Copy,
+    (base, class): (&TransferHello, ClassId),
+    attempt: usize,
+) -> Result<TransferTask, Failure> {
     let mut hello = base.clone();
     match copy {
         Copy::Put { sources, target, naming, .. } => {
@@ -134,13 +139,13 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
             let is_file = sources.iter().all(|source| !source.is_dir());
             hello.naming = if is_file { *naming } else { Naming::Into };
             let source = |path: &PathBuf| {
-                Source::local(path, Inside::Itself).map_err(|error| {
+                FileSource::local(path, Inside::Itself).map_err(|error| {
                     let sentence = format!("{} cannot be copied: {error}", path.display());
                     Failure::from_sentence(Exit::Environment, &sentence)
                 })
             };
             let sources = sources.iter().map(source).collect::<Result<_, _>>()?;
-            Ok(Task { hello, class, sources, into: None })
+            Ok(TransferTask { hello, class, sources, into: None })
         }
         Copy::PutPipe { file, .. } => {
             let name = file.split().map_or(&[][..], |(_, name)| name);
@@ -150,10 +155,15 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
             hello.target = target;
             // Its bytes can be had once: by the first call, not by the look before it.
             let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
-            Ok(Task { hello, class, sources: vec![Source::Pipe(name, pipe)], into: None })
+            Ok(TransferTask {
+                hello,
+                class,
+                sources: vec![FileSource::Pipe(name, pipe)],
+                into: None,
+            })
         }
         Copy::Get { sources, into, naming, .. } => {
-            hello.direction = Direction::Get;
+            hello.direction = TransferDirection::Get;
             hello.sources.clone_from(sources);
             let mut into = into.as_path();
             // What is a folder already, and what has no name of its own, is what it is copied into.
@@ -171,7 +181,7 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
             if !hello.options.dry_run {
                 std::fs::create_dir_all(into).map_err(|source| into_failure(into, source))?;
             }
-            let place = match Place::open(into) {
+            let place = match Directory::open(into) {
                 Err(error)
                     if hello.options.dry_run && error.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -179,7 +189,7 @@ fn task(copy: &Copy, (base, class): (&Hello, ClassId), attempt: usize) -> Result
                 }
                 other => Some(other.map_err(|source| into_failure(into, source))?),
             };
-            Ok(Task { hello, class, sources: Vec::new(), into: place })
+            Ok(TransferTask { hello, class, sources: Vec::new(), into: place })
         }
     }
 }
@@ -228,7 +238,7 @@ impl Flags {
     ///
     /// # Errors
     /// A pattern is none.
-    pub fn hello(&self) -> Result<Hello, Failure> {
+    pub fn hello(&self) -> Result<TransferHello, Failure> {
         let rule = |include| move |pattern: &String| Rule { include, pattern: pattern.clone() };
         let included = self.include.iter().map(rule(true));
         let rules: Vec<Rule> = included.chain(self.exclude.iter().map(rule(false))).collect();
@@ -244,7 +254,7 @@ impl Flags {
         };
         let (class, target, sources) =
             (self.class.clone().unwrap_or_default(), RelPath::here(), Vec::new());
-        let (direction, naming) = (Direction::Put, Naming::Into);
-        Ok(Hello { direction, options, class, naming, target, sources, rules })
+        let (direction, naming) = (TransferDirection::Put, Naming::Into);
+        Ok(TransferHello { direction, options, class, naming, target, sources, rules })
     }
 }

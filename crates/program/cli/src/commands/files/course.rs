@@ -1,12 +1,12 @@
 //! The calls of one transfer: where the session is lost, the far node is called again, and it goes
 //! on.
 
-use super::screen::{Screen, Verdict};
+use super::screen::{Screen, TransferVerdict};
 use crate::failure::{Exit, Failure};
-use skyhaul_files::Reason;
-use skyhaul_files_io::{Cancel, Counters, End, Event, Reports, Task};
+use skyhaul_files::RefusalReason;
+use skyhaul_files_io::{Cancel, Counters, Event, Reports, TransferEnd, TransferTask};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Exchange, Link, Setup, Way};
+use skyhaul_net::exchange::{AppChannel, AppClient, PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::Stats;
 use skyhaul_units::{Duration, Instant};
@@ -16,16 +16,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How the far node is called.
-pub struct Call {
+pub struct FarNode {
     pub setup: Setup,
-    pub ways: Vec<Way>,
+    pub ways: Vec<PathChoice>,
     pub peer: Fingerprint,
     pub node: String,
 }
 
 /// A transfer.
-pub struct Course {
-    pub call: Call,
+pub struct FileTransfer {
+    pub call: FarNode,
     /// Whether its source can be read again.
     pub again: bool,
     /// Whether it is called again where it does not answer the first time.
@@ -54,11 +54,11 @@ struct Shared {
 /// How far a call is.
 enum Stage {
     Calling,
-    Open(Arc<Link>),
+    Open(Arc<AppChannel>),
     Over,
 }
 
-impl Course {
+impl FileTransfer {
     /// Runs to the end of `task`, which is made anew for each call; `stop` interrupts it.
     ///
     /// # Errors
@@ -66,10 +66,10 @@ impl Course {
     pub fn run(
         &self,
         stop: &AtomicBool,
-        task: &(dyn Fn(usize) -> Result<Task, Failure> + Sync),
+        task: &(dyn Fn(usize) -> Result<TransferTask, Failure> + Sync),
         mut screen: Screen,
         out: &mut dyn Write,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<TransferVerdict, Failure> {
         crate::commands::forward::raise_descriptors();
         let (mut pause, mut was_busy) = (FIRST_PAUSE, false);
         for attempt in 1.. {
@@ -122,12 +122,12 @@ impl Course {
     fn attempt(
         &self,
         attempt: usize,
-        task: &(dyn Fn(usize) -> Result<Task, Failure> + Sync),
+        task: &(dyn Fn(usize) -> Result<TransferTask, Failure> + Sync),
         reports: Reports,
         shared: &Shared,
     ) -> Result<Ended, Failure> {
         let task = task(attempt)?;
-        let exchange = Exchange::start(self.call.setup.clone())
+        let exchange = AppClient::start(self.call.setup.clone())
             .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
         let called = shared.cancel.or(exchange.connect_over(&self.call.ways, self.call.peer));
         let link = match called {
@@ -144,19 +144,19 @@ impl Course {
         let node = &self.call.node;
         match end {
             Ok(()) => Ok(Ended::Whole),
-            Err(End::Lost(reason)) => Ok(Ended::Lost(reason)),
-            Err(End::Cancelled) => Ok(Ended::Lost("interrupted".to_owned())),
-            Err(End::Refused(refused)) if refused.reason == Reason::Busy => {
+            Err(TransferEnd::Lost(reason)) => Ok(Ended::Lost(reason)),
+            Err(TransferEnd::Cancelled) => Ok(Ended::Lost("interrupted".to_owned())),
+            Err(TransferEnd::Refused(refused)) if refused.reason == RefusalReason::Busy => {
                 Ok(Ended::Busy(refused.sentence))
             }
-            Err(End::Refused(refused)) => Err(Failure::from_sentence(
+            Err(TransferEnd::Refused(refused)) => Err(Failure::from_sentence(
                 Exit::Peer,
                 &format!("the far node `{node}` refuses: {refused}"),
             )),
-            Err(End::Here(refused)) => {
+            Err(TransferEnd::Here(refused)) => {
                 Err(Failure::from_sentence(Exit::Environment, &refused.to_string()))
             }
-            Err(End::Malformed(what)) => {
+            Err(TransferEnd::Malformed(what)) => {
                 let what = format!("protocol error from the far node `{node}` ({what})");
                 Err(Failure::new(Exit::Peer, &what, "install the same version at both ends"))
             }
@@ -199,7 +199,7 @@ impl Course {
     }
 }
 
-impl Call {
+impl FarNode {
     /// Who is called, and where.
     fn title(&self) -> String {
         let ways: Vec<String> = self.ways.iter().map(|way| way.remote.to_string()).collect();

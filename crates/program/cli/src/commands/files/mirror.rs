@@ -1,16 +1,16 @@
 //! `skyhaul sync`: a far folder is made like one here, once or after every change.
 
 use super::copy::Flags;
-use super::course::{Call, Course};
-use super::screen::Verdict;
+use super::course::{FarNode, FileTransfer};
+use super::screen::TransferVerdict;
 use super::spec::Named;
 use crate::commands::far::ways;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
-use skyhaul_files::wire::Hello;
-use skyhaul_files_io::{Changes, Task, Watch};
+use skyhaul_files::wire::TransferHello;
+use skyhaul_files_io::{Changes, TransferTask, TreeWatch};
 use skyhaul_net::Clock;
 use skyhaul_transport::ClassId;
 use skyhaul_units::Duration;
@@ -82,9 +82,9 @@ pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
     (hello.target, hello.options.delete) = (path, command.delete);
     let stop = signals::stop_flag()?;
     // Watched before it is gone through: no change falls between.
-    let watch = command
-        .watch
-        .then(|| Watch::new(&command.source).map_err(|error| unwatched(&command.source, error)));
+    let watch = command.watch.then(|| {
+        TreeWatch::new(&command.source).map_err(|error| unwatched(&command.source, error))
+    });
     let mirror = Mirror { command, node, hello, stop: &stop };
     match watch.transpose()? {
         None => mirror.pass(&Changes::All, out)?.judge(),
@@ -95,41 +95,41 @@ pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
 struct Mirror<'a> {
     command: &'a Sync,
     node: String,
-    hello: Hello,
+    hello: TransferHello,
     stop: &'a AtomicBool,
 }
 
 impl Mirror<'_> {
     /// Goes through what changed, once.
-    fn pass(&self, changes: &Changes, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    fn pass(&self, changes: &Changes, out: &mut dyn Write) -> Result<TransferVerdict, Failure> {
         let Sync { flags, keys, line, watch, .. } = self.command;
         let (remotes, peer, setup) = flags.far(&self.node, keys, line)?;
-        let call = Call { setup, ways: ways(&remotes), peer, node: self.node.clone() };
+        let call = FarNode { setup, ways: ways(&remotes), peer, node: self.node.clone() };
         let screen = flags.screen(peer)?;
         let again = *watch && *changes != Changes::All;
         let class = flags.own_class(&call.setup.session.classes)?;
-        let course = Course { call, again: true, patient: again, sends: true };
+        let course = FileTransfer { call, again: true, patient: again, sends: true };
         course.run(self.stop, &|_| self.task(changes, class), screen, out)
     }
 
-    fn task(&self, changes: &Changes, class: ClassId) -> Result<Task, Failure> {
+    fn task(&self, changes: &Changes, class: ClassId) -> Result<TransferTask, Failure> {
         let root = &self.command.source;
         let sources = changes.sources(root).map_err(|error| {
             let sentence = format!("{} cannot be copied: {error}", root.display());
             Failure::from_sentence(Exit::Environment, &sentence)
         })?;
-        Ok(Task { hello: self.hello.clone(), class, sources, into: None })
+        Ok(TransferTask { hello: self.hello.clone(), class, sources, into: None })
     }
 
     /// Goes through what changes until it is interrupted. What could not be copied is tried again
     /// after a while.
-    fn follow(&self, mut watch: Watch, out: &mut dyn Write) -> Result<(), Failure> {
+    fn follow(&self, mut watch: TreeWatch, out: &mut dyn Write) -> Result<(), Failure> {
         let clock = Clock::start();
         let mut changes = Changes::All;
         let mut is_first = true;
         loop {
             let mut retry = None;
-            match self.pass(&changes, out).and_then(Verdict::judge) {
+            match self.pass(&changes, out).and_then(TransferVerdict::judge) {
                 Ok(()) => {}
                 Err(failure) if failure.exit() == Exit::Interrupted => return Ok(()),
                 Err(failure) if is_first && failure.exit() == Exit::Usage => return Err(failure),
@@ -160,7 +160,7 @@ impl Mirror<'_> {
 
     /// What changed, once nothing has for a moment: who writes a file often writes the next one
     /// too.
-    fn quiet(&self, watch: &mut Watch) -> Result<Changes, Failure> {
+    fn quiet(&self, watch: &mut TreeWatch) -> Result<Changes, Failure> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
             std::thread::park_timeout(LOOK);

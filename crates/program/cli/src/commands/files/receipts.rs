@@ -2,7 +2,7 @@
 //! end.
 
 use crate::failure::Failure;
-use skyhaul_files::{Hash, Receipt, RelPath};
+use skyhaul_files::{FileReceipt, Hash, RelPath};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use std::fs::{File, OpenOptions};
@@ -56,7 +56,7 @@ impl Receipts {
         path: &RelPath,
         file: (u64, Hash),
     ) -> Result<(), Failure> {
-        let receipt = Receipt::new(self.clock.utc().as_nanos(), what, peer, path, file);
+        let receipt = FileReceipt::new(self.clock.utc().as_nanos(), what, peer, path, file);
         let mut line =
             serde_json::to_vec(&receipt).map_err(|error| failed(&self.path, error.into()))?;
         line.push(b'\n');

@@ -5,7 +5,7 @@ use super::receipts::Receipts;
 use crate::failure::{Exit, Failure};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use skyhaul_files::{Refusal, Who};
+use skyhaul_files::{RefusedBy, TransferRefusal};
 use skyhaul_files_io::{Counters, Event, Fate};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
@@ -66,7 +66,7 @@ struct Worst {
 }
 
 /// What a transfer came to.
-pub struct Verdict {
+pub struct TransferVerdict {
     failed: u64,
     entries: u64,
     worst: Option<Worst>,
@@ -223,15 +223,15 @@ impl Screen {
     fn failed(
         &mut self,
         path: &str,
-        refusal: &Refusal,
+        refusal: &TransferRefusal,
         by: &'static str,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
         self.totals.failed += 1;
         let exit = match (refusal.reason.who(), by) {
-            (Who::Source, _) => Exit::Result,
-            (Who::Environment, "here") => Exit::Environment,
-            (Who::Environment, _) => Exit::Peer,
+            (RefusedBy::Source, _) => Exit::Result,
+            (RefusedBy::Environment, "here") => Exit::Environment,
+            (RefusedBy::Environment, _) => Exit::Peer,
         };
         if self.worst.as_ref().is_none_or(|worst| (exit as u8) > worst.exit as u8) {
             self.worst = Some(Worst { exit, sentence: refusal.sentence.clone() });
@@ -340,7 +340,11 @@ impl Screen {
     ///
     /// # Errors
     /// The receipts or the account cannot be written.
-    pub fn finish(mut self, counters: &Counters, out: &mut dyn Write) -> Result<Verdict, Failure> {
+    pub fn finish(
+        mut self,
+        counters: &Counters,
+        out: &mut dyn Write,
+    ) -> Result<TransferVerdict, Failure> {
         if let Some(bars) = self.bars.take() {
             // A terminal that is gone needs no clearing.
             let _ = bars.all.clear();
@@ -401,7 +405,7 @@ impl Screen {
             + totals.made
             + totals.wanted
             + totals.failed;
-        Ok(Verdict { failed: totals.failed, entries, worst: self.worst })
+        Ok(TransferVerdict { failed: totals.failed, entries, worst: self.worst })
     }
 
     fn rate(&self, bytes: u64, now: Instant) -> Rate {
@@ -473,7 +477,7 @@ fn fill(bar: &ProgressBar, (moved, bytes): (u64, u64), message: String) {
     bar.set_message(message);
 }
 
-impl Verdict {
+impl TransferVerdict {
     /// Whether all is as asked.
     ///
     /// # Errors

@@ -7,9 +7,11 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
-use skyhaul_files::Reason;
-use skyhaul_files_io::{Cancel, Claims, Counters, End, Event, Fate, Place, Reports, Root};
-use skyhaul_net::exchange::{Exchange, Link, Setup};
+use skyhaul_files::RefusalReason;
+use skyhaul_files_io::{
+    Cancel, Claims, Counters, Directory, Event, Fate, Reports, Root, TransferEnd,
+};
+use skyhaul_net::exchange::{AppChannel, AppClient, Setup};
 use skyhaul_node::log;
 use skyhaul_transport::SessionConfig;
 use std::io::Write;
@@ -104,7 +106,7 @@ struct Desk {
 /// The address, the keys or the folder cannot be used.
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let accepted = command.keys.read(command.bind.iter().copied())?;
-    let place = Place::open(&command.root).map_err(|source| {
+    let place = Directory::open(&command.root).map_err(|source| {
         let help = "give --root an existing folder that this user can read";
         Failure::io(
             "the folder cannot be served",
@@ -130,7 +132,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         session: SessionConfig { classes, ..super::session() },
         ..Setup::new(&command.name, accepted.own.clone()).trusting(accepted.peers.iter().copied())
     };
-    let exchange = Exchange::start(setup)
+    let exchange = AppClient::start(setup)
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     if !command.json {
         let bound: Vec<String> = exchange.addresses().iter().map(SocketAddr::to_string).collect();
@@ -152,7 +154,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Takes calls, each on a thread of its own.
-fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
+fn accept(exchange: &AppClient, desk: &Arc<Desk>, ended: &Cancel) {
     let sessions = AtomicUsize::new(0);
     let running = Mutex::new(Vec::<Cancel>::new());
     std::thread::scope(|scope| {
@@ -187,16 +189,16 @@ fn accept(exchange: &Exchange, desk: &Arc<Desk>, ended: &Cancel) {
 }
 
 /// Tells a caller to come again.
-fn decline(desk: &Desk, link: &Link, cancel: &Cancel) {
+fn decline(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected and must wait"), &Line::Declined { peer: &peer });
     let sentence =
         format!("it has {SESSIONS_MAX} transfers in progress, its limit; wait until one ends");
     // A caller that is gone has nothing to be told.
-    let _ = skyhaul_files_io::decline(link, Reason::Busy, &sentence, cancel);
+    let _ = skyhaul_files_io::decline(link, RefusalReason::Busy, &sentence, cancel);
 }
 
-fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
+fn session(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
     let (events, told) = sync_channel(super::EVENTS);
@@ -209,10 +211,14 @@ fn session(desk: &Desk, link: &Link, cancel: &Cancel) {
     });
     let reason = match end {
         Ok(()) => None,
-        Err(End::Refused(refused) | End::Here(refused)) => Some(format!("refused: {refused}")),
-        Err(End::Lost(reason)) => Some(reason),
-        Err(End::Malformed(what)) => Some(format!("protocol error: {what}")),
-        Err(End::Cancelled) => Some("ended here, or replaced by a new connection".to_owned()),
+        Err(TransferEnd::Refused(refused) | TransferEnd::Here(refused)) => {
+            Some(format!("refused: {refused}"))
+        }
+        Err(TransferEnd::Lost(reason)) => Some(reason),
+        Err(TransferEnd::Malformed(what)) => Some(format!("protocol error: {what}")),
+        Err(TransferEnd::Cancelled) => {
+            Some("ended here, or replaced by a new connection".to_owned())
+        }
     };
     let (copied, bytes, failed) = counts;
     // Known from when it introduced itself.

@@ -125,7 +125,7 @@ fn get(from: &[Named], into: &Path) -> Result<Copy, Failure> {
         }
         sources.push(path.clone());
     }
-    if sources.len() > skyhaul_files::wire::Hello::SOURCES_MAX {
+    if sources.len() > skyhaul_files::wire::TransferHello::SOURCES_MAX {
         return Err(wrong("more than 1024 far paths are named"));
     }
     let node = of.cloned().ok_or_else(|| wrong("no far node is named"))?;

@@ -1,14 +1,14 @@
 //! `skyhaul forward -L …`: the end at which applications come in.
 
 use super::notices::Notices;
-use super::plan::{Forwards, Plan};
+use super::plan::{ForwardPlan, PreparedForwards};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
-use skyhaul_net::forward::{Forwarder, Forwarding, Node, Setup};
+use skyhaul_net::forward::{ForwardNode, Forwarder, Forwarding, Setup};
 use skyhaul_quic::{EndpointConfig, Fingerprint};
 use skyhaul_sessions::SocketId;
 use skyhaul_units::Duration;
@@ -18,9 +18,9 @@ use std::str::FromStr;
 
 /// The arguments of `skyhaul forward`.
 #[derive(clap::Args)]
-pub struct Call {
+pub struct ForwardArguments {
     #[command(flatten)]
-    forwards: Forwards,
+    forwards: ForwardPlan,
     /// A far node: its name here, and where it listens. Given again with the same name, one more
     /// address of it, which the session uses besides.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
@@ -63,12 +63,12 @@ impl FromStr for NodeAddress {
 ///
 /// # Errors
 /// An address, port or key cannot be used; the far node does not answer or refuses.
-pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let addresses =
         command.node.iter().map(|node| resolve(&node.address)).collect::<Result<Vec<_>, _>>()?;
     let accepted = command.keys.read(addresses.iter().copied())?;
     let nodes = command.nodes(&accepted.peers, &addresses)?;
-    let Plan { forwarding: Forwarding { listens, remotes, .. }, classes } =
+    let PreparedForwards { forwarding: Forwarding { listens, remotes, .. }, classes } =
         command.forwards.plan(&nodes)?;
     let stats = super::interval(command.stats)?;
     let name = command.name.clone();
@@ -110,10 +110,14 @@ fn announce(forwarder: &Forwarder, notices: &Notices, out: &mut dyn Write) -> Re
     Ok(out.flush()?)
 }
 
-impl Call {
+impl ForwardArguments {
     /// The nodes; each socket has one of the addresses, which are in the order of `--node`.
-    fn nodes(&self, peers: &[Fingerprint], addresses: &[SocketAddr]) -> Result<Vec<Node>, Failure> {
-        let mut nodes: Vec<Node> = Vec::new();
+    fn nodes(
+        &self,
+        peers: &[Fingerprint],
+        addresses: &[SocketAddr],
+    ) -> Result<Vec<ForwardNode>, Failure> {
+        let mut nodes: Vec<ForwardNode> = Vec::new();
         for (place, (NodeAddress { name, .. }, remote)) in
             self.node.iter().zip(addresses).enumerate()
         {
@@ -128,7 +132,7 @@ impl Call {
                 let what = format!("the key of the far node `{name}` is missing");
                 Failure::new(Exit::Usage, &what, "give --peer once for each node, in their order")
             })?;
-            nodes.push(Node { name: name.clone(), peer, addresses: vec![at] });
+            nodes.push(ForwardNode { name: name.clone(), peer, addresses: vec![at] });
         }
         Ok(nodes)
     }

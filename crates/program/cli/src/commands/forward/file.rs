@@ -4,14 +4,14 @@ use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skyhaul_forward::{Allow, What};
-use skyhaul_node::config::{Allowed, ForwardEntry, each_is_one};
+use skyhaul_node::config::{ForwardEntry, ForwardRules, each_is_one};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
 
 /// It with what is its own; the flags say the rest.
 #[derive(Debug)]
-pub struct Table {
+pub struct ForwardTable {
     pub what: What,
     pub class: Option<String>,
     pub priority: Option<u8>,
@@ -19,14 +19,14 @@ pub struct Table {
     pub idle: Option<Duration>,
 }
 
-impl Table {
+impl ForwardTable {
     /// Without anything of its own.
     pub const fn of(what: What) -> Self {
         Self { what, class: None, priority: None, deadline: None, idle: None }
     }
 }
 
-impl From<ForwardEntry> for Table {
+impl From<ForwardEntry> for ForwardTable {
     fn from(entry: ForwardEntry) -> Self {
         let what = entry.what();
         let ForwardEntry { class, priority, deadline, idle, .. } = entry;
@@ -41,9 +41,9 @@ struct Far {
     #[serde(default)]
     class: Vec<ClassConfig>,
     #[serde(default)]
-    allow: Allowed,
+    allow: ForwardRules,
     #[serde(default)]
-    allow_listen: Allowed,
+    allow_listen: ForwardRules,
 }
 
 /// What a near end reads.
@@ -68,10 +68,10 @@ struct Alone {
 ///
 /// # Errors
 /// It cannot be read, or is wrong somewhere.
-pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<Table>), Failure> {
+pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<ForwardTable>), Failure> {
     let (Near { class, forward }, text) = read(path)?;
     each_is_one((&text, path), &forward)?;
-    Ok((classes(class), forward.into_iter().map(Table::from).collect()))
+    Ok((classes(class), forward.into_iter().map(ForwardTable::from).collect()))
 }
 
 /// The classes of a file that has nothing else.

@@ -5,7 +5,7 @@ use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_forward::Local;
-use skyhaul_net::forward::{Arrival, Counters, Datagrams, Notice, Notify};
+use skyhaul_net::forward::{Counters, DatagramCounters, FarTarget, ForwardNotice, Notify};
 use skyhaul_node::log;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;
@@ -119,9 +119,9 @@ impl Notices {
         Ok(())
     }
 
-    fn take(&self, notice: &Notice) {
+    fn take(&self, notice: &ForwardNotice) {
         match notice {
-            Notice::NodeDown { node, was_up: false, reason } => {
+            ForwardNotice::NodeDown { node, was_up: false, reason } => {
                 let what = format!("the far node `{node}` does not answer or refuses ({reason})");
                 let help = "check that it runs `skyhaul forward serve`, that --node is its address \
                            and --peer its key, and \
@@ -129,20 +129,20 @@ impl Notices {
                 self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
-            Notice::NodeUp { node } => {
+            ForwardNotice::NodeUp { node } => {
                 self.say(&format!("{node} is connected"), &Line::NodeUp { node });
             }
-            Notice::NodeDown { node, reason, .. } => {
+            ForwardNotice::NodeDown { node, reason, .. } => {
                 let text = format!("{node} disconnected ({reason}); reconnecting");
                 self.say(&text, &Line::NodeDown { node, reason });
             }
-            Notice::Called { node } => {
+            ForwardNotice::Called { node } => {
                 self.say(&format!("{node} connected"), &Line::Called { node });
             }
-            Notice::Left { reason } => {
+            ForwardNotice::Left { reason } => {
                 self.say(&format!("a caller disconnected ({reason})"), &Line::Left { reason });
             }
-            Notice::TurnedAway(refused) => {
+            ForwardNotice::TurnedAway(refused) => {
                 let (remote, reason) = (refused.remote.to_string(), &*refused.reason);
                 let merged = refused.merged.as_ref();
                 let calls = merged.map(|merged| merged.calls);
@@ -153,40 +153,42 @@ impl Notices {
                     &Line::TurnedAway { remote, reason, calls, network },
                 );
             }
-            Notice::Refused { target, reason, sentence } => {
+            ForwardNotice::Refused { target, reason, sentence } => {
                 let line =
                     Line::Refused { target: target.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("cannot connect to {target}: {sentence}"), &line);
             }
-            Notice::Stats { interval, counters, before } => self.stats(*interval, counters, before),
+            ForwardNotice::Stats { interval, counters, before } => {
+                self.stats(*interval, counters, before);
+            }
             notice => self.of_listening(notice),
         }
     }
 
-    fn of_listening(&self, notice: &Notice) {
+    fn of_listening(&self, notice: &ForwardNotice) {
         match notice {
-            Notice::FarListens { node, at, target } => {
+            ForwardNotice::FarListens { node, at, target } => {
                 let line =
                     Line::FarListening { node, at: at.to_string(), target: target.to_string() };
                 self.say(&format!("{node} listens on {at}, forwarding to {target} here"), &line);
             }
-            Notice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
+            ForwardNotice::FarRefuses { node, at, was_heard: false, sentence, .. } => {
                 let what = format!("the far node `{node}` does not listen on {at} ({sentence})");
                 let help = "give another port, or allow it there with --allow-listen";
                 self.failure().get_or_insert(Failure::new(Exit::Peer, &what, help));
                 self.stop.store(true, Ordering::Relaxed);
             }
-            Notice::FarRefuses { node, at, reason, sentence, .. } => {
+            ForwardNotice::FarRefuses { node, at, reason, sentence, .. } => {
                 let line =
                     Line::FarRefused { node, at: at.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("{node} does not listen on {at} ({sentence}); retrying"), &line);
             }
-            Notice::Listens { at, target } => {
+            ForwardNotice::Listens { at, target } => {
                 let line =
                     Line::Listening { at: at.to_string(), node: None, leads: target.to_string() };
                 self.say(&format!("listening on {at}, forwarding to {target} of a caller"), &line);
             }
-            Notice::ListensNot { at, reason, sentence } => {
+            ForwardNotice::ListensNot { at, reason, sentence } => {
                 let line =
                     Line::ListenRefused { at: at.to_string(), reason: reason.name(), sentence };
                 self.say(&format!("cannot listen on {at}: {sentence}"), &line);
@@ -203,12 +205,12 @@ impl Notices {
         &self,
         out: &mut dyn Write,
         local: &Local,
-        (arrival, node): (&Arrival, &str),
+        (arrival, node): (&FarTarget, &str),
     ) -> std::io::Result<()> {
         let leads = match arrival {
-            Arrival::For(target) => format!("{node}:{target}"),
-            Arrival::Proxy => format!("SOCKS through {node}"),
-            Arrival::Diverted => format!("transparent to {node}"),
+            FarTarget::For(target) => format!("{node}:{target}"),
+            FarTarget::Proxy => format!("SOCKS through {node}"),
+            FarTarget::Diverted => format!("transparent to {node}"),
         };
         if !self.json {
             return writeln!(out, "listening on {local}, for {leads}");
@@ -250,7 +252,7 @@ impl Notices {
 
 /// Of datagrams, where there were any.
 fn datagrams(counters: &Counters) -> String {
-    let Datagrams { sent, received, late, dropped } = counters.datagrams;
+    let DatagramCounters { sent, received, late, dropped } = counters.datagrams;
     match sent + received + late + dropped {
         0 => String::new(),
         _ => {

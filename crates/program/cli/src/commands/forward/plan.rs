@@ -1,10 +1,10 @@
 //! What is forwarded: from the command line and a file, to what the forwarder takes.
 
-use super::file::{self, Table};
+use super::file::{self, ForwardTable};
 use crate::commands::classes::known;
 use crate::failure::{Exit, Failure};
 use skyhaul_forward::{Carriage, Entrance, Forward, What};
-use skyhaul_net::forward::{Forwarding, Node};
+use skyhaul_net::forward::{ForwardNode, Forwarding};
 use skyhaul_transport::{ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// What is forwarded.
 #[derive(clap::Args)]
 #[group(id = "forwards", required = true, multiple = true, args = ["local", "remote", "socks", "transparent", "config"])]
-pub struct Forwards {
+pub struct ForwardPlan {
     /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be
     /// given. A local address other than loopback stands before the port; `udp:` before it is for
     /// datagrams; `unix:/path` is a socket file, at either side.
@@ -52,28 +52,28 @@ pub struct Forwards {
 
 /// The same, ready to be forwarded.
 #[derive(Debug)]
-pub struct Plan {
+pub struct PreparedForwards {
     pub forwarding: Forwarding,
     pub classes: ClassTree,
 }
 
-impl Forwards {
+impl ForwardPlan {
     /// What is to be forwarded to and from `nodes`.
     ///
     /// # Errors
     /// The file cannot be read or used; a node or class is not known.
-    pub fn plan(&self, nodes: &[Node]) -> Result<Plan, Failure> {
+    pub fn plan(&self, nodes: &[ForwardNode]) -> Result<PreparedForwards, Failure> {
         let (classes, tables) = match &self.config {
             Some(path) => file::read_near(path)?,
             None => (ClassesConfig::default(), Vec::new()),
         };
         let classes = file::tree(&classes)?;
-        let mut plan = Plan { forwarding: Forwarding::default(), classes };
+        let mut plan = PreparedForwards { forwarding: Forwarding::default(), classes };
         let locals = self.local.iter().cloned().map(What::Local);
         let remotes = self.remote.iter().cloned().map(What::Remote);
         let socks = self.socks.iter().cloned().map(What::Socks);
         let transparent = self.transparent.iter().cloned().map(What::Transparent);
-        let flags = locals.chain(remotes).chain(socks).chain(transparent).map(Table::of);
+        let flags = locals.chain(remotes).chain(socks).chain(transparent).map(ForwardTable::of);
         for table in flags.chain(tables) {
             self.add(&mut plan, table, nodes)?;
         }
@@ -85,7 +85,12 @@ impl Forwards {
         Ok(plan)
     }
 
-    fn add(&self, plan: &mut Plan, table: Table, nodes: &[Node]) -> Result<(), Failure> {
+    fn add(
+        &self,
+        plan: &mut PreparedForwards,
+        table: ForwardTable,
+        nodes: &[ForwardNode],
+    ) -> Result<(), Failure> {
         let class = table.class.or_else(|| self.class.clone());
         let carriage = Carriage {
             class: class.map_or_else(
@@ -103,7 +108,7 @@ impl Forwards {
 }
 
 /// The place of a node; of none that is named, that of the only one.
-fn known_node(nodes: &[Node], name: Option<&str>) -> Result<usize, Failure> {
+fn known_node(nodes: &[ForwardNode], name: Option<&str>) -> Result<usize, Failure> {
     let Some(name) = name else {
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         return match *nodes {

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// Progress on standard error: on a terminal one line that changes, elsewhere a line now and then.
-pub struct Progress {
+pub struct LabProgress {
     bar: Option<ProgressBar>,
     runs: usize,
     /// To be done, thought of as the time of one processor.
@@ -24,7 +24,7 @@ struct Done {
     told: Instant,
 }
 
-impl Progress {
+impl LabProgress {
     /// Of so many runs, and of the work that they are.
     pub fn new(runs: usize, work: Duration) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
@@ -59,7 +59,7 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for LabProgress {
     fn ran(&self, scenario: &Scenario, cell: usize, cost: Duration) {
         let Ok(mut done) = self.done.lock() else { return };
         done.runs += 1;

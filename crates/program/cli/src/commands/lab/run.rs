@@ -1,23 +1,25 @@
 //! `skyhaul lab run`.
 
-use super::progress::Progress;
-use super::{Run, source};
+use super::progress::LabProgress;
+use super::{RunCommand, source};
 use crate::failure::{Exit, Failure};
-use skyhaul_lab::scenario::{Outcome, Scenario, Selection, Text, report, run as run_cells};
+use skyhaul_lab::scenario::{
+    CellSelection, OutcomeText, Scenario, ScenarioResult, report, run as run_cells,
+};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Runs what the command names, prints and writes what came out, and fails where a bar is missed.
-pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &RunCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let scenarios = match command.all {
         true => source::builtin()?,
         false => {
             command.scenarios.iter().map(|name| source::find(name)).collect::<Result<_, _>>()?
         }
     };
-    let everything = Selection::default();
+    let everything = CellSelection::default();
     let cells = command.cells.as_ref().unwrap_or(&everything);
     let (runs, work) = work(&scenarios, cells)?;
     if let Some(folder) = &command.report {
@@ -27,7 +29,7 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
         .jobs
         .or_else(|| std::thread::available_parallelism().ok())
         .unwrap_or(NonZeroUsize::MIN);
-    let progress = Progress::new(runs, work);
+    let progress = LabProgress::new(runs, work);
     let mut outcomes = run_cells(&scenarios, cells, jobs, &progress);
     progress.finish();
     // A filter may leave nothing of one of several scenarios.
@@ -37,7 +39,7 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
             let line = serde_json::to_string(outcome).map_err(std::io::Error::from)?;
             writeln!(out, "{line}")?;
         } else {
-            write!(out, "{}{}", if index > 0 { "\n" } else { "" }, Text(outcome))?;
+            write!(out, "{}{}", if index > 0 { "\n" } else { "" }, OutcomeText(outcome))?;
         }
     }
     if let Some(folder) = &command.report {
@@ -50,7 +52,7 @@ pub fn run(command: &Run, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// How many runs the selected cells have, and what work they are.
-fn work(scenarios: &[Scenario], cells: &Selection) -> Result<(usize, Duration), Failure> {
+fn work(scenarios: &[Scenario], cells: &CellSelection) -> Result<(usize, Duration), Failure> {
     let (mut runs, mut work) = (0, Duration::ZERO);
     for scenario in scenarios {
         for cell in scenario.cells.iter().filter(|cell| cells.holds(&scenario.axes, &cell.labels)) {
@@ -72,9 +74,11 @@ fn work(scenarios: &[Scenario], cells: &Selection) -> Result<(usize, Duration), 
 }
 
 /// Fails where a bar was missed, or a run broke.
-fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
-    let (judged, reached) =
-        outcomes.iter().map(Outcome::score).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+fn judge(outcomes: &[ScenarioResult<'_>]) -> Result<(), Failure> {
+    let (judged, reached) = outcomes
+        .iter()
+        .map(ScenarioResult::score)
+        .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let broken = outcomes.iter().map(|outcome| outcome.broken().count()).sum::<usize>();
     if judged == reached && broken == 0 {
         return Ok(());

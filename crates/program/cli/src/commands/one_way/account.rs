@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 use skyhaul_oneway::ListenerCounters;
-use skyhaul_transport::oneway::{Cause, Gap, Receiver};
+use skyhaul_transport::oneway::{BlockGap, LossCause, OneWayReceiver};
 
 /// Blocks of a session, and its datagrams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Account {
+pub struct SessionAccount {
     /// Blocks.
     pub blocks: Blocks,
     /// Datagrams.
-    pub datagrams: Datagrams,
+    pub datagrams: DatagramOutcomes,
 }
 
 /// Blocks by what became of them.
@@ -28,7 +28,7 @@ pub struct Blocks {
 
 /// Datagrams by what became of them, over all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Datagrams {
+pub struct DatagramOutcomes {
     /// That were opened.
     pub opened: u64,
     /// That repair brought back, in this session.
@@ -54,9 +54,9 @@ pub struct MissingBlocks {
     pub cause: &'static str,
 }
 
-impl Account {
+impl SessionAccount {
     /// Of a session, by its counters and those of the listener.
-    pub fn of(receiver: &Receiver, listener: &ListenerCounters) -> Self {
+    pub fn of(receiver: &OneWayReceiver, listener: &ListenerCounters) -> Self {
         let counters = receiver.counters();
         let blocks = Blocks {
             delivered: counters.blocks_delivered,
@@ -64,7 +64,7 @@ impl Account {
             lost: counters.blocks_lost,
             given_up: counters.blocks_given_up,
         };
-        let datagrams = Datagrams {
+        let datagrams = DatagramOutcomes {
             opened: listener.opened,
             recovered: receiver.repair().recovered,
             forged: listener.forged,
@@ -92,13 +92,13 @@ impl Account {
     }
 }
 
-impl From<Gap> for MissingBlocks {
-    fn from(gap: Gap) -> Self {
+impl From<BlockGap> for MissingBlocks {
+    fn from(gap: BlockGap) -> Self {
         let cause = match gap.cause {
-            Cause::Lost => "lost",
-            Cause::GivenUp => "given-up",
-            Cause::Expired => "expired",
-            Cause::Crowded => "crowded",
+            LossCause::Lost => "lost",
+            LossCause::GivenUp => "given-up",
+            LossCause::Expired => "expired",
+            LossCause::Crowded => "crowded",
         };
         Self { flow: gap.flow.0, first: gap.first.0, count: gap.count, cause }
     }

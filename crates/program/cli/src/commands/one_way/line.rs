@@ -10,7 +10,7 @@ use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What is assumed of the losses, and how well they are to be repaired.
 #[derive(clap::Args)]
-pub struct Losses {
+pub struct LossArguments {
     /// Share of datagrams that the line is assumed to lose: nothing can be measured. Assume the
     /// worst that is to be met.
     #[arg(long, value_name = "SHARE", default_value = "1 %")]
@@ -29,7 +29,7 @@ pub struct Losses {
 
 /// The line, its losses, and the size of blocks.
 #[derive(clap::Args)]
-pub struct Line {
+pub struct LineArguments {
     /// The line's rate, counted in IP packets with their headers. It is used to the full: nothing
     /// can be measured.
     #[arg(long, value_name = "RATE")]
@@ -41,10 +41,10 @@ pub struct Line {
     #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
     block: ByteCount,
     #[command(flatten)]
-    losses: Losses,
+    losses: LossArguments,
 }
 
-impl Line {
+impl LineArguments {
     /// What is assumed.
     pub fn assumptions(&self, is_ipv6: bool) -> Assumptions {
         self.losses.assumptions((self.rate, self.mtu, self.block), is_ipv6)
@@ -63,7 +63,7 @@ impl Line {
     }
 }
 
-impl Losses {
+impl LossArguments {
     /// What is assumed of a line of this rate and packet size, for blocks of this size.
     pub fn assumptions(
         &self,

@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(clap::Subcommand)]
 pub enum OneWay {
     /// Says what repair a line needs, what it costs, and what stays lost; sends nothing.
-    Plan(plan::Plan),
+    Plan(plan::PlanCommand),
     /// Receives files until it is interrupted, and names what is missing of them. Never sends a
     /// datagram.
     Receive(receive::Receive),

@@ -1,6 +1,6 @@
 //! `skyhaul one-way plan`: what repair a line needs, before anything is sent.
 
-use super::line::{Expected, Line};
+use super::line::{Expected, LineArguments};
 use crate::failure::{Exit, Failure};
 use skyhaul_transport::oneway::Design;
 use std::io::Write;
@@ -9,9 +9,9 @@ use std::io::Write;
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   skyhaul one-way plan --rate 20mbit --loss 5% --burst 8 --residual 1ppm")]
-pub struct Plan {
+pub struct PlanCommand {
     #[command(flatten)]
-    line: Line,
+    line: LineArguments,
     /// The line carries IPv6.
     #[arg(long)]
     ipv6: bool,
@@ -24,7 +24,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// There is none that reaches what is asked for.
-pub fn run(command: &Plan, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &PlanCommand, out: &mut dyn Write) -> Result<(), Failure> {
     command.line.block()?;
     let design = Design::new(&command.line.assumptions(command.ipv6))
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;

@@ -1,8 +1,8 @@
 //! `skyhaul one-way receive`: the receiving end, which never sends a datagram.
 
-use super::account::Account;
+use super::account::SessionAccount;
 use super::read_key;
-use super::store::{Incoming, Verdict};
+use super::store::{FileVerdict, SessionFiles};
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
@@ -102,7 +102,7 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
 struct Desk<'a> {
     command: &'a Receive,
     out: &'a mut dyn Write,
-    sessions: BTreeMap<OneWaySession, Incoming>,
+    sessions: BTreeMap<OneWaySession, SessionFiles>,
     /// Files that are not whole.
     missing: u64,
     /// Sessions that are over.
@@ -114,7 +114,7 @@ struct Desk<'a> {
 struct Ended<'a> {
     session: String,
     #[serde(flatten)]
-    account: &'a Account,
+    account: &'a SessionAccount,
 }
 
 impl Desk<'_> {
@@ -148,9 +148,9 @@ impl Desk<'_> {
         Ok(self.command.once && self.over > 0)
     }
 
-    fn incoming(&mut self, session: OneWaySession) -> &mut Incoming {
+    fn incoming(&mut self, session: OneWaySession) -> &mut SessionFiles {
         let folder = &self.command.out;
-        self.sessions.entry(session).or_insert_with(|| Incoming::new(folder.clone(), session))
+        self.sessions.entry(session).or_insert_with(|| SessionFiles::new(folder.clone(), session))
     }
 
     fn block(&mut self, session: OneWaySession, bytes: &bytes::Bytes) -> io::Result<()> {
@@ -168,7 +168,7 @@ impl Desk<'_> {
             self.tell(&verdict)?;
         }
         let Some(receiver) = listener.session(session) else { return Ok(()) };
-        let account = Account::of(receiver, listener.counters());
+        let account = SessionAccount::of(receiver, listener.counters());
         if incoming.is_empty() && account.blocks.lost > 0 {
             self.missing += 1;
             self.note(&format!("no data of any file received: session {session}"))?;
@@ -187,7 +187,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, verdict: &Verdict) -> io::Result<()> {
+    fn tell(&mut self, verdict: &FileVerdict) -> io::Result<()> {
         self.missing += u64::from(!verdict.whole);
         if self.command.json {
             return self.json(verdict);

@@ -1,16 +1,16 @@
 //! `skyhaul one-way send`: the sending end.
 
-use super::line::{Expected, Line, SentBlocks, in_blocks};
-use super::source::{Item, Reading, Source};
+use super::line::{Expected, LineArguments, SentBlocks, in_blocks};
+use super::source::{OneWayInput, Reading, SourceItem};
 use super::{read_key, socket};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{Feed, Sent, transmit};
+use skyhaul_net::one_way::{OneWaySource, TransmitTotals, transmit};
 use skyhaul_oneway::file::{DATA_HEADER, Manifest, Part, is_plain};
-use skyhaul_oneway::{Session, Transmitter};
+use skyhaul_oneway::{TransmitSession, Transmitter};
 use skyhaul_transport::cost;
 use skyhaul_transport::oneway::SenderConfig;
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -59,7 +59,7 @@ pub struct Send {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    line: Line,
+    line: LineArguments,
 }
 
 /// What was done; docs/how-to/one-way.md says what each figure is.
@@ -88,7 +88,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     let clock = Clock::start();
     let salt = OneWaySession::random_salt()
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
-    let session = Session { key, began: clock.utc(), salt };
+    let session = TransmitSession { key, began: clock.utc(), salt };
     let config = SenderConfig {
         send_buffer: ByteCount::new(cost(block) * BLOCKS_HELD),
         utc_at_zero: clock.utc_at_start(),
@@ -137,8 +137,8 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn report(
-    (sources, bytes): (&[Source], u64),
-    (clock, sent): (Clock, Sent),
+    (sources, bytes): (&[OneWayInput], u64),
+    (clock, sent): (Clock, TransmitTotals),
     (transmitter, expected): (&mut Transmitter, Expected),
 ) -> Report {
     Report {
@@ -173,7 +173,7 @@ impl Report {
 }
 
 impl Send {
-    fn sources(&self) -> Result<Vec<Source>, Failure> {
+    fn sources(&self) -> Result<Vec<OneWayInput>, Failure> {
         let mut sources = Vec::new();
         for file in &self.files {
             let is_stdin = file == Path::new("-");
@@ -190,7 +190,7 @@ impl Send {
                     "give a file with a plain name in UTF-8; --name names `-`",
                 )
             })?;
-            if sources.iter().any(|known: &Source| known.name == name) {
+            if sources.iter().any(|known: &OneWayInput| known.name == name) {
                 let what = format!("two files are named `{name}`");
                 return Err(Failure::new(Exit::Usage, &what, "send them one after the other"));
             }
@@ -210,7 +210,7 @@ impl Send {
                     )
                 })?;
             }
-            sources.push(Source { name: name.to_owned(), path });
+            sources.push(OneWayInput { name: name.to_owned(), path });
         }
         Ok(sources)
     }
@@ -218,7 +218,7 @@ impl Send {
 
 /// Hands over what the reader reads, then the manifests several times, apart.
 struct Files {
-    items: Receiver<Item>,
+    items: Receiver<SourceItem>,
     every: Duration,
     block: usize,
     resume: Option<Instant>,
@@ -231,7 +231,7 @@ struct Files {
 }
 
 impl Files {
-    const fn new(items: Receiver<Item>, every: Duration, block: usize) -> Self {
+    const fn new(items: Receiver<SourceItem>, every: Duration, block: usize) -> Self {
         Self {
             items,
             every,
@@ -251,12 +251,12 @@ impl Files {
             return Err(self.resume);
         }
         match self.items.try_recv() {
-            Ok(Item::Part(part)) => Ok(part),
-            Ok(Item::Pause) => {
+            Ok(SourceItem::Part(part)) => Ok(part),
+            Ok(SourceItem::Pause) => {
                 self.resume = Some(now + self.every);
                 Err(self.resume)
             }
-            Ok(Item::Failed(name, error)) => {
+            Ok(SourceItem::Failed(name, error)) => {
                 self.failed = Some((name, error));
                 Err(Some(now))
             }
@@ -285,7 +285,7 @@ impl Files {
     }
 }
 
-impl Feed for Files {
+impl OneWaySource for Files {
     fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>> {
         while transmitter.sender().poll_settled().is_some() {}
         while !self.all_read && transmitter.sender().room().as_u64() >= 2 * cost(self.block) {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use skyhaul_oneway::file::{FileNumber, Manifest, Part, Whole};
+use skyhaul_oneway::file::{FileIndex, Manifest, Part, Whole};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// One file or stream.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct OneWayInput {
     /// Its name at the far end.
     pub name: String,
     /// Where it is; none for standard input.
@@ -20,7 +20,7 @@ pub struct Source {
 
 /// What the reader gives out, in order.
 #[derive(Debug)]
-pub enum Item {
+pub enum SourceItem {
     /// A part of a file.
     Part(Part),
     /// A round is over, and another follows.
@@ -33,7 +33,7 @@ pub enum Item {
 #[derive(Debug, Clone)]
 pub struct Reading {
     /// The files, in their order.
-    pub sources: Vec<Source>,
+    pub sources: Vec<OneWayInput>,
     /// How often all of them are sent.
     pub rounds: u32,
     /// Bytes of data in a block.
@@ -48,7 +48,7 @@ impl Reading {
     ///
     /// # Errors
     /// The system has no thread for it.
-    pub fn start(self) -> io::Result<Receiver<Item>> {
+    pub fn start(self) -> io::Result<Receiver<SourceItem>> {
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::Builder::new().name("reader".to_owned()).spawn(move || {
             // An error here means that nobody wants to know any more.
@@ -57,16 +57,19 @@ impl Reading {
         Ok(receiver)
     }
 
-    fn read(&self, sender: &SyncSender<Item>) -> Result<(), std::sync::mpsc::SendError<Item>> {
+    fn read(
+        &self,
+        sender: &SyncSender<SourceItem>,
+    ) -> Result<(), std::sync::mpsc::SendError<SourceItem>> {
         for round in 0..self.rounds {
             if round > 0 {
-                sender.send(Item::Pause)?;
+                sender.send(SourceItem::Pause)?;
             }
             for (number, source) in self.sources.iter().enumerate() {
-                let mut give = |part| sender.send(Item::Part(part));
-                match source.parts(FileNumber(number as u16), self.block, &mut give) {
+                let mut give = |part| sender.send(SourceItem::Part(part));
+                match source.parts(FileIndex(number as u16), self.block, &mut give) {
                     Ok(sent) => sent?,
-                    Err(error) => sender.send(Item::Failed(source.name.clone(), error))?,
+                    Err(error) => sender.send(SourceItem::Failed(source.name.clone(), error))?,
                 }
             }
         }
@@ -74,11 +77,11 @@ impl Reading {
     }
 }
 
-impl Source {
+impl OneWayInput {
     /// Gives out the file's manifest, its data, and its manifest again with length and digest.
     fn parts<E>(
         &self,
-        file: FileNumber,
+        file: FileIndex,
         block: usize,
         give: &mut impl FnMut(Part) -> Result<(), E>,
     ) -> io::Result<Result<(), E>> {

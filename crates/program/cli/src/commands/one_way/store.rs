@@ -4,7 +4,7 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use skyhaul_identity::OneWaySession;
-use skyhaul_oneway::file::{FileNumber, Part, Progress};
+use skyhaul_oneway::file::{FileIndex, FileProgress, Part};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 /// The files of one session.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct SessionFiles {
     folder: PathBuf,
     session: OneWaySession,
-    files: BTreeMap<FileNumber, Arriving>,
+    files: BTreeMap<FileIndex, Arriving>,
 }
 
 #[derive(Debug)]
 struct Arriving {
-    progress: Progress,
+    progress: FileProgress,
     path: PathBuf,
     file: Option<File>,
     is_done: bool,
@@ -29,7 +29,7 @@ struct Arriving {
 
 /// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct FileVerdict {
     /// Its name; that of the partial file where no manifest came.
     pub file: String,
     /// Whether it is whole and its digest right.
@@ -48,7 +48,7 @@ const FILES_MAX: usize = 64;
 /// Bytes read at once for a digest.
 const READ: usize = 1 << 20;
 
-impl Incoming {
+impl SessionFiles {
     /// For a session's files, in an existing folder.
     pub const fn new(folder: PathBuf, session: OneWaySession) -> Self {
         Self { folder, session, files: BTreeMap::new() }
@@ -63,7 +63,7 @@ impl Incoming {
     ///
     /// # Errors
     /// The folder or its disk refused.
-    pub fn part(&mut self, part: Part) -> io::Result<Option<Verdict>> {
+    pub fn part(&mut self, part: Part) -> io::Result<Option<FileVerdict>> {
         let number = match &part {
             Part::Data { file, .. } | Part::Manifest(file, _) => *file,
         };
@@ -73,7 +73,7 @@ impl Incoming {
         let name = format!("{}-{}.partial", &self.session.to_string()[..20], number.0);
         let path = self.folder.join(name);
         let arriving = self.files.entry(number).or_insert_with(|| Arriving {
-            progress: Progress::default(),
+            progress: FileProgress::default(),
             path,
             file: None,
             is_done: false,
@@ -103,7 +103,7 @@ impl Incoming {
     ///
     /// # Errors
     /// The folder or its disk refused.
-    pub fn finish(&mut self) -> io::Result<Vec<Verdict>> {
+    pub fn finish(&mut self) -> io::Result<Vec<FileVerdict>> {
         let folder = &self.folder;
         let open = self.files.values_mut().filter(|file| !file.is_done);
         open.map(|file| file.give_up(folder)).collect()
@@ -129,7 +129,7 @@ impl Arriving {
     }
 
     /// Every byte came: the file gets its name when the digest says that they are the right ones.
-    fn complete(&mut self, folder: &Path) -> io::Result<Verdict> {
+    fn complete(&mut self, folder: &Path) -> io::Result<FileVerdict> {
         self.is_done = true;
         let digest = digest(self.open()?)?;
         let whole = self.progress.manifest.as_ref().and_then(|manifest| manifest.whole);
@@ -150,7 +150,7 @@ impl Arriving {
             let _ = std::fs::remove_file(folder.join(stale));
         }
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Verdict {
+        Ok(FileVerdict {
             file: name,
             whole: true,
             bytes: whole.len,
@@ -159,7 +159,7 @@ impl Arriving {
         })
     }
 
-    fn give_up(&mut self, folder: &Path) -> io::Result<Verdict> {
+    fn give_up(&mut self, folder: &Path) -> io::Result<FileVerdict> {
         self.is_done = true;
         let partial =
             self.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("unnamed").to_owned();
@@ -174,7 +174,13 @@ impl Arriving {
             writeln!(list, "{start} {}", end.map_or("end".to_owned(), |end| end.to_string()))?;
         }
         list.sync_all()?;
-        Ok(Verdict { file: name, whole: false, bytes: self.progress.bytes(), sha256: None, gaps })
+        Ok(FileVerdict {
+            file: name,
+            whole: false,
+            bytes: self.progress.bytes(),
+            sha256: None,
+            gaps,
+        })
     }
 }
 
@@ -192,7 +198,7 @@ fn digest(file: &File) -> io::Result<[u8; 32]> {
     Ok(hash.finalize().into())
 }
 
-impl Verdict {
+impl FileVerdict {
     /// For people, in one line; the longest lists are in the file of gaps.
     pub fn text(&self) -> String {
         let Self { file, bytes, .. } = self;
@@ -229,11 +235,11 @@ mod tests {
             len: content.len() as u64,
             digest: Sha256::digest(content).into(),
         });
-        Part::Manifest(FileNumber(0), Manifest { name: "pass.bin".to_owned(), whole })
+        Part::Manifest(FileIndex(0), Manifest { name: "pass.bin".to_owned(), whole })
     }
 
     fn data(offset: u64, bytes: &'static [u8]) -> Part {
-        Part::Data { file: FileNumber(0), offset, bytes: Bytes::from_static(bytes) }
+        Part::Data { file: FileIndex(0), offset, bytes: Bytes::from_static(bytes) }
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -247,7 +253,8 @@ mod tests {
     #[test]
     fn a_file_gets_its_name_when_it_is_whole_in_whatever_order_it_came() {
         let folder = tempfile::tempdir().unwrap();
-        let mut incoming = Incoming::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
+        let mut incoming =
+            SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
         assert_eq!(incoming.part(data(3, b"def")).unwrap(), None);
         assert!(names(folder.path())[0].ends_with("-0.partial"));
         assert_eq!(incoming.part(manifest(Some(b"abcdef"))).unwrap(), None);
@@ -266,7 +273,8 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_and_what_came_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let mut incoming = Incoming::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
+        let mut incoming =
+            SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
         incoming.part(manifest(None)).unwrap();
         incoming.part(data(3, b"def")).unwrap();
         incoming.part(manifest(Some(b"abcdefghi"))).unwrap();
@@ -284,7 +292,8 @@ mod tests {
     #[test]
     fn a_file_whose_digest_is_another_keeps_no_name() {
         let folder = tempfile::tempdir().unwrap();
-        let mut incoming = Incoming::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
+        let mut incoming =
+            SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
         incoming.part(data(0, b"abX")).unwrap();
         let verdict = incoming.part(manifest(Some(b"abc"))).unwrap().unwrap();
         assert!(!verdict.whole && verdict.text().contains("digest"), "{}", verdict.text());

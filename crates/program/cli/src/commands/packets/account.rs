@@ -1,26 +1,26 @@
 //! What a packet file amounts to: its packets by application, and what in it is none.
 
-use super::selection::Selection;
+use super::selection::PacketSelection;
 use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::Header;
-use skyhaul_ccsds::scan::Damage;
-use skyhaul_ccsds::survey::{ApidSurvey, Survey, Totals};
+use skyhaul_ccsds::scan::UnreadableRange;
+use skyhaul_ccsds::survey::{ApidSurvey, PacketSurvey, SurveyTotals};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
 /// What a file amounts to.
-pub struct Account {
+pub struct PacketFileAccount {
     name: String,
     mission: Option<String>,
-    selected: Survey,
+    selected: PacketSurvey,
     /// Packets of the file, selected or not.
     packets: u64,
     bytes: u64,
-    damage: Vec<Damage>,
+    damage: Vec<UnreadableRange>,
     damaged_bytes: u64,
     damaged_places: u64,
 }
@@ -31,7 +31,7 @@ struct Summary<'a> {
     file: &'a str,
     mission: Option<&'a str>,
     #[serde(flatten)]
-    totals: Totals,
+    totals: SurveyTotals,
     apids: BTreeMap<u16, ApidSurvey>,
     /// Packets of the file that were not asked for.
     passed_over: u64,
@@ -52,13 +52,13 @@ struct Summaries<'a> {
     files: Vec<Summary<'a>>,
 }
 
-impl Account {
+impl PacketFileAccount {
     /// Of nothing yet.
     pub fn new(path: &Path, mission: Option<&Mission>) -> Self {
         Self {
             name: path.display().to_string(),
             mission: mission.map(|mission| mission.name().to_owned()),
-            selected: Survey::new(mission),
+            selected: PacketSurvey::new(mission),
             packets: 0,
             bytes: 0,
             damage: Vec::new(),
@@ -84,7 +84,7 @@ impl Account {
     }
 
     /// Counts bytes that are no packets.
-    pub fn damage(&mut self, damage: Damage) {
+    pub fn damage(&mut self, damage: UnreadableRange) {
         self.damaged_places += 1;
         self.damaged_bytes += damage.bytes;
         if self.damage.len() < LISTED_DAMAGE {
@@ -121,7 +121,7 @@ impl Account {
     ///
     /// # Errors
     /// The result cannot be written.
-    pub fn write(&self, selection: &Selection, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, selection: &PacketSelection, out: &mut dyn Write) -> io::Result<()> {
         let totals = self.selected.totals();
         let mission =
             self.mission.as_deref().map_or(String::new(), |mission| format!("mission {mission}, "));
@@ -164,7 +164,7 @@ impl Account {
 
     fn summary(&self) -> Summary<'_> {
         let totals = self.selected.totals();
-        let place = |damage: &Damage| DamagedPlace {
+        let place = |damage: &UnreadableRange| DamagedPlace {
             offset: damage.offset,
             bytes: damage.bytes,
             what: damage.kind.to_string(),
@@ -210,8 +210,8 @@ fn write_apid(apid: Apid, survey: &ApidSurvey, out: &mut dyn Write) -> io::Resul
 ///
 /// # Errors
 /// The result cannot be written.
-pub fn write_summary(accounts: &[Account], out: &mut dyn Write) -> Result<(), Failure> {
-    let summaries = Summaries { files: accounts.iter().map(Account::summary).collect() };
+pub fn write_summary(accounts: &[PacketFileAccount], out: &mut dyn Write) -> Result<(), Failure> {
+    let summaries = Summaries { files: accounts.iter().map(PacketFileAccount::summary).collect() };
     serde_json::to_writer(&mut *out, &summaries).map_err(io::Error::from)?;
     Ok(writeln!(out)?)
 }

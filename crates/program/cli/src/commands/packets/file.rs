@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-pub use skyhaul_ccsds::scan::Found as Place;
+pub use skyhaul_ccsds::scan::Scanned as Place;
 use skyhaul_ccsds::scan::{FileEnd, LOOK_AHEAD, Scanner};
 use skyhaul_ccsds::survey::{PacketTime, PacketTimes};
 use skyhaul_level0::naming::mission_of_file;
@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// A packet file that is open.
-pub struct Input {
+pub struct PacketFileInput {
     file: Box<dyn Read>,
     name: String,
 }
@@ -25,7 +25,7 @@ pub enum Pass {
     Over,
 }
 
-impl Input {
+impl PacketFileInput {
     /// Opens a file, or takes standard input.
     ///
     /// # Errors

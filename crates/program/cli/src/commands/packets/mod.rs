@@ -9,18 +9,18 @@ mod table;
 
 use super::decode::mission;
 use crate::failure::{Exit, Failure};
-use account::Account;
-use file::{Input, Pass};
+use account::PacketFileAccount;
+use file::{PacketFileInput, Pass};
 use lines::{Csv, Json};
-use record::Record;
-use selection::Selection;
+use record::ConstructionView;
+use selection::PacketSelection;
 use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
-use skyhaul_node::config::{MissionRef, Time};
+use skyhaul_node::config::{ConfigTime, MissionRef};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use table::Table;
+use table::ParquetTable;
 
 /// The arguments of `skyhaul packets`.
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ Example:
   skyhaul packets pass.packets --apid 800-825 --from 2024-12-06T17:38:20Z --head 20
   skyhaul packets *.PDS --parquet packets.parquet"
 )]
-pub struct Packets {
+pub struct PacketsCommand {
     /// The packet files; `-` is standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -45,10 +45,10 @@ pub struct Packets {
     apid: Vec<ApidRange>,
     /// Only packets from this time on; packets of a group have the time that the group began with.
     #[arg(long, value_name = "TIME")]
-    from: Option<Time>,
+    from: Option<ConfigTime>,
     /// Only packets before this time.
     #[arg(long, value_name = "TIME")]
-    to: Option<Time>,
+    to: Option<ConfigTime>,
     /// Shows the first packets of each file, 10 where no number is given; with --json and --csv
     /// only those.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
@@ -80,7 +80,7 @@ pub struct Packets {
 /// Everything that becomes of the packets.
 struct Sinks {
     lines: Option<Lines>,
-    table: Option<Table>,
+    table: Option<ParquetTable>,
     output: Option<Output>,
     /// Packets of a file that may be shown as lines.
     most: Option<u64>,
@@ -117,15 +117,15 @@ struct Picked<'a> {
 /// # Errors
 /// The first file that cannot be read, is damaged or holds no packets; or an output that cannot be
 /// written.
-pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &PacketsCommand, out: &mut dyn Write) -> Result<(), Failure> {
     // Standard output by itself writes line by line.
     let out = &mut io::BufWriter::with_capacity(WRITE_SIZE, out);
     let known = MissionSet::built_in();
     let named = command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?;
-    let selection = Selection {
+    let selection = PacketSelection {
         apids: command.apid.clone(),
-        from: command.from.map(Time::utc),
-        to: command.to.map(Time::utc),
+        from: command.from.map(ConfigTime::utc),
+        to: command.to.map(ConfigTime::utc),
     };
     let mut sinks = Sinks::open(command, out)?;
     let (mut accounts, mut failures) = (Vec::new(), Vec::new());
@@ -178,12 +178,12 @@ pub fn run(command: &Packets, out: &mut dyn Write) -> Result<(), Failure> {
 fn read(
     path: &Path,
     mission: Option<&Mission>,
-    selection: &Selection,
+    selection: &PacketSelection,
     sinks: &mut Sinks,
     out: &mut dyn Write,
-) -> Result<Account, Failure> {
-    let mut account = Account::new(path, mission);
-    let mut input = Input::open(path)?;
+) -> Result<PacketFileAccount, Failure> {
+    let mut account = PacketFileAccount::new(path, mission);
+    let mut input = PacketFileInput::open(path)?;
     sinks.begin(account.name());
     input.each(mission, |place, time| {
         let (offset, header, bytes) = match place {
@@ -204,7 +204,7 @@ fn read(
 }
 
 impl Sinks {
-    fn open(command: &Packets, out: &mut dyn Write) -> Result<Self, Failure> {
+    fn open(command: &PacketsCommand, out: &mut dyn Write) -> Result<Self, Failure> {
         let lines = match (command.json, command.summary, command.csv) {
             (true, true, _) => None,
             (true, false, _) => Some(Lines::Json(Json::new(command.bytes))),
@@ -215,8 +215,11 @@ impl Sinks {
             Some(Lines::People(_)) => Some(command.head.unwrap_or(0)),
             _ => command.head,
         };
-        let table =
-            command.parquet.as_ref().map(|path| Table::create(path, command.bytes)).transpose()?;
+        let table = command
+            .parquet
+            .as_ref()
+            .map(|path| ParquetTable::create(path, command.bytes))
+            .transpose()?;
         let output = command.output.as_ref().map(|path| Output::create(path)).transpose()?;
         Ok(Self { lines, table, output, most: left, left })
     }
@@ -226,7 +229,11 @@ impl Sinks {
     }
 
     /// Shows a construction record, where no packets are wanted of it; why not otherwise.
-    fn record(&self, record: &Record, out: &mut dyn Write) -> Result<Option<Failure>, Failure> {
+    fn record(
+        &self,
+        record: &ConstructionView,
+        out: &mut dyn Write,
+    ) -> Result<Option<Failure>, Failure> {
         let is_wanted = self.table.is_none() && self.output.is_none();
         match &self.lines {
             Some(Lines::People(_)) if is_wanted => record.write(out)?,
@@ -274,7 +281,7 @@ impl Sinks {
     }
 
     fn close(self) -> Result<(), Failure> {
-        self.table.map_or(Ok(()), Table::close)?;
+        self.table.map_or(Ok(()), ParquetTable::close)?;
         self.output.map_or(Ok(()), Output::close)
     }
 }

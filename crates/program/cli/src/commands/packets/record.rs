@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// A construction record that was read.
-pub struct Record {
+pub struct ConstructionView {
     name: String,
     record: ConstructionRecord,
 }
@@ -87,7 +87,7 @@ const SHORTEST: u64 = 136;
 ///
 /// # Errors
 /// It has the name of one, and is damaged.
-pub fn read(path: &Path) -> Result<Option<Record>, Failure> {
+pub fn read(path: &Path) -> Result<Option<ConstructionView>, Failure> {
     let name = path.display().to_string();
     let Ok(file) = File::open(path) else { return Ok(None) };
     let len = file
@@ -103,7 +103,7 @@ pub fn read(path: &Path) -> Result<Option<Record>, Failure> {
         return Ok(None);
     }
     match ConstructionRecord::parse(&bytes) {
-        Ok(record) => Ok(Some(Record { name, record })),
+        Ok(record) => Ok(Some(ConstructionView { name, record })),
         Err(error) if is_named_so(path) => {
             Err(Failure::from_sentence(Exit::Result, &error.to_string()).at(&name))
         }
@@ -119,7 +119,7 @@ fn is_named_so(path: &Path) -> bool {
     stem.is_some_and(|stem| stem.len() == 36 && stem.ends_with("00"))
 }
 
-impl Record {
+impl ConstructionView {
     /// Why its packets cannot be had from it.
     pub fn without_packets(&self) -> Failure {
         let what = "a construction record has no packets";

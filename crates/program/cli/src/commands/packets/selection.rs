@@ -5,7 +5,7 @@ use skyhaul_ccsds::packet::Header;
 use skyhaul_units::Utc;
 
 /// Which packets are wanted: those that fit everything that is given.
-pub struct Selection {
+pub struct PacketSelection {
     /// Applications; none: all.
     pub apids: Vec<ApidRange>,
     /// The earliest time.
@@ -14,7 +14,7 @@ pub struct Selection {
     pub to: Option<Utc>,
 }
 
-impl Selection {
+impl PacketSelection {
     /// Whether packets are wanted by their times.
     pub fn needs_times(&self) -> bool {
         self.from.is_some() || self.to.is_some()

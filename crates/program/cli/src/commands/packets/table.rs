@@ -2,25 +2,25 @@
 
 use super::{Picked, refused};
 use crate::failure::{Exit, Failure};
-use skyhaul_columns::{Content, Error, PacketTable, Row};
+use skyhaul_columns::{Error, PacketTable, Row, TableContent};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// The table that packets are written to.
-pub struct Table {
+pub struct ParquetTable {
     table: PacketTable<BufWriter<File>>,
     path: PathBuf,
 }
 
-impl Table {
+impl ParquetTable {
     /// Begins a table.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, with_bytes: bool) -> Result<Self, Failure> {
         let file = File::create(path).map_err(|source| refused(path, source))?;
-        let content = if with_bytes { Content::Packets } else { Content::Headers };
+        let content = if with_bytes { TableContent::Packets } else { TableContent::Headers };
         let file = BufWriter::with_capacity(super::WRITE_SIZE, file);
         let table = PacketTable::create(file, content).map_err(|error| failed(path, &error))?;
         Ok(Self { table, path: path.to_owned() })

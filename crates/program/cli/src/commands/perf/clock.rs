@@ -8,12 +8,12 @@ use skyhaul_units::{Duration, Instant, Utc};
 
 /// Answers to questions after the far end's time.
 #[derive(Debug, Default)]
-pub struct Comparison {
+pub struct ClockComparison {
     best: Option<(Duration, i64)>,
     answers: u32,
 }
 
-impl Comparison {
+impl ClockComparison {
     /// An answer came at `now`, by this end `utc`, to a question asked at `asked`: the far end's
     /// clock says `theirs`.
     pub fn answer(&mut self, asked: Instant, (now, utc): (Instant, Utc), theirs: Utc) {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn the_answer_with_the_shortest_round_trip_is_believed() {
-        let mut comparison = Comparison::default();
+        let mut comparison = ClockComparison::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let utc = |millis: i64| Utc::from_micros(millis * 1_000);
         // The far end is 5 s ahead; the first answer was held up by 30 ms on its way back.

@@ -1,6 +1,6 @@
 //! The flags that say what the line is like, and how its rate is found.
 
-use super::report::Control;
+use super::report::ControlSummary;
 use crate::failure::{Exit, Failure};
 use skyhaul_congestion::{ControllerConfig, ControllerNameError};
 use skyhaul_quic::PathConfig;
@@ -59,9 +59,9 @@ impl LineFlags {
     ///
     /// # Errors
     /// As [`Self::path`].
-    pub fn control(&self, is_ipv6: bool) -> Result<Control, Failure> {
+    pub fn control(&self, is_ipv6: bool) -> Result<ControlSummary, Failure> {
         let path = self.path(is_ipv6)?;
-        Ok(Control {
+        Ok(ControlSummary {
             name: path.controller.name().to_owned(),
             declared_bps: path.controller.declared_rate().map(Rate::as_bps),
             payload: u64::from(path.udp_payload),

@@ -37,12 +37,12 @@ pub enum Message {
     /// Sender: all blocks are acknowledged; what did you find?
     End,
     /// Receiver: what it found.
-    Found(Found),
+    Found(ReceiverResult),
 }
 
 /// What the receiving end measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct ReceiverResult {
     /// Processor time of the receiving process from `Begin` to `End`, all its threads.
     pub cpu_s: f64,
     /// Blocks of which no symbol had to be repeated.
@@ -50,7 +50,7 @@ pub struct Found {
     /// Blocks that needed repair.
     pub repaired: u64,
     /// From handing over to delivery.
-    pub latency_s: Latency,
+    pub latency_s: LatencyQuantiles,
     /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` where
     /// it does not tell.
     pub socket_drops: Option<u64>,
@@ -77,7 +77,7 @@ pub struct Found {
 
 /// Quantiles of a time, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
+pub struct LatencyQuantiles {
     /// The median.
     pub p50: f64,
     /// All but one in a hundred are shorter.
@@ -110,7 +110,7 @@ mod tests {
             Message::Time { number: 3, utc_ns: -1 },
             Message::Begin { clock_ahead_ns: i64::MIN, courses: 2 },
             Message::End,
-            Message::Found(Found { cpu_s: 0.25, ..Found::default() }),
+            Message::Found(ReceiverResult { cpu_s: 0.25, ..ReceiverResult::default() }),
         ];
         for message in &messages {
             assert_eq!(heard(&say(message).bytes).as_ref(), Some(message));

@@ -1,10 +1,10 @@
 //! `skyhaul perf` without a return path: the sending end says what it sent, the receiving end what
 //! came.
 
-use super::message::Latency;
-use super::source::{Source, stamp};
-use crate::commands::one_way::account::{Account, MissingBlocks};
-use crate::commands::one_way::line::{Expected, Losses, SentBlocks, in_blocks};
+use super::message::LatencyQuantiles;
+use super::source::{BlockSource, stamp};
+use crate::commands::one_way::account::{MissingBlocks, SessionAccount};
+use crate::commands::one_way::line::{Expected, LossArguments, SentBlocks, in_blocks};
 use crate::commands::one_way::{read_key, socket};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
@@ -12,8 +12,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{Feed, receive, transmit};
-use skyhaul_oneway::{Listener, Session, Transmitter};
+use skyhaul_net::one_way::{OneWaySource, receive, transmit};
+use skyhaul_oneway::{Listener, TransmitSession, Transmitter};
 use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, Received, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// What is to be sent, and how.
-pub struct Run<'a> {
+pub struct OneWayRun<'a> {
     /// The shared key.
     pub key: &'a Path,
     /// Where to.
@@ -31,7 +31,7 @@ pub struct Run<'a> {
     /// The line's rate and its largest IP packet.
     pub line: (Rate, ByteCount),
     /// What is assumed of it.
-    pub losses: &'a Losses,
+    pub losses: &'a LossArguments,
     /// Bytes of a block.
     pub block: usize,
     /// How long blocks are handed over, or how many bytes.
@@ -61,13 +61,13 @@ struct Sending {
 ///
 /// # Errors
 /// The key or address cannot be used; no repair reaches what is asked for; it was interrupted.
-pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn send(run: &OneWayRun<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let key = read_key(run.key)?;
     let to = socket::address(run.to)?;
     let clock = Clock::start();
     let salt = OneWaySession::random_salt()
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
-    let session = Session { key, began: clock.utc(), salt };
+    let session = TransmitSession { key, began: clock.utc(), salt };
     let config = SenderConfig {
         send_buffer: ByteCount::new(cost(run.block) * BLOCKS_HELD),
         utc_at_zero: clock.utc_at_start(),
@@ -82,7 +82,7 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let _ = writeln!(io::stderr(), "{}", expected.text());
     let near = socket::bind(None, to)?;
     let stop = signals::stop_flag()?;
-    let source = Source::new(run.block, BLOCKS_HELD as usize);
+    let source = BlockSource::new(run.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
     let sent =
         transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop)).map_err(|source| {
@@ -116,9 +116,9 @@ pub fn send(run: &Run<'_>, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Hands over blocks as fast as they go, or at a rate.
 struct Blocks<'a> {
-    run: &'a Run<'a>,
+    run: &'a OneWayRun<'a>,
     clock: Clock,
-    source: Source,
+    source: BlockSource,
     began: Option<Instant>,
     bytes: u64,
 }
@@ -134,7 +134,7 @@ impl Blocks<'_> {
     }
 }
 
-impl Feed for Blocks<'_> {
+impl OneWaySource for Blocks<'_> {
     fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>> {
         let sender = transmitter.sender();
         while sender.poll_settled().is_some() {}
@@ -185,12 +185,12 @@ struct Report {
     bytes: u64,
     seconds: f64,
     #[serde(flatten)]
-    account: Account,
+    account: SessionAccount,
     /// The first hundred runs of missing blocks, and how many there are.
     missing: Vec<MissingBlocks>,
     runs_missing: u64,
     /// From handing over to delivery, by both ends' clocks: as right as they agree.
-    latency_by_both_clocks_s: Latency,
+    latency_by_both_clocks_s: LatencyQuantiles,
     cpu_s: f64,
 }
 
@@ -256,9 +256,9 @@ impl Desk<'_> {
 
     fn close(&mut self, session: OneWaySession, listener: &Listener) -> io::Result<bool> {
         let Some(arrived) = self.sessions.remove(&session) else { return Ok(false) };
-        let account = listener
-            .session(session)
-            .map_or_else(Account::default, |receiver| Account::of(receiver, listener.counters()));
+        let account = listener.session(session).map_or_else(SessionAccount::default, |receiver| {
+            SessionAccount::of(receiver, listener.counters())
+        });
         // A session whose end was told before is only heard repeating it.
         if arrived.bytes == 0 && arrived.runs_missing == 0 {
             return Ok(false);
@@ -290,11 +290,11 @@ impl Arrived {
         }
     }
 
-    fn report(self, session: OneWaySession, account: Account) -> Report {
+    fn report(self, session: OneWaySession, account: SessionAccount) -> Report {
         let span = self.last.since(self.began);
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
-        let latency = Latency {
+        let latency = LatencyQuantiles {
             p50: at(0.5),
             p99: at(0.99),
             p999: at(0.999),

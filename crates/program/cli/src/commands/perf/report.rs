@@ -1,6 +1,6 @@
 //! The result of a run, for people and for programs.
 
-use super::message::Latency;
+use super::message::LatencyQuantiles;
 use crate::commands::rate::rate_text;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -18,27 +18,27 @@ pub struct Report {
     /// From handing over the first block to the last acknowledgement.
     pub seconds: f64,
     /// From handing over a block to its delivery.
-    pub latency_s: Latency,
+    pub latency_s: LatencyQuantiles,
     /// What became of the blocks.
     pub blocks: Blocks,
     /// Processor time of each end, all threads.
     pub cpu_s: Cpu,
     /// The paths.
-    pub paths: Vec<Path>,
+    pub paths: Vec<PathResult>,
     /// Where datagrams were lost, as far as it is known.
-    pub losses: Losses,
+    pub losses: LossPlaces,
     /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null`
     /// for runs of a few seconds.
     pub steady_bps: Option<u64>,
     /// What the sender waited for.
-    pub waited_s: Waited,
+    pub waited_s: WaitSeconds,
     /// The part of the time for which the busiest thread of each end ran.
     pub busiest_thread: Busiest,
     /// The part of the time for which the far end was in calls to its disk; `null` where it keeps
     /// nothing.
     pub disk_share: Option<f64>,
     /// What kept the threads of each end from running.
-    pub lack: Lacks,
+    pub lack: HostShortage,
     /// What the far end received and had not written at the end; `null` where it keeps nothing.
     pub backlog: Option<Backlog>,
     /// The longest time in which nothing was heard of the far end, while something was to be sent
@@ -47,15 +47,15 @@ pub struct Report {
     /// The rate at which blocks were offered, where one was given.
     pub offered_bps: Option<u64>,
     /// Who decided how fast it sent.
-    pub control: Control,
+    pub control: ControlSummary,
     /// What the classes came to, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassResult>,
 }
 
 /// Seconds that the sender waited, by what for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Waited {
+pub struct WaitSeconds {
     /// For blocks: all that were handed over were sent.
     pub application: f64,
     /// For the far end to take more.
@@ -80,7 +80,7 @@ pub struct Busiest {
 /// What kept the threads of each end from running, in parts of the time; `null` where the system
 /// does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Lacks {
+pub struct HostShortage {
     /// Of the sending process.
     pub send: Option<Lack>,
     /// Of the receiving process.
@@ -89,7 +89,7 @@ pub struct Lacks {
 
 /// The rate control of a run, and its datagrams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Control {
+pub struct ControlSummary {
     /// As `--cc` names it.
     pub name: String,
     /// The declared rate, where there is one.
@@ -103,7 +103,7 @@ pub struct Control {
 
 /// What arrived under one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Class {
+pub struct ClassResult {
     /// As it was given.
     pub name: String,
     /// When its sender began and ended, in seconds of the measurement.
@@ -138,7 +138,7 @@ pub struct Cpu {
 
 /// One path, seen from the sender.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Path {
+pub struct PathResult {
     /// `udp` or `tcp`.
     pub over: &'static str,
     /// This end's address.
@@ -163,7 +163,7 @@ pub struct Path {
 
 /// Where datagrams were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Losses {
+pub struct LossPlaces {
     /// Symbols sent, those sent again too.
     pub sent: u64,
     /// Symbols that a path called lost, wherever that was.
@@ -197,7 +197,7 @@ impl Report {
     /// The output is gone.
     pub fn write_text(&self, with_losses: bool, out: &mut dyn Write) -> Result<(), Failure> {
         let Blocks { delivered, repaired, expired } = self.blocks;
-        let Latency { p50, p99, p999, max } = self.latency_s;
+        let LatencyQuantiles { p50, p99, p999, max } = self.latency_s;
         let (rate, amount) = (rate_text(self.goodput_bps), self.bytes as f64 / 1e6);
         writeln!(out, "goodput   {rate}, {amount:.1} MB in {:.3} s", self.seconds)?;
         writeln!(
@@ -245,8 +245,9 @@ impl Report {
     }
 
     fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {
-        let Losses { path, send_socket, receive_socket, send_refused, repeated, duplicate, .. } =
-            self.losses;
+        let LossPlaces {
+            path, send_socket, receive_socket, send_refused, repeated, duplicate, ..
+        } = self.losses;
         let told = |count: Option<u64>| {
             count.map_or("an unknown number".to_owned(), |count| count.to_string())
         };

@@ -11,11 +11,11 @@ use super::line::LineFlags;
 use super::one_way;
 use super::report::Report;
 use super::source::STAMP;
-use crate::commands::one_way::line::Losses;
+use crate::commands::one_way::line::LossArguments;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use run::{Plan, Sender};
-use share::{Load, Shares};
+use run::{PlanRunner, SendPlan};
+use share::{ClassLoad, Shares};
 use skyhaul_net::{Clock, TcpConfig};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::MAX_BLOCK;
@@ -50,7 +50,7 @@ pub struct Send {
     /// What the paths go over: `udp`, `tcp`, or `auto`: UDP, and TCP where UDP brings no answer
     /// within 3 s.
     #[arg(long, value_name = "KIND", default_value = "udp")]
-    transport: Transport,
+    transport: PathTransport,
     /// How long blocks are handed over.
     #[arg(long, value_name = "DURATION", default_value = "10 s")]
     duration: Duration,
@@ -70,7 +70,7 @@ pub struct Send {
     /// A sender of its own under this class, as
     /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
     #[arg(long, value_name = "NAME:KEY=VALUE,…", conflicts_with_all = ["bytes", "offer", "one_way"])]
-    class: Vec<Load>,
+    class: Vec<ClassLoad>,
     /// Says where datagrams were lost.
     #[arg(long)]
     loss_report: bool,
@@ -82,7 +82,7 @@ pub struct Send {
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report", "lanes"])]
     one_way: Option<PathBuf>,
     #[command(flatten)]
-    losses: Losses,
+    losses: LossArguments,
     #[command(flatten)]
     lanes: LaneFlags,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub struct Send {
 
 /// What paths go over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Transport {
+pub enum PathTransport {
     /// QUIC over UDP.
     Udp,
     /// TLS over TCP.
@@ -150,7 +150,7 @@ struct Setup<'a> {
     deadline: Option<Duration>,
     offer: Option<Rate>,
     shares: Option<Shares>,
-    transport: Transport,
+    transport: PathTransport,
     lanes: &'a LaneFlags,
     line: &'a LineFlags,
     keys: &'a Keys,
@@ -178,7 +178,7 @@ pub fn short(
         deadline: None,
         offer: None,
         shares: None,
-        transport: Transport::Udp,
+        transport: PathTransport::Udp,
         lanes: &LaneFlags { lanes: None },
         line,
         keys,
@@ -203,7 +203,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let mut driver = super::driver(configs, setup.lanes, clock)?;
     let bound = super::addresses(&driver);
     let over_udp = bound.len();
-    for pair in setup.pairs.iter().filter(|_| setup.transport != Transport::Udp) {
+    for pair in setup.pairs.iter().filter(|_| setup.transport != PathTransport::Udp) {
         let udp_payload = setup.line.path(pair.remote.is_ipv6())?.udp_payload;
         let local = Some(pair.local.ip()).filter(|local| !local.is_unspecified());
         let own = TcpConfig::new(accepted.own.clone());
@@ -214,7 +214,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
     let shares = setup.shares.clone();
     let Setup { block, duration, bytes, deadline, offer, transport, patience, .. } = *setup;
-    let plan = Plan {
+    let plan = SendPlan {
         paths,
         over_udp,
         transport,
@@ -230,7 +230,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
-    let mut sender = Sender::new(plan, clock, &stop);
+    let mut sender = PlanRunner::new(plan, clock, &stop);
     driver.run(&mut sender, &stop).map_err(|source| {
         Failure::io("a socket failed", "this host", "check that its network is up", source)
     })?;
@@ -258,10 +258,10 @@ impl Send {
         })
     }
 
-    fn one_way_run<'a>(&'a self, key: &'a Path) -> Result<one_way::Run<'a>, Failure> {
+    fn one_way_run<'a>(&'a self, key: &'a Path) -> Result<one_way::OneWayRun<'a>, Failure> {
         let block = self.block_size()?;
         let line = self.line.one_way()?;
-        Ok(one_way::Run {
+        Ok(one_way::OneWayRun {
             key,
             to: self.to.as_deref().unwrap_or_default(),
             line,
@@ -278,7 +278,7 @@ impl Send {
     fn connections(&self) -> Result<Vec<AddressPair>, Failure> {
         let pairs = self.addresses()?;
         let lanes = self.lanes.count();
-        if self.transport == Transport::Tcp && self.lanes.lanes.is_some() {
+        if self.transport == PathTransport::Tcp && self.lanes.lanes.is_some() {
             let what = "lanes need UDP";
             return Err(Failure::new(Exit::Usage, what, "omit --lanes, or --transport tcp"));
         }

@@ -3,7 +3,7 @@
 use super::keep::{KeepFlags, Keeping};
 use super::keys::Keys;
 use super::line::LineFlags;
-use super::message::{Found, Latency, Message, TALK, heard, say};
+use super::message::{LatencyQuantiles, Message, ReceiverResult, TALK, heard, say};
 use super::one_way;
 use super::send::share::{LOADS_MAX, place};
 use super::source::stamp;
@@ -215,18 +215,18 @@ impl Test {
         now: Instant,
         (drops, disk): (Option<u64>, Option<Duration>),
         symbols_duplicate: u64,
-    ) -> Found {
+    ) -> ReceiverResult {
         let (span, processors) = (now.since(self.began).as_secs_f64(), Processors::now());
         let in_disk = disk.map(|disk| disk.saturating_sub(self.disk_at_begin).as_secs_f64());
         let seconds = |micros: u64| micros as f64 / 1e6;
         let at = |quantile| seconds(self.latency.value_at_quantile(quantile));
-        let latency_s = Latency {
+        let latency_s = LatencyQuantiles {
             p50: at(0.5),
             p99: at(0.99),
             p999: at(0.999),
             max: seconds(self.latency.max()),
         };
-        Found {
+        ReceiverResult {
             cpu_s: super::cpu_seconds() - self.cpu_at_begin,
             delivered: self.delivered,
             repaired: self.repaired,

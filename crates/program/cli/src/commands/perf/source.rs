@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// Makes blocks of one size whose first bytes say when they were handed over.
 #[derive(Debug)]
-pub struct Source {
+pub struct BlockSource {
     size: usize,
     ring: VecDeque<Bytes>,
     limit: usize,
@@ -16,7 +16,7 @@ pub struct Source {
 /// Bytes of the stamp at a block's start.
 pub const STAMP: usize = 8;
 
-impl Source {
+impl BlockSource {
     /// Blocks of `size` bytes, at least [`STAMP`]; `limit` of them are kept for use again.
     pub fn new(size: usize, limit: usize) -> Self {
         Self { size: size.max(STAMP), ring: VecDeque::new(), limit }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn buffers_are_used_again_only_when_nobody_holds_them() {
-        let mut source = Source::new(1_000, 4);
+        let mut source = BlockSource::new(1_000, 4);
         let at = Utc::from_nanos;
         let first = source.block(at(1), 9_999);
         let second = source.block(at(2), 9_999);
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_last_block_may_be_short_but_holds_its_stamp() {
-        let mut source = Source::new(1_000, 4);
+        let mut source = BlockSource::new(1_000, 4);
         assert_eq!(source.block(Utc::from_nanos(5), 300).len(), 300);
         assert_eq!(source.block(Utc::from_nanos(5), 3).len(), STAMP);
         assert_eq!(stamp(&[0; 3]), None);

@@ -5,9 +5,9 @@ use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::Clock;
-use skyhaul_net::probe::{Ability, HostFiles, SocketLine, calibrate, random};
-use skyhaul_probe::Direction;
-use skyhaul_probe::{Near, NearError};
+use skyhaul_net::probe::{HostCapacity, HostFiles, SocketLine, calibrate, random};
+use skyhaul_probe::StreamDirection;
+use skyhaul_probe::{NearError, ProbeClient};
 use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -51,18 +51,18 @@ pub enum Missed {
 
 /// Which way a stream goes.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Way {
+pub enum StreamWay {
     /// To the far end.
     Up,
     /// From the far end.
     Down,
 }
 
-impl From<Way> for Direction {
-    fn from(way: Way) -> Self {
+impl From<StreamWay> for StreamDirection {
+    fn from(way: StreamWay) -> Self {
         match way {
-            Way::Up => Self::Up,
-            Way::Down => Self::Down,
+            StreamWay::Up => Self::Up,
+            StreamWay::Down => Self::Down,
         }
     }
 }
@@ -132,7 +132,7 @@ impl FarEnd {
     ///
     /// # Errors
     /// It is not there, is no probe, or refuses.
-    pub fn open(&self) -> Result<Near<SocketLine>, Failure> {
+    pub fn open(&self) -> Result<ProbeClient<SocketLine>, Failure> {
         self.open_from(self.from_port).map_err(|missed| self.missed(missed))
     }
 
@@ -140,7 +140,7 @@ impl FarEnd {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_from(&self, port: u16) -> Result<Near<SocketLine>, Missed> {
+    pub fn open_from(&self, port: u16) -> Result<ProbeClient<SocketLine>, Missed> {
         let ends = (self.clock, Arc::clone(&self.stop));
         let line =
             SocketLine::open(self.address, port, ends, HostFiles::default()).map_err(|source| {
@@ -153,7 +153,7 @@ impl FarEnd {
         })?;
         let nonce = u64::from_be_bytes(random.first_chunk().copied().unwrap_or_default());
         let port = line.local_addr().map_or(port, |address| address.port());
-        Near::open(line, nonce).map_err(|error| Missed::There { port, error })
+        ProbeClient::open(line, nonce).map_err(|error| Missed::There { port, error })
     }
 
     /// What the user is told where there is no session.
@@ -224,7 +224,7 @@ impl FarEnd {
 ///
 /// # Errors
 /// The loopback interface cannot be used.
-pub fn able(payload: ByteCount, wanted: Option<Rate>) -> Result<(Ability, Rate), Failure> {
+pub fn able(payload: ByteCount, wanted: Option<Rate>) -> Result<(HostCapacity, Rate), Failure> {
     let ability = calibrate(payload, CALIBRATION).map_err(|source| {
         Failure::io(
             "this machine cannot be calibrated",

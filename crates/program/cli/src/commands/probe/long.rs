@@ -11,7 +11,7 @@ use serde::Serialize;
 use skyhaul_net::probe::SocketLine;
 use skyhaul_probe::report::Minute;
 use skyhaul_probe::watch::{AlarmRule, Interval};
-use skyhaul_probe::{LineError, Near, NearError, report};
+use skyhaul_probe::{LineError, NearError, ProbeClient, report};
 use skyhaul_units::{Duration, Probability, Utc};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -155,7 +155,7 @@ fn watch(far: &FarEnd, command: &Long, end: Utc) -> Result<(Interval, End), Fail
         }
     };
     let interval = Interval::of(near.comparison(), gap);
-    drop(Near::<SocketLine>::close(near));
+    drop(ProbeClient::<SocketLine>::close(near));
     Ok((interval, ended))
 }
 

@@ -1,15 +1,15 @@
 //! `skyhaul probe loss`: what kind of process loses datagrams, and what that means.
 
-use super::far::{FarFlags, Way};
-use super::series::Course;
+use super::far::{FarFlags, StreamWay};
+use super::series::DelaySeries;
 use super::stream::OutputFlags;
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_probe::iperf::Iperf;
-use skyhaul_probe::losses::{Losses, losses};
+use skyhaul_probe::losses::{LossPattern, losses};
 use skyhaul_probe::stats::VlbiRule;
-use skyhaul_probe::{Direction, Spec, report};
+use skyhaul_probe::{Spec, StreamDirection, report};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ use std::io::{self, Write};
 Example:
   skyhaul probe loss far.example.org --rate 100mbit --seconds 60
   skyhaul probe loss correlator.example.org --payload 8032 --rate 1gbit --frames-in-a-row 3")]
-pub struct Loss {
+pub struct LossCommand {
     #[command(flatten)]
     far: FarFlags,
     /// UDP payload that is sent, all headers left out.
@@ -34,8 +34,8 @@ pub struct Loss {
     #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = clap::value_parser!(u16).range(40..=8_972))]
     payload: u16,
     /// Which way.
-    #[arg(long, value_enum, default_value_t = Way::Up)]
-    direction: Way,
+    #[arg(long, value_enum, default_value_t = StreamWay::Up)]
+    direction: StreamWay,
     /// Datagrams that make one data frame of the correlator.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     datagrams_a_frame: u32,
@@ -52,14 +52,14 @@ struct Report<'a> {
     #[serde(flatten)]
     iperf: Iperf,
     #[serde(flatten)]
-    found: &'a Losses,
+    found: &'a LossPattern,
 }
 
 /// Runs the stream and says what its losses are like.
 ///
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
-pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &LossCommand, out: &mut dyn Write) -> Result<(), Failure> {
     if command.rate == Rate::ZERO {
         return Err(Failure::new(
             Exit::Usage,
@@ -82,7 +82,7 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     let found = losses(&mut begun.near, command.direction.into(), spec, rule)
         .map_err(|error| begun.far.failure(&error))?;
     let local = begun.near.line().local_addr();
-    let course = Course { stream: 0, trace: &found.trace, one_way: &found.one_way };
+    let course = DelaySeries { stream: 0, trace: &found.trace, one_way: &found.one_way };
     let measured = begun.end(&[course], |subject| report::losses(subject, &found))?;
     if command.output.json {
         let iperf = Iperf::of(&found.trace, local, measured.far.address);
@@ -91,10 +91,10 @@ pub fn run(command: &Loss, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_text(&measured.far.place(), &found, out)?)
 }
 
-fn write_text(place: &str, found: &Losses, out: &mut dyn Write) -> io::Result<()> {
+fn write_text(place: &str, found: &LossPattern, out: &mut dyn Write) -> io::Result<()> {
     let (way, name) = match found.direction {
-        Direction::Up => ("up to", "up"),
-        Direction::Down => ("down from", "down"),
+        StreamDirection::Up => ("up to", "up"),
+        StreamDirection::Down => ("down from", "down"),
     };
     let process = &found.process;
     writeln!(

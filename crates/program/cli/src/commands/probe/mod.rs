@@ -30,7 +30,7 @@ pub struct Probe {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    survey: survey::Survey,
+    survey: survey::SurveyCommand,
 }
 
 /// What else it can do.
@@ -40,13 +40,13 @@ enum Command {
     Long(long::Long),
     /// Says what kind of process loses datagrams: by chance or in bursts, how long, and what that
     /// means.
-    Loss(loss::Loss),
+    Loss(loss::LossCommand),
     /// Finds parallel routes of different length.
-    Paths(paths::Paths),
+    Paths(paths::PathsCommand),
     /// Answers probes until it is interrupted.
     Serve(serve::Serve),
     /// Sends datagrams of many sizes and spacings, and says what comes through of each.
-    Sweep(sweep::Sweep),
+    Sweep(sweep::SweepCommand),
 }
 
 impl Probe {

@@ -5,8 +5,8 @@ use super::page::{PageFlag, subject};
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
 use skyhaul_net::probe::SocketLine;
-use skyhaul_probe::paths::{Flow, Paths as Found};
-use skyhaul_probe::{Near, NearError, SESSIONS_MAX, report};
+use skyhaul_probe::paths::{PathFlow, Routes as Found};
+use skyhaul_probe::{NearError, ProbeClient, SESSIONS_MAX, report};
 use skyhaul_units::{Duration, Instant};
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   skyhaul probe paths far.example.org --flows 32 --pings 100")]
-pub struct Paths {
+pub struct PathsCommand {
     #[command(flatten)]
     far: FarFlags,
     /// Flows, each from a source port of its own.
@@ -37,7 +37,7 @@ pub struct Paths {
 ///
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted.
-pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &PathsCommand, out: &mut dyn Write) -> Result<(), Failure> {
     if command.spacing == Duration::ZERO || command.spacing > SPACING_MAX {
         let help = "give --spacing more than 0 and no more than 1 s";
         return Err(Failure::new(
@@ -56,7 +56,7 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
         let time = command.spacing * u64::from(command.pings);
         tell(&format!("measuring: {} flows for {:.0} s", nears.len(), time.as_secs_f64()));
     }
-    let mut due = nears.first().map_or(Instant::ZERO, Near::now);
+    let mut due = nears.first().map_or(Instant::ZERO, ProbeClient::now);
     for _ in 0..command.pings {
         // One after the other, so that the flows' pings do not queue behind each other.
         let step = command.spacing / ports.len() as u64;
@@ -66,14 +66,14 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
             near.listen(due).map_err(|error| far.failure(&error))?;
         }
     }
-    let mut flows: Vec<Flow> = silent;
+    let mut flows: Vec<PathFlow> = silent;
     let longest = nears.iter().filter_map(|near| near.comparison().longest()).max();
-    let until = nears.first().map_or(Instant::ZERO, Near::now)
+    let until = nears.first().map_or(Instant::ZERO, ProbeClient::now)
         + longest.unwrap_or(LAST_WAIT).min(LAST_WAIT);
     for (near, port) in nears.iter_mut().zip(ports) {
         near.listen(until).map_err(|error| far.failure(&error))?;
         let round_trips = near.comparison().pings().map(|ping| ping.round_trip()).collect();
-        flows.push(Flow { port, round_trips, asked: near.comparison().counts().0 });
+        flows.push(PathFlow { port, round_trips, asked: near.comparison().counts().0 });
     }
     nears.into_iter().for_each(|near| drop(near.close()));
     let found = Found::of(&flows);
@@ -91,7 +91,10 @@ pub fn run(command: &Paths, out: &mut dyn Write) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Nothing answered any of them, the far end refuses, or this host does not let it be tried.
-fn open(far: &FarEnd, flows: u16) -> Result<(Vec<Near<SocketLine>>, Vec<Flow>), Failure> {
+fn open(
+    far: &FarEnd,
+    flows: u16,
+) -> Result<(Vec<ProbeClient<SocketLine>>, Vec<PathFlow>), Failure> {
     let opened: Vec<_> = std::thread::scope(|scope| {
         let flow = |flow| scope.spawn(move || far.open_from(far.port_of(flow)));
         let flows: Vec<_> = (0..flows).map(flow).collect();
@@ -105,7 +108,7 @@ fn open(far: &FarEnd, flows: u16) -> Result<(Vec<Near<SocketLine>>, Vec<Flow>), 
         match flow {
             Ok(near) => nears.push(near),
             Err(Missed::There { port, error: error @ NearError::Silent(_) }) => {
-                silent.push(Flow { port, round_trips: Vec::new(), asked: 0 });
+                silent.push(PathFlow { port, round_trips: Vec::new(), asked: 0 });
                 nothing = Some(error);
             }
             Err(missed) => return Err(far.missed(missed)),

@@ -4,13 +4,13 @@
 use super::unwritable;
 use crate::failure::{Exit, Failure};
 use skyhaul_probe::report::Minute;
-use skyhaul_probe::{Comparison, Direction, Trace};
+use skyhaul_probe::{PingComparison, StreamDirection, Trace};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// A stream with its one-way delays.
-pub struct Course<'a> {
+pub struct DelaySeries<'a> {
     /// Which of several it is.
     pub stream: usize,
     /// What came of it.
@@ -30,7 +30,7 @@ enum Form {
 ///
 /// # Errors
 /// The name ends otherwise, or the file cannot be written.
-pub fn write(path: &Path, courses: &[Course<'_>]) -> Result<(), Failure> {
+pub fn write(path: &Path, courses: &[DelaySeries<'_>]) -> Result<(), Failure> {
     let form = form(path)?;
     let file = File::create(path).map_err(|source| unwritable(path, source))?;
     let mut out = BufWriter::new(file);
@@ -62,7 +62,7 @@ fn form(path: &Path) -> Result<Form, Failure> {
 ///
 /// # Errors
 /// The name ends neither in .csv nor in .jsonl, or the file cannot be written.
-pub fn write_pings(path: Option<&Path>, comparison: &Comparison) -> Result<(), Failure> {
+pub fn write_pings(path: Option<&Path>, comparison: &PingComparison) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     let form = form(path)?;
     let mut text = String::new();
@@ -132,7 +132,7 @@ pub fn append_minute(path: &Path, minute: &Minute) -> Result<(), Failure> {
 
 /// A line for each datagram that was sent, in the order of their numbers; one that is missing has
 /// no delay.
-fn lines(course: &Course<'_>, form: Form, out: &mut dyn Write) -> io::Result<()> {
+fn lines(course: &DelaySeries<'_>, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let trace = course.trace;
     let mut delays = vec![None; trace.offered as usize];
     for (number, (arrival, delay)) in trace.arrivals.iter().zip(course.one_way).enumerate() {
@@ -141,8 +141,8 @@ fn lines(course: &Course<'_>, form: Form, out: &mut dyn Write) -> io::Result<()>
         }
     }
     let direction = match trace.direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
+        StreamDirection::Up => "up",
+        StreamDirection::Down => "down",
     };
     if matches!(form, Form::Csv) && course.stream == 0 {
         writeln!(out, "stream,direction,payload,seq,planned_s,one_way_ms,arrival")?;

@@ -5,8 +5,8 @@ use super::page::{PageFile, PageFlag, subject};
 use super::series;
 use crate::failure::Failure;
 use serde::Serialize;
-use skyhaul_net::probe::{Ability, SocketLine};
-use skyhaul_probe::Near;
+use skyhaul_net::probe::{HostCapacity, SocketLine};
+use skyhaul_probe::ProbeClient;
 use skyhaul_probe::report::Subject;
 use skyhaul_units::{ByteCount, Rate};
 use std::io::Write;
@@ -33,11 +33,11 @@ pub struct Measurement {
     /// Where it goes to.
     pub far: FarEnd,
     /// What this machine can do with such datagrams.
-    pub ability: Ability,
+    pub ability: HostCapacity,
     /// Nothing faster is sent.
     pub rate_max: Rate,
     /// The session.
-    pub near: Near<SocketLine>,
+    pub near: ProbeClient<SocketLine>,
     heading: Heading,
     page: Option<PageFile>,
     series: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Measurement {
 }
 
 /// A measurement that is over, and of which the files are written.
-pub struct Measured {
+pub struct StreamMeasurement {
     /// Where it went to.
     pub far: FarEnd,
     heading: Heading,
@@ -82,9 +82,9 @@ impl Measurement {
     /// A file cannot be written.
     pub fn end(
         self,
-        courses: &[series::Course<'_>],
+        courses: &[series::DelaySeries<'_>],
         page: impl FnOnce(&Subject) -> String,
-    ) -> Result<Measured, Failure> {
+    ) -> Result<StreamMeasurement, Failure> {
         series::write_pings(self.pings.as_deref(), self.near.comparison())?;
         self.near.close();
         if let Some(path) = &self.series {
@@ -93,11 +93,11 @@ impl Measurement {
         if let Some(file) = self.page {
             file.write(&page(&subject(&self.far, &self.heading)))?;
         }
-        Ok(Measured { far: self.far, heading: self.heading })
+        Ok(StreamMeasurement { far: self.far, heading: self.heading })
     }
 }
 
-impl Measured {
+impl StreamMeasurement {
     /// Writes the JSON form.
     ///
     /// # Errors

@@ -1,19 +1,19 @@
 //! `skyhaul probe HOST`: a picture of a line in about a minute.
 
 use super::far::{FarEnd, FarFlags};
-use super::series::Course;
+use super::series::DelaySeries;
 use super::stream::OutputFlags;
 use super::{tell, words};
 use crate::failure::Failure;
 use serde::Serialize;
 use skyhaul_probe::report;
-use skyhaul_probe::survey::{Survey as Found, SurveyPlan, Way, survey};
+use skyhaul_probe::survey::{Survey as Found, SurveyPlan, WayEstimate, survey};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe HOST`.
 #[derive(clap::Args)]
-pub struct Survey {
+pub struct SurveyCommand {
     #[command(flatten)]
     far: FarFlags,
     /// How long it takes, about.
@@ -39,7 +39,7 @@ struct Report<'a> {
 ///
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
-pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &SurveyCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let mut begun = command.output.begin(&command.far, "survey", (PAYLOAD, command.max_rate))?;
     let plan = SurveyPlan {
         time: Duration::from_secs(command.seconds),
@@ -63,8 +63,8 @@ pub fn run(command: &Survey, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(write_text(&measured.far, &found, out)?)
 }
 
-fn course(stream: usize, way: &Way) -> Course<'_> {
-    Course { stream, trace: &way.trace, one_way: &way.one_way }
+fn course(stream: usize, way: &WayEstimate) -> DelaySeries<'_> {
+    DelaySeries { stream, trace: &way.trace, one_way: &way.one_way }
 }
 
 fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()> {
@@ -87,7 +87,11 @@ fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn write_way(found: &Found, (way, name): (&Way, &str), out: &mut dyn Write) -> io::Result<()> {
+fn write_way(
+    found: &Found,
+    (way, name): (&WayEstimate, &str),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let available = &way.available;
     let at_least = if available.is_at_least { "at least " } else { "" };
     writeln!(out)?;

@@ -1,12 +1,12 @@
 //! `skyhaul probe sweep`: what comes through of datagrams of many sizes and spacings.
 
-use super::far::{FarFlags, Way};
-use super::series::Course;
+use super::far::{FarFlags, StreamWay};
+use super::series::DelaySeries;
 use super::stream::OutputFlags;
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
-use skyhaul_probe::sweep::{Point, Sweep as Found, SweepPlan, sweep};
-use skyhaul_probe::{Direction, report};
+use skyhaul_probe::sweep::{Sweep as Found, SweepPlan, SweepPoint, sweep};
+use skyhaul_probe::{StreamDirection, report};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ Example:
   skyhaul probe sweep far.example.org --payload 400,1400 --spacing 12us,24us,50us,100us --count \
   10000"
 )]
-pub struct Sweep {
+pub struct SweepCommand {
     #[command(flatten)]
     far: FarFlags,
     /// UDP payloads in bytes.
@@ -39,8 +39,8 @@ pub struct Sweep {
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(20..))]
     count: u32,
     /// Which way.
-    #[arg(long, value_enum, default_value_t = Way::Up)]
-    direction: Way,
+    #[arg(long, value_enum, default_value_t = StreamWay::Up)]
+    direction: StreamWay,
     /// Streams that would be faster are left out; left out: as fast as both ends can and the far
     /// end allows.
     #[arg(long, value_name = "RATE")]
@@ -53,7 +53,7 @@ pub struct Sweep {
 ///
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
-pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &SweepCommand, out: &mut dyn Write) -> Result<(), Failure> {
     if command.spacing.contains(&Duration::ZERO) {
         return Err(Failure::new(
             Exit::Usage,
@@ -83,9 +83,9 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let found =
         sweep(&mut begun.near, &plan, &mut progress).map_err(|error| begun.far.failure(&error))?;
-    let courses: Vec<Course<'_>> = (0..)
+    let courses: Vec<DelaySeries<'_>> = (0..)
         .zip(&found.points)
-        .map(|(stream, point)| Course { stream, trace: &point.trace, one_way: &point.one_way })
+        .map(|(stream, point)| DelaySeries { stream, trace: &point.trace, one_way: &point.one_way })
         .collect();
     let measured = begun.end(&courses, |subject| report::sweep(subject, &found))?;
     if command.output.json {
@@ -95,7 +95,7 @@ pub fn run(command: &Sweep, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()> {
-    let way = if found.direction == Direction::Up { "up to" } else { "down from" };
+    let way = if found.direction == StreamDirection::Up { "up to" } else { "down from" };
     writeln!(out, "{way} {place}, one-way delays to ±{:.3} ms", found.clocks.uncertainty_ms)?;
     writeln!(
         out,
@@ -130,7 +130,7 @@ fn write_text(place: &str, found: &Found, out: &mut dyn Write) -> io::Result<()>
     if found.left_out > 0 {
         writeln!(out, "note: {} streams above the allowed rate were skipped", found.left_out)?;
     }
-    let total = |of: fn(&Point) -> i64| found.points.iter().map(of).sum::<i64>();
+    let total = |of: fn(&SweepPoint) -> i64| found.points.iter().map(of).sum::<i64>();
     writeln!(
         out,
         "of all: {} dropped in the sending host, {} on the path, {} in the receiving host, {} \

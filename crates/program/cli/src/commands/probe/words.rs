@@ -1,11 +1,11 @@
 //! How measured figures are written for people.
 
-use skyhaul_probe::Account;
+use skyhaul_probe::StreamAccount;
 pub use skyhaul_probe::report::{bytes, loss, percent, percent_of, rate, reordering, spread};
 use std::io::{self, Write};
 
 /// Where datagrams went, a line each; the sum closes.
-pub fn account(name: &str, account: &Account, out: &mut dyn Write) -> io::Result<()> {
+pub fn account(name: &str, account: &StreamAccount, out: &mut dyn Write) -> io::Result<()> {
     let host = account.receiving_host;
     writeln!(out, "datagrams {name}")?;
     for (count, what) in [

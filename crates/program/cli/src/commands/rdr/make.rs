@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_level0::rdr::{FileFacts, IndexAccount, Origin, RdrPlan, RdrTable};
 use skyhaul_node::config::MissionRef;
-use skyhaul_node::rdr::{Job, Made, RdrError};
+use skyhaul_node::rdr::{Made, RdrError, RdrJob};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub fn run(command: &Make, out: &mut dyn Write) -> Result<(), Failure> {
         let what = format!("there are no Raw Data Records of mission `{}`", mission.name());
         Failure::new(Exit::Usage, &what, &format!("write one of {}", known.join(", ")))
     })?;
-    let job = Job {
+    let job = RdrJob {
         mission: &mission,
         plan,
         sensors: sensors(command, plan)?,

@@ -7,14 +7,14 @@ mod source;
 
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use pace::{Pace, Speed};
+use pace::{ReplayClock, Speed};
 use serde::Serialize;
-use sink::{Outcome, Sink};
+use sink::{ReplaySink, SinkResult};
 use skyhaul_net::Clock;
-use skyhaul_node::config::{HostPort, Time};
+use skyhaul_node::config::{ConfigTime, HostPort};
 use skyhaul_store::raw::RawKind;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
-use source::{Piece, Source};
+use source::{ReplayPiece, ReplaySource};
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,10 +44,10 @@ pub struct Replay {
     channel: Option<String>,
     /// Only what was received at this time or later, such as 2026-11-22T10:02:00Z.
     #[arg(long, value_name = "TIME")]
-    from: Option<Time>,
+    from: Option<ConfigTime>,
     /// Only what was received before this time.
     #[arg(long, value_name = "TIME")]
-    to: Option<Time>,
+    to: Option<ConfigTime>,
     /// How fast: original, x2 (twice as fast; x0.5 half), a rate such as 15mbit, or max. Left out:
     /// original for a recording, max for a file.
     #[arg(long, value_name = "SPEED")]
@@ -100,7 +100,7 @@ struct Summary {
 /// There is no such recording or file; the destination cannot be reached or goes away; it was
 /// interrupted.
 pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut source = Source::open(command)?;
+    let mut source = ReplaySource::open(command)?;
     let speed = command.speed(&source)?;
     let stop = signals::stop_flag()?;
     let to_stdout = command.output.as_deref() == Some("-".as_ref());
@@ -110,7 +110,7 @@ pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
         ..Summary::default()
     };
     {
-        let mut sink = Sink::open(command, out)?;
+        let mut sink = ReplaySink::open(command, out)?;
         play(command, (&mut source, &mut sink), speed, (&stop, &mut summary))?;
     }
     // What was played is on standard output: the summary goes beside it.
@@ -122,16 +122,16 @@ pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
 
 fn play(
     command: &Replay,
-    (source, sink): (&mut Source, &mut Sink<'_>),
+    (source, sink): (&mut ReplaySource, &mut ReplaySink<'_>),
     speed: Speed,
     (stop, summary): (&AtomicBool, &mut Summary),
 ) -> Result<(), Failure> {
     let clock = Clock::start();
-    let mut pace = Pace::new(speed, command.skip_silence);
+    let mut pace = ReplayClock::new(speed, command.skip_silence);
     let mut progress = Progress::new();
     let mut next_input = None;
     let began = sink.wait_ready(stop)?;
-    summary.interrupted = began == Outcome::Stopped;
+    summary.interrupted = began == SinkResult::Stopped;
     let from = clock.now();
     while !summary.interrupted {
         let Some(piece) = source.next_piece(pace.step())? else { break };
@@ -141,7 +141,7 @@ fn play(
         next_input = Some(piece.input + piece.bytes.len() as u64);
         let due = from + pace.due(piece.received, ByteCount::of(piece.bytes.len()));
         summary.interrupted =
-            wait_until(due, clock, stop) || send(sink, &piece, stop)? == Outcome::Stopped;
+            wait_until(due, clock, stop) || send(sink, &piece, stop)? == SinkResult::Stopped;
         if summary.interrupted {
             break;
         }
@@ -158,9 +158,13 @@ fn play(
     Ok(())
 }
 
-fn send(sink: &mut Sink<'_>, piece: &Piece, stop: &AtomicBool) -> Result<Outcome, Failure> {
+fn send(
+    sink: &mut ReplaySink<'_>,
+    piece: &ReplayPiece,
+    stop: &AtomicBool,
+) -> Result<SinkResult, Failure> {
     match piece.kind {
-        RawKind::Break => sink.end_transmission().map(|()| Outcome::Sent),
+        RawKind::Break => sink.end_transmission().map(|()| SinkResult::Sent),
         RawKind::Datagram => sink.datagram(&piece.bytes, stop),
         RawKind::Stream => sink.stream(&piece.bytes, stop),
     }
@@ -191,7 +195,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const PROGRESS: Duration = Duration::from_millis(500);
 
 impl Replay {
-    fn speed(&self, source: &Source) -> Result<Speed, Failure> {
+    fn speed(&self, source: &ReplaySource) -> Result<Speed, Failure> {
         let is_timed = source.is_timed();
         match self.rate {
             Some(Speed::Times(_)) if !is_timed => {
@@ -212,7 +216,7 @@ impl Replay {
 }
 
 impl Summary {
-    fn count(&mut self, piece: &Piece) {
+    fn count(&mut self, piece: &ReplayPiece) {
         self.bytes += piece.bytes.len() as u64;
         self.first = self.first.or(piece.received);
         self.last = piece.received.or(self.last);

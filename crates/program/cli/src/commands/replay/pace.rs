@@ -16,7 +16,7 @@ pub enum Speed {
 
 /// Tells when each piece is due.
 #[derive(Debug)]
-pub struct Pace {
+pub struct ReplayClock {
     speed: Speed,
     skip_silence: Option<Duration>,
     last: Option<Utc>,
@@ -40,7 +40,7 @@ impl Speed {
     pub const ORIGINAL: Self = Self::Times(1_000);
 }
 
-impl Pace {
+impl ReplayClock {
     /// Begins.
     pub const fn new(speed: Speed, skip_silence: Option<Duration>) -> Self {
         Self { speed, skip_silence, last: None, elapsed: Duration::ZERO, bytes: ByteCount::ZERO }
@@ -132,7 +132,7 @@ mod tests {
     fn pieces_are_due_as_they_came_times_the_speed_and_long_silence_is_cut() {
         let at = |millis: i64| Some(Utc::from_micros(millis * 1_000));
         let due = |speed, skip| {
-            let mut pace = Pace::new(speed, skip);
+            let mut pace = ReplayClock::new(speed, skip);
             [50, 150, 10_150, 10_100]
                 .map(|millis| pace.due(at(millis), ByteCount::new(1_000)).as_millis())
         };

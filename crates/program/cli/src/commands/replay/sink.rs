@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How sending went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SinkResult {
     /// All of it went out.
     Sent,
     /// It was interrupted.
@@ -20,7 +20,7 @@ pub enum Outcome {
 }
 
 /// An open destination.
-pub struct Sink<'a> {
+pub struct ReplaySink<'a> {
     kind: Kind<'a>,
     place: String,
 }
@@ -38,7 +38,7 @@ const CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// What of a stream goes into one datagram: with IP and UDP headers it fits the usual 1,500 bytes.
 const DATAGRAM: usize = 1_400;
 
-impl<'a> Sink<'a> {
+impl<'a> ReplaySink<'a> {
     /// Opens what the command names; `out` is standard output.
     ///
     /// # Errors
@@ -75,11 +75,11 @@ impl<'a> Sink<'a> {
     ///
     /// # Errors
     /// The socket failed.
-    pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<Outcome, Failure> {
-        let Kind::Listen { listener, stream } = &mut self.kind else { return Ok(Outcome::Sent) };
+    pub fn wait_ready(&mut self, stop: &AtomicBool) -> Result<SinkResult, Failure> {
+        let Kind::Listen { listener, stream } = &mut self.kind else { return Ok(SinkResult::Sent) };
         while stream.is_none() {
             if stop.load(Ordering::Relaxed) {
-                return Ok(Outcome::Stopped);
+                return Ok(SinkResult::Stopped);
             }
             match listener.accept() {
                 Ok((accepted, _)) => *stream = Some(ready(accepted, &self.place)?),
@@ -87,14 +87,14 @@ impl<'a> Sink<'a> {
                 Err(source) => return Err(gone(&self.place, source)),
             }
         }
-        Ok(Outcome::Sent)
+        Ok(SinkResult::Sent)
     }
 
     /// Sends bytes of a stream.
     ///
     /// # Errors
     /// The other end went away, or the disk refuses.
-    pub fn stream(&mut self, bytes: &[u8], stop: &AtomicBool) -> Result<Outcome, Failure> {
+    pub fn stream(&mut self, bytes: &[u8], stop: &AtomicBool) -> Result<SinkResult, Failure> {
         self.connected(stop)?;
         let place = &self.place;
         match &mut self.kind {
@@ -105,20 +105,20 @@ impl<'a> Sink<'a> {
             Kind::Out(out) => out.write_all(bytes).map_err(|source| unwritten(place, source))?,
             Kind::Connect { stream, .. } | Kind::Listen { stream, .. } => {
                 // None where it was interrupted while it waited for a client.
-                let Some(stream) = stream else { return Ok(Outcome::Stopped) };
+                let Some(stream) = stream else { return Ok(SinkResult::Stopped) };
                 return write(stream, bytes, (place, stop));
             }
         }
-        Ok(Outcome::Sent)
+        Ok(SinkResult::Sent)
     }
 
     /// Sends a datagram; where the destination is a stream, its bytes.
     ///
     /// # Errors
     /// The other end went away, or the disk refuses.
-    pub fn datagram(&mut self, bytes: &[u8], stop: &AtomicBool) -> Result<Outcome, Failure> {
+    pub fn datagram(&mut self, bytes: &[u8], stop: &AtomicBool) -> Result<SinkResult, Failure> {
         if let Kind::Udp(socket) = &self.kind {
-            return send_datagram(socket, bytes, &self.place).map(|()| Outcome::Sent);
+            return send_datagram(socket, bytes, &self.place).map(|()| SinkResult::Sent);
         }
         self.stream(bytes, stop)
     }
@@ -161,11 +161,11 @@ fn write(
     stream: &mut TcpStream,
     bytes: &[u8],
     (place, stop): (&str, &AtomicBool),
-) -> Result<Outcome, Failure> {
+) -> Result<SinkResult, Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {
         if stop.load(Ordering::Relaxed) {
-            return Ok(Outcome::Stopped);
+            return Ok(SinkResult::Stopped);
         }
         match stream.write(rest) {
             Ok(0) => return Err(gone(place, ErrorKind::WriteZero.into())),
@@ -174,7 +174,7 @@ fn write(
             Err(source) => return Err(gone(place, source)),
         }
     }
-    Ok(Outcome::Sent)
+    Ok(SinkResult::Sent)
 }
 
 fn is_patient(error: &io::Error) -> bool {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What is played next.
 #[derive(Debug)]
-pub struct Piece {
+pub struct ReplayPiece {
     /// When its last byte was received; none in a file.
     pub received: Option<Utc>,
     /// The input's own count of its first byte.
@@ -27,7 +27,7 @@ pub struct Piece {
 
 /// A recording or a file.
 #[derive(Debug)]
-pub struct Source {
+pub struct ReplaySource {
     kind: Kind,
     length: ByteCount,
     place: String,
@@ -39,7 +39,7 @@ enum Kind {
     File { file: File, position: u64 },
 }
 
-impl Source {
+impl ReplaySource {
     /// Opens what the command names.
     ///
     /// # Errors
@@ -104,11 +104,11 @@ impl Source {
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn next_piece(&mut self, step: usize) -> Result<Option<Piece>, Failure> {
+    pub fn next_piece(&mut self, step: usize) -> Result<Option<ReplayPiece>, Failure> {
         match &mut self.kind {
             Kind::Recording(pieces) => {
                 let piece = pieces.next_piece().map_err(|error| unreadable(&error, &self.place))?;
-                Ok(piece.map(|piece| Piece {
+                Ok(piece.map(|piece| ReplayPiece {
                     received: Some(piece.stamp.received),
                     input: piece.stamp.input,
                     kind: piece.stamp.kind,
@@ -125,7 +125,13 @@ impl Source {
                 let input = *position;
                 *position += read as u64;
                 let (received, kind) = (None, RawKind::Stream);
-                Ok((read > 0).then_some(Piece { received, input, kind, bytes, is_intact: true }))
+                Ok((read > 0).then_some(ReplayPiece {
+                    received,
+                    input,
+                    kind,
+                    bytes,
+                    is_intact: true,
+                }))
             }
         }
     }

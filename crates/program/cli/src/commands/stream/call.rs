@@ -1,6 +1,6 @@
 //! `skyhaul stream --from … --to …`: the source's end.
 
-use super::course::Course;
+use super::course::StreamRun;
 use super::screen::{Screen, by_budget};
 use crate::commands::classes::{Classes, known};
 use crate::commands::far::{far, ways};
@@ -9,8 +9,8 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use core::str::FromStr;
-use skyhaul_streams::{Format, FormatError};
-use skyhaul_streams_io::{FarSink, Holds, Options, Pace, Source, SourceSpec, groups};
+use skyhaul_streams::{FormatError, StreamFormat};
+use skyhaul_streams_io::{FarSink, Holds, Options, SourcePace, SourceSpec, StreamSource, groups};
 use skyhaul_transport::{ClassTree, PRIORITY_NORMAL, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, Probability};
 use std::io::Write;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul stream`.
 #[derive(clap::Args)]
-pub struct Call {
+pub struct StreamArguments {
     /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do;
     /// `?plain` where not), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
     #[arg(long, value_name = "SOURCE", required = true)]
@@ -80,7 +80,7 @@ pub struct Call {
 /// # Errors
 /// The command line or the source cannot be used, the far node does not answer or refuses, or more
 /// was lost than the budget.
-pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure> {
     let spec: SourceSpec = command
         .from
         .as_deref()
@@ -96,7 +96,7 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) =
         far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
-    let course = Course {
+    let course = StreamRun {
         spec,
         format,
         sink,
@@ -126,7 +126,7 @@ pub fn run(command: &Call, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-impl Call {
+impl StreamArguments {
     /// The node and the sink.
     fn target(&self) -> Result<(&str, &str), Failure> {
         let to = self.to.as_deref().unwrap_or_default();
@@ -142,9 +142,9 @@ impl Call {
         )
     }
 
-    fn format(&self) -> Result<Option<Format>, Failure> {
+    fn format(&self) -> Result<Option<StreamFormat>, Failure> {
         let read = |name: &String| {
-            Format::from_str(name).map_err(|error: FormatError| {
+            StreamFormat::from_str(name).map_err(|error: FormatError| {
                 Failure::from_sentence(Exit::Usage, &format!("`{name}` is {error}"))
             })
         };
@@ -154,11 +154,11 @@ impl Call {
     fn options(
         &self,
         spec: &SourceSpec,
-        format: Option<Format>,
+        format: Option<StreamFormat>,
         classes: &ClassTree,
     ) -> Result<Options, Failure> {
-        let pace = match self.pace.as_deref().map(str::parse::<Pace>) {
-            None => Source::pace(spec),
+        let pace = match self.pace.as_deref().map(str::parse::<SourcePace>) {
+            None => StreamSource::pace(spec),
             Some(pace) => {
                 pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?
             }
@@ -179,7 +179,7 @@ impl Call {
             )
         })?;
         let frames_per_second = match (self.frames_per_second, spec, pace) {
-            (None, SourceSpec::File(path), Pace::Frames) => Some(learnt(path, format)?),
+            (None, SourceSpec::File(path), SourcePace::Frames) => Some(learnt(path, format)?),
             (given, ..) => given,
         };
         let class = self.class.as_ref();
@@ -191,14 +191,14 @@ impl Call {
 }
 
 /// Frames of a thread in a second, of a file that is played by them.
-fn learnt(path: &std::path::Path, format: Option<Format>) -> Result<u32, Failure> {
-    let found = Source::frames_per_second(path, format).map_err(|source| {
+fn learnt(path: &std::path::Path, format: Option<StreamFormat>) -> Result<u32, Failure> {
+    let found = StreamSource::frames_per_second(path, format).map_err(|source| {
         let help = "give an existing file that this user can read";
         Failure::io("the source cannot be read", &path.display().to_string(), help, source)
     })?;
     found.ok_or_else(|| {
         let name = path.display();
-        let (what, help) = match Source::holds(path, format) {
+        let (what, help) = match StreamSource::holds(path, format) {
             Ok(Holds::Mark4) => (
                 format!("{name} is a Mark 4 recording; streams carry VDIF and Mark 5B only"),
                 "copy it with `skyhaul cp`, or convert it to VDIF first",

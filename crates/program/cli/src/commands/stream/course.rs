@@ -4,24 +4,25 @@
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Exchange, Link, LinkError, Setup, Way};
+use skyhaul_net::exchange::{AppChannel, AppClient, LinkError, PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
-use skyhaul_streams::Format;
+use skyhaul_streams::StreamFormat;
 use skyhaul_streams_io::{
-    End, FarSink, Options, Run, Source, SourceError, SourceSpec, Summary, Waiter, send,
+    FarSink, Options, SourceSpec, StreamContext, StreamFailure, StreamSource, StreamSourceError,
+    StreamSummary, Waiter, send,
 };
 use skyhaul_units::Duration;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A stream, from where and to where.
-pub struct Course {
+pub struct StreamRun {
     pub spec: SourceSpec,
-    pub format: Option<Format>,
+    pub format: Option<StreamFormat>,
     pub sink: FarSink,
     pub options: Options,
     pub node: String,
-    pub ways: Vec<Way>,
+    pub ways: Vec<PathChoice>,
     pub peer: Fingerprint,
     pub setup: Setup,
 }
@@ -35,16 +36,16 @@ enum Broken {
     Failed(Failure),
 }
 
-impl Course {
+impl StreamRun {
     /// The source.
     ///
     /// # Errors
     /// It cannot be used.
-    pub fn open(&self) -> Result<Source, Failure> {
-        Source::open(&self.spec, self.format).map_err(|error| {
+    pub fn open(&self) -> Result<StreamSource, Failure> {
+        StreamSource::open(&self.spec, self.format).map_err(|error| {
             let exit = match &error {
-                SourceError::System { .. } => Exit::Environment,
-                SourceError::Usage(_) => Exit::Usage,
+                StreamSourceError::System { .. } => Exit::Environment,
+                StreamSourceError::Usage(_) => Exit::Usage,
             };
             Failure::from_sentence(exit, &error.to_string())
         })
@@ -58,10 +59,10 @@ impl Course {
     /// stream can follow.
     pub fn run(
         &self,
-        source: Source,
+        source: StreamSource,
         stop: &AtomicBool,
         screen: &Screen,
-    ) -> Result<(Summary, u32), Failure> {
+    ) -> Result<(StreamSummary, u32), Failure> {
         let mut broken = match self.call(Some(source), stop, screen) {
             Ok(summary) => return Ok((summary, 0)),
             Err(Broken::Silent(error)) => return Err(self.unanswered(&error)),
@@ -78,7 +79,7 @@ impl Course {
                 }
             };
             if !self.spec.is_live() || !self.sink.takes_further() {
-                return Err(super::failure(End::Lost(reason), &self.node));
+                return Err(super::failure(StreamFailure::Lost(reason), &self.node));
             }
             screen.lost(&self.node, &reason);
             until(stop, Some(pause), core::future::pending::<()>());
@@ -94,15 +95,16 @@ impl Course {
     /// somewhere to send.
     fn call(
         &self,
-        source: Option<Source>,
+        source: Option<StreamSource>,
         stop: &AtomicBool,
         screen: &Screen,
-    ) -> Result<Summary, Broken> {
+    ) -> Result<StreamSummary, Broken> {
         let clock = Clock::start();
-        let exchange = Exchange::start(self.setup.clone()).map_err(|error| {
+        let exchange = AppClient::start(self.setup.clone()).map_err(|error| {
             Broken::Failed(Failure::from_sentence(Exit::Environment, &error.to_string()))
         })?;
-        let link: Link = match until(stop, None, exchange.connect_over(&self.ways, self.peer)) {
+        let link: AppChannel = match until(stop, None, exchange.connect_over(&self.ways, self.peer))
+        {
             None => {
                 let what = "interrupted before the far node answered";
                 return Err(Broken::Failed(Failure::new(
@@ -114,10 +116,10 @@ impl Course {
             Some(link) => link.map_err(Broken::Silent)?,
         };
         let source = source.map_or_else(|| self.open(), Ok).map_err(Broken::Failed)?;
-        let run = Run { clock, stop, tell: &|look| screen.look(look) };
+        let run = StreamContext { clock, stop, tell: &|look| screen.look(look) };
         send(&link, source, &self.sink.at(clock.utc()), &self.options, &run).map_err(
             |end| match end {
-                End::Lost(reason) => Broken::Lost(reason),
+                StreamFailure::Lost(reason) => Broken::Lost(reason),
                 end => Broken::Failed(super::failure(end, &self.node)),
             },
         )

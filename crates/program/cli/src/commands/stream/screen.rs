@@ -6,8 +6,8 @@ use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_node::log;
-use skyhaul_streams::{Counters, Format, Missing, VdifHeader, signal_to_noise};
-use skyhaul_streams_io::{Look, Near, Summary};
+use skyhaul_streams::{Counters, Missing, StreamFormat, VdifHeader, signal_to_noise};
+use skyhaul_streams_io::{Look, SourceTotals, StreamSummary};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,7 +26,7 @@ pub struct Screen {
 struct Before {
     elapsed: Duration,
     counters: Counters,
-    near: Near,
+    near: SourceTotals,
 }
 
 /// A line for programs.
@@ -39,7 +39,7 @@ enum Line<'a> {
         snr_factor: f64,
         counters: &'a Counters,
         #[serde(skip_serializing_if = "Option::is_none")]
-        source: Option<Near>,
+        source: Option<SourceTotals>,
         #[serde(skip_serializing_if = "Option::is_none")]
         slowest_us: Option<u64>,
     },
@@ -56,7 +56,7 @@ enum Line<'a> {
         snr_factor: f64,
         counters: &'a Counters,
         #[serde(skip_serializing_if = "Option::is_none")]
-        source: Option<Near>,
+        source: Option<SourceTotals>,
         /// Places of the loss map, and frames that lack beyond them.
         places: usize,
         further: u64,
@@ -131,11 +131,11 @@ impl Screen {
     /// The result or the map cannot be written.
     pub fn finish(
         &self,
-        summary: &Summary,
+        summary: &StreamSummary,
         map: Option<File>,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
-        let Summary { counters, .. } = summary;
+        let StreamSummary { counters, .. } = summary;
         if let Some(map) = map {
             let mut map = BufWriter::new(map);
             for missing in &summary.map {
@@ -218,7 +218,7 @@ impl Screen {
 ///
 /// # Errors
 /// It does.
-pub fn by_budget(summary: &Summary, budget: Option<Probability>) -> Result<(), Failure> {
+pub fn by_budget(summary: &StreamSummary, budget: Option<Probability>) -> Result<(), Failure> {
     match budget.filter(|budget| !summary.is_within(*budget)) {
         None => Ok(()),
         Some(budget) => {
@@ -246,7 +246,7 @@ pub fn create(path: &Path) -> Result<File, Failure> {
     })
 }
 
-fn account(summary: &Summary, rate: Rate) -> String {
+fn account(summary: &StreamSummary, rate: Rate) -> String {
     let Counters {
         sent,
         received,
@@ -259,7 +259,7 @@ fn account(summary: &Summary, rate: Rate) -> String {
         unmarked,
         ..
     } = summary.counters;
-    let what = if summary.format == Format::Datagrams { "datagrams" } else { "frames" };
+    let what = if summary.format == StreamFormat::Datagrams { "datagrams" } else { "frames" };
     let mut text = format!(
         "{sent} {what} in {:.1} s: {received} received, {repaired} repaired, {late} late, {lost} \
         lost; {} at the sink\n",
@@ -295,18 +295,18 @@ fn account(summary: &Summary, rate: Rate) -> String {
     text
 }
 
-fn place(format: Format, missing: &Missing) -> Place {
+fn place(format: StreamFormat, missing: &Missing) -> Place {
     let of = missing.place;
-    if format == Format::Datagrams {
+    if format == StreamFormat::Datagrams {
         let number = |low: u32| of.second << 24 | u64::from(low);
         let (first, last) = (number(of.number), number(missing.last));
         return Place { station: None, thread: None, second: None, first, last };
     }
     let second = match format {
-        Format::Vdif => VdifHeader::utc(of.second).to_string().replace(".000000Z", "Z"),
+        StreamFormat::Vdif => VdifHeader::utc(of.second).to_string().replace(".000000Z", "Z"),
         _ => format!("MJD ..{:03} second {}", of.second / 86_400, of.second % 86_400),
     };
-    let vdif = format == Format::Vdif;
+    let vdif = format == StreamFormat::Vdif;
     Place {
         station: vdif.then_some(of.station),
         thread: vdif.then_some(of.thread),

@@ -7,9 +7,9 @@ use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{Exchange, Link, Setup};
+use skyhaul_net::exchange::{AppChannel, AppClient, Setup};
 use skyhaul_node::log;
-use skyhaul_streams_io::{Allowed, End, Run, SinkSpec, Waiter, serve};
+use skyhaul_streams_io::{AllowedSinks, SinkSpec, StreamContext, StreamFailure, Waiter, serve};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -60,7 +60,7 @@ enum Line<'a> {
 
 /// What all sessions share.
 struct Desk<'a> {
-    allowed: Allowed,
+    allowed: AllowedSinks,
     json: bool,
     stop: &'a AtomicBool,
     sessions: AtomicUsize,
@@ -87,7 +87,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let what = "standard output cannot have both a stream and lines of JSON";
         return Err(Failure::new(Exit::Usage, what, "omit --json, or --allow -"));
     }
-    let allowed = Allowed::new(command.root.as_deref(), sinks).map_err(|source| {
+    let allowed = AllowedSinks::new(command.root.as_deref(), sinks).map_err(|source| {
         let place =
             command.root.as_ref().map_or_else(String::new, |root| root.display().to_string());
         Failure::io(
@@ -104,7 +104,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         session: super::session(),
         ..Setup::new(&command.name, accepted.own.clone()).trusting(accepted.peers.iter().copied())
     };
-    let exchange = Exchange::start(setup)
+    let exchange = AppClient::start(setup)
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     let bound: Vec<String> = exchange.addresses().iter().map(SocketAddr::to_string).collect();
     let listening = format!("listening on {}", bound.join(" "));
@@ -120,7 +120,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Takes calls, each on a thread of its own, until it is to stop.
-fn accept(exchange: &Exchange, desk: &Desk<'_>) {
+fn accept(exchange: &AppClient, desk: &Desk<'_>) {
     let waiter = Waiter::new(Clock::start());
     std::thread::scope(|scope| {
         while !desk.stop.load(Ordering::Relaxed) {
@@ -142,11 +142,12 @@ fn accept(exchange: &Exchange, desk: &Desk<'_>) {
     });
 }
 
-fn session(desk: &Desk<'_>, link: &Link) {
+fn session(desk: &Desk<'_>, link: &AppChannel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
     let screen = Screen::new(desk.json, None);
-    let run = Run { clock: Clock::start(), stop: desk.stop, tell: &|look| screen.look(look) };
+    let run =
+        StreamContext { clock: Clock::start(), stop: desk.stop, tell: &|look| screen.look(look) };
     let begun = |hello: &skyhaul_streams::wire::Hello| {
         let (format, sink) = (hello.format.name(), &*hello.sink);
         desk.say(
@@ -164,9 +165,13 @@ fn session(desk: &Desk<'_>, link: &Link) {
         }
         Err(end) => {
             let sentence = match &end {
-                End::Here(refusal) | End::Refused(refusal) => refusal.sentence.clone(),
-                End::Lost(reason) => format!("the session was lost ({reason})"),
-                End::Malformed(what) => format!("protocol error from the caller ({what})"),
+                StreamFailure::Here(refusal) | StreamFailure::Refused(refusal) => {
+                    refusal.sentence.clone()
+                }
+                StreamFailure::Lost(reason) => format!("the session was lost ({reason})"),
+                StreamFailure::Malformed(what) => {
+                    format!("protocol error from the caller ({what})")
+                }
             };
             let text = format!("stream aborted: {sentence}");
             desk.say(&text, &Line::Failed { peer: &peer, sentence: &sentence });

@@ -1,7 +1,8 @@
 //! The interface that leads to the line: packet size, queue, what it takes from the processor.
 
 use skyhaul_host::{
-    Finding, Interface, Line, Offload, Ring, State, offloads, queue_discipline, rings,
+    HostLine, Interface, InterfaceRing, OffloadFeature, SettingFinding, State, offloads,
+    queue_discipline, rings,
 };
 use skyhaul_units::Rate;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// What is to be said of the interface. `ethtool` and `tc` are asked where they are installed and
 /// the host is this one.
-pub fn findings(interface: &Interface, line: &Line, root: &Path) -> Vec<Finding> {
+pub fn findings(interface: &Interface, line: &HostLine, root: &Path) -> Vec<SettingFinding> {
     let mut found = vec![mtu(interface, line)];
     if root != Path::new("/") {
         return found;
@@ -30,9 +31,9 @@ pub fn findings(interface: &Interface, line: &Line, root: &Path) -> Vec<Finding>
     found
 }
 
-fn mtu(interface: &Interface, line: &Line) -> Finding {
+fn mtu(interface: &Interface, line: &HostLine) -> SettingFinding {
     let is_good = line.rate < JUMBO_RATE || interface.mtu >= JUMBO;
-    Finding {
+    SettingFinding {
         setting: format!("{} packet size", interface.name),
         is: Some(format!("{} bytes", interface.mtu)),
         needs: if is_good {
@@ -58,9 +59,9 @@ fn mtu(interface: &Interface, line: &Line) -> Finding {
     }
 }
 
-fn queue(name: &str, now: &str) -> Finding {
+fn queue(name: &str, now: &str) -> SettingFinding {
     let is_good = now.starts_with("fq") || now == "noqueue";
-    Finding {
+    SettingFinding {
         setting: format!("{name} queue discipline"),
         is: Some(now.to_owned()),
         needs: "fq or fq_codel".to_owned(),
@@ -78,14 +79,14 @@ fn queue(name: &str, now: &str) -> Finding {
     }
 }
 
-fn offload(name: &str, offload: &Offload, line: &Line) -> Finding {
+fn offload(name: &str, offload: &OffloadFeature, line: &HostLine) -> SettingFinding {
     let is_good = offload.is_on || line.rate < OFFLOAD_RATE;
     let remedy = if offload.is_fixed {
         "this interface cannot; where it is a virtual machine's, ask for another kind".to_owned()
     } else {
         format!("ethtool -K {name} {} on", offload.name)
     };
-    Finding {
+    SettingFinding {
         setting: format!("{name} {}", offload.name),
         is: Some(if offload.is_on { "on" } else { "off" }.to_owned()),
         needs: if is_good { "no more" } else { "on" }.to_owned(),
@@ -96,9 +97,14 @@ fn offload(name: &str, offload: &Offload, line: &Line) -> Finding {
     }
 }
 
-fn ring(name: &str, (way, flag): (&str, &str), ring: Ring, line: &Line) -> Finding {
+fn ring(
+    name: &str,
+    (way, flag): (&str, &str),
+    ring: InterfaceRing,
+    line: &HostLine,
+) -> SettingFinding {
     let is_good = ring.now >= ring.most || line.rate < OFFLOAD_RATE;
-    Finding {
+    SettingFinding {
         setting: format!("{name} {way} ring"),
         is: Some(format!("{} packets", ring.now)),
         needs: format!("{} packets", if is_good { ring.now } else { ring.most }),
@@ -111,8 +117,8 @@ fn ring(name: &str, (way, flag): (&str, &str), ring: Ring, line: &Line) -> Findi
     }
 }
 
-fn unasked(name: &str, what: &str, needs: &str, program: &str) -> Finding {
-    Finding {
+fn unasked(name: &str, what: &str, needs: &str, program: &str) -> SettingFinding {
+    SettingFinding {
         setting: format!("{name} {what}"),
         is: None,
         needs: needs.to_owned(),

@@ -2,7 +2,7 @@
 
 use super::Tune;
 use crate::failure::{Exit, Failure};
-use skyhaul_host::{Interface, Line};
+use skyhaul_host::{HostLine, Interface};
 use skyhaul_units::{Duration, Rate};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Instant;
 
 /// A line, and how it is known.
-pub struct Found {
-    pub line: Line,
+pub struct KnownLine {
+    pub line: HostLine,
     /// The address at the other end, where there is one.
     pub to: Option<SocketAddr>,
     /// Whether the round trip was measured.
@@ -27,7 +27,7 @@ pub struct Found {
 /// # Errors
 /// The other end has no address or does not answer; the rate is not known; there is no such
 /// interface.
-pub fn find(command: &Tune) -> Result<Found, Failure> {
+pub fn find(command: &Tune) -> Result<KnownLine, Failure> {
     let to = command.to.as_deref().map(resolve).transpose()?;
     let interface = interface(command, to)?;
     let (round_trip, is_measured) = match (command.rtt, to) {
@@ -43,8 +43,8 @@ pub fn find(command: &Tune) -> Result<Found, Failure> {
         let what = format!("{named} does not report its speed");
         Failure::new(Exit::Usage, &what, "give the rate of the line: --rate 1gbit")
     })?;
-    let line = Line { rate, round_trip, loss: command.loss };
-    Ok(Found { line, to, is_measured, is_of_interface: command.rate.is_none(), interface })
+    let line = HostLine { rate, round_trip, loss: command.loss };
+    Ok(KnownLine { line, to, is_measured, is_of_interface: command.rate.is_none(), interface })
 }
 
 fn resolve(to: &str) -> Result<SocketAddr, Failure> {

@@ -1,16 +1,16 @@
 //! What `skyhaul tune` found, for people and as JSON.
 
-use super::line::Found;
+use super::line::KnownLine;
 use crate::commands::rate::rate_text;
 use serde_json::{Value, json};
 use skyhaul_host::throughput::{Limit, Throughput};
-use skyhaul_host::{Finding, State};
+use skyhaul_host::{SettingFinding, State};
 use std::io::{self, Write};
 
 /// What there is to show.
 pub struct Result<'a> {
-    pub line: &'a Found,
-    pub findings: &'a [Finding],
+    pub line: &'a KnownLine,
+    pub findings: &'a [SettingFinding],
     /// What a connection reaches with the settings as they are.
     pub today: Throughput,
     /// The same after the changes.

@@ -12,10 +12,10 @@ use super::perf::line::LineFlags;
 use super::perf::send;
 use super::probe::far::{FarEnd, FarFlags, able};
 use super::probe::tell;
-use super::status::Node;
+use super::status::NodeArguments;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
-use skyhaul_probe::Direction;
+use skyhaul_probe::StreamDirection;
 use skyhaul_probe::why::{Evidence, ExaminePlan, LineFound, Transfer, judge};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;
@@ -35,7 +35,7 @@ Example:
   skyhaul why centre.example.org --send centre.example.org:4710 --key station.key --peer SHA256:…
   skyhaul why --tcp 192.0.2.7:5201"
 )]
-pub struct Why {
+pub struct WhyCommand {
     /// Where `skyhaul probe serve` runs, and a file with what `skyhaul perf send --json` printed:
     /// either or both.
     #[arg(value_name = "HOST|TRANSFER", num_args = 0..=2)]
@@ -83,7 +83,7 @@ pub struct Why {
 /// # Errors
 /// There is nothing to judge; the far end, file or connection is not there; the run was
 /// interrupted.
-pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(command: &WhyCommand, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(station) = command.station.as_deref().filter(|_| !command.has_node()) {
         let what = format!("--station {station} applies to a centre on this machine");
         return Err(Failure::new(
@@ -124,7 +124,7 @@ pub fn run(command: &Why, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-impl Why {
+impl WhyCommand {
     /// The host and the file among what was named.
     fn targets(&self) -> Result<(Option<&str>, Option<&str>), Failure> {
         let (files, hosts): (Vec<&str>, Vec<&str>) =
@@ -159,7 +159,7 @@ impl Why {
         }
         if self.has_node() {
             self.progress(&format!("the node that runs here, for {}", self.watch));
-            let node = Node::of(self.config.clone(), self.node.clone());
+            let node = NodeArguments::of(self.config.clone(), self.node.clone());
             let watched = node::watched(&node, self.station.as_deref(), self.watch)?;
             return Ok(Some((watched.transfer, watched.name)));
         }
@@ -172,7 +172,7 @@ impl Why {
         let (_, rate_max) = able(PAYLOAD, self.max_rate)?;
         let mut near = far.open()?;
         let plan = ExaminePlan {
-            direction: if self.down { Direction::Down } else { Direction::Up },
+            direction: if self.down { StreamDirection::Down } else { StreamDirection::Up },
             time: Duration::from_secs(self.seconds),
             rate_max,
             payload_max: PAYLOAD_MAX,

@@ -1,13 +1,15 @@
 //! A session of a node that runs on this machine: two looks at its status, and some in between.
 
 use super::rest::rest;
-use crate::commands::status::Node;
+use crate::commands::status::NodeArguments;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
     CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus,
     StationPeer, StationStatus, StoreState, ThreadStatus, ask,
 };
-use skyhaul_probe::why::{End, Lack, Listener, Owes, Silence, SourceKind, Transfer, Waited};
+use skyhaul_probe::why::{
+    Lack, ObservedEnd, Owes, Silence, SilenceDetector, SourceKind, Transfer, Waited,
+};
 use skyhaul_units::{Duration, Instant};
 
 /// What a node told, and what the session is called.
@@ -24,7 +26,11 @@ pub struct Watched {
 /// # Errors
 /// No node answers, it has no such session, the session ended meanwhile, or the wait was
 /// interrupted.
-pub fn watched(node: &Node, station: Option<&str>, span: Duration) -> Result<Watched, Failure> {
+pub fn watched(
+    node: &NodeArguments,
+    station: Option<&str>,
+    span: Duration,
+) -> Result<Watched, Failure> {
     let socket = node.socket()?;
     let mut looks = vec![ask(&socket)?];
     let mut left = span;
@@ -154,7 +160,7 @@ fn silence(looks: &[&StationStatus]) -> Silence {
         look.line.session.map_or(0.0, |session| session.waited_s.application)
     };
     let Some(first) = looks.first() else { return Silence::default() };
-    let mut listener = Listener::new(at(first), trace(first));
+    let mut listener = SilenceDetector::new(at(first), trace(first));
     for pair in looks.windows(2) {
         let span = pair[1].uptime_s - pair[0].uptime_s;
         let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
@@ -254,7 +260,7 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
     let disk = ((last.store.disk_busy_s - first.store.disk_busy_s) / seconds).clamp(0.0, 1.0);
     let drops = first.socket_drops.zip(last.socket_drops);
     let transfer = Transfer {
-        seen_from: End::Receiver,
+        seen_from: ObservedEnd::Receiver,
         goodput_bps: rate(now.bytes_delivered - then.bytes_delivered, seconds),
         waited: Waited {
             window: peers.iter().filter(shut).count() as f64 / peers.len().max(1) as f64,
@@ -560,7 +566,7 @@ mod tests {
         let watched = judged(&looks, None).unwrap();
         assert_eq!(watched.name, "of station b to centre c");
         let transfer = watched.transfer;
-        assert_eq!((transfer.seen_from, transfer.goodput_bps), (End::Receiver, 8_000_000));
+        assert_eq!((transfer.seen_from, transfer.goodput_bps), (ObservedEnd::Receiver, 8_000_000));
         assert_eq!((transfer.waited.window, transfer.disk_share), (0.75, Some(0.75)));
         assert_eq!((transfer.socket_drops, transfer.datagrams), (Some(12), 400));
         assert_eq!(judged(&looks, Some("a")).unwrap().transfer.goodput_bps, 8_000);

@@ -1,6 +1,6 @@
 //! A transfer of our own, as `skyhaul perf send --json` told it.
 
-use crate::commands::perf::report::{Busiest, Control, Lacks, Report, Waited};
+use crate::commands::perf::report::{Busiest, ControlSummary, HostShortage, Report, WaitSeconds};
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use skyhaul_probe::why::{Backlog, Silence, SourceKind, Transfer, Waited as Parts};
@@ -11,20 +11,20 @@ use std::path::Path;
 struct Run {
     goodput_bps: u64,
     steady_bps: Option<u64>,
-    waited_s: Waited,
+    waited_s: WaitSeconds,
     busiest_thread: Busiest,
     /// Not told by releases before it was.
     #[serde(default)]
     disk_share: Option<f64>,
     #[serde(default)]
-    lack: Lacks,
+    lack: HostShortage,
     #[serde(default)]
     backlog: Option<Backlog>,
     #[serde(default)]
     silence: Option<Silence>,
     #[serde(default)]
     offered_bps: Option<u64>,
-    control: Control,
+    control: ControlSummary,
     paths: Vec<RunPath>,
     losses: RunLosses,
 }

@@ -2,7 +2,7 @@
 //! time to read it.
 
 use super::{Ends, assert_no_parts, noise};
-use skyhaul_files::{Chunk, Stamp, map};
+use skyhaul_files::{Chunk, SourceStamp, map};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -27,7 +27,8 @@ fn a_terabyte_goes_on_where_it_was_without_what_is_there_being_read_again() {
     let part = File::create(ends.path("far/.large.skyhaul-part")).unwrap();
     part.set_len(held * chunks.bytes()).unwrap();
     let of = source.metadata().unwrap();
-    let stamp = Stamp::of(of.dev(), of.ino(), SIZE, of.mtime() * 1_000_000_000 + of.mtime_nsec());
+    let stamp =
+        SourceStamp::of(of.dev(), of.ino(), SIZE, of.mtime() * 1_000_000_000 + of.mtime_nsec());
     let mut written = map::head(stamp, SIZE);
     let chains: Vec<_> = (0..held).map(|number| [(number % 251) as u8; 32]).collect();
     let entries = map::entries(&written, 0, &chains);

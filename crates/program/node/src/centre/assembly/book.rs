@@ -5,25 +5,25 @@
 //! everything that decides its bytes and names, before it is begun; one that was interrupted is
 //! done again as planned, over the same files.
 
-use super::forms::{Contact, Job, Note, Plan, Target, Version};
+use super::forms::{AssemblyJob, ContactKey, ContactSummary, ProductTarget, Version, VersionPlan};
 use super::overlap::{group_of, groups, with_completing};
 use crate::config::ProductRules;
 use crate::status::{AssembledProduct, AssemblyState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use skyhaul_level0::naming::{Digit, ProductName};
-use skyhaul_store::{Disk, Ledger, LedgerError};
+use skyhaul_store::{Disk, LedgerError, RecordDirectory};
 use skyhaul_units::{Duration, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Notes and jobs.
 #[derive(Debug)]
-pub struct Book {
+pub struct AssemblyJournal {
     rules: ProductRules,
-    notes: Ledger,
-    jobs: Ledger,
-    known: BTreeMap<Contact, Note>,
+    notes: RecordDirectory,
+    jobs: RecordDirectory,
+    known: BTreeMap<ContactKey, ContactSummary>,
     work: BTreeMap<String, Work>,
     last_created_us: i64,
     /// Records that the disk gave back damaged.
@@ -33,9 +33,9 @@ pub struct Book {
 /// A job, and what it does not have yet.
 #[derive(Debug)]
 struct Work {
-    job: Job,
+    job: AssemblyJob,
     /// Contacts that are not in it, with the products that they have packets of.
-    waiting: BTreeMap<Contact, BTreeSet<String>>,
+    waiting: BTreeMap<ContactKey, BTreeSet<String>>,
 }
 
 /// A contact that goes on.
@@ -47,19 +47,21 @@ pub struct OpenContact {
 
 /// A window that contacts brought packets of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct PendingProduct {
     /// The job.
-    pub job: Job,
+    pub job: AssemblyJob,
     /// Contacts that are not in its newest version.
     pub waiting: usize,
 }
 
-impl Standing {
+impl PendingProduct {
     /// As status shows it.
     pub fn shown(&self, state: AssemblyState) -> AssembledProduct {
         let (mission, contact) = match &self.job.target {
-            Target::Window { mission, .. } => (mission.clone(), None),
-            Target::Contact { station, flow } => (String::new(), Some(format!("{station}-{flow}"))),
+            ProductTarget::Window { mission, .. } => (mission.clone(), None),
+            ProductTarget::Contact { station, flow } => {
+                (String::new(), Some(format!("{station}-{flow}")))
+            }
         };
         let window = self.job.target.span();
         AssembledProduct {
@@ -88,7 +90,7 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 /// forgotten.
 const JOBS_MAX: usize = 65_536;
 
-impl Book {
+impl AssemblyJournal {
     /// Opens the book in the folders `notes` and `jobs` of the state.
     ///
     /// # Errors
@@ -96,19 +98,19 @@ impl Book {
     pub fn open(disk: &Arc<dyn Disk>, rules: ProductRules) -> Result<Self, LedgerError> {
         let mut book = Self {
             rules,
-            notes: Ledger::open(disk.clone(), "level0/contacts")?,
-            jobs: Ledger::open(disk.clone(), "level0/jobs")?,
+            notes: RecordDirectory::open(disk.clone(), "level0/contacts")?,
+            jobs: RecordDirectory::open(disk.clone(), "level0/jobs")?,
             known: BTreeMap::new(),
             work: BTreeMap::new(),
             last_created_us: 0,
             damaged: Vec::new(),
         };
-        for job in load::<Job>(&book.jobs, &mut book.damaged)? {
+        for job in load::<AssemblyJob>(&book.jobs, &mut book.damaged)? {
             let planned = job.plan.as_ref().map_or(0, |plan| plan.created_us);
             book.last_created_us = book.last_created_us.max(planned).max(job.made_us);
             book.work.insert(job.target.key(), Work { job, waiting: BTreeMap::new() });
         }
-        for note in load::<Note>(&book.notes, &mut book.damaged)? {
+        for note in load::<ContactSummary>(&book.notes, &mut book.damaged)? {
             book.known.insert(note.contact(), note);
         }
         for contact in book.known.keys().cloned().collect::<Vec<_>>() {
@@ -126,17 +128,21 @@ impl Book {
     ///
     /// # Errors
     /// The disk refuses; nothing is changed.
-    pub fn note(&mut self, note: Note) -> Result<(), LedgerError> {
+    pub fn note(&mut self, note: ContactSummary) -> Result<(), LedgerError> {
         put(&self.notes, &note.key(), &note)?;
         let contact = note.contact();
-        let others: Vec<Contact> =
-            self.known.values().filter(|other| other.overlaps(&note)).map(Note::contact).collect();
+        let others: Vec<ContactKey> = self
+            .known
+            .values()
+            .filter(|other| other.overlaps(&note))
+            .map(ContactSummary::contact)
+            .collect();
         self.known.insert(contact.clone(), note);
         // What came before it may be for its products too.
-        let is_of = |whole: &Contact| whole == &contact || others.contains(whole);
+        let is_of = |whole: &ContactKey| whole == &contact || others.contains(whole);
         let completing =
             self.known.values().filter(|note| note.completed().as_ref().is_some_and(is_of));
-        let completing: Vec<Contact> = completing.map(Note::contact).collect();
+        let completing: Vec<ContactKey> = completing.map(ContactSummary::contact).collect();
         for entered in core::iter::once(&contact).chain(&others).chain(&completing) {
             self.enter(entered);
         }
@@ -144,7 +150,7 @@ impl Book {
     }
 
     /// Whether no other contact has products that are named by this second and digit.
-    pub fn is_free(&self, own: &Contact, created: Utc, digit: Digit) -> bool {
+    pub fn is_free(&self, own: &ContactKey, created: Utc, digit: Digit) -> bool {
         let second = |time: Utc| time.as_micros().div_euclid(SECOND_US);
         let others = self.known.iter().filter(|(contact, _)| *contact != own);
         let names = others.flat_map(|(_, note)| note.versions.values());
@@ -157,7 +163,7 @@ impl Book {
     }
 
     /// Whether a contact is noted.
-    pub fn is_noted(&self, contact: &Contact) -> bool {
+    pub fn is_noted(&self, contact: &ContactKey) -> bool {
         self.known.contains_key(contact)
     }
 
@@ -165,7 +171,11 @@ impl Book {
     ///
     /// # Errors
     /// The disk refuses; nothing is changed.
-    pub fn next(&mut self, now: Utc, open: &[OpenContact]) -> Result<Option<Job>, LedgerError> {
+    pub fn next(
+        &mut self,
+        now: Utc,
+        open: &[OpenContact],
+    ) -> Result<Option<AssemblyJob>, LedgerError> {
         if let Some(work) = self.work.values().find(|work| work.job.plan.is_some()) {
             return Ok(Some(work.job.clone()));
         }
@@ -183,14 +193,14 @@ impl Book {
         let products: BTreeSet<_> = work.waiting.values().flatten().cloned().collect();
         let joined = self.joined(&work.job, &contacts);
         let span_us = self.own(&work.job.target).and_then(|note| note.span_us);
-        let plan = Plan {
+        let plan = VersionPlan {
             span_us,
             created_us: second * SECOND_US,
             contacts: contacts.into_iter().collect(),
             products: products.into_iter().collect(),
             joined,
         };
-        let (key, job) = (key.clone(), Job { plan: Some(plan), ..work.job.clone() });
+        let (key, job) = (key.clone(), AssemblyJob { plan: Some(plan), ..work.job.clone() });
         put(&self.jobs, &key, &job)?;
         self.last_created_us = second * SECOND_US;
         if let Some(work) = self.work.get_mut(&key) {
@@ -205,7 +215,7 @@ impl Book {
     /// The disk refuses: the job will be done again.
     pub fn done(
         &mut self,
-        job: &Job,
+        job: &AssemblyJob,
         versions: BTreeMap<String, Version>,
     ) -> Result<(), LedgerError> {
         let Some(plan) = &job.plan else { return Ok(()) };
@@ -221,11 +231,11 @@ impl Book {
     ///
     /// # Errors
     /// The disk refuses: it will be tried again.
-    pub fn seal(&mut self, job: &Job) -> Result<(), LedgerError> {
-        self.settle(Job { plan: None, sealed: true, ..job.clone() })
+    pub fn seal(&mut self, job: &AssemblyJob) -> Result<(), LedgerError> {
+        self.settle(AssemblyJob { plan: None, sealed: true, ..job.clone() })
     }
 
-    fn settle(&mut self, job: Job) -> Result<(), LedgerError> {
+    fn settle(&mut self, job: AssemblyJob) -> Result<(), LedgerError> {
         let key = job.target.key();
         put(&self.jobs, &key, &job)?;
         if let Some(work) = self.work.get_mut(&key) {
@@ -237,21 +247,21 @@ impl Book {
 
     /// The contacts that are joined: as they were for the version before, where that was otherwise,
     /// so that it shows what is new; and as they are now.
-    fn joined(&self, job: &Job, contacts: &BTreeSet<Contact>) -> Vec<Vec<Contact>> {
+    fn joined(&self, job: &AssemblyJob, contacts: &BTreeSet<ContactKey>) -> Vec<Vec<ContactKey>> {
         if !self.rules.products.select {
             return Vec::new();
         }
-        let now: Vec<&Note> =
+        let now: Vec<&ContactSummary> =
             contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
-        let before: Vec<&Note> =
+        let before: Vec<&ContactSummary> =
             job.contacts.iter().filter_map(|contact| self.known.get(contact)).collect();
-        let joined = |notes: &[&Note]| {
+        let joined = |notes: &[&ContactSummary]| {
             let notes = || notes.iter().copied();
             let groups = match &job.target {
-                Target::Contact { station, flow } => {
+                ProductTarget::Contact { station, flow } => {
                     group_of(&(station.clone(), *flow), notes()).into_iter().collect()
                 }
-                Target::Window { .. } => {
+                ProductTarget::Window { .. } => {
                     job.target.span().map_or_else(Vec::new, |window| groups(notes(), &window))
                 }
             };
@@ -263,13 +273,13 @@ impl Book {
     }
 
     /// The contact that a job's products are of, where they are of one.
-    fn own(&self, target: &Target) -> Option<&Note> {
-        let Target::Contact { station, flow } = target else { return None };
+    fn own(&self, target: &ProductTarget) -> Option<&ContactSummary> {
+        let ProductTarget::Contact { station, flow } = target else { return None };
         self.known.get(&(station.clone(), *flow))
     }
 
     /// The contacts whose data jobs still need.
-    pub fn held(&self) -> BTreeSet<Contact> {
+    pub fn held(&self) -> BTreeSet<ContactKey> {
         let going =
             self.work.values().filter(|work| !work.waiting.is_empty() || work.job.plan.is_some());
         let planned = |work: &Work| work.job.plan.clone().map_or(Vec::new(), |plan| plan.contacts);
@@ -285,7 +295,7 @@ impl Book {
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn forget(&mut self, is_kept: impl Fn(&Contact) -> bool) -> Result<(), LedgerError> {
+    pub fn forget(&mut self, is_kept: impl Fn(&ContactKey) -> bool) -> Result<(), LedgerError> {
         let held = self.held();
         let gone =
             self.known.iter().filter(|(contact, _)| !is_kept(contact) && !held.contains(*contact));
@@ -309,20 +319,20 @@ impl Book {
     }
 
     /// All jobs.
-    pub fn standing(&self) -> impl Iterator<Item = Standing> {
+    pub fn standing(&self) -> impl Iterator<Item = PendingProduct> {
         self.work
             .values()
-            .map(|work| Standing { job: work.job.clone(), waiting: work.waiting.len() })
+            .map(|work| PendingProduct { job: work.job.clone(), waiting: work.waiting.len() })
     }
 
     /// Puts a noted contact on the list of every job that it has packets for.
-    fn enter(&mut self, contact: &Contact) {
+    fn enter(&mut self, contact: &ContactKey) {
         let Some(note) = self.known.get(contact) else { return };
-        let mut targets: BTreeMap<String, (Target, BTreeSet<String>)> = BTreeMap::new();
+        let mut targets: BTreeMap<String, (ProductTarget, BTreeSet<String>)> = BTreeMap::new();
         for (product, cells) in &note.cells {
             let Some(length) = self.rules.of(&note.mission, product).window else { continue };
             for cell in cells {
-                let target = Target::window(&note.mission, note.scid, *cell, length);
+                let target = ProductTarget::window(&note.mission, note.scid, *cell, length);
                 let entry =
                     targets.entry(target.key()).or_insert_with(|| (target, BTreeSet::new()));
                 entry.1.insert(product.clone());
@@ -330,13 +340,14 @@ impl Book {
         }
         let own = note.completed().map_or(Some(note), |base| self.known.get(&base));
         let others = self.known.values().filter(|other| {
-            let is_completed =
-                note.completes.is_some() && Some(other.contact()) == own.map(Note::contact);
+            let is_completed = note.completes.is_some()
+                && Some(other.contact()) == own.map(ContactSummary::contact);
             is_completed || own.is_some_and(|own| own.overlaps(other)) && self.is_joined(other)
         });
-        let mut versions: BTreeMap<String, &Note> = BTreeMap::new();
+        let mut versions: BTreeMap<String, &ContactSummary> = BTreeMap::new();
         for other in others {
-            let target = Target::Contact { station: other.station.clone(), flow: other.flow };
+            let target =
+                ProductTarget::Contact { station: other.station.clone(), flow: other.flow };
             versions.insert(target.key(), other);
             targets.insert(target.key(), (target, note.cells.keys().cloned().collect()));
         }
@@ -345,7 +356,14 @@ impl Book {
             let work = self.work.entry(key).or_insert_with(|| {
                 let contacts = first.map(|first| first.contact()).into_iter().collect();
                 let versions = first.map_or_else(BTreeMap::new, |first| first.versions.clone());
-                let job = Job { target, contacts, versions, plan: None, sealed: false, made_us: 0 };
+                let job = AssemblyJob {
+                    target,
+                    contacts,
+                    versions,
+                    plan: None,
+                    sealed: false,
+                    made_us: 0,
+                };
                 Work { job, waiting: BTreeMap::new() }
             });
             if !work.job.contacts.contains(contact) && !work.job.sealed {
@@ -355,7 +373,7 @@ impl Book {
     }
 
     /// Whether a contact's products take what overlapping contacts have.
-    fn is_joined(&self, note: &Note) -> bool {
+    fn is_joined(&self, note: &ContactSummary) -> bool {
         let is_made = |product: &String| self.rules.of(&note.mission, product).session;
         self.rules.products.select && note.versions.keys().any(is_made)
     }
@@ -365,10 +383,11 @@ impl Book {
             return false;
         }
         let scid = match &work.job.target {
-            Target::Window { scid, .. } => Some(*scid),
-            Target::Contact { station, flow } => {
-                let completes =
-                    |note: &Note| note.station == *station && note.completes == Some(*flow);
+            ProductTarget::Window { scid, .. } => Some(*scid),
+            ProductTarget::Contact { station, flow } => {
+                let completes = |note: &ContactSummary| {
+                    note.station == *station && note.completes == Some(*flow)
+                };
                 if work.waiting.keys().any(|contact| self.known.get(contact).is_some_and(completes))
                 {
                     return true;
@@ -376,7 +395,7 @@ impl Book {
                 self.own(&work.job.target).map(|note| note.scid)
             }
         };
-        let is_window = matches!(work.job.target, Target::Window { .. });
+        let is_window = matches!(work.job.target, ProductTarget::Window { .. });
         let is_first = work.job.versions.is_empty();
         let is_over = work
             .job
@@ -395,12 +414,12 @@ impl Book {
     }
 }
 
-fn put(ledger: &Ledger, key: &str, record: &impl Serialize) -> Result<(), LedgerError> {
+fn put(ledger: &RecordDirectory, key: &str, record: &impl Serialize) -> Result<(), LedgerError> {
     ledger.put(key, &serde_json::to_vec(record).expect("records have text keys only"))
 }
 
 fn load<T: DeserializeOwned>(
-    ledger: &Ledger,
+    ledger: &RecordDirectory,
     damaged: &mut Vec<String>,
 ) -> Result<Vec<T>, LedgerError> {
     let loaded = ledger.load()?;

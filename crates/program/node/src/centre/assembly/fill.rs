@@ -1,7 +1,7 @@
 //! Frames of contacts that complete another one, put among its frames where they belong, so that
 //! packets come whole that lie in frames of both.
 
-use super::job::{Source, Undone, walk};
+use super::job::{ContactSource, Undone, walk};
 use crate::centre::shared::Shared;
 use bytes::Bytes;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
@@ -31,11 +31,11 @@ const FRAME: usize = 256;
 ///
 /// # Errors
 /// [`Undone`]: a contact cannot be read.
-pub fn weave(sources: &[(Source, Novelty)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
+pub fn weave(sources: &[(ContactSource, Novelty)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
     let mut fills: Vec<Fill> = sources.iter().map(|_| Fill::default()).collect();
     let mut room = HELD_MAX;
     for (at, (source, standing)) in sources.iter().enumerate() {
-        let is_completed = |(other, _): &(Source, Novelty)| {
+        let is_completed = |(other, _): &(ContactSource, Novelty)| {
             other.station == source.station
                 && other.flow != source.flow
                 && other.open.completes.is_none()
@@ -71,17 +71,17 @@ pub fn weave(sources: &[(Source, Novelty)], shared: &Shared) -> Result<Vec<Fill>
 
 impl Fill {
     /// The frames of others, to be gone through beside its own.
-    pub fn cursor(&self) -> Cursor<'_> {
-        Cursor { frames: self.frames.iter().peekable() }
+    pub fn cursor(&self) -> FrameCursor<'_> {
+        FrameCursor { frames: self.frames.iter().peekable() }
     }
 }
 
 /// Goes through the frames that belong among those of a contact.
-pub struct Cursor<'a> {
+pub struct FrameCursor<'a> {
     frames: Peekable<Iter<'a, BitPosition, (CapturedFrame, Novelty)>>,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> FrameCursor<'a> {
     /// The next one that belongs before a place.
     pub fn before(&mut self, position: BitPosition) -> Option<&'a (CapturedFrame, Novelty)> {
         self.frames.next_if(|(at, _)| **at < position).map(|(_, frame)| frame)

@@ -7,16 +7,16 @@
 use serde::{Deserialize, Serialize};
 use skyhaul_level0::naming::ProductName;
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{Cell, Previous, Window, WindowLength};
+use skyhaul_level0::{Previous, TimeWindow, WindowCell, WindowLength};
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::BTreeMap;
 
 /// A contact: its station and its flow there.
-pub type Contact = (String, u32);
+pub type ContactKey = (String, u32);
 
 /// What a finished contact brought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct ContactSummary {
     /// The station.
     pub station: String,
     /// Its flow there.
@@ -30,7 +30,7 @@ pub struct Note {
     /// The contact of the same station that it completes.
     pub completes: Option<u32>,
     /// When the packets of each product were made.
-    pub cells: BTreeMap<String, Vec<Cell>>,
+    pub cells: BTreeMap<String, Vec<WindowCell>>,
     /// Its session-based products as they were published.
     pub versions: BTreeMap<String, Version>,
     /// When its first and its last packet were made; not known of contacts noted by earlier
@@ -56,15 +56,15 @@ pub struct Version {
 
 /// What products are made of several contacts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct AssemblyJob {
     /// Which products.
-    pub target: Target,
+    pub target: ProductTarget,
     /// The contacts that the newest versions are made of.
-    pub contacts: Vec<Contact>,
+    pub contacts: Vec<ContactKey>,
     /// The newest versions, by the product's name.
     pub versions: BTreeMap<String, Version>,
     /// What is being done, written down before it is begun.
-    pub plan: Option<Plan>,
+    pub plan: Option<VersionPlan>,
     /// Data of its contacts is gone: no further version can be made.
     pub sealed: bool,
     /// When it was last made.
@@ -74,7 +74,7 @@ pub struct Job {
 /// Which products a job makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "lowercase")]
-pub enum Target {
+pub enum ProductTarget {
     /// Time-based ones, of a window.
     Window {
         /// The mission.
@@ -98,39 +98,42 @@ pub enum Target {
 
 /// Versions to be made: all that decides what they hold and how they are called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct VersionPlan {
     /// The creation time that they get.
     pub created_us: i64,
     /// The contacts that they are made of.
-    pub contacts: Vec<Contact>,
+    pub contacts: Vec<ContactKey>,
     /// The products.
     pub products: Vec<String>,
     /// Contacts whose frames are joined, group by group; a contact may be in one of the version
     /// before, too.
     #[serde(default)]
-    pub joined: Vec<Vec<Contact>>,
+    pub joined: Vec<Vec<ContactKey>>,
     /// Of a contact's products: when its first and its last packet were made. Nothing outside comes
     /// from contacts that overlap.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
 }
 
-impl Plan {
+impl VersionPlan {
     /// The span in which contacts that overlap bring packets.
-    pub fn span(&self) -> Option<Window> {
+    pub fn span(&self) -> Option<TimeWindow> {
         let (from, to) = self.span_us?;
-        Some(Window { from: Utc::from_micros(from), to: Utc::from_micros(to.saturating_add(1)) })
+        Some(TimeWindow {
+            from: Utc::from_micros(from),
+            to: Utc::from_micros(to.saturating_add(1)),
+        })
     }
 }
 
-impl Note {
+impl ContactSummary {
     /// The contact.
-    pub fn contact(&self) -> Contact {
+    pub fn contact(&self) -> ContactKey {
         (self.station.clone(), self.flow)
     }
 
     /// The contact of the same station that it completes.
-    pub fn completed(&self) -> Option<Contact> {
+    pub fn completed(&self) -> Option<ContactKey> {
         self.completes.map(|flow| (self.station.clone(), flow))
     }
 
@@ -172,19 +175,19 @@ impl Version {
     }
 }
 
-impl Target {
+impl ProductTarget {
     /// The products of the window of `length` in which a cell lies.
-    pub fn window(mission: &str, scid: u16, cell: Cell, length: WindowLength) -> Self {
+    pub fn window(mission: &str, scid: u16, cell: WindowCell, length: WindowLength) -> Self {
         let from_s = cell.window(length).from.as_micros().div_euclid(MICROS);
         let length_s = length.as_duration().as_millis() / 1_000;
         Self::Window { mission: mission.to_owned(), scid, from_s, length_s }
     }
 
     /// The window, where it is one.
-    pub fn span(&self) -> Option<Window> {
+    pub fn span(&self) -> Option<TimeWindow> {
         let Self::Window { from_s, length_s, .. } = self else { return None };
         let from = Utc::from_micros(from_s.saturating_mul(MICROS));
-        Some(Window { from, to: from + Duration::from_secs(*length_s) })
+        Some(TimeWindow { from, to: from + Duration::from_secs(*length_s) })
     }
 
     /// Whether they are products of a contact, and this contact is neither that nor completes it.

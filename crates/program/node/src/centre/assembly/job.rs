@@ -1,19 +1,19 @@
 //! Does one job: reads its contacts from the store, and publishes what the plan says.
 
 use super::fill::weave;
-use super::forms::{Job, Plan, Target};
-use super::join::{self, Member};
+use super::forms::{AssemblyJob, ProductTarget, VersionPlan};
+use super::join::{self, JoinedContact};
 use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
 use crate::config::ProductRules;
 use crate::custody::Stamps;
-use crate::payload::{Head, split_taken};
+use crate::payload::{BlockHead, split_taken};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::record::{Open, Record as Entry, RecordReader};
 use skyhaul_level0::report::{ContactInput, Product};
 use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
-use skyhaul_store::{Item, KeptReader, Record, StationName};
+use skyhaul_store::{KeptReader, LogEntry, LogRecord, StationName};
 use skyhaul_units::{FlowId, Utc};
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Undone {
 
 /// One contact of a job.
 #[derive(Debug)]
-pub struct Source {
+pub struct ContactSource {
     /// The station.
     pub station: String,
     /// Its number there.
@@ -54,7 +54,7 @@ pub struct Source {
     pub inputs: Vec<ContactInput>,
 }
 
-impl Source {
+impl ContactSource {
     /// As accounts name it.
     pub fn name(&self) -> String {
         format!("{}-{}", self.station, self.flow)
@@ -67,12 +67,12 @@ impl Source {
 /// # Errors
 /// [`Undone`]; what is published already is published again, the same, when the job is done again.
 pub fn run(
-    job: &Job,
-    plan: &Plan,
+    job: &AssemblyJob,
+    plan: &VersionPlan,
     rules: &ProductRules,
     shared: &Shared,
 ) -> Result<(Mission, Vec<Product>), Undone> {
-    let sources: Vec<Source> = plan
+    let sources: Vec<ContactSource> = plan
         .contacts
         .iter()
         .map(|(station, flow)| source(station, *flow, shared))
@@ -86,16 +86,18 @@ pub fn run(
     let newest_scid = newest.open.scid;
     let scid = newest_scid.or_else(|| mission.scids().first().copied());
     let scid = match &job.target {
-        Target::Window { scid, .. } => Scid::new(*scid).or(newest_scid),
-        Target::Contact { .. } => scid,
+        ProductTarget::Window { scid, .. } => Scid::new(*scid).or(newest_scid),
+        ProductTarget::Contact { .. } => scid,
     };
     let scid = scid.ok_or_else(|| Undone::Refused("no contact names the spacecraft".to_owned()))?;
     let names = mission.products().iter().map(|group| group.name.as_str());
     let (rules, dir, window) = match &job.target {
-        Target::Window { .. } => {
+        ProductTarget::Window { .. } => {
             (rules.time(mission.name(), names), &rules.products.dir, job.target.span())
         }
-        Target::Contact { .. } => (rules.session(mission.name(), names), &rules.products.dir, None),
+        ProductTarget::Contact { .. } => {
+            (rules.session(mission.name(), names), &rules.products.dir, None)
+        }
     };
     let previous =
         job.versions.iter().filter_map(|(name, version)| Some((name.clone(), version.previous()?)));
@@ -110,15 +112,15 @@ pub fn run(
     let files = ProductFiles::new(dir, WORK).map_err(|error| refused(error.to_string()))?;
     let mut assembly =
         Assembly::new(mission, scid, edition, Limits::default(), files).with_rules(rules);
-    let sources: Vec<(Source, Novelty)> =
+    let sources: Vec<(ContactSource, Novelty)> =
         sources.into_iter().map(|source| with_standing(job, source)).collect();
     let fills = weave(&sources, shared)?;
     let members = sources.iter().zip(&fills).map(|((source, standing), fill)| {
         let is_other =
             job.target.is_of_another(&source.station, (source.flow, source.open.completes));
-        Member { source, standing: *standing, fill, is_other }
+        JoinedContact { source, standing: *standing, fill, is_other }
     });
-    let members: Vec<Member<'_>> = members.collect();
+    let members: Vec<JoinedContact<'_>> = members.collect();
     for member in &members {
         give(member, scid, shared, &mut assembly).map_err(|undone| undone.about(dir))?;
     }
@@ -132,12 +134,12 @@ pub fn run(
 
 /// Gives the frames of a contact, and those that belong among them.
 fn give(
-    member: &Member<'_>,
+    member: &JoinedContact<'_>,
     scid: Scid,
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
-    let Member { source, standing, fill, is_other } = *member;
+    let JoinedContact { source, standing, fill, is_other } = *member;
     let refused = |error: skyhaul_level0::Error| Undone::Refused(error.to_string());
     let info = ContactInfo {
         station: source.station.clone(),
@@ -172,14 +174,14 @@ fn give(
 }
 
 /// A contact, and whether the version before had it.
-fn with_standing(job: &Job, source: Source) -> (Source, Novelty) {
+fn with_standing(job: &AssemblyJob, source: ContactSource) -> (ContactSource, Novelty) {
     let is_known =
         job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
     (source, if is_known { Novelty::Known } else { Novelty::New })
 }
 
 /// What a contact says of itself.
-fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
+fn source(station: &str, flow: u32, shared: &Shared) -> Result<ContactSource, Undone> {
     let mut open = None;
     let mut closed = None;
     let mut inputs = Vec::new();
@@ -196,7 +198,7 @@ fn source(station: &str, flow: u32, shared: &Shared) -> Result<Source, Undone> {
     let open = open.ok_or_else(unreadable)?;
     let mission = Mission::from_toml(&open.mission).map_err(|_| unreadable())?;
     let closed = closed.unwrap_or(open.opened);
-    Ok(Source { station: station.to_owned(), flow, closed, open, mission, inputs })
+    Ok(ContactSource { station: station.to_owned(), flow, closed, open, mission, inputs })
 }
 
 /// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed
@@ -213,8 +215,8 @@ pub fn walk(
             return Err(Undone::Stopped);
         }
         match reader.read().map_err(|error| Undone::Refused(error.to_string()))? {
-            Some(Item::Block(record)) => records(&record, sink)?,
-            Some(Item::Damaged(_) | Item::SegmentEnd(_)) => {}
+            Some(LogEntry::Block(record)) => records(&record, sink)?,
+            Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) => {}
             None => return Ok(()),
         }
     }
@@ -233,12 +235,12 @@ pub fn reader(station: &str, flow: u32, shared: &Shared) -> Result<KeptReader, U
 
 /// Hands the contact's records in a block to `sink`.
 pub fn records(
-    record: &Record,
+    record: &LogRecord,
     sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
 ) -> Result<(), Undone> {
     let Some((_, wire)) = Stamps::split(&record.payload) else { return Ok(()) };
     let Ok((_, payload)) = split_taken(wire) else { return Ok(()) };
-    let Ok((_, content)) = Head::decode(payload) else { return Ok(()) };
+    let Ok((_, content)) = BlockHead::decode(payload) else { return Ok(()) };
     let Ok(records) = content.records() else { return Ok(()) };
     let (mut reader, mut records) = (RecordReader::new(), &records[..]);
     while let Ok(Some(entry)) = reader.read(&mut records) {

@@ -4,9 +4,9 @@
 //! What comes out depends on what the contacts hold only, neither on the order in which they came
 //! nor on the clock.
 
-use super::fill::{Cursor, Fill};
-use super::forms::Contact;
-use super::job::{Source, Undone, reader, records};
+use super::fill::{Fill, FrameCursor};
+use super::forms::ContactKey;
+use super::job::{ContactSource, Undone, reader, records};
 use crate::centre::files::ProductFiles;
 use crate::centre::shared::Shared;
 use bytes::Bytes;
@@ -15,15 +15,15 @@ use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::record::Record as Entry;
 use skyhaul_ccsds::select::{Select, SelectOptions};
 use skyhaul_level0::{Assembly, Novelty};
-use skyhaul_store::{Item, KeptReader};
+use skyhaul_store::{KeptReader, LogEntry};
 use skyhaul_units::Utc;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A contact to be joined.
 #[derive(Clone, Copy)]
-pub struct Member<'a> {
+pub struct JoinedContact<'a> {
     /// The contact.
-    pub source: &'a Source,
+    pub source: &'a ContactSource,
     /// Whether the version before had it.
     pub standing: Novelty,
     /// The frames of others that belong among its own.
@@ -33,9 +33,9 @@ pub struct Member<'a> {
 }
 
 /// What is joined.
-pub struct Group<'a> {
+pub struct JoinGroup<'a> {
     /// The contacts, in the order in which they began.
-    members: Vec<Member<'a>>,
+    members: Vec<JoinedContact<'a>>,
     /// New where a contact of it is, be it one that completes another.
     standing: Novelty,
 }
@@ -48,23 +48,25 @@ const HELD: usize = 1 << 16;
 const SAMPLE: usize = 256;
 
 /// The contacts of a group whose frames have the form of the first one's.
-pub fn group<'a>(contacts: &[Contact], all: &[Member<'a>]) -> Group<'a> {
-    let is_of = |member: &&Member<'a>| {
+pub fn group<'a>(contacts: &[ContactKey], all: &[JoinedContact<'a>]) -> JoinGroup<'a> {
+    let is_of = |member: &&JoinedContact<'a>| {
         let source = member.source;
         contacts.iter().any(|(station, flow)| (station, *flow) == (&source.station, source.flow))
     };
     let is_new = all.iter().filter(is_of).any(|member| member.standing == Novelty::New);
     let standing = if is_new { Novelty::New } else { Novelty::Known };
     let whole = all.iter().filter(is_of).filter(|member| member.source.open.completes.is_none());
-    let mut members: Vec<Member<'a>> = whole.copied().collect();
-    members.sort_by_key(|Member { source, .. }| (source.open.opened, &source.station, source.flow));
-    if let Some(Member { source: first, .. }) = members.first().copied() {
-        members.retain(|Member { source, .. }| {
+    let mut members: Vec<JoinedContact<'a>> = whole.copied().collect();
+    members.sort_by_key(|JoinedContact { source, .. }| {
+        (source.open.opened, &source.station, source.flow)
+    });
+    if let Some(JoinedContact { source: first, .. }) = members.first().copied() {
+        members.retain(|JoinedContact { source, .. }| {
             source.mission.name() == first.mission.name()
                 && source.mission.frame() == first.mission.frame()
         });
     }
-    Group { members, standing }
+    JoinGroup { members, standing }
 }
 
 /// Gives the products the frames that these contacts have together, and says what each gave.
@@ -72,12 +74,12 @@ pub fn group<'a>(contacts: &[Contact], all: &[Member<'a>]) -> Group<'a> {
 /// # Errors
 /// [`Undone`].
 pub fn give(
-    group: &Group<'_>,
+    group: &JoinGroup<'_>,
     scid: Scid,
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
-    let [Member { source: first, .. }, _, ..] = &group.members[..] else { return Ok(()) };
+    let [JoinedContact { source: first, .. }, _, ..] = &group.members[..] else { return Ok(()) };
     let options = SelectOptions { window: None, held: HELD, ..SelectOptions::default() };
     let mut select = Select::new(*first.mission.frame(), group.members.len(), options);
     let mut sides = Vec::new();
@@ -125,7 +127,7 @@ pub fn give(
 /// # Errors
 /// [`Undone`].
 pub fn beside(
-    member: &Member<'_>,
+    member: &JoinedContact<'_>,
     scid: Scid,
     shared: &Shared,
     assembly: &mut Assembly<ProductFiles>,
@@ -152,13 +154,13 @@ struct Side<'a> {
     /// The place of the next frame where the contact's own do not say where it was in the downlink:
     /// they are those of several inputs.
     place: Option<BitPosition>,
-    fill: Cursor<'a>,
+    fill: FrameCursor<'a>,
     /// Which of those that belong among them are given: all, or what the version before had.
     given: Novelty,
 }
 
 impl<'a> Side<'a> {
-    fn open(member: &Member<'a>, given: Novelty, shared: &Shared) -> Result<Self, Undone> {
+    fn open(member: &JoinedContact<'a>, given: Novelty, shared: &Shared) -> Result<Self, Undone> {
         let source = member.source;
         let usual = 8 * source.mission.cadu_len() as u64;
         let place = (!source.inputs.is_empty()).then_some(BitPosition::START);
@@ -206,7 +208,7 @@ impl<'a> Side<'a> {
         }
         let ready = &mut self.ready;
         match self.reader.read().map_err(|error| Undone::Refused(error.to_string()))? {
-            Some(Item::Block(record)) => records(&record, &mut |entry| {
+            Some(LogEntry::Block(record)) => records(&record, &mut |entry| {
                 if let Entry::Frame(frame) = entry
                     && frame.is_good()
                 {
@@ -218,7 +220,7 @@ impl<'a> Side<'a> {
                 Ok(())
             })?,
             // Damage was told when the contact was processed.
-            Some(Item::Damaged(_) | Item::SegmentEnd(_)) => {}
+            Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) => {}
             None => return Ok(false),
         }
         Ok(true)

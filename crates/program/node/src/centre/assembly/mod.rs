@@ -15,7 +15,7 @@ use super::shared::Shared;
 use crate::config::ProductRules;
 use crate::rdr::MadeFile;
 use crate::status::{AssembledProduct, AssemblyState, ContactState};
-use forms::{Job, Target};
+use forms::{AssemblyJob, ProductTarget};
 use job::Undone;
 use skyhaul_level0::report::Product;
 use skyhaul_net::Clock;
@@ -24,9 +24,9 @@ use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use book::Standing;
-pub use book::{Book, OpenContact};
-pub use forms::{Contact, Note, Version};
+use book::PendingProduct;
+pub use book::{AssemblyJournal, OpenContact};
+pub use forms::{ContactKey, ContactSummary, Version};
 
 /// The thread that makes products of several contacts.
 #[derive(Debug)]
@@ -100,7 +100,12 @@ impl Assembler {
         Ok(true)
     }
 
-    fn made(&self, job: &Job, products: &[Product], records: &[MadeFile]) -> Result<(), String> {
+    fn made(
+        &self,
+        job: &AssemblyJob,
+        products: &[Product],
+        records: &[MadeFile],
+    ) -> Result<(), String> {
         let published = || products.iter().filter(|product| product.is_published());
         let versions =
             published().map(|product| (product.sidecar.product.name.clone(), Version::of(product)));
@@ -138,20 +143,20 @@ impl Assembler {
                 gaps,
                 path,
                 sha256,
-                ..Standing { job: job.clone(), waiting: 0 }.shown(AssemblyState::Made)
+                ..PendingProduct { job: job.clone(), waiting: 0 }.shown(AssemblyState::Made)
             });
         }
         Ok(())
     }
 
-    fn shown(&self, job: &Job, product: &Product) -> AssembledProduct {
+    fn shown(&self, job: &AssemblyJob, product: &Product) -> AssembledProduct {
         let (sidecar, accounting) = (&product.sidecar, &product.sidecar.accounting);
         let file = sidecar.product.packet_file.as_ref().or(product.files.last());
         let contact = match &job.target {
-            Target::Contact { station, flow } => Some(format!("{station}-{flow}")),
-            Target::Window { .. } => None,
+            ProductTarget::Contact { station, flow } => Some(format!("{station}-{flow}")),
+            ProductTarget::Window { .. } => None,
         };
-        let span = |at: fn(&skyhaul_level0::Window) -> Utc| {
+        let span = |at: fn(&skyhaul_level0::TimeWindow) -> Utc| {
             sidecar.product.window.as_ref().map(|window| at(window).to_string())
         };
         AssembledProduct {
@@ -196,7 +201,7 @@ impl Assembler {
     }
 
     fn forget(&self) {
-        let kept: BTreeSet<Contact> = {
+        let kept: BTreeSet<ContactKey> = {
             let store = self.shared.store();
             let kept = store.kept().iter().map(|(station, flow, _)| (station, flow));
             // One that is being finished is noted before it is kept.
@@ -211,7 +216,7 @@ impl Assembler {
 }
 
 /// As the store names contacts; none where a name is not a station's.
-pub fn stored(contact: &Contact) -> Option<(StationName, FlowId)> {
+pub fn stored(contact: &ContactKey) -> Option<(StationName, FlowId)> {
     Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
 }
 

@@ -2,16 +2,19 @@
 //! a contact those whose packets were made in its span. When they were received does not tell, as
 //! recordings are played later.
 
-use super::forms::{Contact, Note};
+use super::forms::{ContactKey, ContactSummary};
 use skyhaul_ccsds::select::MAX_INPUTS;
-use skyhaul_level0::{Cell, Window};
+use skyhaul_level0::{TimeWindow, WindowCell};
 use std::collections::BTreeSet;
 
 /// Contacts that overlap others in the window, with those that these overlap; in an order of their
 /// own, whatever that of the notes. Those that complete others are none: they have frames here and
 /// there only. Of more than [`MAX_INPUTS`] together, the next ones are a group of their own.
-pub fn groups<'a>(notes: impl Iterator<Item = &'a Note>, window: &Window) -> Vec<Vec<Contact>> {
-    let mut groups: Vec<(BTreeSet<Cell>, BTreeSet<Contact>)> = Vec::new();
+pub fn groups<'a>(
+    notes: impl Iterator<Item = &'a ContactSummary>,
+    window: &TimeWindow,
+) -> Vec<Vec<ContactKey>> {
+    let mut groups: Vec<(BTreeSet<WindowCell>, BTreeSet<ContactKey>)> = Vec::new();
     for note in notes.filter(|note| note.completes.is_none()) {
         let cells =
             note.cells.values().flatten().copied().filter(|cell| window.contains(cell.from()));
@@ -19,37 +22,43 @@ pub fn groups<'a>(notes: impl Iterator<Item = &'a Note>, window: &Window) -> Vec
         let (overlapping, others) =
             groups.into_iter().partition(|(cells, _)| !cells.is_disjoint(&joined.0));
         groups = others;
-        let overlapping: Vec<(BTreeSet<Cell>, BTreeSet<Contact>)> = overlapping;
+        let overlapping: Vec<(BTreeSet<WindowCell>, BTreeSet<ContactKey>)> = overlapping;
         for (cells, contacts) in overlapping {
             joined.0.extend(cells);
             joined.1.extend(contacts);
         }
         groups.push(joined);
     }
-    let sorted: BTreeSet<Vec<Contact>> =
+    let sorted: BTreeSet<Vec<ContactKey>> =
         groups.into_iter().map(|(_, contacts)| contacts.into_iter().collect()).collect();
     let parts = sorted.iter().flat_map(|contacts| contacts.chunks(MAX_INPUTS));
-    parts.filter(|part| part.len() > 1).map(<[Contact]>::to_vec).collect()
+    parts.filter(|part| part.len() > 1).map(<[ContactKey]>::to_vec).collect()
 }
 
 /// A contact and those of others that are joined with it, which are in an order of their own; none
 /// where it is alone. Of more than
 /// [`MAX_INPUTS`], the rest stand for themselves.
-pub fn group_of<'a>(own: &Contact, others: impl Iterator<Item = &'a Note>) -> Option<Vec<Contact>> {
+pub fn group_of<'a>(
+    own: &ContactKey,
+    others: impl Iterator<Item = &'a ContactSummary>,
+) -> Option<Vec<ContactKey>> {
     let others = others.filter(|note| note.completes.is_none() && note.contact() != *own);
-    let others: BTreeSet<Contact> = others.map(Note::contact).collect();
-    let group: Vec<Contact> =
+    let others: BTreeSet<ContactKey> = others.map(ContactSummary::contact).collect();
+    let group: Vec<ContactKey> =
         core::iter::once(own.clone()).chain(others).take(MAX_INPUTS).collect();
     (group.len() > 1).then_some(group)
 }
 
 /// Puts the contacts that complete one of a group behind it: their frames are among its own.
 pub fn with_completing<'a>(
-    mut group: Vec<Contact>,
-    notes: impl Iterator<Item = &'a Note>,
-) -> Vec<Contact> {
-    let is_of = |note: &&Note| note.completed().is_some_and(|completed| group.contains(&completed));
-    let completing: BTreeSet<Contact> = notes.filter(is_of).map(Note::contact).collect();
+    mut group: Vec<ContactKey>,
+    notes: impl Iterator<Item = &'a ContactSummary>,
+) -> Vec<ContactKey> {
+    let is_of = |note: &&ContactSummary| {
+        note.completed().is_some_and(|completed| group.contains(&completed))
+    };
+    let completing: BTreeSet<ContactKey> =
+        notes.filter(is_of).map(ContactSummary::contact).collect();
     group.extend(completing);
     group
 }
@@ -61,12 +70,14 @@ mod tests {
     use skyhaul_units::{Duration, Utc};
     use std::collections::BTreeMap;
 
-    const WINDOW: Window = Window { from: Utc::from_nanos(0), to: Utc::from_micros(7_200_000_000) };
+    const WINDOW: TimeWindow =
+        TimeWindow { from: Utc::from_nanos(0), to: Utc::from_micros(7_200_000_000) };
 
     /// A contact with packets of these tenths of an hour.
-    fn note(flow: u32, cells: &[u64]) -> Note {
-        let cell = |cell: &u64| Cell::containing(WINDOW.from + Duration::from_secs(600 * cell));
-        Note {
+    fn note(flow: u32, cells: &[u64]) -> ContactSummary {
+        let cell =
+            |cell: &u64| WindowCell::containing(WINDOW.from + Duration::from_secs(600 * cell));
+        ContactSummary {
             station: format!("station-{}", flow % 3),
             flow,
             mission: "suomi-npp".to_owned(),
@@ -79,7 +90,7 @@ mod tests {
         }
     }
 
-    fn flows(notes: &[Note]) -> Vec<Vec<u32>> {
+    fn flows(notes: &[ContactSummary]) -> Vec<Vec<u32>> {
         let groups = groups(notes.iter(), &WINDOW);
         groups.iter().map(|group| group.iter().map(|(_, flow)| *flow).collect()).collect()
     }
@@ -94,25 +105,25 @@ mod tests {
             Vec::<Vec<u32>>::new(),
             "in the next window"
         );
-        let completing = Note { completes: Some(0), ..note(1, &[1]) };
+        let completing = ContactSummary { completes: Some(0), ..note(1, &[1]) };
         assert_eq!(flows(&[note(0, &[1]), completing]), Vec::<Vec<u32>>::new());
     }
 
     #[test]
     fn no_group_is_larger_than_what_is_joined() {
-        let many: Vec<Note> = (0..40).map(|flow| note(flow, &[1])).collect();
+        let many: Vec<ContactSummary> = (0..40).map(|flow| note(flow, &[1])).collect();
         let sizes: Vec<usize> = flows(&many).iter().map(Vec::len).collect();
         assert_eq!(sizes, [16, 16, 8]);
     }
 
     #[test]
     fn a_contact_is_joined_with_so_many_others_and_what_completes_any_of_them() {
-        let notes: Vec<Note> = (0..20).map(|flow| note(flow, &[1])).collect();
+        let notes: Vec<ContactSummary> = (0..20).map(|flow| note(flow, &[1])).collect();
         let own = notes[7].contact();
         let group = group_of(&own, notes.iter()).unwrap();
         assert_eq!((group.len(), &group[0]), (MAX_INPUTS, &own));
         assert_eq!(group_of(&own, notes[7..8].iter()), None, "alone");
-        let of = |flow: u32, completes| Note {
+        let of = |flow: u32, completes| ContactSummary {
             station: "station-1".to_owned(),
             completes,
             ..note(flow, &[1])
@@ -129,7 +140,7 @@ mod tests {
             cells in proptest::collection::vec(proptest::collection::vec(0u64..14, 0..4), 0..12),
             turn in 0usize..12,
         ) {
-            let mut notes: Vec<Note> = (0..).zip(&cells).map(|(flow, cells)| note(flow, cells)).collect();
+            let mut notes: Vec<ContactSummary> = (0..).zip(&cells).map(|(flow, cells)| note(flow, cells)).collect();
             let before = flows(&notes);
             let turn = turn.min(notes.len());
             notes.rotate_left(turn);

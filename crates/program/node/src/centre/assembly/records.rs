@@ -1,6 +1,6 @@
 //! Raw Data Records of windows of time, and of contacts whose products have a further version.
 
-use super::forms::{Job, Plan, Target, Version};
+use super::forms::{AssemblyJob, ProductTarget, Version, VersionPlan};
 use crate::centre::rdr::{self, Material, NO_RECORDS, NotMade};
 use crate::centre::shared::Shared;
 use crate::config::ProductRules;
@@ -8,7 +8,7 @@ use crate::rdr::MadeFile;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_level0::naming::{FileNumber, ProductName};
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{Form, Window};
+use skyhaul_level0::{Form, TimeWindow};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// # Errors
 /// The folder refuses: the job is done again, and gives the same files.
 pub fn make(
-    job: &Job,
-    plan: &Plan,
+    job: &AssemblyJob,
+    plan: &VersionPlan,
     (mission, products): (&Mission, &[Product]),
     rules: &ProductRules,
     shared: &Shared,
@@ -84,18 +84,18 @@ fn files(
 /// The packet files of windows that a granule of this one may run into, and of other products of
 /// the same span.
 fn beside(
-    job: &Job,
-    window: Window,
+    job: &AssemblyJob,
+    window: TimeWindow,
     mission: &Mission,
     rules: &ProductRules,
     shared: &Shared,
 ) -> Vec<String> {
-    let whose = |target: &Target| match target {
-        Target::Window { mission, scid, .. } => Some((mission.clone(), *scid)),
-        Target::Contact { .. } => None,
+    let whose = |target: &ProductTarget| match target {
+        ProductTarget::Window { mission, scid, .. } => Some((mission.clone(), *scid)),
+        ProductTarget::Contact { .. } => None,
     };
     let is_near =
-        |other: &Window| other.from < window.to + LONGEST && window.from < other.to + LONGEST;
+        |other: &TimeWindow| other.from < window.to + LONGEST && window.from < other.to + LONGEST;
     let book = shared.book();
     let others = book.standing().filter(|other| {
         whose(&other.job.target) == whose(&job.target)

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// What was found while a file went by.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct CopiedFile {
     /// The checksum for its record.
     pub checksum: Option<Checksum>,
     /// These are the bytes that were published.
@@ -24,7 +24,7 @@ pub fn copy(
     dir: &Path,
     file: &ItemFile,
     kind: Option<ChecksumKind>,
-) -> io::Result<Seen> {
+) -> io::Result<CopiedFile> {
     let part = dir.join(format!(".{}.part", file.name));
     let mut to = File::create(&part)?;
     let seen = pass(File::open(from)?, &mut to, file, kind)?;
@@ -39,7 +39,11 @@ pub fn copy(
 }
 
 /// Looks at a file that may have been copied before; none where it is not there, or not whole.
-pub fn there(path: &Path, file: &ItemFile, kind: Option<ChecksumKind>) -> io::Result<Option<Seen>> {
+pub fn there(
+    path: &Path,
+    file: &ItemFile,
+    kind: Option<ChecksumKind>,
+) -> io::Result<Option<CopiedFile>> {
     if !fs::metadata(path).is_ok_and(|found| found.len() == file.bytes) {
         return Ok(None);
     }
@@ -61,7 +65,7 @@ fn pass(
     mut to: impl Write,
     file: &ItemFile,
     kind: Option<ChecksumKind>,
-) -> io::Result<Seen> {
+) -> io::Result<CopiedFile> {
     let (mut hash, mut summing) = (Sha256::new(), kind.map(Summing::new));
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -76,7 +80,10 @@ fn pass(
         summing.iter_mut().for_each(|summing| summing.update(&buffer[..count]));
     }
     let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Seen { checksum: summing.map(Summing::finish), is_as_published: digest == file.sha256 })
+    Ok(CopiedFile {
+        checksum: summing.map(Summing::finish),
+        is_as_published: digest == file.sha256,
+    })
 }
 
 /// 1 MiB at a time.
@@ -98,7 +105,8 @@ mod tests {
         let good = file("15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225");
         let kind = Some(ChecksumKind::Cksum);
         assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), None);
-        let seen = Seen { checksum: Some(Checksum::Cksum(930_766_865)), is_as_published: true };
+        let seen =
+            CopiedFile { checksum: Some(Checksum::Cksum(930_766_865)), is_as_published: true };
         assert_eq!(copy(&source, to.path(), &good, kind).unwrap(), seen);
         assert_eq!(there(&to.path().join("a"), &good, kind).unwrap(), Some(seen));
         fs::write(&source, "123456780").unwrap();

@@ -5,16 +5,16 @@ use crate::config::{DeliveryEntry, DeliveryMode};
 use crate::status::{DeliveryState, DeliveryStatus};
 use serde::{Deserialize, Serialize};
 use skyhaul_level0::construction::ProductKind;
-use skyhaul_level0::delivery::{Answer, Notice};
+use skyhaul_level0::delivery::{Notice, NoticeContent};
 use skyhaul_level0::report::Product;
-use skyhaul_store::{Disk, Ledger, LedgerError};
+use skyhaul_store::{Disk, LedgerError, RecordDirectory};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One product for one consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Item {
+pub struct ProductDelivery {
     /// The consumer's name in the configuration.
     pub consumer: String,
     /// Counts deliveries.
@@ -61,9 +61,9 @@ pub struct ItemFile {
 /// All deliveries.
 #[derive(Debug)]
 pub struct DeliveryList {
-    ledger: Ledger,
+    ledger: RecordDirectory,
     consumers: Vec<DeliveryEntry>,
-    items: BTreeMap<String, Item>,
+    items: BTreeMap<String, ProductDelivery>,
     next: u32,
     damaged: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub struct DeliveryList {
 /// that are settled are forgotten.
 const ITEMS_MAX: usize = 65_536;
 
-impl Item {
+impl ProductDelivery {
     /// What its record is called in the state folder.
     pub fn key(&self) -> String {
         format!("{}.{}", self.consumer, self.stem)
@@ -103,17 +103,19 @@ impl DeliveryList {
     /// # Errors
     /// The disk refuses.
     pub fn open(disk: &Arc<dyn Disk>, consumers: Vec<DeliveryEntry>) -> Result<Self, LedgerError> {
-        let ledger = Ledger::open(disk.clone(), "level0/deliveries")?;
+        let ledger = RecordDirectory::open(disk.clone(), "level0/deliveries")?;
         let loaded = ledger.load()?;
         let mended = ledger.mend(&loaded)?;
         let (mut items, mut damaged) = (BTreeMap::new(), [loaded.damaged, mended].concat());
         for (name, body) in loaded.records {
-            match serde_json::from_slice::<Item>(&body) {
+            match serde_json::from_slice::<ProductDelivery>(&body) {
                 Ok(item) => drop(items.insert(item.key(), item)),
                 Err(_) => damaged.push(name),
             }
         }
-        let next = items.values().map(|item: &Item| item.sequence).max().unwrap_or_default() + 1;
+        let next =
+            items.values().map(|item: &ProductDelivery| item.sequence).max().unwrap_or_default()
+                + 1;
         Ok(Self { ledger, consumers, items, next, damaged })
     }
 
@@ -138,13 +140,14 @@ impl DeliveryList {
             Some(window) => window.from.to_string(),
             None => contact.map_or_else(String::new, |contact| contact.name.clone()),
         };
-        let stamp = |stamp: Option<skyhaul_level0::Stamp>| Some(stamp?.time?.as_micros());
+        let stamp =
+            |stamp: Option<skyhaul_level0::PacketTimestamps>| Some(stamp?.time?.as_micros());
         let is_expedited = sidecar.product.kind != ProductKind::Pds;
         let lineage = format!("{mission}/{}/{of}/{is_expedited}", sidecar.product.name);
         for consumer in
             self.consumers.clone().iter().filter(|entry| entry.takes(&sidecar.product.name))
         {
-            let item = Item {
+            let item = ProductDelivery {
                 consumer: consumer.name.to_string(),
                 sequence: self.next,
                 stem: product.name.stem(),
@@ -180,7 +183,11 @@ impl DeliveryList {
 
     /// Who gets only what is complete does not get a version that a newer one replaced before its
     /// time.
-    fn supersede(&mut self, newer: &Item, mode: DeliveryMode) -> Result<(), LedgerError> {
+    fn supersede(
+        &mut self,
+        newer: &ProductDelivery,
+        mode: DeliveryMode,
+    ) -> Result<(), LedgerError> {
         if mode == DeliveryMode::First || newer.is_expedited {
             return Ok(());
         }
@@ -188,14 +195,14 @@ impl DeliveryList {
             item.consumer == newer.consumer && item.lineage == newer.lineage && !item.is_settled()
         });
         for item in older.cloned().collect::<Vec<_>>() {
-            self.put(Item { state: DeliveryState::Replaced, ..item })?;
+            self.put(ProductDelivery { state: DeliveryState::Replaced, ..item })?;
         }
         Ok(())
     }
 
     /// What is to be handed over now, in the order in which it came.
-    pub fn due(&self, now: Utc) -> Vec<Item> {
-        let is_due = |item: &&Item| {
+    pub fn due(&self, now: Utc) -> Vec<ProductDelivery> {
+        let is_due = |item: &&ProductDelivery| {
             let Some(consumer) = self.consumer(&item.consumer) else { return false };
             let is_ripe = match consumer.mode {
                 DeliveryMode::First => true,
@@ -224,8 +231,8 @@ impl DeliveryList {
     ///
     /// # Errors
     /// The disk refuses: it is handed over again, with the same files and names.
-    pub fn sent(&mut self, item: &Item) -> Result<(), LedgerError> {
-        self.put(Item {
+    pub fn sent(&mut self, item: &ProductDelivery) -> Result<(), LedgerError> {
+        self.put(ProductDelivery {
             state: DeliveryState::Delivered,
             attempts: item.attempts + 1,
             ..item.clone()
@@ -236,9 +243,9 @@ impl DeliveryList {
     ///
     /// # Errors
     /// The disk refuses: it is looked at again.
-    pub fn withhold(&mut self, item: &Item, reason: &str) -> Result<(), LedgerError> {
+    pub fn withhold(&mut self, item: &ProductDelivery, reason: &str) -> Result<(), LedgerError> {
         let reason = Some(reason.to_owned());
-        self.put(Item { state: DeliveryState::Withheld, reason, ..item.clone() })
+        self.put(ProductDelivery { state: DeliveryState::Withheld, reason, ..item.clone() })
     }
 
     /// A consumer's notice about the delivery called `stem`, where the notice names no number; the
@@ -251,7 +258,7 @@ impl DeliveryList {
         consumer: &str,
         stem: Option<&str>,
         notice: &Notice,
-    ) -> Result<Option<Item>, LedgerError> {
+    ) -> Result<Option<ProductDelivery>, LedgerError> {
         let Some(mut item) = self.answered(consumer, stem, notice).cloned() else {
             return Ok(None);
         };
@@ -268,15 +275,20 @@ impl DeliveryList {
         Ok(Some(item))
     }
 
-    fn answered(&self, consumer: &str, stem: Option<&str>, notice: &Notice) -> Option<&Item> {
+    fn answered(
+        &self,
+        consumer: &str,
+        stem: Option<&str>,
+        notice: &Notice,
+    ) -> Option<&ProductDelivery> {
         let mut of_consumer =
             self.items.values().filter(|item| item.consumer == consumer && item.attempts > 0);
         if let Some(sequence) = notice.sequence {
             return of_consumer.find(|item| item.sequence == sequence);
         }
-        let names = |item: &&Item| match (&notice.answer, stem) {
+        let names = |item: &&ProductDelivery| match (&notice.answer, stem) {
             (_, Some(stem)) if stem.get(1..) == item.stem.get(1..) => true,
-            (Answer::Files(files), _) => {
+            (NoticeContent::Files(files), _) => {
                 files.iter().any(|answer| item.files.iter().any(|file| file.name == answer.name))
             }
             _ => false,
@@ -306,7 +318,7 @@ impl DeliveryList {
         Ok(())
     }
 
-    fn put(&mut self, item: Item) -> Result<(), LedgerError> {
+    fn put(&mut self, item: ProductDelivery) -> Result<(), LedgerError> {
         let body = serde_json::to_vec(&item).expect("records have text keys only");
         self.ledger.put(&item.key(), &body)?;
         self.items.insert(item.key(), item);

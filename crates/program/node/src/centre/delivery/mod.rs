@@ -7,7 +7,7 @@ mod list;
 use super::shared::Shared;
 use crate::config::{DeliveryEntry, DeliveryFormat};
 use crate::status::DeliveryState;
-use list::{Item, ItemFile};
+use list::{ItemFile, ProductDelivery};
 use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;
@@ -84,7 +84,11 @@ impl Deliverer {
 
     /// Hands a product over; the name of a file of it that is not as it was published: then there
     /// is no record of it.
-    fn hand_over(&self, consumer: &DeliveryEntry, item: &Item) -> Result<Option<String>, String> {
+    fn hand_over(
+        &self,
+        consumer: &DeliveryEntry,
+        item: &ProductDelivery,
+    ) -> Result<Option<String>, String> {
         let unusable = |path: &Path, error: &dyn std::fmt::Display| {
             format!("{}: {error}; repair the folder, no data is lost", path.display())
         };
@@ -121,7 +125,7 @@ impl Deliverer {
     }
 
     /// Keeps back a product of which a file changed after it was published.
-    fn withhold(&self, item: &Item, file: &str) -> Result<(), String> {
+    fn withhold(&self, item: &ProductDelivery, file: &str) -> Result<(), String> {
         let reason = format!("{file} differs from the published file");
         self.shared.deliveries().withhold(item, &reason).map_err(|error| error.to_string())?;
         let what = format!("a product is not delivered to {}", item.consumer);
@@ -135,7 +139,7 @@ impl Deliverer {
     fn record(
         &self,
         consumer: &DeliveryEntry,
-        item: &Item,
+        item: &ProductDelivery,
         checksums: &[Option<Checksum>],
     ) -> DeliveryRecord {
         let directory = consumer.directory();
@@ -219,7 +223,7 @@ impl Deliverer {
 }
 
 /// The name of a delivery's record: that of the product in the series of delivery records.
-fn record_name(item: &Item) -> String {
+fn record_name(item: &ProductDelivery) -> String {
     let suffix = if item.is_expedited { "EDS" } else { "PDS" };
     let series = if item.is_expedited { Series::EdsDelivery } else { Series::PdsDelivery };
     let name = ProductName::parse(&format!("{}.{suffix}", item.stem));
@@ -227,7 +231,7 @@ fn record_name(item: &Item) -> String {
 }
 
 /// Construction records and accounts.
-fn is_metadata(name: &str, item: &Item) -> bool {
+fn is_metadata(name: &str, item: &ProductDelivery) -> bool {
     name.starts_with(&item.stem) && !name.ends_with(".aside")
 }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 const NOW: Utc = Utc::from_micros(1_790_000_000_000_000);
 const BUFFER: ByteCount = ByteCount::kib(400);
 
-fn sharing() -> Sharing {
+fn sharing() -> LineSharing {
     let classes = "[[class]]\nname = \"bulk\"\n[[class]]\nname = \"quick\"\n";
     let config: ClassesConfig = toml::from_str(classes).unwrap();
     let delivery = |class, deadline| Delivery { class: ClassId(class), priority: 1, deadline };
-    let mut sharing = Sharing::default();
+    let mut sharing = LineSharing::default();
     sharing.tree = ClassTree::new(&config).unwrap();
     sharing.channels = vec![
         ("slow".to_owned(), delivery(0, None)),
@@ -28,7 +28,7 @@ fn sharing() -> Sharing {
 
 fn payload(channel: &str, number: u8) -> Vec<u8> {
     let mut payload = Vec::new();
-    let head = Head {
+    let head = BlockHead {
         closed: NOW,
         position: BitPosition::START,
         set_aside: 0,
@@ -36,7 +36,7 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
         channel: channel.to_owned(),
         frames: Vec::new(),
     };
-    head.encode(crate::payload::Content::Records(&[]), &mut payload);
+    head.encode(crate::payload::BlockContent::Records(&[]), &mut payload);
     payload.resize(20_000, number);
     payload
 }
@@ -159,7 +159,7 @@ fn shared_otherwise_nothing_is_given_twice_or_left_out() {
     feeder.greeted(&mut spool, &resume(&flows));
     fed(&mut spool, &mut feeder, &mut session, NOW);
     let before = taken(&session, flows);
-    feeder.share(&spool, Sharing::default());
+    feeder.share(&spool, LineSharing::default());
     let mut rounds = 0;
     while taken(&session, flows) != [60, 10] {
         for (flow, end) in flows.into_iter().zip(taken(&session, flows)) {

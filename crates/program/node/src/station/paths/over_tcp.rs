@@ -1,7 +1,7 @@
 //! The TCP sides of paths: opened when they are needed, called while UDP does not work, left when
 //! it does.
 
-use super::super::fallback::Step;
+use super::super::fallback::FallbackStep;
 use super::super::sockets::resolve_in;
 use super::{Paths, RETRY, SOCKETS_MAX};
 use core::net::SocketAddr;
@@ -70,19 +70,25 @@ impl Paths {
             let step = twin.step(now, udp);
             let path = twin.path;
             match (step, path) {
-                (Step::Call, _) => self.join_tcp(now, place, (manager, session)),
-                (Step::Leave, Some(path)) => {
+                (FallbackStep::Call, _) => self.join_tcp(now, place, (manager, session)),
+                (FallbackStep::Leave, Some(path)) => {
                     tracing::info!(path = planned.config.title(), "UDP works again: leaving TCP");
                     manager.leave(now, session, path, "UDP works again");
                     twin.down(now, "UDP works");
                 }
-                (Step::StandBy | Step::Lead, Some(path)) => {
-                    let standby = step == Step::StandBy || options.standby;
+                (FallbackStep::StandBy | FallbackStep::Lead, Some(path)) => {
+                    let standby = step == FallbackStep::StandBy || options.standby;
                     if let Some(session) = manager.session(session) {
                         session.add_path(path, PathOptions { standby, ..options });
                     }
                 }
-                (Step::Stay | Step::StandBy | Step::Lead | Step::Leave, _) => {}
+                (
+                    FallbackStep::Stay
+                    | FallbackStep::StandBy
+                    | FallbackStep::Lead
+                    | FallbackStep::Leave,
+                    _,
+                ) => {}
             }
         }
     }

@@ -13,22 +13,22 @@ mod wanted;
 pub use questions::Questions;
 
 use super::channel::Common;
-use super::contact::Contact;
-use super::memo::{Memo, Place};
-use super::packing::{Pace, Packing};
+use super::contact::CapturedContact;
+use super::memo::{ChannelPosition, Memo};
+use super::packing::{Packing, PackingContext};
 use super::recording;
-use super::resume::Resume;
+use super::resume::ResumePoint;
 use super::spooler::{SpoolBlock, ToSpool};
 use crate::config::{self, Compress, REFILL, Refill};
 use crate::fault::Fault;
 use search::{Decoding, in_block, in_recording};
 use skyhaul_ccsds::id::Channel;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::record::{Open, Record};
-use skyhaul_level0::ledger::Seen;
-use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
+use skyhaul_level0::ledger::DurableFrame;
+use skyhaul_level0::ledger::talk::{Ask, GapAnswer, UnavailableReason};
 use skyhaul_store::raw::{RawError, RawReader};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Utc};
 use std::collections::BTreeMap;
@@ -53,14 +53,14 @@ pub struct RefillRunner {
 /// A contact that completes another.
 #[derive(Debug)]
 struct Completing {
-    contact: Contact,
+    contact: CapturedContact,
     open: Open,
-    format: InputFormat,
+    format: InputLayout,
     memo: Memo,
     asked_at: Instant,
     /// The frames in it, by virtual channel and count: what is asked for again because an answer
     /// was lost is not sent again.
-    sent: BTreeMap<(Channel, u64), Seen>,
+    sent: BTreeMap<(Channel, u64), DurableFrame>,
 }
 
 /// The stop flag, and contacts that are silent, are looked at this often.
@@ -98,11 +98,16 @@ impl RefillRunner {
         };
         for channel in channels {
             let memo = Memo::of_refill(state, channel.name.as_str());
-            let found = Resume::find(&mut runner.common.shared.spool(), &memo, 1);
-            if let Resume::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
+            let found = ResumePoint::find(&mut runner.common.shared.spool(), &memo, 1);
+            if let ResumePoint::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
-                let contact =
-                    Contact::new(resumed.flow, &open, &resumed.mission, format, Some(resumed.head));
+                let contact = CapturedContact::new(
+                    resumed.flow,
+                    &open,
+                    &resumed.mission,
+                    format,
+                    Some(resumed.head),
+                );
                 let contact = contact.sent_as(REFILL);
                 let asked_at = runner.common.clock.now();
                 let completing =
@@ -141,7 +146,7 @@ impl RefillRunner {
     }
 
     /// Looks for what is asked for, and sends what is found; none where the spool did not take it.
-    fn look(&mut self, ask: &Ask) -> Option<Answer> {
+    fn look(&mut self, ask: &Ask) -> Option<GapAnswer> {
         self.is_refused = false;
         let mut wanted = Wanted::new(ask);
         let completing = self.open.get(&ask.channel);
@@ -153,8 +158,8 @@ impl RefillRunner {
         let channel =
             self.channels.iter().find(|channel| channel.name.as_str() == ask.channel).cloned();
         let outcome = match channel {
-            _ if !self.config.enabled => Some(Why::Disabled),
-            None => Some(Why::NoChannel),
+            _ if !self.config.enabled => Some(UnavailableReason::Disabled),
+            None => Some(UnavailableReason::NoChannel),
             Some(channel) => self.look_in(ask, &channel, &mut wanted),
         };
         if let Some(open) = self.open.get_mut(&ask.channel) {
@@ -174,7 +179,7 @@ impl RefillRunner {
         ask: &Ask,
         channel: &config::Channel,
         wanted: &mut Wanted,
-    ) -> Option<Why> {
+    ) -> Option<UnavailableReason> {
         if wanted.is_complete() {
             return None;
         }
@@ -182,22 +187,22 @@ impl RefillRunner {
             Ok(Some(mission)) => mission,
             _ => match self.common.missions.by_name(&ask.mission) {
                 Some(mission) => mission.clone(),
-                None => return Some(Why::NoChannel),
+                None => return Some(UnavailableReason::NoChannel),
             },
         };
         if ask.is_damaged && !self.look_in_spool(ask, &mission, wanted) {
-            return Some(Why::Refused);
+            return Some(UnavailableReason::Refused);
         }
         if wanted.is_complete() {
             return None;
         }
         if !channel.record_raw {
-            return Some(Why::NoRecording);
+            return Some(UnavailableReason::NoRecording);
         }
         let feeds = channel.feeds();
-        let [feed] = &feeds[..] else { return Some(Why::SeveralInputs) };
+        let [feed] = &feeds[..] else { return Some(UnavailableReason::SeveralInputs) };
         if feed.format == config::InputFormat::Vita49 {
-            return Some(Why::Packets);
+            return Some(UnavailableReason::Packets);
         }
         let reader =
             RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
@@ -205,7 +210,7 @@ impl RefillRunner {
             Ok(()) => None,
             Err(error) => {
                 self.common.shared.life.alarm("a recording cannot be read", &error.to_string());
-                Some(Why::Refused)
+                Some(UnavailableReason::Refused)
             }
         }
     }
@@ -225,7 +230,7 @@ impl RefillRunner {
                 }
             };
             let mut found =
-                |frame: &CapturedFrame| self.send(ask, mission, frame, InputFormat::Bits);
+                |frame: &CapturedFrame| self.send(ask, mission, frame, InputLayout::Bits);
             if !in_block(&record.payload, mission, wanted, &mut found) {
                 return true;
             }
@@ -237,7 +242,7 @@ impl RefillRunner {
         ask: &Ask,
         (reader, (channel, feed), mission): (
             &RawReader,
-            (&config::Channel, &config::Feed),
+            (&config::Channel, &config::ResolvedInput),
             &Mission,
         ),
         wanted: &mut Wanted,
@@ -247,7 +252,7 @@ impl RefillRunner {
             Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
         let Common { shared, clock, .. } = self.common.clone();
         let mut found =
-            |frame: &CapturedFrame, format: InputFormat| self.send(ask, mission, frame, format);
+            |frame: &CapturedFrame, format: InputLayout| self.send(ask, mission, frame, format);
         loop {
             in_recording(reader, &decoding, wanted, &mut found)?;
             let now = clock.utc();
@@ -263,7 +268,7 @@ impl RefillRunner {
 
     /// Adds a frame to the contact that completes the one asked about, which is opened where it is
     /// not.
-    fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputFormat) {
+    fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputLayout) {
         let now = self.common.clock.now();
         if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact))
         {
@@ -294,7 +299,7 @@ impl RefillRunner {
         ask: &Ask,
         mission: &Mission,
         opened: Utc,
-        format: InputFormat,
+        format: InputLayout,
     ) -> Option<Completing> {
         let Common { shared, clock, .. } = &self.common;
         let keeps = self
@@ -319,12 +324,15 @@ impl RefillRunner {
         };
         shared.life.clear_alarm("requested frames cannot be sent");
         let memo = Memo::of_refill(&self.state, &ask.channel);
-        if let Err(error) =
-            memo.remember(&Place::Open { from: vec![0], format, flow, open: open.clone() })
-        {
+        if let Err(error) = memo.remember(&ChannelPosition::Open {
+            from: vec![0],
+            format,
+            flow,
+            open: open.clone(),
+        }) {
             shared.life.alarm("a refill's state cannot be saved", &error.to_string());
         }
-        let mut contact = Contact::new(flow, &open, mission, format, None).sent_as(REFILL);
+        let mut contact = CapturedContact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));
         tracing::info!(
             channel = ask.channel,
@@ -366,7 +374,13 @@ impl RefillRunner {
         let Completing { mut contact, open, format, memo, .. } = completing;
         let (Common { shared, clock, .. }, flow) = (&self.common, contact.flow());
         if memo
-            .remember(&Place::Closing { next: vec![0], from: Vec::new(), format, flow, open })
+            .remember(&ChannelPosition::Closing {
+                next: vec![0],
+                from: Vec::new(),
+                format,
+                flow,
+                open,
+            })
             .is_err()
         {
             // Left open, it is ended at the next start.
@@ -378,7 +392,7 @@ impl RefillRunner {
         }
         let (closed, is_closed) = sync_channel(1);
         let _ = self.common.blocks.send(ToSpool::CloseFlow(flow, closed));
-        if is_closed.recv().is_ok() && memo.remember(&Place::Between(vec![0])).is_err() {
+        if is_closed.recv().is_ok() && memo.remember(&ChannelPosition::Between(vec![0])).is_err() {
             tracing::warn!(
                 flow = flow.0,
                 "the end of a refill cannot be saved; it is checked again after a restart"
@@ -388,18 +402,23 @@ impl RefillRunner {
     }
 }
 
-fn block(packing: &mut Packing, common: &Common, contact: &mut Contact) -> Option<SpoolBlock> {
+fn block(
+    packing: &mut Packing,
+    common: &Common,
+    contact: &mut CapturedContact,
+) -> Option<SpoolBlock> {
     let Common { shared, clock, .. } = common;
-    let pace = Pace { live: None, line: shared.line_rate(), unsent: ByteCount::ZERO };
+    let pace = PackingContext { live: None, line: shared.line_rate(), unsent: ByteCount::ZERO };
     contact.take_block(clock.utc(), |records, frames, format| {
         packing.pack(*clock, pace, (records, frames), format)
     })
 }
 
-fn in_words(answer: &Answer, ask: &Ask) -> String {
+fn in_words(answer: &GapAnswer, ask: &Ask) -> String {
     let wanted: u64 = ask.spans.iter().map(|span| span.count).sum();
     let found: u64 = answer.outcomes.iter().map(|(found, _)| found).sum();
-    let why = answer.outcomes.iter().map(|(_, why)| *why).find(|why| *why != Why::Found);
+    let why =
+        answer.outcomes.iter().map(|(_, why)| *why).find(|why| *why != UnavailableReason::Found);
     let why = why.map_or(String::new(), |why| format!("; the rest: {}", why.text()));
     format!("{found} of {wanted} found{why}")
 }

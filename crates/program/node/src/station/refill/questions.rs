@@ -1,7 +1,7 @@
 //! What the line and the thread that looks for frames hand each other: questions one way, answers
 //! the other.
 
-use skyhaul_level0::ledger::talk::{Answer, Ask};
+use skyhaul_level0::ledger::talk::{Ask, GapAnswer};
 use skyhaul_units::Duration;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub struct Questions {
 #[derive(Debug, Default)]
 struct State {
     asks: VecDeque<Ask>,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<GapAnswer>,
 }
 
 /// Questions and answers that wait: a centre has four questions open at most. What comes beyond is
@@ -47,7 +47,7 @@ impl Questions {
     }
 
     /// A question was looked into.
-    pub fn answer(&self, answer: Answer) {
+    pub fn answer(&self, answer: GapAnswer) {
         let mut state = self.state();
         if state.answers.len() < WAITING_MAX {
             state.answers.push_back(answer);
@@ -55,7 +55,7 @@ impl Questions {
     }
 
     /// Gives the answers to whoever takes them, until one is not taken.
-    pub fn give(&self, mut take: impl FnMut(&Answer) -> bool) {
+    pub fn give(&self, mut take: impl FnMut(&GapAnswer) -> bool) {
         let mut state = self.state();
         while state.answers.front().is_some_and(&mut take) {
             state.answers.pop_front();

@@ -4,11 +4,11 @@
 use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
 use crate::config;
-use crate::payload::Head;
+use crate::payload::BlockHead;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Verdict};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, FrameVerdict};
 use skyhaul_ccsds::record::{Record, RecordReader};
 use skyhaul_ccsds::sync::SyncConfig;
 use skyhaul_store::raw::{RawError, RawKind, RawReader};
@@ -20,7 +20,7 @@ pub struct Decoding<'a> {
     /// The channel, as it is configured.
     pub channel: &'a config::Channel,
     /// Its input.
-    pub feed: &'a config::Feed,
+    pub feed: &'a config::ResolvedInput,
     /// The contact's mission.
     pub mission: &'a Mission,
     /// The missions known.
@@ -39,7 +39,7 @@ pub fn in_block(
 ) -> bool {
     let Some((_, until)) = wanted.extent() else { return false };
     // A block that cannot be read holds nothing that could be sent.
-    let Ok((_, content)) = Head::decode(payload) else { return true };
+    let Ok((_, content)) = BlockHead::decode(payload) else { return true };
     let Ok(records) = content.records() else { return true };
     let (mut reader, mut records) = (RecordReader::new(), &records[..]);
     let mut first: Option<Utc> = None;
@@ -63,7 +63,7 @@ pub fn in_recording(
     reader: &RawReader,
     decoding: &Decoding<'_>,
     wanted: &mut Wanted,
-    found: &mut impl FnMut(&CapturedFrame, InputFormat),
+    found: &mut impl FnMut(&CapturedFrame, InputLayout),
 ) -> Result<(), RawError> {
     for sync in decoding.attempts {
         for stretch in wanted.stretches() {
@@ -78,7 +78,7 @@ fn in_stretch(
     stretch: &Stretch,
     (decoding, sync): (&Decoding<'_>, SyncConfig),
     wanted: &mut Wanted,
-    found: &mut impl FnMut(&CapturedFrame, InputFormat),
+    found: &mut impl FnMut(&CapturedFrame, InputLayout),
 ) -> Result<(), RawError> {
     let mut pieces = reader.read(stretch.span.clone())?;
     let mut run: Option<Run> = None;
@@ -118,7 +118,7 @@ fn in_stretch(
 struct Run {
     front: Front,
     capture: Capture,
-    format: InputFormat,
+    format: InputLayout,
     /// The next byte of the input.
     next: u64,
 }
@@ -136,14 +136,14 @@ impl Run {
             ..CaptureOptions::default()
         };
         let capture = Capture::new(decoding.missions.clone(), options);
-        Self { front, capture, format: format.unwrap_or(InputFormat::Bits), next: start }
+        Self { front, capture, format: format.unwrap_or(InputLayout::Bits), next: start }
     }
 
     fn take(
         &mut self,
         decoding: &Decoding<'_>,
         wanted: &mut Wanted,
-        found: &mut impl FnMut(&CapturedFrame, InputFormat),
+        found: &mut impl FnMut(&CapturedFrame, InputLayout),
     ) {
         while let Some(event) = self.capture.poll() {
             match event {
@@ -161,7 +161,8 @@ impl Run {
 
 /// Whether a code says that it is a frame, and not only its place.
 const fn is_proved(frame: &CapturedFrame) -> bool {
-    frame.is_good() && matches!(frame.quality.verdict, Verdict::Clean | Verdict::Corrected)
+    frame.is_good()
+        && matches!(frame.quality.verdict, FrameVerdict::Clean | FrameVerdict::Corrected)
 }
 
 #[cfg(test)]

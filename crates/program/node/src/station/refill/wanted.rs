@@ -4,8 +4,8 @@ use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_level0::ledger::talk::{Answer, Ask, Span, Why};
-use skyhaul_level0::ledger::{Gap, MissingCounts, Place, Seen};
+use skyhaul_level0::ledger::talk::{Ask, GapAnswer, Span, UnavailableReason};
+use skyhaul_level0::ledger::{DurableFrame, MissingCounts, MissingFrames, Place};
 use skyhaul_store::raw::{RawPiece, RawSpan};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ struct Sought {
     span: Span,
     /// What was not found yet; none where the frame count cannot be followed, which no frame says
     /// yet.
-    gap: Option<Gap>,
+    gap: Option<MissingFrames>,
     found: u64,
     /// Where what was looked through ends, in bits of the input; zero where nothing was.
     covered_to: u64,
@@ -78,7 +78,7 @@ impl Wanted {
     }
 
     /// The same of a frame of which the place is known.
-    pub fn take_seen(&mut self, seen: &Seen) -> bool {
+    pub fn take_seen(&mut self, seen: &DurableFrame) -> bool {
         let about: Vec<usize> = self.about(seen.place).collect();
         about.into_iter().any(|at| self.spans.get_mut(at).is_some_and(|sought| sought.take(seen)))
     }
@@ -146,29 +146,29 @@ impl Wanted {
     }
 
     /// What is said of it; `no_recording` where there is none to look into.
-    pub fn answer(&self, number: u64, no_recording: Option<Why>) -> Answer {
+    pub fn answer(&self, number: u64, no_recording: Option<UnavailableReason>) -> GapAnswer {
         let outcome = |sought: &Sought| {
             let why = match no_recording {
-                _ if sought.found >= sought.span.count => Why::Found,
+                _ if sought.found >= sought.span.count => UnavailableReason::Found,
                 Some(why) => why,
-                None if sought.covered_to > 0 => Why::NotDecodable,
-                None => Why::NotCovered,
+                None if sought.covered_to > 0 => UnavailableReason::NotDecodable,
+                None => UnavailableReason::NotCovered,
             };
             (sought.found, why)
         };
-        Answer { number, outcomes: self.spans.iter().map(outcome).collect() }
+        GapAnswer { number, outcomes: self.spans.iter().map(outcome).collect() }
     }
 }
 
 impl Sought {
-    fn take(&mut self, seen: &Seen) -> bool {
+    fn take(&mut self, seen: &DurableFrame) -> bool {
         let Span { channel, first, count, from, to } = self.span;
         if channel != seen.channel {
             return false;
         }
         let gap = self.gap.get_or_insert_with(|| {
             let missing = MissingCounts { first, missed: count, modulus: seen.modulus };
-            Gap::new(channel, missing, from, to)
+            MissingFrames::new(channel, missing, from, to)
         });
         let is_new = gap.modulus == seen.modulus && gap.take(seen.count);
         self.found += u64::from(is_new);
@@ -177,14 +177,14 @@ impl Sought {
 }
 
 /// Whose frame it is, and where it stands; none of a frame that is not counted.
-pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<Seen> {
+pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<DurableFrame> {
     let parsed = Frame::parse(&frame.bytes, format).ok()?;
     let (count, modulus) = (parsed.count.value, parsed.count.modulus);
     if modulus == Modulus::NONE {
         return None;
     }
     let place = Place { received: frame.received, position: frame.position };
-    Some(Seen { channel: parsed.channel, count, modulus, place, packet: None })
+    Some(DurableFrame { channel: parsed.channel, count, modulus, place, packet: None })
 }
 
 fn stretch(span: &Span) -> Stretch {
@@ -275,8 +275,8 @@ mod tests {
         assert_eq!(taken, [10, 11, 12, 20, 21]);
         assert!(wanted.is_complete() && wanted.extent().is_none());
         assert_eq!(
-            wanted.answer(7, Some(Why::NoRecording)).outcomes,
-            [(3, Why::Found), (2, Why::Found)]
+            wanted.answer(7, Some(UnavailableReason::NoRecording)).outcomes,
+            [(3, UnavailableReason::Found), (2, UnavailableReason::Found)]
         );
     }
 
@@ -294,8 +294,14 @@ mod tests {
             is_intact: true,
         };
         wanted.covered(&piece);
-        assert_eq!(wanted.answer(7, None).outcomes, [(0, Why::NotDecodable), (0, Why::NotCovered)]);
-        assert_eq!(wanted.answer(7, Some(Why::NoRecording)).outcomes, [(0, Why::NoRecording); 2]);
+        assert_eq!(
+            wanted.answer(7, None).outcomes,
+            [(0, UnavailableReason::NotDecodable), (0, UnavailableReason::NotCovered)]
+        );
+        assert_eq!(
+            wanted.answer(7, Some(UnavailableReason::NoRecording)).outcomes,
+            [(0, UnavailableReason::NoRecording); 2]
+        );
     }
 
     #[test]
@@ -307,7 +313,10 @@ mod tests {
         }
         assert_eq!(wanted.extent(), Some((place(19).received, place(21).received)));
         assert_eq!(wanted.behind(), Some(place(21).received), "no recording reached it yet");
-        assert_eq!(wanted.answer(7, None).outcomes, [(2, Why::Found), (0, Why::NotCovered)]);
+        assert_eq!(
+            wanted.answer(7, None).outcomes,
+            [(2, UnavailableReason::Found), (0, UnavailableReason::NotCovered)]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_units::{ByteCount, Rate};
 
@@ -33,12 +33,12 @@ fn soft(bytes: &[u8]) -> Vec<u8> {
 
 /// When the pieces of each input come, at 15 Mbit/s and so much later, and what their captures make
 /// of them.
-fn events(inputs: &[(Vec<u8>, Option<InputFormat>, Duration)]) -> Vec<(Utc, usize, CaptureEvent)> {
+fn events(inputs: &[(Vec<u8>, Option<InputLayout>, Duration)]) -> Vec<(Utc, usize, CaptureEvent)> {
     let mut all = Vec::new();
     for (input, (bytes, format, skew)) in inputs.iter().enumerate() {
         let options = CaptureOptions { format: *format, ..CaptureOptions::default() };
         let mut capture = Capture::new(MissionSet::built_in(), options);
-        let per_bit = if *format == Some(InputFormat::Soft) { 8 } else { 1 };
+        let per_bit = if *format == Some(InputLayout::Soft) { 8 } else { 1 };
         for (number, piece) in bytes.chunks(4_096 * per_bit).enumerate() {
             let sent = Rate::from_mbps(15).time_for(ByteCount::of(4_096 * (number + 1)));
             let at = Utc::from_micros(0) + sent + *skew;
@@ -83,7 +83,7 @@ fn inputs_of_different_formats_are_one_downlink_and_no_frame_waits_longer_than_t
     let whole = joined(&mut Union::new(1, Some(WINDOW)), events(&alone));
     let two = [
         (damaged(4), None, Duration::from_millis(20)),
-        (soft(&damaged(6)), Some(InputFormat::Soft), Duration::ZERO),
+        (soft(&damaged(6)), Some(InputLayout::Soft), Duration::ZERO),
     ];
     let mut union = Union::new(2, Some(WINDOW));
     let out = joined(&mut union, events(&two));

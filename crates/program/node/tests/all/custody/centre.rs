@@ -9,8 +9,8 @@ use skyhaul_node::custody::{PREFACE, Stamps, custody_of, keep};
 use skyhaul_node::payload::split_taken;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
-    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, Item, Receipt, Sender,
-    Seq, SpoolIdentity, SpoolKnown, StationName, StoreError,
+    ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, LogEntry, Receipt, Seq,
+    SpoolIdentity, SpoolKnown, SpoolSender, StationName, StoreError,
 };
 use skyhaul_transport::{Custody, Received, SPOOLS_MAX, Session};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
@@ -31,7 +31,7 @@ pub struct Node {
     /// Arrived and not written: the number of the connection, and the block.
     queue: VecDeque<(u64, Received)>,
     /// Who sends over the connections: those of which blocks are in the queue, and the newest.
-    senders: BTreeMap<u64, (Vec<SpoolKnown>, Option<Sender>)>,
+    senders: BTreeMap<u64, (Vec<SpoolKnown>, Option<SpoolSender>)>,
     /// A connection on which the centre does not go on.
     pub refused: Option<u64>,
     /// The store was full.
@@ -167,7 +167,7 @@ impl Node {
             .unwrap_or_default()
             .state;
         let space = self.store.admit(&self.station, spool.id).unwrap().space;
-        *sender = Some(Sender { station: self.station.clone(), space, spool, told });
+        *sender = Some(SpoolSender { station: self.station.clone(), space, spool, told });
     }
 
     pub fn arrived(&mut self, connection: u64, received: Received) {
@@ -275,7 +275,7 @@ impl Node {
                 }
             };
             while let Some(item) = self.store.read(&mut reading.reader)? {
-                let Item::Block(record) = item else { panic!("{flow:?}: {item:?}") };
+                let LogEntry::Block(record) = item else { panic!("{flow:?}: {item:?}") };
                 assert_eq!((record.flow, record.seq), (flow, reading.next), "out of order");
                 let (_, block) = Stamps::split(&record.payload).unwrap();
                 let (_, payload) = split_taken(block).unwrap();
@@ -325,7 +325,7 @@ impl Node {
         deeds.promise(&receipt.station, receipt.flow, receipt.next);
         let Some((number, session)) = line else { return };
         let sender = self.senders.get(number).and_then(|(_, sender)| sender.as_ref());
-        let is_its = |sender: &Sender| {
+        let is_its = |sender: &SpoolSender| {
             sender.space == receipt.station && self.store.spaces().is_taken_up(sender)
         };
         if sender.is_some_and(is_its) {

@@ -4,7 +4,7 @@ use super::truth::{FINAL, Truth, is_final};
 use super::{Moment, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use skyhaul_node::config::Sharing;
+use skyhaul_node::config::LineSharing;
 use skyhaul_node::custody::{Feeder, apart, part};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};
@@ -128,7 +128,7 @@ impl Station {
             known.appended.truncate(kept);
             known.durable = kept;
         }
-        let feeder = Feeder::new(Sharing::default(), ByteCount::mib(64));
+        let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
         self.node = Some(Node { spool, feeder, append_at: at.now, free_at: at.now, sync: None });
     }
 

@@ -4,7 +4,7 @@
 use super::processors::{self, BUSY, BUSY_OFTEN, held};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{End, Evidence, LineFound, Load, SourceKind, Transfer};
+use crate::why::evidence::{Evidence, LineFound, ObservedEnd, SourceKind, StreamResult, Transfer};
 
 /// What the ends' figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -72,7 +72,7 @@ fn source(transfer: &Transfer) -> Option<String> {
 
 /// A receiver that keeps up knows nothing of what the sender waits for.
 fn other_end(transfer: &Transfer) -> Option<Finding> {
-    if transfer.seen_from != End::Receiver {
+    if transfer.seen_from != ObservedEnd::Receiver {
         return None;
     }
     let goodput = rate(transfer.goodput_bps);
@@ -162,7 +162,7 @@ fn slow_disk(transfer: &Transfer) -> Option<Finding> {
     }
     let sentence =
         format!("the receiver's disk is slow: it was waited for {} of the time", percent(disk));
-    (transfer.seen_from == End::Receiver)
+    (transfer.seen_from == ObservedEnd::Receiver)
         .then(|| Finding::new(Cause::ReceiverDisk, WEIGHT_DISK * disk, sentence, figures))
 }
 
@@ -303,18 +303,18 @@ fn slow_sender(line: &LineFound) -> Option<Finding> {
     ))
 }
 
-fn loads(line: &LineFound) -> Vec<Load> {
+fn loads(line: &LineFound) -> Vec<StreamResult> {
     core::iter::once(line.gentle).chain(line.overload).collect()
 }
 
-fn sum(loads: &[Load], of: fn(&Load) -> u64) -> u64 {
+fn sum(loads: &[StreamResult], of: fn(&StreamResult) -> u64) -> u64 {
     loads.iter().fold(0, |sum, load| sum.saturating_add(of(load)))
 }
 
 /// All the waits in one line.
 pub(super) fn waits(transfer: &Transfer) -> String {
     let waited = transfer.waited;
-    if transfer.seen_from == End::Receiver {
+    if transfer.seen_from == ObservedEnd::Receiver {
         return format!("the receiver's window was shut {} of the time", percent(waited.window));
     }
     format!(

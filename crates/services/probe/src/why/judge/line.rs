@@ -5,7 +5,7 @@ use super::others::{foreign_queue, is_contended, is_gathered, shared};
 use super::outage::is_dead;
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{Evidence, LineFound, Load, Transfer};
+use crate::why::evidence::{Evidence, LineFound, StreamResult, Transfer};
 
 /// What the line's figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -391,7 +391,7 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
     if let Some(line) = line {
         figures
             .push(format!("the probe brought {} of UDP payload through", rate(line.available_bps)));
-        figures.extend(line.overload.map(|load: Load| {
+        figures.extend(line.overload.map(|load: StreamResult| {
             format!(
                 "above that, {} are lost and the delay grows by {:.0} ms",
                 percent(load.loss()),

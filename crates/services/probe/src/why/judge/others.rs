@@ -3,7 +3,7 @@
 use super::line::{against, usage};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{Evidence, LineFound, Shared, Transfer};
+use crate::why::evidence::{Evidence, LineFound, OtherTraffic, Transfer};
 
 /// What the figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -16,7 +16,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// What others offer without giving way, where it is a part that counts.
-pub(super) fn shared(line: &LineFound) -> Option<Shared> {
+pub(super) fn shared(line: &LineFound) -> Option<OtherTraffic> {
     line.shared
         .filter(|_| !is_gathered(line))
         .filter(|shared| shared.others_bps as f64 >= shared.line_bps as f64 * OTHERS_LEAST)

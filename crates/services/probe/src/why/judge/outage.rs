@@ -4,7 +4,7 @@ use super::ends::waits;
 use super::processors::{BUSY_OFTEN, held};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{End, Evidence, LineFound, Silence, Transfer};
+use crate::why::evidence::{Evidence, LineFound, ObservedEnd, Silence, Transfer};
 
 /// What the figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -17,7 +17,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
 
 /// There is something to send, and nothing of it arrives.
 pub(super) fn is_dead(transfer: &Transfer) -> bool {
-    transfer.seen_from == End::Sender
+    transfer.seen_from == ObservedEnd::Sender
         && transfer.goodput_bps == 0
         && transfer.waited.application < IDLE
 }

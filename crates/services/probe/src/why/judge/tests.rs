@@ -1,5 +1,5 @@
 use super::*;
-use crate::why::evidence::{Backlog, End, LineFound, Load, Transfer, Waited};
+use crate::why::evidence::{Backlog, LineFound, ObservedEnd, StreamResult, Transfer, Waited};
 use proptest::prelude::*;
 
 /// A line of 20 Mbit/s and 80 ms with nothing wrong with it.
@@ -9,14 +9,14 @@ fn line() -> LineFound {
         idle_round_trip_ms: 80.0,
         payload_max: 1_472,
         payload_refused: Some(1_473),
-        gentle: Load {
+        gentle: StreamResult {
             offered_bps: 6_000_000,
             left: 1.0,
             datagrams: 8_000,
             stretch: 1.0,
-            ..Load::default()
+            ..StreamResult::default()
         },
-        overload: Some(Load {
+        overload: Some(StreamResult {
             offered_bps: 30_000_000,
             left: 1.0,
             received_bps: 20_000_000,
@@ -25,7 +25,7 @@ fn line() -> LineFound {
             queue_ms: 90.0,
             late_queue_ms: 90.0,
             stretch: 1.5,
-            ..Load::default()
+            ..StreamResult::default()
         }),
         ..LineFound::default()
     }
@@ -94,7 +94,7 @@ fn a_shut_window_that_is_long_enough_speaks_for_the_receivers_disk_where_that_is
 #[test]
 fn from_the_receiving_end_its_own_faults_are_seen_and_others_left_to_the_sender() {
     let seen = |window, disk| Transfer {
-        seen_from: End::Receiver,
+        seen_from: ObservedEnd::Receiver,
         goodput_bps: 5_000_000,
         waited: Waited { window, ..Waited::default() },
         receiver_share: Some(0.1),
@@ -181,16 +181,19 @@ fn a_declared_rate_is_the_cause_only_where_the_line_has_more() {
 
 #[test]
 fn where_datagrams_go_missing_decides_who_drops_them() {
-    let lossy = |load: Load| LineFound { gentle: load, ..line() };
+    let lossy = |load: StreamResult| LineFound { gentle: load, ..line() };
     let slow = || Some(Transfer { goodput_bps: 3_000_000, ..transfer() });
     let gentle = line().gentle;
-    assert_eq!(cause(Some(lossy(Load { lost_on_path: 80, ..gentle })), slow()), Cause::RandomLoss);
     assert_eq!(
-        cause(Some(lossy(Load { dropped_by_host: 80, ..gentle })), slow()),
+        cause(Some(lossy(StreamResult { lost_on_path: 80, ..gentle })), slow()),
+        Cause::RandomLoss
+    );
+    assert_eq!(
+        cause(Some(lossy(StreamResult { dropped_by_host: 80, ..gentle })), slow()),
         Cause::HostDrops
     );
     assert_eq!(
-        cause(Some(lossy(Load { dropped_by_socket: 80, ..gentle })), slow()),
+        cause(Some(lossy(StreamResult { dropped_by_socket: 80, ..gentle })), slow()),
         Cause::SocketBuffer
     );
 }
@@ -198,8 +201,12 @@ fn where_datagrams_go_missing_decides_who_drops_them() {
 #[test]
 fn a_policer_and_a_long_queue_are_told_apart_by_delay_and_spacing() {
     let over = |queue_ms, stretch| {
-        let overload =
-            line().overload.map(|load| Load { queue_ms, late_queue_ms: queue_ms, stretch, ..load });
+        let overload = line().overload.map(|load| StreamResult {
+            queue_ms,
+            late_queue_ms: queue_ms,
+            stretch,
+            ..load
+        });
         LineFound { overload, ..line() }
     };
     assert_eq!(cause(Some(over(0.4, 1.0)), None), Cause::Policer);
@@ -219,7 +226,7 @@ proptest! {
     #[test]
     fn any_figures_are_judged(figures in proptest::array::uniform16(proptest::num::f64::ANY), counts in any::<[u64; 8]>()) {
         let [available_bps, payload_max, datagrams, lost, host, socket, goodput_bps, offered] = counts;
-        let load = Load {
+        let load = StreamResult {
             offered_bps: offered, left: figures[0], received_bps: offered, datagrams, lost_on_path: lost,
             dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000, queue_ms: figures[1], stretch: figures[2],
             in_bursts: lost % 2 == 0, wavers_ms: figures[4], follows: figures[5], jitter_ms: figures[6], lost_in_queue: figures[7],

@@ -6,8 +6,8 @@
 )]
 
 use skyhaul_link::{Link, LinkConfig};
-use skyhaul_probe::wire::Limits;
-use skyhaul_probe::{Far, FarConfig, Handed, HostCounters, Line, LineError};
+use skyhaul_probe::wire::RequestLimits;
+use skyhaul_probe::{FarConfig, Handed, HostCounters, LineError, ProbeIo, ProbeServer};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
 /// Both ends and the links between them.
@@ -15,7 +15,7 @@ pub struct Virtual {
     now: Instant,
     pub up: Link<Vec<u8>>,
     pub down: Link<Vec<u8>>,
-    far: Far,
+    far: ProbeServer,
     /// Longest UDP payload each way; longer ones vanish, as in a black hole.
     payload_max: usize,
 }
@@ -25,12 +25,12 @@ pub const AHEAD: Duration = Duration::from_secs(7_200);
 
 impl Virtual {
     pub fn new(up: LinkConfig, down: LinkConfig, seed: u64) -> Self {
-        let limits = Limits {
+        let limits = RequestLimits {
             rate: Rate::from_mbps(1_000),
             time: Duration::from_secs(900),
             datagrams: 1 << 20,
         };
-        let far = Far::new(FarConfig {
+        let far = ProbeServer::new(FarConfig {
             limits,
             utc_at_zero: Utc::from_nanos(0) + AHEAD,
             secret: [9; 32],
@@ -58,7 +58,7 @@ fn told() -> HostCounters {
     HostCounters::from_array([Some(0); HostCounters::COUNT])
 }
 
-impl Line for Virtual {
+impl ProbeIo for Virtual {
     fn now(&self) -> Instant {
         self.now
     }

@@ -2,7 +2,7 @@
 //! losing alike.
 
 use super::stream::{FLOW, Stream};
-use super::{Broken, Experiment, Plain, Refused};
+use super::{Broken, Experiment, ParametersRefused, Plain};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{Lifetime, Pattern};
 use crate::world::Over;
@@ -17,14 +17,14 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 );
 
 impl super::Cell for Settings {
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), ParametersRefused> {
         if self.low >= self.high || self.high >= 100 {
-            return Err(Refused::new(
+            return Err(ParametersRefused::new(
                 "there is nothing between `low` and `high`; give 0 ≤ `low` < `high` < 100",
             ));
         }
         if self.block > ByteCount::mib(1) || self.block == ByteCount::ZERO {
-            return Err(Refused::new("`block` is out of range; give 1 B to 1 MiB"));
+            return Err(ParametersRefused::new("`block` is out of range; give 1 B to 1 MiB"));
         }
         Ok(())
     }

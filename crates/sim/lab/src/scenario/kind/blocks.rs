@@ -8,9 +8,9 @@ mod groups;
 
 use super::medium::{Medium, OFF_PLAIN, off};
 use super::stream::{FLOW, Ran, Stream};
-use super::{Broken, Experiment, Plain, Refused, watched};
+use super::{Broken, Experiment, ParametersRefused, Plain, watched};
 use crate::scenario::metric::{Measured, Metric, Unit};
-use crate::workload::{Lifetime, Pattern, Record};
+use crate::workload::{BlockRecord, Lifetime, Pattern};
 use crate::world::{Over, Tap};
 use groups::Groups;
 use serde::Deserialize;
@@ -26,9 +26,9 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 );
 
 impl super::Cell for Settings {
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), ParametersRefused> {
         if self.smallest > self.largest || self.largest > ByteCount::mib(1) {
-            return Err(Refused::new(
+            return Err(ParametersRefused::new(
                 "the blocks' sizes do not fit; give `smallest` ≤ `largest` ≤ 1 MiB",
             ));
         }
@@ -130,7 +130,7 @@ struct Figures {
 impl Figures {
     fn of(stream: &Stream, ran: &Ran) -> Self {
         let from = stream.counted_from();
-        let watched: Vec<&Record> =
+        let watched: Vec<&BlockRecord> =
             ran.ledger.of(FLOW).iter().filter(|record| record.at >= from).collect();
         let mut latencies: Vec<Duration> =
             watched.iter().filter_map(|record| record.latency()).collect();

@@ -11,11 +11,13 @@
 mod rival;
 
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, CellParameters, Experiment, Kind, ParametersRefused};
 use crate::PlainLine;
 use crate::plain::IP_AND_QUIC;
 use crate::scenario::metric::{Measured, Metric, Unit};
-use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, Record, Stream, StreamConfig, Traffic};
+use crate::workload::{
+    Arrivals, BlockRecord, BlockStream, HandedOver, Lifetime, Pattern, StreamConfig, Traffic,
+};
 use crate::world::{Over, Sessions, WorldConfig, WorldPath};
 use serde::Deserialize;
 use skyhaul_transport::{ClassId, Mode, SessionConfig};
@@ -38,10 +40,13 @@ impl Kind for Dtp {
         METRICS
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         let cell: Cell = parameters.read()?;
         if cell.rtts.is_empty() || cell.rtts.len() > 8 {
-            return Err(Refused::new(
+            return Err(ParametersRefused::new(
                 "the number of paths is out of range; give `rtts` 1 to 8 values",
             ));
         }
@@ -83,7 +88,8 @@ impl Experiment for Cell {
         measured.add(&SCORE, score / all_worth(ledger));
         measured.add(&BOUND, bound / all_worth(ledger));
         measured.add(&OF_BOUND, score / bound);
-        let streams = applications(start, stop).map(|config| Stream::new(config, seed)).to_vec();
+        let streams =
+            applications(start, stop).map(|config| BlockStream::new(config, seed)).to_vec();
         let rival = rival::Rivals::new(self, streams, seed).worth_in_time(stop + VIDEO_LIFE);
         measured.add(&RIVAL, rival / all_worth(ledger));
         // Where the rival brings nothing, ours is as often as much as the smallest worth allows.
@@ -103,7 +109,7 @@ impl Experiment for Cell {
 
 impl Cell {
     /// What becomes of all blocks.
-    fn carry(&self, seed: u64, over: Over) -> Result<Ledger, Broken> {
+    fn carry(&self, seed: u64, over: Over) -> Result<HandedOver, Broken> {
         let paths: Vec<WorldPath> =
             self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
         let (start, stop) = self.interval();
@@ -179,13 +185,13 @@ fn worth(priority: u8) -> f64 {
     f64::from(3 - priority.min(2))
 }
 
-fn all_worth(ledger: &Ledger) -> f64 {
+fn all_worth(ledger: &HandedOver) -> f64 {
     ledger.records().map(|(_, record)| worth(record.priority)).sum::<f64>()
         + ledger.refused_count() as f64
 }
 
-fn worth_in_time(ledger: &Ledger) -> f64 {
-    let useful = |(_, record): &(FlowId, &Record)| ledger.is_of_use(record);
+fn worth_in_time(ledger: &HandedOver) -> f64 {
+    let useful = |(_, record): &(FlowId, &BlockRecord)| ledger.is_of_use(record);
     ledger.records().filter(useful).map(|(_, record)| worth(record.priority)).sum()
 }
 

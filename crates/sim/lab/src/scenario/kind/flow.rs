@@ -1,10 +1,10 @@
 //! `flow`: bare packets over one bottleneck, with any controller; one flow or several.
 
 use super::line::{Ends, FlowOf, Line, PACKET};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, CellParameters, Experiment, Kind, ParametersRefused};
 use crate::flow::{Bottleneck, FlowConfig, FlowKey, FlowRecord};
 use crate::scenario::metric::{
-    GOODPUT, LIMIT, Measured, Metric, QUEUE_P50, RATIO, STARTUP, STARTUP_RTTS, Series, Unit,
+    GOODPUT, LIMIT, Measured, Metric, PointSeries, QUEUE_P50, RATIO, STARTUP, STARTUP_RTTS, Unit,
 };
 use skyhaul_link::LinkConfig;
 use skyhaul_units::{Duration, Instant, Rate};
@@ -25,7 +25,10 @@ impl Kind for Flow {
         METRICS
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         Ok(Box::new(Cell::new(parameters.read()?)?))
     }
 }
@@ -39,8 +42,8 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub fn new(line: Line) -> Result<Self, Refused> {
-        let impossible = |error: skyhaul_link::LossError| Refused::new(error.to_string());
+    pub fn new(line: Line) -> Result<Self, ParametersRefused> {
+        let impossible = |error: skyhaul_link::LossError| ParametersRefused::new(error.to_string());
         let (data, returns) =
             (line.data().map_err(impossible)?, line.returns().map_err(impossible)?);
         let one = |controller| FlowOf {
@@ -54,33 +57,33 @@ impl Cell {
             (Some(controller), []) => vec![one(controller)],
             (None, flows @ [_, ..]) if flows.len() <= MAX_FLOWS => flows.to_vec(),
             (None, [_, ..]) => {
-                return Err(Refused::new(format!(
+                return Err(ParametersRefused::new(format!(
                     "there are too many flows; give {MAX_FLOWS} at most"
                 )));
             }
             (Some(_), _) => {
-                return Err(Refused::new(
+                return Err(ParametersRefused::new(
                     "`controller` and `flows` are both given; give one of them",
                 ));
             }
             (None, []) => {
-                return Err(Refused::new(
+                return Err(ParametersRefused::new(
                     "nobody sends; give `controller`, or `flows` for several",
                 ));
             }
         };
         if flows.iter().any(|flow| flow.rtt.is_some_and(|rtt| rtt < line.rtt)) {
-            return Err(Refused::new(
+            return Err(ParametersRefused::new(
                 "a flow's round trip is below the line's; lower `rtt` of the line",
             ));
         }
         if line.warm_up() >= line.duration {
-            return Err(Refused::new(
+            return Err(ParametersRefused::new(
                 "the start-up takes the whole run; lengthen `duration` or set `warm_up`",
             ));
         }
         if line.rate == Rate::ZERO {
-            return Err(Refused::new("the line has no rate; give `rate` above zero"));
+            return Err(ParametersRefused::new("the line has no rate; give `rate` above zero"));
         }
         Ok(Self { line, data, returns, flows })
     }
@@ -221,12 +224,12 @@ fn recovery(
 }
 
 /// Arrival rate of each flow and the queue, in up to [`POINTS`] points.
-fn courses(bottleneck: &Bottleneck, records: &[&FlowRecord], end: Instant) -> Vec<Series> {
+fn courses(bottleneck: &Bottleneck, records: &[&FlowRecord], end: Instant) -> Vec<PointSeries> {
     let step = (end.since(Instant::ZERO) / POINTS).max(STEP);
     let ends = (1..).map(|count| Instant::ZERO + step * count).take_while(|at| *at <= end);
     let before = |at: Instant| Instant::from_nanos(at.as_nanos() - step.as_nanos());
     let seconds = |at: Instant| at.since(Instant::ZERO).as_secs_f64();
-    let rates = records.iter().enumerate().map(|(index, record)| Series {
+    let rates = records.iter().enumerate().map(|(index, record)| PointSeries {
         name: RATE_COURSE.to_owned(),
         part: if records.len() > 1 { format!("flow {}", index + 1) } else { String::new() },
         x: Unit::Seconds,
@@ -236,7 +239,7 @@ fn courses(bottleneck: &Bottleneck, records: &[&FlowRecord], end: Instant) -> Ve
             .map(|at| (seconds(at), record.goodput(before(at), at).as_bps() as f64))
             .collect(),
     });
-    let queue = Series {
+    let queue = PointSeries {
         name: QUEUE_COURSE.to_owned(),
         part: String::new(),
         x: Unit::Seconds,

@@ -6,8 +6,8 @@ mod transfer;
 use super::flow;
 use super::line::{Ends, Line};
 use super::medium::{OFF_PLAIN, off};
-use super::{Broken, Experiment, Kind, Parameters, Refused};
-use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Series, Unit};
+use super::{Broken, CellParameters, Experiment, Kind, ParametersRefused};
+use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, PointSeries, RATIO, Unit};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use transfer::Transfer;
 
@@ -28,17 +28,22 @@ impl Kind for Goodput {
         METRICS
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         let line: Line = parameters.read()?;
         let Some(controller) = line.controller else {
-            return Err(Refused::new("nobody sends; give `controller`"));
+            return Err(ParametersRefused::new("nobody sends; give `controller`"));
         };
         let is_plain_only = line.offered.is_some()
             || line.remembered.is_some()
             || line.acknowledging == Ends::Kernel;
         if is_plain_only {
             let what = "`offered`, `remembered` and `acknowledging` are for bare packets";
-            return Err(Refused::new(format!("{what}; use the kind `flow`, or leave them out")));
+            return Err(ParametersRefused::new(format!(
+                "{what}; use the kind `flow`, or leave them out"
+            )));
         }
         Ok(Box::new(Cell {
             controller: controller.config(line.rate),
@@ -85,7 +90,7 @@ impl Cell {
     /// The pace of blocks given out in order, between the mean positions in the two halves of the
     /// watch: by how much the order happens to lag at one instant, several round trips at heavy
     /// loss, does not count.
-    fn pace(&self, transfer: &mut Transfer) -> Result<(Rate, Series), Broken> {
+    fn pace(&self, transfer: &mut Transfer) -> Result<(Rate, PointSeries), Broken> {
         let from = self.line.warm_up();
         let half = self.line.duration.saturating_sub(from) / 2;
         let samples = (half.as_nanos() / SAMPLE.as_nanos()).max(1);
@@ -106,7 +111,7 @@ impl Cell {
         };
         let (first, second) = (mean(from)?, mean(from + half)?);
         let bytes = u64::try_from(second.saturating_sub(first)).unwrap_or(u64::MAX);
-        let course = Series {
+        let course = PointSeries {
             name: "rate".to_owned(),
             part: String::new(),
             x: Unit::Seconds,

@@ -2,7 +2,7 @@
 
 use super::Broken;
 use crate::scenario::metric::{Metric, Unit};
-use crate::world::{Fault, Over};
+use crate::world::{Over, RunFault};
 use serde::Deserialize;
 
 /// What the paths of a cell are.
@@ -34,8 +34,8 @@ impl Medium {
     }
 }
 
-impl From<Fault> for Broken {
-    fn from(fault: Fault) -> Self {
+impl From<RunFault> for Broken {
+    fn from(fault: RunFault) -> Self {
         Self(fault.to_string())
     }
 }

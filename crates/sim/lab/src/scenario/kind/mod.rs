@@ -2,7 +2,7 @@
 //!
 //! A further kind is a file beside this one and a line in [`KINDS`].
 
-use super::document::Parameters;
+use super::document::CellParameters;
 use super::metric::{Measured, Metric};
 use core::marker::PhantomData;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,10 @@ pub trait Kind: Sync {
     ///
     /// # Errors
     /// A parameter is unknown, missing or impossible.
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused>;
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused>;
 }
 
 /// A kind whose cells are their parameters.
@@ -38,7 +41,7 @@ struct Plain<C> {
 trait Cell: Experiment + DeserializeOwned + 'static {
     /// # Errors
     /// They do not go together.
-    fn check(&self) -> Result<(), Refused>;
+    fn check(&self) -> Result<(), ParametersRefused>;
 }
 
 impl<C: Cell> Plain<C> {
@@ -64,7 +67,10 @@ impl<C: Cell> Kind for Plain<C> {
         self.metrics
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         let cell: C = parameters.read()?;
         cell.check()?;
         Ok(Box::new(cell))
@@ -73,21 +79,21 @@ impl<C: Cell> Kind for Plain<C> {
 
 /// Why a cell's parameters were refused, in a sentence: what is wrong, then `; ` and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct ParametersRefused {
     /// The sentence.
     pub sentence: String,
     /// Which byte of the file is to blame; where none is, the parameters as a whole are.
     pub at: Option<usize>,
 }
 
-impl Refused {
+impl ParametersRefused {
     /// The parameters do not go together.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), at: None }
     }
 }
 
-impl From<toml::de::Error> for Refused {
+impl From<toml::de::Error> for ParametersRefused {
     fn from(error: toml::de::Error) -> Self {
         Self { sentence: error.message().to_owned(), at: error.span().map(|span| span.start) }
     }

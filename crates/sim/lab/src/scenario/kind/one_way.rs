@@ -1,14 +1,16 @@
 //! `one-way`: blocks over a line without return: what stays lost, by the groups as they were sent
 //! and as counted.
 
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, CellParameters, Experiment, Kind, ParametersRefused};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use serde::Deserialize;
 use skyhaul_identity::OneWayKey;
 use skyhaul_link::{GilbertElliott, Link, LinkConfig, Loss};
-use skyhaul_oneway::{Assumptions, HEADERS_IPV4, Listener, Session, Transmitter, assumptions_for};
+use skyhaul_oneway::{
+    Assumptions, HEADERS_IPV4, Listener, TransmitSession, Transmitter, assumptions_for,
+};
 use skyhaul_transport::oneway::{Design, Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate, Utc};
@@ -30,13 +32,17 @@ impl Kind for OneWay {
         METRICS
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         let cell: Cell = parameters.read()?;
-        Design::new(&cell.assumptions()).map_err(|error| Refused::new(error.to_string()))?;
+        Design::new(&cell.assumptions())
+            .map_err(|error| ParametersRefused::new(error.to_string()))?;
         if cell.block == ByteCount::ZERO || cell.block > ByteCount::mib(8) {
-            return Err(Refused::new("`block` is out of range; give 1 B to 8 MiB"));
+            return Err(ParametersRefused::new("`block` is out of range; give 1 B to 8 MiB"));
         }
-        cell.loss().map_err(|error| Refused::new(error.to_string()))?;
+        cell.loss().map_err(|error| ParametersRefused::new(error.to_string()))?;
         Ok(Box::new(cell))
     }
 }
@@ -74,7 +80,8 @@ impl Experiment for Cell {
         let broken = |error: &dyn core::fmt::Display| Broken(error.to_string());
         let loss = self.loss().map_err(|error| broken(&error))?;
         let key = OneWayKey::from_bytes([7; 32]);
-        let session = Session { key: key.clone(), began: Utc::default(), salt: seed.to_be_bytes() };
+        let session =
+            TransmitSession { key: key.clone(), began: Utc::default(), salt: seed.to_be_bytes() };
         let config = SenderConfig {
             send_buffer: ByteCount::new(cost(self.block.as_usize()) * 64),
             ..SenderConfig::default()

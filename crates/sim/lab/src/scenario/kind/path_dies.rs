@@ -1,6 +1,6 @@
 //! `path-dies`: one of two paths becomes a black hole while bulk data goes over both.
 
-use super::{Broken, Experiment, Kind, Parameters, Refused};
+use super::{Broken, CellParameters, Experiment, Kind, ParametersRefused};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::world::{Bulk, Sink, User, World, WorldConfig, WorldPath};
 use crate::{Acknowledging, PlainChange, PlainLine};
@@ -70,10 +70,13 @@ impl Kind for PathDies {
         METRICS
     }
 
-    fn cell(&self, parameters: Parameters<'_>) -> Result<Box<dyn Experiment>, Refused> {
+    fn cell(
+        &self,
+        parameters: CellParameters<'_>,
+    ) -> Result<Box<dyn Experiment>, ParametersRefused> {
         let cell: Cell = parameters.read()?;
         if cell.rate == Rate::ZERO || cell.surviving_rate == Rate::ZERO {
-            return Err(Refused::new("a path has no rate; give one above zero"));
+            return Err(ParametersRefused::new("a path has no rate; give one above zero"));
         }
         Ok(Box::new(cell))
     }

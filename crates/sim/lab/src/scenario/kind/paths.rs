@@ -2,9 +2,9 @@
 
 use super::controller::Choice;
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Plain, Refused};
+use super::{Broken, Experiment, ParametersRefused, Plain};
 use crate::scenario::metric::{GOODPUT, LIMIT, Measured, Metric, RATIO, Unit};
-use crate::world::{Fault, Over, PathSet};
+use crate::world::{Over, PathSet, RunFault};
 use serde::Deserialize;
 use skyhaul_units::Duration;
 
@@ -28,9 +28,9 @@ pub(super) struct Settings {
 }
 
 impl super::Cell for Settings {
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), ParametersRefused> {
         match self {
-            Self { over: Medium::Plain, controller: Some(_) } => Err(Refused::new(
+            Self { over: Medium::Plain, controller: Some(_) } => Err(ParametersRefused::new(
                 "plain paths have no controller; leave it out, or add over = \"quic\"",
             )),
             _ => Ok(()),
@@ -52,7 +52,7 @@ impl Experiment for Settings {
             Medium::Plain => PathSet::random(seed),
             Medium::Quic => PathSet::random(seed).in_standard_packets(),
         };
-        let broken = |fault: Fault| Broken(format!("{set}: {fault}"));
+        let broken = |fault: RunFault| Broken(format!("{set}: {fault}"));
         let over = match (self.over, self.controller) {
             (Medium::Quic, Some(Choice::Config(controller))) => Over::Quic(Some(controller)),
             (medium, _) => medium.over(),

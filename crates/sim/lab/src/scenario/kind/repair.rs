@@ -1,7 +1,7 @@
 //! `repair`: what repair costs a bulk transfer, which gains nothing from it but at its end.
 
 use super::medium::{Medium, OFF_PLAIN, off};
-use super::{Broken, Experiment, Plain, Refused, watched};
+use super::{Broken, Experiment, ParametersRefused, Plain, watched};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
 use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig};
 use bytes::Bytes;
@@ -18,7 +18,7 @@ pub(super) static KIND: Plain<Settings> = Plain::new(
 );
 
 impl super::Cell for Settings {
-    fn check(&self) -> Result<(), Refused> {
+    fn check(&self) -> Result<(), ParametersRefused> {
         watched::check(self.warm_up, self.duration)
     }
 }

@@ -2,9 +2,11 @@
 
 use super::controller::Choice;
 use super::medium::Medium;
-use super::{Broken, Experiment, Plain, Refused, watched};
-use crate::scenario::metric::{LIMIT, Measured, Metric, Series, Unit};
-use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, Record, StreamConfig, Traffic};
+use super::{Broken, Experiment, ParametersRefused, Plain, watched};
+use crate::scenario::metric::{LIMIT, Measured, Metric, PointSeries, Unit};
+use crate::workload::{
+    Arrivals, BlockRecord, HandedOver, Lifetime, Pattern, StreamConfig, Traffic,
+};
 use crate::world::{Over, Sessions, WorldConfig, limit};
 use serde::Deserialize;
 use skyhaul_transport::{ClassConfig, ClassId, ClassTree, ClassesConfig, Mode, SessionConfig};
@@ -70,8 +72,8 @@ struct Application {
 }
 
 impl super::Cell for Settings {
-    fn check(&self) -> Result<(), Refused> {
-        let refuse = |sentence: String| Err(Refused::new(sentence));
+    fn check(&self) -> Result<(), ParametersRefused> {
+        let refuse = |sentence: String| Err(ParametersRefused::new(sentence));
         if self.applications.is_empty() {
             return refuse("nobody sends; give `applications`".to_owned());
         }
@@ -142,7 +144,7 @@ impl Experiment for Settings {
 }
 
 impl Settings {
-    fn tree(&self) -> Result<ClassTree, Refused> {
+    fn tree(&self) -> Result<ClassTree, ParametersRefused> {
         let class = |application: &Application| ClassConfig {
             name: application.name.clone(),
             guarantee: Some(application.guarantee),
@@ -151,7 +153,7 @@ impl Settings {
         };
         let classes = self.applications.iter().map(class).collect();
         ClassTree::new(&ClassesConfig { classes, ..ClassesConfig::default() })
-            .map_err(|error| Refused::new(error.to_string()))
+            .map_err(|error| ParametersRefused::new(error.to_string()))
     }
 
     /// What each class has sent so far, in bytes of datagrams.
@@ -163,7 +165,7 @@ impl Settings {
         Ok(self.applications.iter().map(of).collect())
     }
 
-    fn measured(&self, ledger: &Ledger, sent: &[u64], limit: Rate) -> Measured {
+    fn measured(&self, ledger: &HandedOver, sent: &[u64], limit: Rate) -> Measured {
         let (from, until) = (BEGIN + self.from, BEGIN + self.until);
         let span = until.since(from);
         let flows = || (0..).map(FlowId).zip(&self.applications);
@@ -187,7 +189,7 @@ impl Settings {
             &KEPT,
             kept.fold(None, |least: Option<f64>, kept| Some(least.map_or(kept, |l| l.min(kept)))),
         );
-        let counted = |is_expendable: bool| -> Vec<&Record> {
+        let counted = |is_expendable: bool| -> Vec<&BlockRecord> {
             let of_kind = flows().filter(|(_, application)| {
                 application.expendable == is_expendable && application.lifetime.is_some()
             });
@@ -212,14 +214,14 @@ impl Settings {
     }
 
     /// What arrived of an application in each second.
-    fn course(&self, ledger: &Ledger, flow: FlowId, application: &Application) -> Series {
+    fn course(&self, ledger: &HandedOver, flow: FlowId, application: &Application) -> PointSeries {
         let seconds = self.duration.as_nanos() / STEP.as_nanos();
         let point = |second: u64| {
             let at = BEGIN + STEP * second;
             let rate = Rate::over(ledger.bytes_within(flow, at, at + STEP), STEP);
             ((STEP * second + STEP / 2).as_secs_f64(), rate.as_bps() as f64)
         };
-        Series {
+        PointSeries {
             name: "arriving".to_owned(),
             part: application.name.clone(),
             x: Unit::Seconds,
@@ -248,7 +250,7 @@ impl Application {
     }
 }
 
-fn share_late(records: &[&Record]) -> Option<f64> {
+fn share_late(records: &[&BlockRecord]) -> Option<f64> {
     let late = records.iter().filter(|record| !record.is_on_time()).count();
     (!records.is_empty()).then(|| late as f64 / records.len() as f64)
 }

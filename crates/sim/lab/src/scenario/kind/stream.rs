@@ -1,7 +1,7 @@
 //! A stream of blocks with deadlines over one path: what the kinds `blocks` and `bisect` run.
 
 use super::{Broken, watched};
-use crate::workload::{Arrivals, Ledger, Lifetime, Pattern, StreamConfig, Traffic};
+use crate::workload::{Arrivals, HandedOver, Lifetime, Pattern, StreamConfig, Traffic};
 use crate::world::{Over, Sessions, Tap, WorldConfig, WorldPath};
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{ClassId, Mode, PathStats, SessionConfig, Stats};
@@ -30,7 +30,7 @@ pub(super) struct Stream {
 #[derive(Debug)]
 pub(super) struct Ran {
     /// Every block.
-    pub ledger: Ledger,
+    pub ledger: HandedOver,
     /// What the sending session did while blocks counted.
     pub sent: Sent,
     /// The receiving session's counters.

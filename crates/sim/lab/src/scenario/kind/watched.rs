@@ -1,6 +1,6 @@
 //! What the kinds with one lossy path share: the path, and the part of a run that counts.
 
-use super::Refused;
+use super::ParametersRefused;
 use crate::world::WorldPath;
 use crate::{Acknowledging, PlainLine};
 use skyhaul_units::{Duration, Probability, Rate};
@@ -20,9 +20,9 @@ pub(super) fn path(rate: Rate, rtt: Duration, loss: Probability) -> WorldPath {
 
 /// # Errors
 /// Nothing of the run is left to count after start-up.
-pub(super) fn check(warm_up: Duration, duration: Duration) -> Result<(), Refused> {
+pub(super) fn check(warm_up: Duration, duration: Duration) -> Result<(), ParametersRefused> {
     if warm_up < duration {
         return Ok(());
     }
-    Err(Refused::new("the start-up takes the whole run; lengthen `duration`"))
+    Err(ParametersRefused::new("the start-up takes the whole run; lengthen `duration`"))
 }

@@ -6,20 +6,22 @@
 
 mod plots;
 
-use super::bar::{Bar, Judgement, Verdict};
-use super::outcome::Outcome;
+use super::bar::{Bar, BarResult, JudgedBar};
+use super::outcome::ScenarioResult;
 use super::table::{self, Grid};
 use crate::page::{document, escape};
 use core::fmt::Write;
 
 /// The page.
-pub fn page(outcomes: &[Outcome<'_>]) -> String {
+pub fn page(outcomes: &[ScenarioResult<'_>]) -> String {
     let title = match outcomes {
         [one] => format!("Skyhaul lab: {}", one.scenario.name),
         _ => "Skyhaul lab".to_owned(),
     };
-    let (judged, reached) =
-        outcomes.iter().map(Outcome::score).fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let (judged, reached) = outcomes
+        .iter()
+        .map(ScenarioResult::score)
+        .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let mut body = format!(
         "<h1>{}</h1>\n<p class=\"quiet\">skyhaul {}, virtual time. {reached} of {judged} bars \
         reached.</p>\n",
@@ -33,7 +35,7 @@ pub fn page(outcomes: &[Outcome<'_>]) -> String {
     document(&title, "", &body)
 }
 
-fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
+fn contents(outcomes: &[ScenarioResult<'_>], html: &mut String) {
     html.push_str(
         "<div class=\"scroll\"><table><tr><th class=\"word\">scenario</th><th \
         class=\"word\">shows</th>",
@@ -75,12 +77,12 @@ fn contents(outcomes: &[Outcome<'_>], html: &mut String) {
     html.push_str("</ul>\n");
 }
 
-fn missed<'a>(outcome: &'a Outcome<'_>) -> impl Iterator<Item = (&'a Bar, &'a Verdict)> {
+fn missed<'a>(outcome: &'a ScenarioResult<'_>) -> impl Iterator<Item = (&'a Bar, &'a JudgedBar)> {
     let bars = outcome.scenario.bars.iter().zip(&outcome.verdicts);
-    bars.filter(|(_, verdict)| verdict.outcome == Judgement::Fail)
+    bars.filter(|(_, verdict)| verdict.outcome == BarResult::Fail)
 }
 
-fn section(outcome: &Outcome<'_>, html: &mut String) {
+fn section(outcome: &ScenarioResult<'_>, html: &mut String) {
     let scenario = outcome.scenario;
     let (name, title) = (escape(&scenario.name), prose(&scenario.title));
     let _ = writeln!(html, "<section id=\"{name}\">\n<h2>{name}</h2>\n<p>{title}</p>");
@@ -132,11 +134,11 @@ fn section(outcome: &Outcome<'_>, html: &mut String) {
 }
 
 /// A short list is shown at once.
-fn open(outcome: &Outcome<'_>) -> &'static str {
+fn open(outcome: &ScenarioResult<'_>) -> &'static str {
     if outcome.runs.len() <= SHORT_LIST { " open" } else { "" }
 }
 
-fn bars(outcome: &Outcome<'_>, html: &mut String) {
+fn bars(outcome: &ScenarioResult<'_>, html: &mut String) {
     html.push_str(
         "<h3>Bars</h3>\n<div class=\"scroll\"><table><tr><th class=\"word\"></th><th \
         class=\"word\">bar</th>",
@@ -148,9 +150,9 @@ fn bars(outcome: &Outcome<'_>, html: &mut String) {
     html.push_str("<th class=\"word\">decided by</th></tr>\n");
     for (bar, verdict) in outcome.scenario.bars.iter().zip(&outcome.verdicts) {
         let class = match verdict.outcome {
-            Judgement::Pass => "pass",
-            Judgement::Fail => "fail",
-            Judgement::NotRun => "not",
+            BarResult::Pass => "pass",
+            BarResult::Fail => "fail",
+            BarResult::NotRun => "not",
         };
         let decided =
             outcome.deciding(bar, verdict).map(|run| outcome.describe(run)).unwrap_or_default();
@@ -190,7 +192,7 @@ fn grid(grid: &Grid, html: &mut String) {
     html.push_str("</table></div>\n");
 }
 
-fn parameters(outcome: &Outcome<'_>, html: &mut String) {
+fn parameters(outcome: &ScenarioResult<'_>, html: &mut String) {
     let scenario = outcome.scenario;
     html.push_str("<h3>Parameters, and how to run it again</h3>\n");
     let fixed = toml::to_string(&scenario.parameters).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! The drawings of a scenario.
 
-use super::super::metric::{Metric, Series, Unit};
-use super::super::outcome::{CellOutcome, Outcome};
+use super::super::metric::{Metric, PointSeries, Unit};
+use super::super::outcome::{CellOutcome, ScenarioResult};
 use super::super::view::{Plot, Shape};
 use crate::page::{Chart, HEIGHT, Scale, escape, middle, stroke};
 use core::fmt::Write;
 
 /// A drawing with its heading and legend, as HTML.
-pub(super) fn figure(outcome: &Outcome<'_>, plot: &Plot) -> String {
+pub(super) fn figure(outcome: &ScenarioResult<'_>, plot: &Plot) -> String {
     let (svg, legend) = match &plot.shape {
         Shape::Lines { x, metric, by } => lines(outcome, plot, (*x, metric, by)),
         Shape::HeatMap { x, y, metric } => (heat_map(outcome, plot, (*x, *y, metric)), Vec::new()),
@@ -34,7 +34,7 @@ pub(super) fn figure(outcome: &Outcome<'_>, plot: &Plot) -> String {
 type Line = (String, Vec<Vec<f64>>);
 
 fn lines(
-    outcome: &Outcome<'_>,
+    outcome: &ScenarioResult<'_>,
     plot: &Plot,
     (x, metric, by): (usize, &'static Metric, &[usize]),
 ) -> (String, Vec<String>) {
@@ -82,14 +82,14 @@ fn lines(
 }
 
 /// What must be reached is drawn too.
-fn limits(outcome: &Outcome<'_>, metric: &'static Metric) -> Vec<f64> {
+fn limits(outcome: &ScenarioResult<'_>, metric: &'static Metric) -> Vec<f64> {
     let bars = outcome.scenario.bars.iter().filter(|bar| bar.metric == metric);
     let limits = bars.flat_map(|bar| [bar.range.least, bar.range.most]).flatten();
     limits.map(|limit| limit / metric.unit.axis_scale()).collect()
 }
 
 fn distribution(
-    outcome: &Outcome<'_>,
+    outcome: &ScenarioResult<'_>,
     plot: &Plot,
     (metric, by): (&'static Metric, &[usize]),
 ) -> (String, Vec<String>) {
@@ -131,7 +131,7 @@ fn distribution(
 }
 
 fn heat_map(
-    outcome: &Outcome<'_>,
+    outcome: &ScenarioResult<'_>,
     plot: &Plot,
     (x, y, metric): (usize, usize, &'static Metric),
 ) -> String {
@@ -180,13 +180,13 @@ fn heat_map(
     chart.finish()
 }
 
-fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String>) {
+fn series(outcome: &ScenarioResult<'_>, plot: &Plot, name: &str) -> (String, Vec<String>) {
     // Further seeds would lie on top of the first.
     let first = outcome.scenario.seeds.first().copied();
     let runs: Vec<&CellOutcome> =
         outcome.selected(&plot.cells).filter(|run| Some(run.seed) == first).collect();
     let names = distinct_names(outcome, &runs);
-    let courses: Vec<(String, &Series)> = runs
+    let courses: Vec<(String, &PointSeries)> = runs
         .iter()
         .zip(names)
         .flat_map(|(run, of_run)| {
@@ -225,7 +225,7 @@ fn series(outcome: &Outcome<'_>, plot: &Plot, name: &str) -> (String, Vec<String
 }
 
 /// What the runs are called among each other: their labels on the axes on which they differ.
-fn distinct_names(outcome: &Outcome<'_>, runs: &[&CellOutcome]) -> Vec<String> {
+fn distinct_names(outcome: &ScenarioResult<'_>, runs: &[&CellOutcome]) -> Vec<String> {
     let differs = |axis: &usize| {
         let label = |run: &&CellOutcome| &outcome.labels(run)[*axis];
         runs.windows(2).any(|pair| label(&pair[0]) != label(&pair[1]))

@@ -5,9 +5,10 @@ use super::cross::Cross;
 use super::machine::{Socket, encoded, is_others, numbers};
 use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
-use skyhaul_probe::wire::Limits;
+use skyhaul_probe::wire::RequestLimits;
 use skyhaul_probe::{
-    Direction, Far, FarConfig, Handed, HostCounters, Line, LineError, Near, NearError,
+    FarConfig, Handed, HostCounters, LineError, NearError, ProbeClient, ProbeIo, ProbeServer,
+    StreamDirection,
 };
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
@@ -15,7 +16,7 @@ struct Virtual {
     now: Instant,
     up: Link<Vec<u8>>,
     down: Link<Vec<u8>>,
-    far: Far,
+    far: ProbeServer,
     /// Before the far end's process.
     socket: Socket,
     /// The near end's processor.
@@ -27,13 +28,16 @@ struct Virtual {
 
 /// Measures the line of a case; none where its far end is too slow to answer.
 pub fn measured(case: &Case, seed: u64) -> Option<LineFound> {
-    let limits =
-        Limits { rate: Rate::from_mbps(400), time: Duration::from_secs(600), datagrams: 1 << 18 };
+    let limits = RequestLimits {
+        rate: Rate::from_mbps(400),
+        time: Duration::from_secs(600),
+        datagrams: 1 << 18,
+    };
     let line = Virtual {
         now: Instant::ZERO,
         up: Link::new(case.up.clone(), seed.wrapping_mul(3)),
         down: Link::new(case.down.clone(), seed.wrapping_mul(3) + 1),
-        far: Far::new(FarConfig {
+        far: ProbeServer::new(FarConfig {
             limits,
             utc_at_zero: Utc::from_nanos(5_000_000_000),
             secret: [7; 32],
@@ -44,9 +48,9 @@ pub fn measured(case: &Case, seed: u64) -> Option<LineFound> {
         clock_step: case.clock_step,
         others: case.others.map(|others| Cross::new(others, case.up.one_way_delay, seed + 2)),
     };
-    let mut near = Near::open(line, seed).unwrap();
+    let mut near = ProbeClient::open(line, seed).unwrap();
     let plan = ExaminePlan {
-        direction: Direction::Up,
+        direction: StreamDirection::Up,
         time: Duration::from_secs(12),
         rate_max: Rate::from_mbps(200),
         payload_max: ByteCount::new(8_972),
@@ -100,7 +104,7 @@ impl Virtual {
     }
 }
 
-impl Line for Virtual {
+impl ProbeIo for Virtual {
     fn now(&self) -> Instant {
         self.now
     }

@@ -3,7 +3,7 @@
 
 use super::cross::Cross;
 use super::draw::Draws;
-use skyhaul_lab::{Datagram, NetworkNode};
+use skyhaul_lab::{NetworkDatagram, NetworkNode};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -155,7 +155,7 @@ pub struct Machine<E> {
     pub manager: E,
     pub socket: Socket,
     /// Addresses of what lies in the socket, in its order.
-    ends: VecDeque<Datagram>,
+    ends: VecDeque<NetworkDatagram>,
     /// The session manager has more to send than there was processor time for.
     has_more: bool,
     /// Longer UDP payloads vanish on the way from here.
@@ -176,21 +176,22 @@ impl<E: NetworkNode> Machine<E> {
     fn serve(&mut self, now: Instant) {
         while let Some((_, payload)) = self.socket.take(now) {
             let Some(datagram) = self.ends.pop_front() else { return };
-            self.manager.handle_datagram(now, Datagram { payload: payload.into(), ..datagram });
+            self.manager
+                .handle_datagram(now, NetworkDatagram { payload: payload.into(), ..datagram });
         }
     }
 }
 
 impl<E: NetworkNode> NetworkNode for Machine<E> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram) {
         if self.socket.admits(datagram.payload.len()) {
             self.socket.push(now, datagram.payload.to_vec());
-            self.ends.push_back(Datagram { payload: bytes::Bytes::new(), ..datagram });
+            self.ends.push_back(NetworkDatagram { payload: bytes::Bytes::new(), ..datagram });
             self.serve(now);
         }
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<NetworkDatagram> {
         loop {
             if !self.socket.is_free(now) {
                 self.has_more = true;
@@ -240,20 +241,20 @@ impl<E> Node<E> {
 }
 
 impl<E: NetworkNode> NetworkNode for Node<E> {
-    fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
+    fn handle_datagram(&mut self, now: Instant, datagram: NetworkDatagram) {
         match self {
             Self::Machine(machine) => machine.handle_datagram(now, datagram),
             Self::Others(cross, _) => cross.arrived(now, numbers(&datagram.payload)),
         }
     }
 
-    fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+    fn poll_transmit(&mut self, now: Instant) -> Option<NetworkDatagram> {
         match self {
             Self::Machine(machine) => machine.poll_transmit(now),
             Self::Others(cross, [from, to]) => {
                 let packet = cross.poll(now)?;
                 let payload = encoded(packet, cross.packet());
-                Some(Datagram::new(*from, *to, payload))
+                Some(NetworkDatagram::new(*from, *to, payload))
             }
         }
     }

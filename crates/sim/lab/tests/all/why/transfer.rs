@@ -5,7 +5,7 @@ use super::case::Case;
 use super::cross::Cross;
 use super::machine::{Machine, Node};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
-use skyhaul_probe::why::{Backlog, Lack, Listener, Owes, Transfer, Waited};
+use skyhaul_probe::why::{Backlog, Lack, Owes, SilenceDetector, Transfer, Waited};
 use skyhaul_quic::{Identity, PathConfig, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{Block, Event, Opening, Session, SessionConfig, Waits, cost};
@@ -52,7 +52,7 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
     world.run_until(settle);
     let before = world.reading();
     let (mut round_trips, mut shortest) = (Vec::new(), f64::INFINITY);
-    let mut listener = Listener::new(settle, world.trace());
+    let mut listener = SilenceDetector::new(settle, world.trace());
     let mut course = vec![before.received];
     while world.network.now() < settle + SPAN {
         world.run_until(world.network.now() + SAMPLE);

@@ -2,7 +2,7 @@
 //! slip, so that finding the first marker is enough.
 
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality, Verdict};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, FrameVerdict, Quality};
 use skyhaul_coding::Randomiser;
 use skyhaul_units::{Duration, Utc};
 
@@ -42,7 +42,7 @@ pub fn frames(recording: &[u8], start: Utc) -> Vec<CapturedFrame> {
             CapturedFrame {
                 received: start + Duration::from_micros(cadu as u64 * 546),
                 position: BitPosition::from_bits(bit as u64),
-                quality: Quality { verdict: Verdict::Clean, ..Quality::NOT_CHECKED },
+                quality: Quality { verdict: FrameVerdict::Clean, ..Quality::NOT_CHECKED },
                 set_aside: None,
                 bytes: bytes.into(),
                 check_symbols: bytes::Bytes::new(),

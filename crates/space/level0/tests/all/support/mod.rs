@@ -13,7 +13,7 @@ use skyhaul_ccsds::packet::{Grouping, Header, SpaceHeader};
 use skyhaul_ccsds::time::TimeCode;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::report::Product;
-use skyhaul_level0::{Close, ContactInfo, ContactProcessor, Files, Limits};
+use skyhaul_level0::{ContactClose, ContactInfo, ContactProcessor, Files, Limits};
 use skyhaul_units::{Duration, Utc};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -190,8 +190,8 @@ pub fn contact() -> ContactInfo {
     }
 }
 
-pub fn close() -> Close {
-    Close {
+pub fn close() -> ContactClose {
+    ContactClose {
         closed: Utc::from_day(DAY, Duration::from_secs(4_200)),
         created: Utc::from_day(DAY, Duration::from_secs(4_201)),
         uniqueness: Digit::default(),

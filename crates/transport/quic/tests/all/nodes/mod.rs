@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint, SessionManager};
-use skyhaul_sessions::{Received, SessionId, SessionManagerEvent, SocketId, Transmit};
+use skyhaul_sessions::{ReceivedDatagram, SessionId, SessionManagerEvent, SocketId, Transmit};
 use skyhaul_transport::{
     Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig,
 };
@@ -199,7 +199,7 @@ impl World {
         {
             let (from, to, payload) = entry.remove();
             let payload = BytesMut::from(&payload[..]);
-            let received = Received { remote: from, local_ip: None, ecn: None, payload };
+            let received = ReceivedDatagram { remote: from, local_ip: None, ecn: None, payload };
             if to == bare_address() {
                 self.bare.handle_datagram(self.now, received);
                 continue;

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
-use skyhaul_sessions::{ConnectionId, EndpointEvent, Received};
+use skyhaul_sessions::{ConnectionId, EndpointEvent, ReceivedDatagram};
 use skyhaul_transport::{Path, PathEvent, Token};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -224,7 +224,7 @@ impl World {
     /// Hands a node any bytes as a datagram.
     pub fn inject(&mut self, node: usize, remote: SocketAddr, bytes: &[u8]) {
         let received =
-            Received { remote, local_ip: None, ecn: None, payload: BytesMut::from(bytes) };
+            ReceivedDatagram { remote, local_ip: None, ecn: None, payload: BytesMut::from(bytes) };
         self.nodes[node].handle_datagram(self.now, received);
     }
 
@@ -289,8 +289,12 @@ impl World {
         while self.links[link].flying.front().is_some_and(|(at, _)| *at <= self.now) {
             let (_, payload) = self.links[link].flying.pop_front().expect("just seen");
             let payload = BytesMut::from(&payload[..]);
-            let received =
-                Received { remote: self.addresses[1 - to], local_ip: None, ecn: None, payload };
+            let received = ReceivedDatagram {
+                remote: self.addresses[1 - to],
+                local_ip: None,
+                ecn: None,
+                payload,
+            };
             self.nodes[to].handle_datagram(self.now, received);
         }
     }

@@ -19,7 +19,7 @@ fn geostationary(loss: LossEstimate) -> Situation {
     }
 }
 
-fn plan(situation: &Situation) -> Plan {
+fn plan(situation: &Situation) -> RepairPlan {
     Planner::default().plan(situation)
 }
 
@@ -39,7 +39,7 @@ fn five_per_cent_of_independent_loss_takes_less_than_fifteen_per_cent_of_repair(
     assert_eq!(plan.stride, 1);
     let sources = usize::from(plan.expected);
     let repairs = usize::from(plan.repairs.of(sources));
-    let failure = Chain::new(percent(5), percent(5), 1).failure(sources + repairs, repairs);
+    let failure = GroupLosses::new(percent(5), percent(5), 1).failure(sources + repairs, repairs);
     assert!(failure < 1e-6, "{failure}");
     // The group and its repairs fit the time.
     let flow = Rate::from_mbps(20).time_for(ByteCount::of(sources * plan.payload));
@@ -52,7 +52,7 @@ fn the_bar_needs_groups_of_two_hundred() {
     // (sources, repairs): fails at 5 %; the smallest repair share for a millionth that 256 symbols
     // allow.
     let failure = |sources: usize, repairs| {
-        Chain::new(percent(5), percent(5), 1).failure(sources + repairs, repairs)
+        GroupLosses::new(percent(5), percent(5), 1).failure(sources + repairs, repairs)
     };
     assert!(failure(100, 15) > 1e-4 && failure(150, 22) > 1e-5);
     assert!(failure(224, 32) < 1e-6 && failure(224, 31) > 1e-6);

@@ -5,21 +5,21 @@ use proptest::prelude::*;
 use skyhaul_units::{Duration, Instant, Probability};
 
 /// A plan that adds `repairs` to each group of up to `sources`, dealt to `stride` groups.
-fn plan(sources: u8, stride: u8, repairs: u8) -> Plan {
-    Plan {
+fn plan(sources: u8, stride: u8, repairs: u8) -> RepairPlan {
+    RepairPlan {
         sources,
         stride,
         // A table that never gives more than wanted and always that many: certain loss, held to a
         // share.
         repairs: fixed(repairs, sources),
         spare: u32::MAX,
-        ..Plan::default()
+        ..RepairPlan::default()
     }
 }
 
 fn fixed(repairs: u8, sources: u8) -> RepairTable {
     let every = RepairTable::for_target(
-        Chain::new(Probability::ONE, Probability::ONE, 1),
+        GroupLosses::new(Probability::ONE, Probability::ONE, 1),
         Probability::from_ppb(1),
     );
     every.capped(u32::from(repairs), u32::from(sources))
@@ -42,11 +42,11 @@ fn sent(coder: &mut Coder, count: usize) -> (Vec<(Sid, Bytes)>, Vec<RepairSymbol
     (sources, repairs)
 }
 
-fn recovered(decoder: &mut Decoder) -> Vec<(Sid, Bytes)> {
+fn recovered(decoder: &mut RepairDecoder) -> Vec<(Sid, Bytes)> {
     core::iter::from_fn(|| decoder.poll()).collect()
 }
 
-fn balanced(decoder: &Decoder) {
+fn balanced(decoder: &RepairDecoder) {
     let counted = decoder.counters();
     assert_eq!(
         counted.repairs,
@@ -60,7 +60,7 @@ fn what_was_lost_comes_back_as_it_was() {
     coder.adopt(plan(10, 1, 3));
     let (sources, repairs) = sent(&mut coder, 10);
     assert_eq!(repairs.len(), 3);
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     for (at, (sid, content)) in sources.iter().enumerate() {
         if ![0, 4, 9].contains(&at) {
             decoder.source(*sid, content.clone());
@@ -91,7 +91,7 @@ fn strided_groups_are_closed_together_and_each_has_its_repairs() {
         [(0, 4, 3, 0), (1, 4, 3, 0)],
         "the lane of three sources has less than a repair's share"
     );
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     for (sid, content) in sources.iter().filter(|(sid, _)| ![3, 4].contains(&sid.to_wire())) {
         decoder.source(*sid, content.clone());
     }
@@ -103,7 +103,7 @@ fn strided_groups_are_closed_together_and_each_has_its_repairs() {
 fn a_group_is_closed_by_its_span_or_before_its_earliest_deadline() {
     let mut coder = Coder::new();
     let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
-    coder.adopt(Plan {
+    coder.adopt(RepairPlan {
         span: Duration::from_millis(50),
         lead: Duration::from_millis(10),
         ..plan(100, 1, 50)
@@ -125,7 +125,7 @@ fn a_group_is_closed_by_its_span_or_before_its_earliest_deadline() {
 fn a_group_that_begins_late_stays_open_for_half_of_the_time_left() {
     let mut coder = Coder::new();
     let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
-    coder.adopt(Plan { lead: Duration::from_millis(9), ..plan(100, 1, 50) });
+    coder.adopt(RepairPlan { lead: Duration::from_millis(9), ..plan(100, 1, 50) });
     coder.protect(ms(0), &content(1), Some(ms(8)));
     assert_eq!(coder.next_timeout(), Some(ms(4)));
     coder.protect(ms(1), &content(2), Some(ms(8)));
@@ -179,11 +179,11 @@ fn sources_without_deadline_are_repaired_when_nothing_else_is_to_be_sent() {
 #[test]
 fn repair_never_takes_more_than_the_room_it_was_told_of() {
     let mut coder = Coder::new();
-    let share = Plan::SPARE_UNIT / 10;
+    let share = RepairPlan::SPARE_UNIT / 10;
     let now = Instant::ZERO;
     let mut sent = 0;
     for number in 0..40_000 {
-        coder.adopt(Plan { spare: share, ..plan(2, 1, 4) });
+        coder.adopt(RepairPlan { spare: share, ..plan(2, 1, 4) });
         coder.protect(now, &Bytes::from(vec![number as u8; 100]), Some(now));
         sent += core::iter::from_fn(|| coder.poll(now)).count();
     }
@@ -207,7 +207,7 @@ fn closed_groups_are_bounded() {
 #[test]
 fn numbers_go_round() {
     for start in [0, 1, MASK - 5, MASK] {
-        let mut decoder = Decoder::new();
+        let mut decoder = RepairDecoder::new();
         let sid = |at: u32| Sid::from_wire(start.wrapping_add(at));
         for at in (0..12).filter(|at| *at != 5) {
             decoder.source(sid(at), content(at as usize));
@@ -238,7 +238,7 @@ fn symbols_that_contradict_each_other_recover_nothing() {
     let mut coder = Coder::new();
     coder.adopt(plan(6, 1, 2));
     let (sources, repairs) = sent(&mut coder, 6);
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     for (sid, content) in &sources[2..] {
         decoder.source(*sid, content.clone());
     }
@@ -260,7 +260,7 @@ fn what_no_honest_sender_sends_is_refused() {
         index: 0,
         bytes: Bytes::from_static(b"\0\0x"),
     };
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     for bad in [
         RepairSymbol { count: 0, ..good.clone() },
         RepairSymbol { stride: 0, ..good.clone() },
@@ -280,7 +280,7 @@ fn what_no_honest_sender_sends_is_refused() {
 
 #[test]
 fn what_waits_is_bounded_and_counted_when_it_is_given_up() {
-    let mut decoder = Decoder::new();
+    let mut decoder = RepairDecoder::new();
     let symbol = |first: u32, index| RepairSymbol {
         first: Sid::from_wire(first),
         count: 100,
@@ -321,7 +321,7 @@ proptest! {
             }
         }
         arrivals.sort_unstable();
-        let mut decoder = Decoder::new();
+        let mut decoder = RepairDecoder::new();
         let mut here = std::collections::BTreeMap::new();
         for (_, at) in arrivals {
             match all.get(at) {

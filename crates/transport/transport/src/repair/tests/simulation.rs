@@ -31,7 +31,7 @@ struct Outcome {
     datagrams: u64,
     /// Bytes of source and repair datagrams in each second of the run.
     seconds: Vec<(u64, u64)>,
-    last_plan: Plan,
+    last_plan: RepairPlan,
 }
 
 impl Outcome {
@@ -71,7 +71,7 @@ enum Sent {
 /// Blocks of the receiving end: parts still missing and by when.
 #[derive(Default)]
 struct Receiver {
-    decoder: Decoder,
+    decoder: RepairDecoder,
     first: u64,
     open: VecDeque<(u32, Instant)>,
     failed: u64,

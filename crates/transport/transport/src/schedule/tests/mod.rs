@@ -43,7 +43,7 @@ fn policies_are_chosen_by_name() {
 
 #[test]
 fn the_simple_policies_order_by_what_they_are_named_after() {
-    let line = Line { rate: Rate::from_mbps(1), one_way_delay: Duration::ZERO };
+    let line = LineEstimate { rate: Rate::from_mbps(1), one_way_delay: Duration::ZERO };
     let block = |order, priority, deadline: Option<u64>| Candidate {
         size: ByteCount::new(1_000),
         unsent: ByteCount::new(1_000),
@@ -146,7 +146,7 @@ proptest! {
         bps in any::<u64>(),
         delay in any::<u64>(),
     ) {
-        let line = Line { rate: Rate::from_bps(bps), one_way_delay: Duration::from_nanos(delay) };
+        let line = LineEstimate { rate: Rate::from_bps(bps), one_way_delay: Duration::from_nanos(delay) };
         let now = Instant::from_nanos(now);
         let second = Candidate { order: 1, ..first };
         for config in policies() {

@@ -109,14 +109,14 @@ fn in_order(offers: Vec<Offer>) -> Vec<Offer> {
 }
 
 /// The rate on which `offers` are `percent` of what can be sent in `seconds`.
-pub(super) fn line_for(offers: &[Offer], seconds: u64, percent: u64) -> Line {
+pub(super) fn line_for(offers: &[Offer], seconds: u64, percent: u64) -> LineEstimate {
     let bytes: ByteCount = offers.iter().map(|offer| offer.candidate.size).sum();
     let rate = Rate::over(bytes, Duration::from_secs(seconds)).scaled(100, percent);
-    Line { rate, one_way_delay: Duration::from_millis(50) }
+    LineEstimate { rate, one_way_delay: Duration::from_millis(50) }
 }
 
 /// Sends `offers` over `line` a symbol at a time, each from the block that `policy` puts first.
-pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> Vec<Offer> {
+pub(super) fn send(policy: &dyn Policy, line: &LineEstimate, mut offers: Vec<Offer>) -> Vec<Offer> {
     let mut waiting: Vec<usize> = Vec::new();
     let mut coming = 0;
     let mut now = Instant::ZERO;
@@ -133,7 +133,7 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
         };
         let next = waiting.iter().copied().filter(free).min_by_key(|place| {
             let candidate = &offers[*place].candidate;
-            let held = !candidate.started && can_arrive(now, candidate, line) == Verdict::Wait;
+            let held = !candidate.started && can_arrive(now, candidate, line) == Worth::Wait;
             (held, policy.key(now, candidate, line))
         });
         let Some(next) = next else {
@@ -158,10 +158,10 @@ pub(super) fn send(policy: &dyn Policy, line: &Line, mut offers: Vec<Offer>) -> 
 }
 
 /// Gives up what comes too late, and what needs something that did.
-fn expires(offers: &mut [Offer], place: usize, now: Instant, line: &Line) -> bool {
+fn expires(offers: &mut [Offer], place: usize, now: Instant, line: &LineEstimate) -> bool {
     let offer = &offers[place];
     let useless = offer.needs.is_some_and(|needs| offers[needs].fate == Fate::Lost);
-    let lost = useless || can_arrive(now, &offer.candidate, line) == Verdict::TooLate;
+    let lost = useless || can_arrive(now, &offer.candidate, line) == Worth::TooLate;
     if lost {
         offers[place].fate = Fate::Lost;
     }

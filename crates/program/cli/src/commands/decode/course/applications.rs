@@ -1,6 +1,6 @@
 //! What came of each application, and what times its packets say.
 
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::{Apid, Channel};
 use skyhaul_ccsds::mission::Mission;
@@ -73,7 +73,8 @@ impl Applications {
                 if is_ours { self.mission.counters().of(header.apid) } else { header.apid };
             let count = u64::from(header.count);
             let last = self.sequences.insert((packet.channel, counter), count);
-            if let Some(Step::Gap { missing }) = last.map(|last| Modulus::PACKET.step(last, count))
+            if let Some(CountStep::Gap { missing }) =
+                last.map(|last| Modulus::PACKET.step(last, count))
             {
                 counts.missing += missing;
             }

@@ -8,22 +8,22 @@ mod applications;
 mod timeline;
 
 pub use applications::Applications;
-pub use timeline::{Bin, LOST, Timeline};
+pub use timeline::{FileTimeline, LOST, TimelineBin};
 
 use skyhaul_ccsds::continuity::{Continuity, Followed, Lost, Sign};
-use skyhaul_ccsds::count::{Modulus, Step};
+use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::extract::{ExtractedPacket, MAX_CHANNELS};
 use skyhaul_ccsds::frame::{Frame, VcCount};
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, CorrectedSymbols, Verdict};
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, CorrectedSymbols, FrameVerdict};
 use std::collections::BTreeMap;
 
 /// Follows the frames and packets of one capture.
 #[derive(Debug)]
-pub struct Course {
+pub struct CaptureTimeline {
     /// By place in the file.
-    pub timeline: Timeline,
+    pub timeline: FileTimeline,
     /// By virtual channel.
     pub channels: BTreeMap<Channel, ChannelCourse>,
     /// By application.
@@ -31,9 +31,9 @@ pub struct Course {
     /// By place of a codeword in its block.
     pub codewords: Vec<CodewordCounts>,
     /// Slips and turns of polarity.
-    pub changes: Bounded<Change>,
+    pub changes: Bounded<InputChange>,
     /// The greatest gaps, the greatest first.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<FrameGap>,
     mission: Mission,
     /// How the frame counts go on.
     continuities: BTreeMap<Channel, Continuity>,
@@ -67,7 +67,7 @@ pub struct CodewordCounts {
 
 /// A change in how bits came.
 #[derive(Debug, Clone, Copy)]
-pub struct Change {
+pub struct InputChange {
     /// Where.
     pub position: BitPosition,
     /// What.
@@ -91,7 +91,7 @@ pub enum ChangeKind {
 
 /// Frames of a virtual channel that did not come.
 #[derive(Debug, Clone, Copy)]
-pub struct Gap {
+pub struct FrameGap {
     /// Where the first frame after it stands.
     pub position: BitPosition,
     /// The channel.
@@ -131,13 +131,13 @@ impl<T> Bounded<T> {
     }
 }
 
-impl Course {
+impl CaptureTimeline {
     /// For a capture of `mission`.
     pub fn new(mission: &Mission) -> Self {
         let interleave =
             mission.coding().reed_solomon.map_or(0, |parameters| parameters.interleave);
         Self {
-            timeline: Timeline::new(8 * mission.cadu_len() as u64),
+            timeline: FileTimeline::new(8 * mission.cadu_len() as u64),
             channels: BTreeMap::new(),
             applications: Applications::new(mission.clone()),
             codewords: vec![CodewordCounts::default(); interleave],
@@ -168,7 +168,7 @@ impl Course {
         bin.flywheel += u64::from(quality.flywheel);
         bin.inverted += u64::from(quality.inverted);
         let by_codeword = quality.corrected.by_codeword();
-        if by_codeword.is_empty() && quality.verdict == Verdict::Clean {
+        if by_codeword.is_empty() && quality.verdict == FrameVerdict::Clean {
             bin.symbols[0] += self.interleave as u64;
         }
         for (symbols, counts) in by_codeword.iter().zip(&mut self.codewords) {
@@ -208,7 +208,7 @@ impl Course {
         if let Some(Lost { missing, after, .. }) = lost {
             self.gap(channel, after.position, missing);
         }
-        if let Step::Gap { missing } = step {
+        if let CountStep::Gap { missing } = step {
             self.gap(channel, frame.position, missing);
         }
     }
@@ -217,11 +217,11 @@ impl Course {
         self.channels.entry(channel).or_default().gaps += 1;
         self.timeline.current().channel(channel).missing += missing;
         let place = self.gaps.partition_point(|gap| gap.missing >= missing);
-        self.gaps.insert(place, Gap { position, channel, missing });
+        self.gaps.insert(place, FrameGap { position, channel, missing });
         self.gaps.truncate(MOST_GAPS);
     }
 
     fn change(&mut self, position: BitPosition, kind: ChangeKind) {
-        self.changes.push(Change { position, kind });
+        self.changes.push(InputChange { position, kind });
     }
 }

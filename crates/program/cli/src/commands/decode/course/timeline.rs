@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 /// Bins over a file, all of the same width.
 #[derive(Debug)]
-pub struct Timeline {
-    bins: Vec<Bin>,
+pub struct FileTimeline {
+    bins: Vec<TimelineBin>,
     width_bits: u64,
     current: usize,
 }
 
 /// What began within a stretch of the file.
 #[derive(Debug, Clone, Default)]
-pub struct Bin {
+pub struct TimelineBin {
     /// Frames, good or not.
     pub frames: u64,
     /// Frames set aside.
@@ -50,14 +50,14 @@ pub const LOST: usize = SYMBOL_ROWS - 1;
 /// Most bins kept: what a page's width can show.
 const MOST_BINS: usize = 240;
 
-impl Timeline {
+impl FileTimeline {
     /// With bins of `width_bits` at first: one frame.
     pub fn new(width_bits: u64) -> Self {
-        Self { bins: vec![Bin::default()], width_bits: width_bits.max(8), current: 0 }
+        Self { bins: vec![TimelineBin::default()], width_bits: width_bits.max(8), current: 0 }
     }
 
     /// The bin at a place, from now on the current one.
-    pub fn at(&mut self, position: BitPosition) -> &mut Bin {
+    pub fn at(&mut self, position: BitPosition) -> &mut TimelineBin {
         let bits = position.as_bits();
         while bits / self.width_bits >= MOST_BINS as u64 {
             self.bins = merged(&self.bins, 2);
@@ -65,29 +65,29 @@ impl Timeline {
         }
         self.current = (bits / self.width_bits) as usize;
         if self.current >= self.bins.len() {
-            self.bins.resize(self.current + 1, Bin::default());
+            self.bins.resize(self.current + 1, TimelineBin::default());
         }
         &mut self.bins[self.current]
     }
 
     /// The bin of the newest frame.
-    pub fn current(&mut self) -> &mut Bin {
+    pub fn current(&mut self) -> &mut TimelineBin {
         &mut self.bins[self.current]
     }
 
     /// At most `most` bins, and how wide each is in bits.
-    pub fn bins(&self, most: usize) -> (Vec<Bin>, u64) {
+    pub fn bins(&self, most: usize) -> (Vec<TimelineBin>, u64) {
         let factor = self.bins.len().div_ceil(most.max(1)).max(1);
         (merged(&self.bins, factor), self.width_bits.saturating_mul(factor as u64))
     }
 
     /// Everything in one.
-    pub fn total(&self) -> Bin {
+    pub fn total(&self) -> TimelineBin {
         merged(&self.bins, self.bins.len()).pop().unwrap_or_default()
     }
 }
 
-impl Bin {
+impl TimelineBin {
     /// The part of a virtual channel.
     pub fn channel(&mut self, channel: Channel) -> &mut ChannelBin {
         self.channels.entry(channel).or_default()
@@ -111,9 +111,9 @@ impl Bin {
     }
 }
 
-fn merged(bins: &[Bin], factor: usize) -> Vec<Bin> {
-    let sum = |part: &[Bin]| {
-        part.iter().fold(Bin::default(), |mut sum, bin| {
+fn merged(bins: &[TimelineBin], factor: usize) -> Vec<TimelineBin> {
+    let sum = |part: &[TimelineBin]| {
+        part.iter().fold(TimelineBin::default(), |mut sum, bin| {
             sum.add(bin);
             sum
         })
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn bins_grow_with_the_file_and_lose_nothing() {
-        let mut timeline = Timeline::new(8_192);
+        let mut timeline = FileTimeline::new(8_192);
         for frame in 0..10_000 {
             timeline.at(BitPosition::from_bits(frame * 8_192 + 77)).frames += 1;
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_last_place_of_all_has_a_bin() {
-        let mut timeline = Timeline::new(1);
+        let mut timeline = FileTimeline::new(1);
         timeline.at(BitPosition::from_bits(u64::MAX)).frames += 1;
         timeline.at(BitPosition::START).frames += 1;
         assert_eq!(timeline.total().frames, 2);

@@ -1,7 +1,7 @@
 //! What the bytes of a file are, and which of them a station need not send.
 
 use super::plots::figure;
-use super::{Contact, grouped, percent, size};
+use super::{ContactPage, grouped, percent, size};
 use core::fmt::Write;
 use skyhaul_ccsds::mission::Content;
 use skyhaul_lab::page::{Chart, escape};
@@ -15,7 +15,7 @@ struct Part {
 }
 
 /// A drawing and a table of what the bytes are.
-pub fn figure_of(contact: &Contact<'_>) -> String {
+pub fn figure_of(contact: &ContactPage<'_>) -> String {
     let parts = parts(contact);
     let whole: u64 = parts.iter().map(|part| part.bytes).sum();
     let mut chart = Chart::new("What the bytes of the file are", HEIGHT).with_width(WIDTH);
@@ -63,7 +63,7 @@ pub fn figure_of(contact: &Contact<'_>) -> String {
     )
 }
 
-fn parts(contact: &Contact<'_>) -> Vec<Part> {
+fn parts(contact: &ContactPage<'_>) -> Vec<Part> {
     let (report, mission, sync) = (contact.report, contact.mission, contact.stats.sync);
     let frames = (report.good_frames + report.uncorrectable_frames).max(1);
     let frame_len = match mission.frame().is_variable() {
@@ -106,7 +106,7 @@ fn parts(contact: &Contact<'_>) -> Vec<Part> {
 }
 
 /// Whether a channel carries nothing but fill.
-pub fn is_fill(contact: &Contact<'_>, vcid: u8) -> bool {
+pub fn is_fill(contact: &ContactPage<'_>, vcid: u8) -> bool {
     skyhaul_ccsds::id::Vcid::new(vcid)
         .is_some_and(|vcid| contact.mission.content(vcid) == Content::Idle)
 }

@@ -7,19 +7,19 @@ mod products;
 mod tables;
 mod verdict;
 
-use super::course::{Bounded, Change, Course};
+use super::course::{Bounded, CaptureTimeline, InputChange};
 use super::select::InputResult;
 use core::fmt::Write;
 use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;
-use skyhaul_ccsds::identify::InputFormat;
+use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_lab::page::{REPORT_STYLE, document, escape};
 use skyhaul_units::Utc;
 
 /// What is known of a contact.
 #[derive(Debug)]
-pub struct Contact<'a> {
+pub struct ContactPage<'a> {
     /// Its account.
     pub report: &'a FileReport,
     /// What is odd about it.
@@ -27,18 +27,18 @@ pub struct Contact<'a> {
     /// What it was read by.
     pub mission: &'a Mission,
     /// What the file holds.
-    pub format: InputFormat,
+    pub format: InputLayout,
     /// What came where.
-    pub course: &'a Course,
+    pub course: &'a CaptureTimeline,
     /// Where lock was found and lost.
-    pub lock: &'a Bounded<Change>,
+    pub lock: &'a Bounded<InputChange>,
     /// Counts of synchroniser and error control.
     pub stats: CaptureStats,
     /// What each of several recordings gave; none for a single file.
     pub inputs: &'a [InputResult],
 }
 
-impl Contact<'_> {
+impl ContactPage<'_> {
     /// Whether several recordings were joined.
     const fn is_joined(&self) -> bool {
         !self.inputs.is_empty()
@@ -51,7 +51,7 @@ impl Contact<'_> {
 
     /// Whether the file holds bare frames, found and corrected by something before.
     fn is_bare(&self) -> bool {
-        self.format == InputFormat::Frames
+        self.format == InputLayout::Frames
     }
 
     /// Whether Reed-Solomon checked the frames.
@@ -61,7 +61,7 @@ impl Contact<'_> {
 }
 
 /// The page.
-pub fn page(contact: &Contact<'_>) -> String {
+pub fn page(contact: &ContactPage<'_>) -> String {
     let title = format!("Contact: {}", shown(contact.mission.title()));
     let mut body = String::new();
     head(contact, &title, &mut body);
@@ -87,7 +87,7 @@ pub fn page(contact: &Contact<'_>) -> String {
     document(&title, REPORT_STYLE, &body)
 }
 
-fn head(contact: &Contact<'_>, title: &str, html: &mut String) {
+fn head(contact: &ContactPage<'_>, title: &str, html: &mut String) {
     let report = contact.report;
     let spacecraft =
         report.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value()));

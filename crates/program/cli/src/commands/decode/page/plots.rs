@@ -1,7 +1,7 @@
 //! The drawings of a contact, over the place in the file.
 
-use super::super::course::{Bin, ChangeKind, LOST};
-use super::{Contact, grouped, unit};
+use super::super::course::{ChangeKind, LOST, TimelineBin};
+use super::{ContactPage, grouped, unit};
 use core::fmt::Write;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_lab::page::{Chart, HEIGHT, Scale, escape, stroke};
@@ -16,7 +16,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(contact: &Contact<'_>) -> Self {
+    fn of(contact: &ContactPage<'_>) -> Self {
         let (factor, unit) = unit(contact.bits() / 8);
         let unit_bits = 8.0 * factor as f64;
         let scale = Scale::up_to(contact.bits() as f64 / unit_bits);
@@ -41,7 +41,7 @@ pub fn place(bits: u64) -> String {
 }
 
 /// Lock, markers, polarity and frames set aside.
-pub fn lock(contact: &Contact<'_>) -> String {
+pub fn lock(contact: &ContactPage<'_>) -> String {
     let labels = ["lock", "marker", "polarity", "frames"].map(str::to_owned);
     let mut rows = Rows::new("Lock over the file", &labels, contact);
     if contact.is_bare() {
@@ -121,7 +121,7 @@ pub fn lock(contact: &Contact<'_>) -> String {
 }
 
 /// Frames missing, by virtual channel.
-pub fn gaps(contact: &Contact<'_>) -> String {
+pub fn gaps(contact: &ContactPage<'_>) -> String {
     let total = contact.course.timeline.total();
     let mut order: Vec<Channel> = total.channels.keys().copied().collect();
     if order.len() > MOST_ROWS {
@@ -165,7 +165,7 @@ pub fn gaps(contact: &Contact<'_>) -> String {
 }
 
 /// How many symbols were corrected in codewords, over the file.
-pub fn corrected(contact: &Contact<'_>) -> String {
+pub fn corrected(contact: &ContactPage<'_>) -> String {
     let most = most_corrected(contact);
     let rows = most + 2;
     let title = "Symbols corrected in each codeword, over the file";
@@ -204,7 +204,7 @@ pub fn corrected(contact: &Contact<'_>) -> String {
 }
 
 /// How many codewords had how many symbols corrected.
-pub fn histogram(contact: &Contact<'_>) -> String {
+pub fn histogram(contact: &ContactPage<'_>) -> String {
     let most = most_corrected(contact);
     let counts = rows_of(&contact.course.timeline.total(), most);
     let title = "Codewords by symbols corrected in them";
@@ -232,7 +232,7 @@ pub fn histogram(contact: &Contact<'_>) -> String {
 }
 
 /// Packets that became whole, over the file.
-pub fn packets(contact: &Contact<'_>) -> String {
+pub fn packets(contact: &ContactPage<'_>) -> String {
     let (bins, width) = contact.course.timeline.bins(HALF_BINS);
     let mut totals: BTreeMap<Channel, u64> = BTreeMap::new();
     for (channel, part) in bins.iter().flat_map(|bin| &bin.channels) {
@@ -244,8 +244,9 @@ pub fn packets(contact: &Contact<'_>) -> String {
     order.truncate(MOST_LINES);
     let (per, name_of_unit) = unit(contact.bits() / 8);
     let rate = |packets: u64| packets as f64 * 8.0 * per as f64 / width.max(1) as f64;
-    let packets_in =
-        |bin: &Bin, channel: &Channel| bin.channels.get(channel).map_or(0, |part| part.packets);
+    let packets_in = |bin: &TimelineBin, channel: &Channel| {
+        bin.channels.get(channel).map_or(0, |part| part.packets)
+    };
     let rates =
         bins.iter().flat_map(|bin| order.iter().map(|(channel, _)| rate(packets_in(bin, channel))));
     let upright = Scale::even([0.0].into_iter().chain(rates));
@@ -278,7 +279,7 @@ pub fn packets(contact: &Contact<'_>) -> String {
 }
 
 /// A virtual channel's name on the page: without the spacecraft where it is the only one.
-pub fn name(channel: Channel, contact: &Contact<'_>) -> String {
+pub fn name(channel: Channel, contact: &ContactPage<'_>) -> String {
     match Some(channel.scid) == contact.report.scid {
         true => format!("VC {}", channel.vcid.value()),
         false => format!("{} / VC {}", channel.scid.value(), channel.vcid.value()),
@@ -330,7 +331,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(title: &str, labels: &[String], contact: &Contact<'_>) -> Self {
+    fn new(title: &str, labels: &[String], contact: &ContactPage<'_>) -> Self {
         let count = labels.len().max(1);
         let height = ROW_HEIGHT.mul_add(count as f64, ABOVE_AND_BELOW);
         let mut chart = Chart::new(title, height).with_width(WIDE).with_words_left(labels);
@@ -393,7 +394,7 @@ impl Rows {
 }
 
 /// Stretches in lock.
-fn locked(contact: &Contact<'_>) -> Vec<(u64, u64)> {
+fn locked(contact: &ContactPage<'_>) -> Vec<(u64, u64)> {
     let mut stretches = Vec::new();
     let mut since = None;
     for change in &contact.lock.first {
@@ -413,13 +414,13 @@ fn locked(contact: &Contact<'_>) -> Vec<(u64, u64)> {
 }
 
 /// Symbols of a codeword that the code corrects.
-fn most_corrected(contact: &Contact<'_>) -> usize {
+fn most_corrected(contact: &ContactPage<'_>) -> usize {
     let parameters = contact.mission.coding().reed_solomon;
     parameters.map_or(LOST - 1, |parameters| parameters.correction.symbols()).min(LOST - 1)
 }
 
 /// Codewords by symbols corrected, up to `most`, and those lost.
-fn rows_of(bin: &Bin, most: usize) -> Vec<u64> {
+fn rows_of(bin: &TimelineBin, most: usize) -> Vec<u64> {
     bin.symbols[..=most].iter().copied().chain([bin.symbols[LOST]]).collect()
 }
 

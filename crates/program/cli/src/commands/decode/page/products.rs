@@ -1,6 +1,6 @@
 //! The products that the contact's packets go to, and how whole each is.
 
-use super::{Contact, grouped, percent};
+use super::{ContactPage, grouped, percent};
 use core::fmt::Write;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_lab::page::escape;
@@ -17,7 +17,7 @@ struct Counts {
 }
 
 /// The table of products, in the order of their names; packets of no product last.
-pub fn products(contact: &Contact<'_>, html: &mut String) {
+pub fn products(contact: &ContactPage<'_>, html: &mut String) {
     let applications = &contact.course.applications;
     let mut products: BTreeMap<(bool, &str), Counts> = BTreeMap::new();
     for (channel, apid, application) in

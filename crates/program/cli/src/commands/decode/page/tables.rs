@@ -1,9 +1,9 @@
 //! The tables of a contact.
 
-use super::super::course::{Change, ChangeKind};
+use super::super::course::{ChangeKind, InputChange};
 use super::bytes::is_fill;
 use super::plots::name;
-use super::{Contact, grouped, percent, shown};
+use super::{ContactPage, grouped, percent, shown};
 use core::fmt::Write;
 use skyhaul_ccsds::account::ChannelReport;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
@@ -12,7 +12,7 @@ use skyhaul_lab::page::escape;
 use std::collections::BTreeMap;
 
 /// What each of several recordings gave.
-pub fn inputs(contact: &Contact<'_>, html: &mut String) {
+pub fn inputs(contact: &ContactPage<'_>, html: &mut String) {
     if !contact.is_joined() {
         return;
     }
@@ -29,7 +29,7 @@ pub fn inputs(contact: &Contact<'_>, html: &mut String) {
 }
 
 /// Virtual channels of all spacecraft, with their quality.
-pub fn channels(contact: &Contact<'_>, html: &mut String) {
+pub fn channels(contact: &ContactPage<'_>, html: &mut String) {
     html.push_str(
         "<section>\n<h2>Virtual channels</h2>\n<div class=\"scroll\"><table id=\"channels\">\n",
     );
@@ -64,7 +64,7 @@ pub fn channels(contact: &Contact<'_>, html: &mut String) {
 }
 
 fn rows_of(
-    contact: &Contact<'_>,
+    contact: &ContactPage<'_>,
     (scid, vcids): (Scid, &BTreeMap<u8, ChannelReport>),
     whole: u64,
     html: &mut String,
@@ -124,7 +124,7 @@ fn quality(counts: &ChannelReport) -> (&'static str, String) {
 }
 
 /// Applications: their packets, the largest first where there are too many to print.
-pub fn applications(contact: &Contact<'_>, html: &mut String) {
+pub fn applications(contact: &ContactPage<'_>, html: &mut String) {
     let applications = &contact.course.applications;
     let mut all: Vec<_> = applications.counts().collect();
     let of_all = all.len();
@@ -183,9 +183,9 @@ pub fn applications(contact: &Contact<'_>, html: &mut String) {
 }
 
 /// What happened to the bits, in order.
-pub fn changes(contact: &Contact<'_>, html: &mut String) {
+pub fn changes(contact: &ContactPage<'_>, html: &mut String) {
     let course = &contact.course.changes;
-    let mut all: Vec<&Change> = contact.lock.first.iter().chain(&course.first).collect();
+    let mut all: Vec<&InputChange> = contact.lock.first.iter().chain(&course.first).collect();
     all.sort_by_key(|change| change.position);
     html.push_str("<section>\n<h2>Lock, slips, polarity</h2>\n");
     if all.is_empty() {
@@ -219,7 +219,7 @@ fn told(kind: ChangeKind) -> String {
 }
 
 /// The greatest gaps.
-pub fn gaps(contact: &Contact<'_>, html: &mut String) {
+pub fn gaps(contact: &ContactPage<'_>, html: &mut String) {
     let gaps = &contact.course.gaps;
     html.push_str("<section>\n<h2>Greatest gaps</h2>\n");
     if gaps.is_empty() {
@@ -247,7 +247,7 @@ pub fn gaps(contact: &Contact<'_>, html: &mut String) {
 }
 
 /// By place of the codeword in its block: one that is worse than the others points to the receiver.
-pub fn codewords(contact: &Contact<'_>, html: &mut String) {
+pub fn codewords(contact: &ContactPage<'_>, html: &mut String) {
     if !contact.is_checked() {
         return;
     }

@@ -1,11 +1,11 @@
 //! The contact in one sentence.
 
 use super::super::course::ChangeKind;
-use super::{Contact, grouped, percent};
+use super::{ContactPage, grouped, percent};
 use skyhaul_ccsds::account::FileReport;
 
 /// Style and words.
-pub fn verdict(contact: &Contact<'_>) -> (&'static str, String) {
+pub fn verdict(contact: &ContactPage<'_>) -> (&'static str, String) {
     let report = contact.report;
     let (missing, channels) = missing(report);
     let all = grouped(report.cadus);
@@ -49,7 +49,7 @@ pub fn verdict(contact: &Contact<'_>) -> (&'static str, String) {
 }
 
 /// What happened to the bits, as sentences that follow the first; empty for nothing.
-fn reception(contact: &Contact<'_>) -> String {
+fn reception(contact: &ContactPage<'_>) -> String {
     let changes = &contact.course.changes.first;
     let turns = changes.iter().filter(|change| change.kind == ChangeKind::Inverted).count() as u64;
     let mut parts = Vec::new();

@@ -3,21 +3,21 @@
 
 use super::bench::{Gone, carry};
 use super::stream::{Connection, Protocol};
-use skyhaul_emulator::{Description, Emulation, LinkDescription};
+use skyhaul_emulator::{Emulation, LabDescription, LinkDescription};
 use skyhaul_link::LinkConfig;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::sync::atomic::AtomicBool;
 
 /// How much passes over a link without a limit, both ends on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ability {
+pub struct LoopbackAbility {
     /// Of one TCP connection, which hands the link many packets at once.
     pub stream: Rate,
     /// Of datagrams in IP packets of 1500 bytes, one after the other.
     pub datagrams: Rate,
 }
 
-impl Ability {
+impl LoopbackAbility {
     /// Finds it, over a line of its own. Takes about three seconds.
     pub fn find(lab: &str, stop: &AtomicBool) -> Result<Self, Gone> {
         let free = LinkConfig { queue: QUEUE, ..LinkConfig::default() };
@@ -25,7 +25,7 @@ impl Ability {
         let link = LinkDescription { name, mtu: 1500, up: free.clone(), down: free };
         let mut emulation = Emulation::set_up(
             lab,
-            &Description { seed: 0, links: vec![link], spread: Vec::new() },
+            &LabDescription { seed: 0, links: vec![link], spread: Vec::new() },
         )?;
         let datagrams = match emulation.calibrate() {
             Ok(datagrams) => datagrams,
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_line_may_take_half_of_what_the_machine_emulates() {
-        let of = |stream, datagrams| Ability {
+        let of = |stream, datagrams| LoopbackAbility {
             stream: Rate::from_mbps(stream),
             datagrams: Rate::from_mbps(datagrams),
         };

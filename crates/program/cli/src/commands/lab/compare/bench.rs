@@ -1,12 +1,12 @@
 //! One cell's line with the programs on it. Everything that is started here is ended here, by its
 //! identifier.
 
-use super::experiment::{Cell, Experiment, PLAIN};
+use super::experiment::{ComparedCell, PLAIN, PublishedExperiment};
 use super::program::{Program, end};
-use super::quiet::Watch;
+use super::quiet::QuietWatch;
 use crate::commands::demo::pause;
 use crate::failure::{Exit, Failure};
-use skyhaul_emulator::{Description, Emulation, EmulatorError, Namespace, Place};
+use skyhaul_emulator::{Emulation, EmulatorError, LabDescription, LinkEnd, Namespace};
 use skyhaul_units::{ByteCount, Duration};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,14 +21,14 @@ pub struct Site<'a> {
     /// How long a tool may take beyond its time before it is ended.
     pub patience: Duration,
     /// Watches what others do meanwhile.
-    pub watch: &'a Watch,
+    pub watch: &'a QuietWatch,
 }
 
 /// A line that is up, in a cell of an experiment.
 pub struct Bench<'a> {
     pub site: &'a Site<'a>,
-    pub cell: &'a Cell,
-    pub line: Description,
+    pub cell: &'a ComparedCell,
+    pub line: LabDescription,
     pub duration: Duration,
     _carried: Carried,
 }
@@ -80,7 +80,7 @@ pub fn carry(lab: &str, mut emulation: Emulation) -> Carried {
         let ran = emulation.run(&until);
         ran.and(emulation.take_down())
     });
-    let namespaces = Place::ALL.map(|place| Namespace::new(lab, place));
+    let namespaces = LinkEnd::ALL.map(|place| Namespace::new(lab, place));
     Carried { namespaces, ended, carrying: Some(carrying) }
 }
 
@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
     /// Makes the line of a cell in a round, new and empty, for a run of `duration`.
     pub fn up(
         site: &'a Site<'a>,
-        experiment: &'a Experiment,
+        experiment: &'a PublishedExperiment,
         (cell, round): (usize, u32),
         duration: Duration,
     ) -> Result<Self, Gone> {
@@ -101,7 +101,11 @@ impl<'a> Bench<'a> {
 
     /// Makes a line that is no cell of an experiment, new and empty, for programs that take up to
     /// `duration`.
-    pub fn over(site: &'a Site<'a>, line: Description, duration: Duration) -> Result<Self, Gone> {
+    pub fn over(
+        site: &'a Site<'a>,
+        line: LabDescription,
+        duration: Duration,
+    ) -> Result<Self, Gone> {
         let carried = carry(site.lab, Emulation::set_up(site.lab, &line)?);
         Ok(Self { site, cell: &PLAIN, line, duration, _carried: carried })
     }
@@ -114,7 +118,7 @@ impl<'a> Bench<'a> {
             self.set_everywhere("net/ipv4/tcp_wmem", &format!("4096 16384 {most}"))?;
         }
         if self.line.links.len() > 1 {
-            for place in Place::ALL {
+            for place in LinkEnd::ALL {
                 self.namespace(place).ip(&[
                     "mptcp",
                     "limits",
@@ -126,7 +130,7 @@ impl<'a> Bench<'a> {
                 ])?;
             }
             for link in 1..self.line.links.len() {
-                self.namespace(Place::B).ip(&[
+                self.namespace(LinkEnd::B).ip(&[
                     "mptcp",
                     "endpoint",
                     "add",
@@ -138,18 +142,18 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    pub fn namespace(&self, place: Place) -> Namespace {
+    pub fn namespace(&self, place: LinkEnd) -> Namespace {
         Namespace::new(self.site.lab, place)
     }
 
     /// The sender's address on a link.
     pub fn near(&self, link: usize) -> String {
-        Place::A.ipv4(link).to_string()
+        LinkEnd::A.ipv4(link).to_string()
     }
 
     /// The receiver's address on a link.
     pub fn far(&self, link: usize) -> String {
-        Place::B.ipv4(link).to_string()
+        LinkEnd::B.ipv4(link).to_string()
     }
 
     /// How long a tool sends, whole seconds.
@@ -164,7 +168,7 @@ impl<'a> Bench<'a> {
 
     /// Sets a value under /proc/sys in both places.
     pub fn set_everywhere(&self, key: &str, value: &str) -> Result<(), Gone> {
-        for place in Place::ALL {
+        for place in LinkEnd::ALL {
             let written = self
                 .namespace(place)
                 .enter(|| Ok(std::fs::write(format!("/proc/sys/{key}"), value)))?;
@@ -177,17 +181,17 @@ impl<'a> Bench<'a> {
 
     /// Starts a program at the receiver, and waits until it listens.
     pub fn serve(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
-        self.serve_at(Place::B, command, (over, port))
+        self.serve_at(LinkEnd::B, command, (over, port))
     }
 
     /// Starts a program at the sender that others there call, and waits until it listens.
     pub fn serve_near(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
-        self.serve_at(Place::A, command, (over, port))
+        self.serve_at(LinkEnd::A, command, (over, port))
     }
 
     fn serve_at(
         &self,
-        place: Place,
+        place: LinkEnd,
         command: &[String],
         (over, port): (&str, u16),
     ) -> Result<Program, Gone> {
@@ -209,7 +213,7 @@ impl<'a> Bench<'a> {
 
     /// Starts a program at the sender.
     pub fn begin(&self, command: &[String]) -> Result<Program, Gone> {
-        self.start(Place::A, command)
+        self.start(LinkEnd::A, command)
     }
 
     /// Runs a program at the sender to its end. Gives what it printed. A far end that is gone
@@ -223,7 +227,7 @@ impl<'a> Bench<'a> {
         program.finish(self.duration + self.site.patience, self.site.stop, Some(other))
     }
 
-    fn start(&self, place: Place, command: &[String]) -> Result<Program, Gone> {
+    fn start(&self, place: LinkEnd, command: &[String]) -> Result<Program, Gone> {
         Program::inside(self.namespace(place).name(), command)
     }
 }

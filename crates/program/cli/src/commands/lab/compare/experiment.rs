@@ -3,7 +3,7 @@
 use super::tool::Tool;
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
-use skyhaul_emulator::Description;
+use skyhaul_emulator::LabDescription;
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A file of `scenarios/published/`, or of the user.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Experiment {
+pub struct PublishedExperiment {
     pub name: String,
     pub title: String,
     /// Where the published figures and the line come from.
@@ -26,14 +26,14 @@ pub struct Experiment {
     #[serde(default = "one")]
     pub runs: u32,
     pub tools: Vec<Tool>,
-    pub line: Description,
+    pub line: LabDescription,
     #[serde(rename = "cell")]
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparedCell>,
     /// Which tools do less than the others.
     #[serde(default)]
     pub only: Vec<Only>,
     #[serde(default, rename = "bar")]
-    pub bars: Vec<Bar>,
+    pub bars: Vec<MedianBar>,
     /// A line that is faster than what this machine emulates is made as fast as that, and the table
     /// says so.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Experiment {
 /// What one cell changes of the line and the hosts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cell {
+pub struct ComparedCell {
     pub label: String,
     /// Share of packets lost at random in the direction of the data, on every link.
     pub loss: Option<Probability>,
@@ -67,7 +67,7 @@ pub struct Cell {
 }
 
 /// One that changes nothing.
-pub static PLAIN: Cell = Cell {
+pub static PLAIN: ComparedCell = ComparedCell {
     label: String::new(),
     loss: None,
     one_way_delay: None,
@@ -95,7 +95,7 @@ pub struct Only {
 
 /// What one tool does in one cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct ComparedShare {
     /// How long each run sends.
     pub duration: Duration,
     pub runs: u32,
@@ -104,7 +104,7 @@ pub struct Share {
 /// How one tool must stand to another, by medians.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Bar {
+pub struct MedianBar {
     pub tool: Tool,
     pub of: Tool,
     /// Least ratio of the two medians.
@@ -151,7 +151,7 @@ pub fn text_of(name: &str) -> Result<Cow<'static, str>, Failure> {
     Ok(Cow::Owned(text))
 }
 
-impl Experiment {
+impl PublishedExperiment {
     /// One that the program holds, or the user's file.
     #[cfg(test)]
     pub fn find(name: &str) -> Result<Self, Failure> {
@@ -201,13 +201,13 @@ impl Experiment {
     }
 
     /// What `tool` does in `cell`; nothing where it does not run there.
-    pub fn share(&self, tool: &Tool, cell: &Cell) -> Option<Share> {
+    pub fn share(&self, tool: &Tool, cell: &ComparedCell) -> Option<ComparedShare> {
         let only = self.only.iter().find(|only| only.tools.contains(tool));
         if only.is_some_and(|only| !only.cells.is_empty() && !only.cells.contains(&cell.label)) {
             return None;
         }
         let runs = only.and_then(|only| only.runs).or(cell.runs).unwrap_or(self.runs);
-        Some(Share {
+        Some(ComparedShare {
             duration: only
                 .and_then(|only| only.duration)
                 .or(cell.duration)
@@ -237,13 +237,13 @@ impl Experiment {
     }
 
     /// About how long one tool's runs in `cell` take.
-    pub fn time_of(&self, cell: &Cell, share: Share) -> Duration {
+    pub fn time_of(&self, cell: &ComparedCell, share: ComparedShare) -> Duration {
         let around = BETWEEN + self.round_trip(cell).scaled(ROUND_TRIPS, 1);
         (share.duration + around).scaled(u64::from(share.runs), 1)
     }
 
     /// The line as it is in `cell`.
-    pub fn line_of(&self, cell: &Cell) -> Description {
+    pub fn line_of(&self, cell: &ComparedCell) -> LabDescription {
         let mut line = self.line.clone();
         for link in &mut line.links {
             if let Some(probability) = cell.loss {
@@ -258,9 +258,9 @@ impl Experiment {
 
     /// The line of one run: each round of a cell loses other packets, and every tool of a round
     /// meets the same chance.
-    pub fn line_in(&self, cell: usize, round: u32) -> Description {
+    pub fn line_in(&self, cell: usize, round: u32) -> LabDescription {
         let seed = self.seed(cell, round);
-        Description { seed, ..self.line_of(&self.cells[cell]) }
+        LabDescription { seed, ..self.line_of(&self.cells[cell]) }
     }
 
     /// Of a run: below 2^32, so that JSON readers that know only floating point have it exactly.
@@ -274,7 +274,7 @@ impl Experiment {
     }
 
     /// The longest round trip of an empty line in `cell`.
-    pub fn round_trip(&self, cell: &Cell) -> Duration {
+    pub fn round_trip(&self, cell: &ComparedCell) -> Duration {
         let links = self.line_of(cell).links;
         let trips = links.iter().map(|link| link.up.one_way_delay + link.down.one_way_delay);
         trips.max().unwrap_or(Duration::ZERO)
@@ -298,7 +298,7 @@ impl Experiment {
 
     /// What TCP's payload could come to in `cell`: 1448 of 1500 bytes of each packet that is not
     /// lost, on all links.
-    pub fn limit(&self, cell: &Cell) -> f64 {
+    pub fn limit(&self, cell: &ComparedCell) -> f64 {
         let line = self.line_of(cell);
         let of = |config: &LinkConfig| config.rate.map_or(0.0, |rate| rate.as_bps() as f64);
         let kept = 1.0 - cell.loss.map_or(0.0, Probability::as_f64);
@@ -320,13 +320,13 @@ const ROUND_TRIPS: u64 = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::study::Kind;
+    use super::super::study::StudyKind;
     use super::*;
 
     #[test]
     fn what_the_program_holds_can_be_read_and_every_bar_names_tools_and_cells_that_are_there() {
         for (name, _) in BUILTIN {
-            let Kind::Goodput(experiment) = Kind::find(name).unwrap() else { continue };
+            let StudyKind::Goodput(experiment) = StudyKind::find(name).unwrap() else { continue };
             assert_eq!(experiment.name, *name);
             assert!(experiment.source.len() > 10, "{name}");
             for bar in &experiment.bars {
@@ -354,11 +354,11 @@ mod tests {
         let compared = BUILTIN.iter().filter(|(name, _)| {
             compared.lines().next().unwrap().split(' ').any(|word| word == *name)
         });
-        let spans = compared.map(|(name, _)| match Kind::find(name).unwrap() {
-            Kind::Goodput(one) => one.estimate(&one.tools),
-            Kind::Requirements(file) => file.estimate(),
-            Kind::Sharing(one) => one.estimate(),
-            Kind::Spacing(one) => one.estimate(),
+        let spans = compared.map(|(name, _)| match StudyKind::find(name).unwrap() {
+            StudyKind::Goodput(one) => one.estimate(&one.tools),
+            StudyKind::Requirements(file) => file.estimate(),
+            StudyKind::Sharing(one) => one.estimate(),
+            StudyKind::Spacing(one) => one.estimate(),
         });
         let planned = spans.fold(Duration::ZERO, |sum, span| sum + span);
         let sum = planned + super::super::quiet::allowance(planned);
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn what_a_bar_compares_runs_more_than_once_in_most_cells() {
         for name in ["dsn-93", "dsn-300", "trollsat", "mpdtp"] {
-            let experiment = Experiment::find(name).unwrap();
+            let experiment = PublishedExperiment::find(name).unwrap();
             let runs = |tool: &Tool| -> Vec<u32> {
                 let shares =
                     experiment.cells.iter().filter_map(|cell| experiment.share(tool, cell));
@@ -389,10 +389,10 @@ mod tests {
 
     #[test]
     fn a_tool_may_have_cells_times_and_runs_of_its_own_and_the_estimate_counts_them() {
-        let mut experiment = Experiment::parse(MINE, "mine.toml").unwrap();
+        let mut experiment = PublishedExperiment::parse(MINE, "mine.toml").unwrap();
         let cubic = Tool::Tcp("cubic".to_owned());
         let [clean, lossy] = [0, 1].map(|at| experiment.cells[at].clone());
-        let share = |secs, runs| Some(Share { duration: Duration::from_secs(secs), runs });
+        let share = |secs, runs| Some(ComparedShare { duration: Duration::from_secs(secs), runs });
         assert_eq!(experiment.share(&Tool::Adaptive, &clean), share(20, 1));
         assert_eq!(experiment.share(&Tool::Adaptive, &lossy), share(20, 3));
         assert_eq!(experiment.share(&cubic, &clean), None);
@@ -414,7 +414,9 @@ mod tests {
     fn what_contradicts_itself_is_refused_by_name() {
         let refused = |old: &str, new: &str| {
             assert!(MINE.contains(old));
-            Experiment::parse(&MINE.replace(old, new), "mine.toml").unwrap_err().to_string()
+            PublishedExperiment::parse(&MINE.replace(old, new), "mine.toml")
+                .unwrap_err()
+                .to_string()
         };
         assert!(
             refused("cells = [\"lossy\"]", "cells = [\"muddy\"]")
@@ -457,11 +459,11 @@ mod tests {
     #[test]
     fn a_wrong_experiment_is_refused_with_its_line() {
         let text = BUILTIN[0].1.replace("duration", "length");
-        let error = Experiment::parse(&text, "mine.toml").unwrap_err().to_string();
+        let error = PublishedExperiment::parse(&text, "mine.toml").unwrap_err().to_string();
         assert!(
             error.contains("mine.toml:") && error.contains("unknown field `length`"),
             "{error}"
         );
-        assert!(Experiment::find("nothing").unwrap_err().to_string().contains("dsn-93"));
+        assert!(PublishedExperiment::find("nothing").unwrap_err().to_string().contains("dsn-93"));
     }
 }

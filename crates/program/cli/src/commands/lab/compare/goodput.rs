@@ -1,8 +1,8 @@
 //! The goodput of tools in the cells of an experiment.
 
-use super::ability::{self, Ability};
+use super::ability::{self, LoopbackAbility};
 use super::bench::{Bench, Gone, Site};
-use super::experiment::Experiment;
+use super::experiment::PublishedExperiment;
 use super::quiet::Conditions;
 use super::results::Results;
 use super::study::{Bars, Study};
@@ -95,7 +95,7 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
 
 /// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is
 /// not up to it.
-pub fn fit(experiment: &mut Experiment, ability: &Ability) -> Option<String> {
+pub fn fit(experiment: &mut PublishedExperiment, ability: &LoopbackAbility) -> Option<String> {
     let short = ability.shortfall(experiment.needs())?;
     let note = if experiment.fit_machine {
         let rate = ability::round(ability.line());

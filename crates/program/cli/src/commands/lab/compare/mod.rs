@@ -22,15 +22,15 @@ mod tool;
 use super::emulated::{Home, lab_name};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use ability::Ability;
+use ability::LoopbackAbility;
 use bench::{Gone, PATIENCE, Site};
-use experiment::{Experiment, MOST_RUNS};
-use quiet::{Disturbance, Policy, Watch};
+use experiment::{MOST_RUNS, PublishedExperiment};
+use quiet::{Disturbance, DisturbedRuns, QuietWatch};
 use rustix::process::{getpid, set_child_subreaper};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use study::{Kind, Study};
+use study::{Study, StudyKind};
 use tool::Tool;
 
 /// The arguments of `skyhaul lab compare`.
@@ -80,12 +80,12 @@ pub struct Compare {
 /// An experiment is wrong, this is not root, a bar is missed, or the user ended it.
 pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     if command.experiments.is_empty() {
-        for (name, title) in Kind::list()? {
+        for (name, title) in StudyKind::list()? {
             writeln!(out, "{name:<18} {title}")?;
         }
         return Ok(());
     }
-    let mut kinds: Vec<Kind> =
+    let mut kinds: Vec<StudyKind> =
         command.experiments.iter().map(|name| command.selected(name)).collect::<Result<_, _>>()?;
     if let Some(folder) = &command.report {
         std::fs::create_dir_all(folder).map_err(|source| unwritable(folder, source))?;
@@ -96,7 +96,11 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     // What a tool leaves behind is ours to wait for, so that its time is not taken for others'.
     let _ = set_child_subreaper(Some(getpid()));
-    let watch = Watch::new(if command.even_if_busy { Policy::Take } else { Policy::Repeat });
+    let watch = QuietWatch::new(if command.even_if_busy {
+        DisturbedRuns::Take
+    } else {
+        DisturbedRuns::Repeat
+    });
     if command.markdown.is_some() {
         refuse_if_busy(&watch)?;
     }
@@ -135,12 +139,12 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl Compare {
     /// An experiment with what the command changes of it.
-    fn selected(&self, name: &str) -> Result<Kind, Failure> {
-        let kind = match Kind::find(name)? {
-            Kind::Goodput(experiment) => {
-                return Ok(Kind::Goodput(self.narrowed(experiment, name)?));
+    fn selected(&self, name: &str) -> Result<StudyKind, Failure> {
+        let kind = match StudyKind::find(name)? {
+            StudyKind::Goodput(experiment) => {
+                return Ok(StudyKind::Goodput(self.narrowed(experiment, name)?));
             }
-            Kind::Requirements(mut file) => {
+            StudyKind::Requirements(mut file) => {
                 self.duration.iter().for_each(|duration| file.set_duration(*duration));
                 if !self.tools.is_empty() {
                     file.tools.retain(|tool| self.tools.contains(tool));
@@ -153,11 +157,11 @@ impl Compare {
                         "run it without --tools to see all",
                     ));
                 }
-                Kind::Requirements(file)
+                StudyKind::Requirements(file)
             }
             kind => kind,
         };
-        let is_bisected = matches!(kind, Kind::Requirements(_));
+        let is_bisected = matches!(kind, StudyKind::Requirements(_));
         let changes = [
             ("--tools", !self.tools.is_empty() && !is_bisected),
             ("--cells", !self.cells.is_empty()),
@@ -175,7 +179,11 @@ impl Compare {
         }
     }
 
-    fn narrowed(&self, mut experiment: Experiment, name: &str) -> Result<Experiment, Failure> {
+    fn narrowed(
+        &self,
+        mut experiment: PublishedExperiment,
+        name: &str,
+    ) -> Result<PublishedExperiment, Failure> {
         if let Some(runs) = self.runs {
             experiment.runs = runs;
             experiment.cells.iter_mut().for_each(|cell| cell.runs = None);
@@ -201,11 +209,14 @@ impl Compare {
 
 /// Finds what the machine emulates, if a line may be beyond it, and makes lines slower that are to
 /// fit it. Gives what is to be said of each experiment.
-fn prepare(kinds: &mut [Kind], site: &Site<'_>) -> (Option<Ability>, Vec<Vec<String>>) {
+fn prepare(
+    kinds: &mut [StudyKind],
+    site: &Site<'_>,
+) -> (Option<LoopbackAbility>, Vec<Vec<String>>) {
     if kinds.iter().all(|kind| kind.needs() < ability::SURE) {
         return (None, vec![Vec::new(); kinds.len()]);
     }
-    let found = Ability::find(site.lab, site.stop);
+    let found = LoopbackAbility::find(site.lab, site.stop);
     let notes = kinds.iter_mut().map(|kind| match &found {
         Ok(ability) => kind.fit(ability).into_iter().collect(),
         Err(Gone::Failed(why)) => vec![format!("what this machine emulates is not known: {why}")],
@@ -259,9 +270,9 @@ fn about(span: Duration) -> String {
 }
 
 /// A page that takes most of an hour is not begun on a machine that does something else.
-fn refuse_if_busy(watch: &Watch) -> Result<(), Failure> {
+fn refuse_if_busy(watch: &QuietWatch) -> Result<(), Failure> {
     let met = watch.look().map_err(Gone::into_failure)?;
-    if watch.policy == Policy::Take || !met.is_too_much() {
+    if watch.policy == DisturbedRuns::Take || !met.is_too_much() {
         return Ok(());
     }
     let what = format!("this machine is busy, and its page would say nothing of the tools: {met}");
@@ -270,7 +281,7 @@ fn refuse_if_busy(watch: &Watch) -> Result<(), Failure> {
 
 /// Nor is one written of runs that others disturbed, however often they were repeated.
 fn refuse_disturbed(
-    watch: &Watch,
+    watch: &QuietWatch,
     file: &Path,
     all: &[Box<dyn Study + '_>],
 ) -> Result<(), Failure> {
@@ -278,7 +289,7 @@ fn refuse_disturbed(
         all.iter().map(|study| number(study.conditions())).sum::<usize>()
     };
     let (runs, disturbed) = (of(quiet::Conditions::runs), of(quiet::Conditions::disturbed));
-    if watch.policy == Policy::Take || disturbed == 0 {
+    if watch.policy == DisturbedRuns::Take || disturbed == 0 {
         return Ok(());
     }
     let worst = all.iter().map(|study| study.conditions().worst());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an application hands over.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Flow {
+pub struct OfferedLoad {
     pub rate: Rate,
     pub block: ByteCount,
     /// For how long.
@@ -35,13 +35,13 @@ pub struct Lateness {
 
 impl Lateness {
     /// Whether the flow held.
-    pub fn is_within(&self, flow: &Flow) -> bool {
+    pub fn is_within(&self, flow: &OfferedLoad) -> bool {
         let is_lasting = self.lack.zip(flow.may_lack).is_some_and(|(lack, most)| lack <= most);
         self.most <= flow.within || is_lasting
     }
 }
 
-impl Flow {
+impl OfferedLoad {
     /// How many blocks that makes.
     pub fn blocks(&self) -> u64 {
         (self.rate * self.span).as_u64() / self.block.as_u64().max(1)
@@ -61,7 +61,11 @@ impl Flow {
 }
 
 /// Sends `flow`. It ends early with a block that is so late that nothing can make up for it.
-pub fn lateness(connection: &Connection, flow: Flow, stop: &AtomicBool) -> Result<Lateness, Gone> {
+pub fn lateness(
+    connection: &Connection,
+    flow: OfferedLoad,
+    stop: &AtomicBool,
+) -> Result<Lateness, Gone> {
     let (clock, done) = (Clock::start(), AtomicBool::new(false));
     let start = clock.now();
     let found = std::thread::scope(|scope| {
@@ -78,7 +82,7 @@ pub fn lateness(connection: &Connection, flow: Flow, stop: &AtomicBool) -> Resul
 
 fn hand_over(
     connection: &Connection,
-    flow: Flow,
+    flow: OfferedLoad,
     (clock, start): (&Clock, Instant),
     done: &AtomicBool,
 ) {
@@ -97,11 +101,12 @@ fn hand_over(
 
 fn watch(
     connection: &Connection,
-    flow: Flow,
+    flow: OfferedLoad,
     (clock, start): (&Clock, Instant),
     stop: &AtomicBool,
 ) -> io::Result<Lateness> {
-    let (mut room, mut bytes, mut course) = (vec![0; 1 << 18], ByteCount::ZERO, Course::default());
+    let (mut room, mut bytes, mut course) =
+        (vec![0; 1 << 18], ByteCount::ZERO, LatenessWatch::default());
     loop {
         // The oldest block that is not here.
         let block = bytes.as_u64() / flow.block.as_u64().max(1);
@@ -126,7 +131,7 @@ fn watch(
 
 /// How late the oldest missing block was, in the course of a run.
 #[derive(Debug, Default)]
-struct Course {
+struct LatenessWatch {
     most: Duration,
     /// When half of the run was over, and the last look: the time from the beginning on, and the
     /// lateness then.
@@ -134,9 +139,9 @@ struct Course {
     last: (Duration, Duration),
 }
 
-impl Course {
+impl LatenessWatch {
     /// Whether the run is decided.
-    fn see(&mut self, flow: &Flow, now: Duration, late: Duration) -> bool {
+    fn see(&mut self, flow: &OfferedLoad, now: Duration, late: Duration) -> bool {
         self.most = self.most.max(late);
         self.last = (now, late);
         if self.half.is_none() && now >= flow.span.scaled(1, 2) {
@@ -145,7 +150,7 @@ impl Course {
         late > flow.hopeless() || (flow.may_lack.is_some() && now >= flow.span)
     }
 
-    fn lateness(&self, flow: &Flow) -> Lateness {
+    fn lateness(&self, flow: &OfferedLoad) -> Lateness {
         let ((now, late), end) = (self.last, flow.span.scaled(1, 2));
         let lack = self.half.filter(|(then, _)| now > *then).map(|(then, before)| {
             (late.as_secs_f64() - before.as_secs_f64()) / now.saturating_sub(then).as_secs_f64()
@@ -162,14 +167,20 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn flow(may_lack: Option<f64>) -> Flow {
+    fn flow(may_lack: Option<f64>) -> OfferedLoad {
         let (rate, block) = (Rate::from_mbps(8), ByteCount::new(100_000));
-        Flow { rate, block, span: SECOND.scaled(10, 1), within: SECOND.scaled(2, 1), may_lack }
+        OfferedLoad {
+            rate,
+            block,
+            span: SECOND.scaled(10, 1),
+            within: SECOND.scaled(2, 1),
+            may_lack,
+        }
     }
 
     /// What a run came to whose lateness after each second is given.
-    fn run(flow: &Flow, late_ms: &[u64]) -> Lateness {
-        let mut course = Course::default();
+    fn run(flow: &OfferedLoad, late_ms: &[u64]) -> Lateness {
+        let mut course = LatenessWatch::default();
         let seen = late_ms.iter().zip(1..).any(|(late, second)| {
             course.see(flow, SECOND.scaled(second, 1), Duration::from_millis(*late))
         });

@@ -4,7 +4,7 @@ use super::results::Results;
 use super::study::Study;
 use super::table::{mbps, text, window_rate};
 use super::tool::Tool;
-use skyhaul_lab::page::{Chart, HEIGHT, Key, Scale, document, escape, middle};
+use skyhaul_lab::page::{Chart, HEIGHT, LegendKey, Scale, document, escape, middle};
 
 /// All experiments, each with its section.
 pub fn page(all: &[Box<dyn Study + '_>]) -> String {
@@ -53,11 +53,11 @@ pub fn drawing(results: &Results<'_>) -> String {
         let ends = [chart.at(centre - half, limit), chart.at(centre + half, limit)];
         chart.line(ends[0], ends[1], "bar-line");
     }
-    let mut legend: Vec<(Key, String)> = tools
+    let mut legend: Vec<(LegendKey, String)> = tools
         .iter()
         .enumerate()
-        .map(|(number, tool)| (Key::Course(number), tool.to_string()))
-        .chain([(Key::Rule("bar-line"), "limit".to_owned())])
+        .map(|(number, tool)| (LegendKey::Course(number), tool.to_string()))
+        .chain([(LegendKey::Rule("bar-line"), "limit".to_owned())])
         .collect();
     for (number, tool) in tools.iter().enumerate() {
         course(&mut chart, results, &scale, (number, tool));
@@ -96,14 +96,14 @@ fn marks(
     results: &Results<'_>,
     scale: &Scale,
     (number, tool): (usize, &Tool),
-) -> Vec<(Key, String)> {
+) -> Vec<(LegendKey, String)> {
     let experiment = results.experiment;
     let mut keys = Vec::new();
     let mut mark = |at: usize, bps: f64, name: String| {
         let place = chart.at(middle(at, experiment.cells.len()), scale.place(bps / 1e6));
         chart.mark(place, number, &format!("{name}: {} Mbit/s", mbps(bps)));
         if keys.is_empty() {
-            keys.push((Key::Mark(number), name));
+            keys.push((LegendKey::Mark(number), name));
         }
     };
     for (at, cell) in experiment.cells.iter().enumerate() {

@@ -37,7 +37,7 @@ pub struct Disturbance {
 
 /// What becomes of a disturbed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum DisturbedRuns {
     /// It is repeated, and no page is written if that does not help.
     Repeat,
     /// Its figure is taken as it is.
@@ -45,8 +45,8 @@ pub enum Policy {
 }
 
 /// Watches the runs of a comparison.
-pub struct Watch {
-    pub policy: Policy,
+pub struct QuietWatch {
+    pub policy: DisturbedRuns,
     clock: Clock,
     /// For repeating, in the whole comparison.
     left: Cell<Duration>,
@@ -125,9 +125,9 @@ impl core::fmt::Display for Disturbance {
     }
 }
 
-impl Watch {
+impl QuietWatch {
     /// Of runs that take `planned` in all.
-    pub fn new(policy: Policy) -> Self {
+    pub fn new(policy: DisturbedRuns) -> Self {
         Self { policy, clock: Clock::start(), left: Cell::new(Duration::ZERO) }
     }
 
@@ -167,7 +167,8 @@ impl Watch {
             if best.as_ref().is_none_or(|(least, _)| met.sum() < least.sum()) {
                 best = Some((met, outcome));
             }
-            let is_last = repeats == REPEATS || self.policy == Policy::Take || !met.is_too_much();
+            let is_last =
+                repeats == REPEATS || self.policy == DisturbedRuns::Take || !met.is_too_much();
             if is_last || self.left.get() < took {
                 break;
             }
@@ -376,9 +377,9 @@ mod tests {
     }
 
     /// What came of attempts that meet these shares of foreign time, and how often it ran.
-    fn attempts(policy: Policy, planned: Duration) -> (u32, Conditions) {
+    fn attempts(policy: DisturbedRuns, planned: Duration) -> (u32, Conditions) {
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let watch = Watch::new(policy);
+        let watch = QuietWatch::new(policy);
         watch.plan(planned);
         let site = Site { lab: "t", stop: &stop, patience: Duration::ZERO, watch: &watch };
         let (mut conditions, mut ran) = (Conditions::default(), 0);
@@ -392,9 +393,9 @@ mod tests {
 
     #[test]
     fn runs_are_counted_and_a_disturbed_one_is_not_repeated_where_it_is_taken_as_it_is() {
-        let (ran, conditions) = attempts(Policy::Take, Duration::from_secs(10));
+        let (ran, conditions) = attempts(DisturbedRuns::Take, Duration::from_secs(10));
         assert_eq!((ran, conditions.runs(), conditions.repeated), (1, 1, 0));
-        let (ran, conditions) = attempts(Policy::Repeat, Duration::from_secs(10));
+        let (ran, conditions) = attempts(DisturbedRuns::Repeat, Duration::from_secs(10));
         assert_eq!((ran, conditions.runs()), (conditions.repeated + 1, 1));
         assert!(ran <= REPEATS + 1);
     }

@@ -1,10 +1,10 @@
 //! What a mission asks of a line: blocks at a constant rate, each in time; up to which loss each
 //! tool holds that.
 
-use super::ability::Ability;
+use super::ability::LoopbackAbility;
 use super::bench::{Bench, Gone, Site};
-use super::experiment::{Cell, Experiment, SHORTEST, Share};
-use super::paced::{Flow, Lateness, lateness};
+use super::experiment::{ComparedCell, ComparedShare, PublishedExperiment, SHORTEST};
+use super::paced::{Lateness, OfferedLoad, lateness};
 use super::quiet::Conditions;
 use super::say;
 use super::stream::{Connection, Protocol};
@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use core::fmt::Write;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use skyhaul_emulator::Description;
+use skyhaul_emulator::LabDescription;
 use skyhaul_lab::page::escape;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ struct Requirement {
     /// What is to be said beside the figures.
     #[serde(default)]
     beside: String,
-    line: Description,
+    line: LabDescription,
 }
 
 /// Up to which loss a tool must hold.
@@ -67,7 +67,7 @@ struct LossBar {
 
 /// What was found of one tool and one requirement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Found {
+pub struct RequirementResult {
     /// The highest level that holds; nothing where none does.
     pub holds: Option<usize>,
     /// Each level that was tried, with how late blocks came; none where the run failed.
@@ -79,13 +79,13 @@ pub struct Found {
 pub struct Requiring<'a> {
     file: &'a Requirements,
     /// What runs, for each requirement: a cell for each level.
-    experiments: Vec<Experiment>,
+    experiments: Vec<PublishedExperiment>,
     present: Vec<Tool>,
     versions: Vec<String>,
     skipped: Vec<String>,
     notes: Vec<String>,
     conditions: Conditions,
-    found: BTreeMap<(usize, Tool), Found>,
+    found: BTreeMap<(usize, Tool), RequirementResult>,
 }
 
 impl Requirements {
@@ -125,9 +125,15 @@ impl Requirements {
         )
     }
 
-    fn flow(&self, one: &Requirement) -> Flow {
+    fn flow(&self, one: &Requirement) -> OfferedLoad {
         let may_lack = one.may_lack.map(Probability::as_f64);
-        Flow { rate: one.flow, block: self.block, span: one.duration, within: one.within, may_lack }
+        OfferedLoad {
+            rate: one.flow,
+            block: self.block,
+            span: one.duration,
+            within: one.within,
+            may_lack,
+        }
     }
 
     /// What the widest of its lines carries.
@@ -136,7 +142,7 @@ impl Requirements {
     }
 
     /// What is to be said where the machine is not up to it.
-    pub fn shortfall(&self, ability: &Ability) -> Option<String> {
+    pub fn shortfall(&self, ability: &LoopbackAbility) -> Option<String> {
         let short = ability.shortfall(self.needs())?;
         Some(format!("{short}: what does not hold may be the machine's limit, not the line's"))
     }
@@ -155,15 +161,15 @@ impl Requirements {
     }
 
     /// The line with a cell for each level.
-    fn experiment(&self, one: &Requirement) -> Experiment {
-        let cell = |loss: &Probability| Cell {
+    fn experiment(&self, one: &Requirement) -> PublishedExperiment {
+        let cell = |loss: &Probability| ComparedCell {
             label: percent(*loss),
             loss: Some(*loss),
             tcp_buffer: one.tcp_buffer,
             streams: 1,
-            ..Cell::default()
+            ..ComparedCell::default()
         };
-        Experiment {
+        PublishedExperiment {
             name: self.name.clone(),
             title: self.title.clone(),
             source: self.source.clone(),
@@ -294,7 +300,7 @@ impl<'a> Requiring<'a> {
         let lowest = self.file.requirement[at].levels[0];
         match self.found.get(&(at, tool.clone())) {
             None => String::new(),
-            Some(Found { holds: None, .. }) => format!("below {}", percent(lowest)),
+            Some(RequirementResult { holds: None, .. }) => format!("below {}", percent(lowest)),
             Some(_) => self.holds(at, tool).map_or(String::new(), percent),
         }
     }
@@ -355,7 +361,8 @@ impl Study for Requiring<'_> {
                         Tool::Tcp(_) => (one.duration + short).scaled(1, 2),
                         _ => one.duration,
                     };
-                    let share = Share { duration, runs: Search::steps(experiment.cells.len()) };
+                    let share =
+                        ComparedShare { duration, runs: Search::steps(experiment.cells.len()) };
                     experiment.time_of(&experiment.cells[0], share)
                 })
             });
@@ -459,7 +466,7 @@ fn percent(loss: Probability) -> String {
 
 /// How late blocks came. Of ours only the latest is known, its start included, which is the harder
 /// question.
-fn run_one(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Lateness, Gone> {
+fn run_one(bench: &Bench<'_>, tool: &Tool, flow: OfferedLoad) -> Result<Lateness, Gone> {
     if let Tool::Tcp(control) = tool {
         let connection = Connection::open(bench.site.lab, Protocol::Tcp, Some(control))?;
         return lateness(&connection, flow, bench.site.stop);
@@ -541,13 +548,13 @@ mod tests {
         for (at, one) in file.requirement.iter().enumerate() {
             assert!(file.flow(one).blocks() > 100);
             assert!(one.published.values().all(|loss| one.levels.contains(loss)), "{}", one.name);
-            let found = Found { holds: Some(8), ..Found::default() };
+            let found = RequirementResult { holds: Some(8), ..RequirementResult::default() };
             study.found.insert((at, Tool::Adaptive), found);
         }
         assert_eq!(study.verdicts().len(), 2);
         assert!(study.verdicts().iter().all(|(_, held)| *held), "{:?}", study.verdicts());
         assert!(study.text().contains("pass  JWST") && study.markdown("").contains("| adaptive |"));
-        study.found.insert((0, Tool::Adaptive), Found::default());
+        study.found.insert((0, Tool::Adaptive), RequirementResult::default());
         assert_eq!(study.bars(), Bars { judged: 2, missed: 1 });
         assert!(study.text().contains("below 0.01 %"), "{}", study.text());
     }

@@ -1,7 +1,7 @@
 //! What was measured, and how it stands to what was published and to the bars.
 
-use super::ability::Ability;
-use super::experiment::{Bar, Experiment};
+use super::ability::LoopbackAbility;
+use super::experiment::{MedianBar, PublishedExperiment};
 use super::quiet::Conditions;
 use super::tool::{Figure, Tool};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The figures of one experiment.
 pub struct Results<'a> {
-    pub experiment: &'a Experiment,
+    pub experiment: &'a PublishedExperiment,
     /// Each tool that is there, with its version, in the experiment's order.
     pub versions: Vec<(Tool, String)>,
     /// Each that is not, and why.
@@ -17,15 +17,15 @@ pub struct Results<'a> {
     /// Under what conditions it was measured.
     pub conditions: Conditions,
     /// What that machine emulated before the first run; nothing where this could not be found.
-    pub ability: Option<Ability>,
+    pub ability: Option<LoopbackAbility>,
     /// In what the line is not the experiment's, or not to be trusted.
     pub notes: Vec<String>,
-    runs: BTreeMap<(usize, Tool), Runs>,
+    runs: BTreeMap<(usize, Tool), ToolRuns>,
 }
 
 /// The runs of one tool in one cell.
 #[derive(Debug, Clone, Default)]
-pub struct Runs {
+pub struct ToolRuns {
     /// Goodput at the receiver, bit/s, in the order of size.
     figures: Vec<f64>,
     /// Bytes, in the order of size; where the tool tells.
@@ -35,15 +35,15 @@ pub struct Runs {
 }
 
 /// How one bar stands in one cell.
-pub struct Verdict<'a> {
-    pub bar: &'a Bar,
+pub struct CellVerdict<'a> {
+    pub bar: &'a MedianBar,
     pub cell: &'a str,
     pub ratio: f64,
     /// What the ratio would be of a tool that uses all that the line carries.
     pub possible: f64,
 }
 
-impl Verdict<'_> {
+impl CellVerdict<'_> {
     pub fn is_reached(&self) -> bool {
         self.ratio >= self.bar.at_least
     }
@@ -58,7 +58,7 @@ impl Verdict<'_> {
     }
 }
 
-impl Runs {
+impl ToolRuns {
     pub fn median(&self) -> Option<f64> {
         middle(&self.figures)
     }
@@ -75,7 +75,11 @@ impl Runs {
 }
 
 impl<'a> Results<'a> {
-    pub fn new(experiment: &'a Experiment, ability: Option<Ability>, notes: Vec<String>) -> Self {
+    pub fn new(
+        experiment: &'a PublishedExperiment,
+        ability: Option<LoopbackAbility>,
+        notes: Vec<String>,
+    ) -> Self {
         let (mut versions, mut skipped) = (Vec::new(), Vec::new());
         for tool in &experiment.tools {
             match tool.version() {
@@ -103,7 +107,7 @@ impl<'a> Results<'a> {
         self.runs.entry((cell, tool.clone())).or_default().failures.push(why);
     }
 
-    pub fn of(&self, cell: usize, tool: &Tool) -> Runs {
+    pub fn of(&self, cell: usize, tool: &Tool) -> ToolRuns {
         self.runs.get(&(cell, tool.clone())).cloned().unwrap_or_default()
     }
 
@@ -117,7 +121,7 @@ impl<'a> Results<'a> {
     }
 
     /// Each bar in each of its cells in which both tools have a figure.
-    pub fn verdicts(&self) -> Vec<Verdict<'a>> {
+    pub fn verdicts(&self) -> Vec<CellVerdict<'a>> {
         let mut verdicts = Vec::new();
         for bar in &self.experiment.bars {
             for (at, cell) in self.experiment.cells.iter().enumerate() {
@@ -126,7 +130,7 @@ impl<'a> Results<'a> {
                 if let (true, Some((ours, theirs))) = (is_meant, both) {
                     let (theirs, limit) = (theirs.max(1.0), self.experiment.limit(cell));
                     let (ratio, possible) = (ours / theirs, limit / theirs);
-                    verdicts.push(Verdict { bar, cell: &cell.label, ratio, possible });
+                    verdicts.push(CellVerdict { bar, cell: &cell.label, ratio, possible });
                 }
             }
         }
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn medians_and_bars_are_those_of_the_runs() {
-        let experiment = Experiment::find("dsn-93").unwrap();
+        let experiment = PublishedExperiment::find("dsn-93").unwrap();
         let mut results = Results::new(&experiment, None, Vec::new());
         let (ours, bbr) = (Tool::Adaptive, Tool::Tcp("bbr".to_owned()));
         for (tool, figures) in [(&ours, [3.0, 1.0, 2.0]), (&bbr, [2.0, 2.0, 4.0])] {

@@ -2,7 +2,7 @@
 //! remarks and drawings, for a terminal, a documentation and a page.
 
 use core::fmt::Write;
-use skyhaul_lab::page::{Chart, Key, escape};
+use skyhaul_lab::page::{Chart, LegendKey, escape};
 
 /// All of one experiment.
 #[derive(Debug, Default)]
@@ -10,8 +10,8 @@ pub struct Sheet {
     pub name: String,
     pub title: String,
     pub source: String,
-    pub tables: Vec<Table>,
-    pub verdicts: Vec<Verdict>,
+    pub tables: Vec<CaptionedTable>,
+    pub verdicts: Vec<BarVerdict>,
     /// What failed, what was left out, what it was measured on.
     pub remarks: Vec<String>,
     pub drawings: Vec<Drawing>,
@@ -19,7 +19,7 @@ pub struct Sheet {
 
 /// A table under a line that says what it shows.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct CaptionedTable {
     pub caption: String,
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -27,7 +27,7 @@ pub struct Table {
 
 /// One bar: what it asks, what was found, and whether that is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct BarVerdict {
     pub words: String,
     pub is_reached: bool,
 }
@@ -41,7 +41,7 @@ pub struct Drawing {
     pub svg: String,
 }
 
-impl Verdict {
+impl BarVerdict {
     fn line(&self) -> String {
         format!("{}  {}", if self.is_reached { "pass" } else { "FAIL" }, self.words)
     }
@@ -101,11 +101,11 @@ impl Sheet {
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
-        self.verdicts.iter().map(Verdict::line).chain(self.remarks.iter().cloned())
+        self.verdicts.iter().map(BarVerdict::line).chain(self.remarks.iter().cloned())
     }
 }
 
-impl Table {
+impl CaptionedTable {
     fn text(&self) -> String {
         let rows = || std::iter::once(&self.head).chain(&self.rows);
         let width = |at: usize| rows().map(|row| row[at].chars().count()).max().unwrap_or(0);
@@ -128,7 +128,8 @@ fn capital(words: &str) -> String {
 
 /// Names of courses below a drawing.
 pub fn legend(chart: &mut Chart, courses: &[(&str, usize)]) {
-    let entries = courses.iter().map(|(name, number)| (Key::Course(*number), (*name).to_owned()));
+    let entries =
+        courses.iter().map(|(name, number)| (LegendKey::Course(*number), (*name).to_owned()));
     chart.legend(&entries.collect::<Vec<_>>());
 }
 
@@ -140,7 +141,7 @@ mod tests {
     fn a_sheet_has_its_tables_verdicts_and_pictures_in_every_form() {
         let words =
             |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let table = Table {
+        let table = CaptionedTable {
             caption: "what came".to_owned(),
             head: words(&["spacing", "received"]),
             rows: vec![words(&["60 us", "1"])],
@@ -153,7 +154,7 @@ mod tests {
         let sheet = Sheet {
             name: "mine".to_owned(),
             tables: vec![table],
-            verdicts: vec![Verdict { words: "enough came".to_owned(), is_reached: false }],
+            verdicts: vec![BarVerdict { words: "enough came".to_owned(), is_reached: false }],
             remarks: vec!["skipped: nothing".to_owned()],
             drawings: vec![drawing],
             ..Sheet::default()

@@ -3,7 +3,7 @@
 
 use super::bench::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
-use skyhaul_emulator::{EmulatorError, Namespace, Place};
+use skyhaul_emulator::{EmulatorError, LinkEnd, Namespace};
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration};
 use std::io::{self, Read, Write};
@@ -30,15 +30,15 @@ impl Connection {
     /// With a congestion control of this name, or the system's.
     pub fn open(lab: &str, protocol: Protocol, control: Option<&str>) -> Result<Self, Gone> {
         let far = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
-        let listener = inside(lab, Place::B, || {
+        let listener = inside(lab, LinkEnd::B, || {
             let socket = socket(protocol, control)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
             rustix::net::bind(&socket, &far)?;
             rustix::net::listen(&socket, 1)?;
             Ok(TcpListener::from(socket))
         })?;
-        let to = SocketAddrV4::new(Place::B.ipv4(0), PORT);
-        let sender = inside(lab, Place::A, || {
+        let to = SocketAddrV4::new(LinkEnd::B.ipv4(0), PORT);
+        let sender = inside(lab, LinkEnd::A, || {
             let socket = socket(protocol, control)?;
             rustix::net::connect(&socket, &to)?;
             Ok(TcpStream::from(socket))
@@ -110,7 +110,7 @@ fn socket(protocol: Protocol, control: Option<&str>) -> io::Result<OwnedFd> {
 
 fn inside<T: Send>(
     lab: &str,
-    place: Place,
+    place: LinkEnd,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> Result<T, Gone> {
     let made = Namespace::new(lab, place).enter(|| Ok::<_, EmulatorError>(work()))?;

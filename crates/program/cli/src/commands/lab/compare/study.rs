@@ -1,23 +1,23 @@
 //! The kinds of experiment: what a file of each measures, and what all of them give.
 
-use super::ability::Ability;
+use super::ability::LoopbackAbility;
 use super::bench::Site;
-use super::experiment::{self, BUILTIN, Experiment};
+use super::experiment::{self, BUILTIN, PublishedExperiment};
 use super::goodput;
 use super::quiet::Conditions;
 use super::requirement::{Requirements, Requiring};
 use super::results::Results;
 use super::sharing::{Sharers, Sharing};
-use super::spacing::{Spacing, Sweep};
+use super::spacing::{Spacing, SpacingSweep};
 use crate::failure::{Exit, Failure};
 use serde_json::Value;
 use skyhaul_units::{Duration, Rate};
 
 /// An experiment of one of the kinds. A file says which by a table that only this kind has.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum StudyKind {
     /// `[[cell]]`: the goodput of tools, one after the other.
-    Goodput(Experiment),
+    Goodput(PublishedExperiment),
     /// `[spacing]`: what comes through of datagrams at many spacings.
     Spacing(Spacing),
     /// `[[requirement]]`: up to which loss tools keep blocks in time.
@@ -70,7 +70,7 @@ pub trait Study {
     fn conditions(&self) -> &Conditions;
 }
 
-impl Kind {
+impl StudyKind {
     /// One that the program holds, or the user's file.
     pub fn find(name: &str) -> Result<Self, Failure> {
         let text = experiment::text_of(name)?;
@@ -87,7 +87,7 @@ impl Kind {
         if has("sharing") {
             return Ok(Self::Sharing(Sharing::parse(&text, name)?));
         }
-        Ok(Self::Goodput(Experiment::parse(&text, name)?))
+        Ok(Self::Goodput(PublishedExperiment::parse(&text, name)?))
     }
 
     /// Every experiment that the program holds: its name and what it shows.
@@ -125,7 +125,7 @@ impl Kind {
 
     /// Makes the line slower if it is to fit the machine. Gives what is to be said where the
     /// machine is not up to it.
-    pub fn fit(&mut self, ability: &Ability) -> Option<String> {
+    pub fn fit(&mut self, ability: &LoopbackAbility) -> Option<String> {
         match self {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
             Self::Spacing(experiment) => ability.shortfall(experiment.needs()),
@@ -135,10 +135,14 @@ impl Kind {
     }
 
     /// What is to be measured, and nothing measured yet.
-    pub fn study(&self, ability: Option<Ability>, notes: Vec<String>) -> Box<dyn Study + '_> {
+    pub fn study(
+        &self,
+        ability: Option<LoopbackAbility>,
+        notes: Vec<String>,
+    ) -> Box<dyn Study + '_> {
         match self {
             Self::Goodput(experiment) => Box::new(Results::new(experiment, ability, notes)),
-            Self::Spacing(experiment) => Box::new(Sweep::new(experiment, notes)),
+            Self::Spacing(experiment) => Box::new(SpacingSweep::new(experiment, notes)),
             Self::Requirements(file) => Box::new(Requiring::new(file, notes)),
             Self::Sharing(experiment) => Box::new(Sharers::new(experiment, notes)),
         }

@@ -1,7 +1,7 @@
 //! The figures as tables: for a terminal, and for a documentation.
 
 use super::quiet::Conditions;
-use super::results::{Results, Verdict};
+use super::results::{CellVerdict, Results};
 use super::study::Study;
 use super::tool::Tool;
 use core::fmt::Write;
@@ -188,7 +188,7 @@ fn lines(results: &Results<'_>) -> Vec<String> {
     lines
 }
 
-fn verdict(verdict: &Verdict<'_>) -> String {
+fn verdict(verdict: &CellVerdict<'_>) -> String {
     let bar = verdict.bar;
     let found = format!(
         "{}: {} ÷ {} is {:.2}, at least {}",

@@ -1,7 +1,7 @@
 //! The tools that are compared: how each is called, and what it says of a run.
 
 use super::bench::{Bench, Gone};
-use super::paced::Flow;
+use super::paced::OfferedLoad;
 use super::program::Program;
 use super::stream::{Connection, Protocol};
 use serde::{Deserialize, Serialize};
@@ -208,7 +208,7 @@ pub fn own_program() -> String {
 
 /// How late the latest block of `flow` comes over a session of ours, the time that it was held back
 /// before it was handed over included.
-pub fn offered(bench: &Bench<'_>, tool: &Tool, flow: Flow) -> Result<Duration, Gone> {
+pub fn offered(bench: &Bench<'_>, tool: &Tool, flow: OfferedLoad) -> Result<Duration, Gone> {
     let mut flags = tool.control(bench)?;
     flags.extend(["--offer".to_owned(), format!("{} bit/s", flow.rate.as_bps())]);
     flags.extend(["--block".to_owned(), format!("{} B", flow.block.as_u64())]);

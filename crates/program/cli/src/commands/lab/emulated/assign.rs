@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use serde_json::{Map, Value};
-use skyhaul_emulator::Direction;
+use skyhaul_emulator::EmulatedDirection;
 use skyhaul_link::LinkConfig;
 use std::str::FromStr;
 
@@ -41,12 +41,12 @@ impl FromStr for Assignment {
 /// The direction as it is, changed.
 pub fn changed(
     link: &Value,
-    direction: Direction,
+    direction: EmulatedDirection,
     assignments: &[Assignment],
 ) -> Result<LinkConfig, Failure> {
     let name = match direction {
-        Direction::Up => "up",
-        Direction::Down => "down",
+        EmulatedDirection::Up => "up",
+        EmulatedDirection::Down => "down",
     };
     let mut config: Map<String, Value> = link
         .pointer(&format!("/{name}/config"))

@@ -5,7 +5,7 @@ use super::refused;
 use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use skyhaul_emulator::{Control, Namespace, Order, Place};
+use skyhaul_emulator::{ControlSocket, EmulatorOrder, LinkEnd, Namespace};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -39,8 +39,8 @@ impl Home {
         if self.lab == DEFAULT_LAB { String::new() } else { format!(" --lab {}", self.lab) }
     }
 
-    pub fn control(&self) -> Control {
-        Control::new(self.folder.join("control"))
+    pub fn control(&self) -> ControlSocket {
+        ControlSocket::new(self.folder.join("control"))
     }
 
     /// Where a lab behind us writes why it could not be made.
@@ -49,7 +49,7 @@ impl Home {
     }
 
     /// Gives the running lab an order.
-    pub fn ask(&self, order: &Order) -> Result<serde_json::Value, Failure> {
+    pub fn ask(&self, order: &EmulatorOrder) -> Result<serde_json::Value, Failure> {
         if !self.control().path().exists() {
             return Err(self.absent());
         }
@@ -80,7 +80,7 @@ impl Home {
 
     /// Removes what a lab of this name left behind when its process went. A running one is refused.
     pub fn clear_leftovers(&self) -> Result<(), Failure> {
-        if self.control().ask(&Order::Status).is_ok() {
+        if self.control().ask(&EmulatorOrder::Status).is_ok() {
             let what = format!("the lab `{}` is up already", self.lab);
             return Err(Failure::new(
                 Exit::Environment,
@@ -120,7 +120,7 @@ impl Home {
         }
         // A lab that does not answer is one whose process has gone, or that is ended by its
         // identifier below.
-        let _ = self.control().ask(&Order::End);
+        let _ = self.control().ask(&EmulatorOrder::End);
         if let Some(pid) = self.process()
             && !have_ended(&[pid])
         {
@@ -145,7 +145,7 @@ impl Home {
     }
 
     fn namespaces(&self) -> [Namespace; 2] {
-        Place::ALL.map(|place| Namespace::new(&self.lab, place))
+        LinkEnd::ALL.map(|place| Namespace::new(&self.lab, place))
     }
 
     /// Identifiers of the programs in both places.

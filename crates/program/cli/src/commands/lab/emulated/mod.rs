@@ -9,7 +9,7 @@ pub use home::Home;
 
 use crate::failure::{Exit, Failure};
 use assign::Assignment;
-use skyhaul_emulator::{Direction, EmulatorError, Namespace, Order, Place};
+use skyhaul_emulator::{EmulatedDirection, EmulatorError, EmulatorOrder, LinkEnd, Namespace};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub struct Exec {
     name: Name,
     /// Where it runs.
     #[arg(value_name = "a|b", value_parser = place)]
-    place: Place,
+    place: LinkEnd,
     /// The program and its arguments, after `--`.
     #[arg(value_name = "CMD", last = true, required = true)]
     command: Vec<std::ffi::OsString>,
@@ -54,7 +54,7 @@ pub struct Set {
     link: Option<String>,
     /// Which direction: up (from a to b) or down; left out: both.
     #[arg(long, value_name = "up|down", value_parser = direction)]
-    direction: Option<Direction>,
+    direction: Option<EmulatedDirection>,
     /// What changes, in the words of the file: rate=50mbit, one_way_delay=330ms, loss=5%,
     /// queue=2MiB.
     #[arg(value_name = "KEY=VALUE", required = true)]
@@ -98,17 +98,17 @@ pub fn lab_name(text: &str) -> Result<String, String> {
     Err("take 1 to 32 small letters, digits and -".to_owned())
 }
 
-fn place(text: &str) -> Result<Place, String> {
-    Place::ALL
+fn place(text: &str) -> Result<LinkEnd, String> {
+    LinkEnd::ALL
         .into_iter()
         .find(|place| text == place.letter().to_string())
         .ok_or_else(|| "it is a or b".to_owned())
 }
 
-fn direction(text: &str) -> Result<Direction, String> {
+fn direction(text: &str) -> Result<EmulatedDirection, String> {
     match text {
-        "up" => Ok(Direction::Up),
-        "down" => Ok(Direction::Down),
+        "up" => Ok(EmulatedDirection::Up),
+        "down" => Ok(EmulatedDirection::Down),
         _ => Err("it is up or down".to_owned()),
     }
 }
@@ -149,26 +149,27 @@ pub fn exec(command: &Exec) -> Result<(), Failure> {
 /// Changes links that are up.
 pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
     let home = Home::of(&command.name.lab)?;
-    let status = home.ask(&Order::Status)?;
+    let status = home.ask(&EmulatorOrder::Status)?;
     let (link, status) = show::link(&status, command.link.as_deref())?;
-    let directions =
-        command.direction.map_or(vec![Direction::Up, Direction::Down], |one| vec![one]);
+    let directions = command
+        .direction
+        .map_or(vec![EmulatedDirection::Up, EmulatedDirection::Down], |one| vec![one]);
     // All are read before the first is set: a wrong value changes nothing.
     let changed: Vec<_> = directions
         .into_iter()
         .map(|direction| Ok((direction, assign::changed(status, direction, &command.assignments)?)))
         .collect::<Result<_, Failure>>()?;
     for (direction, config) in changed {
-        home.ask(&Order::Set { link: link.clone(), direction, config: Box::new(config) })?;
+        home.ask(&EmulatorOrder::Set { link: link.clone(), direction, config: Box::new(config) })?;
     }
-    let status = home.ask(&Order::Status)?;
+    let status = home.ask(&EmulatorOrder::Status)?;
     show::links(&status, out)
 }
 
 /// Shows what the links did.
 pub fn status(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
     let home = Home::of(&command.name.lab)?;
-    let status = home.ask(&Order::Status)?;
+    let status = home.ask(&EmulatorOrder::Status)?;
     if command.json { Ok(writeln!(out, "{status}")?) } else { show::links(&status, out) }
 }
 

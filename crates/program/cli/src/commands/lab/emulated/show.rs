@@ -4,13 +4,13 @@ use super::home::Home;
 use crate::commands::rate::share_text;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
-use skyhaul_emulator::{Description, Namespace, Order, Place, Spread};
+use skyhaul_emulator::{EmulatorOrder, LabDescription, LinkEnd, Namespace, SpreadStatus};
 use skyhaul_units::{Duration, Probability};
 use std::io::Write;
 
 /// That a lab behind us is up, and how to use it.
 pub fn up(home: &Home, announcement: &str, out: &mut dyn Write) -> Result<(), Failure> {
-    let status = home.ask(&Order::Status)?;
+    let status = home.ask(&EmulatorOrder::Status)?;
     let announced: Value = serde_json::from_str(announcement).unwrap_or_default();
     notes(announced["notes"].as_array().into_iter().flatten().filter_map(Value::as_str));
     greet(home, out)?;
@@ -23,19 +23,19 @@ pub fn up(home: &Home, announcement: &str, out: &mut dyn Write) -> Result<(), Fa
 /// That a lab in this process is up.
 pub fn description(
     home: &Home,
-    description: &Description,
+    description: &LabDescription,
     notes: &[String],
     (json, out): (bool, &mut dyn Write),
 ) -> Result<(), Failure> {
     if json {
-        let [a, b] = Place::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
+        let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
         let links = description.links.iter().enumerate().map(|(number, link)| {
-            let of = |place: Place| json!([place.ipv4(number), place.ipv6(number)]);
-            json!({ "name": link.name, "a": of(Place::A), "b": of(Place::B), "mtu": link.mtu, "up": link.up, "down": link.down })
+            let of = |place: LinkEnd| json!([place.ipv4(number), place.ipv6(number)]);
+            json!({ "name": link.name, "a": of(LinkEnd::A), "b": of(LinkEnd::B), "mtu": link.mtu, "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
         let mut announced = json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes });
-        if let Some(spread) = Spread::over(&description.spread) {
+        if let Some(spread) = SpreadStatus::over(&description.spread) {
             announced["spread"] = json!(spread);
         }
         writeln!(out, "{announced}")?;
@@ -43,10 +43,10 @@ pub fn description(
         self::notes(notes.iter().map(String::as_str));
         greet(home, out)?;
         for (number, link) in description.links.iter().enumerate() {
-            let (a, b) = (Place::A.ipv4(number), Place::B.ipv4(number));
+            let (a, b) = (LinkEnd::A.ipv4(number), LinkEnd::B.ipv4(number));
             writeln!(out, "  {:<15} a {a}  b {b}", link.name)?;
         }
-        if let Some(spread) = Spread::over(&description.spread) {
+        if let Some(spread) = SpreadStatus::over(&description.spread) {
             self::spread(&json!(spread), out)?;
         }
         writeln!(out, "interrupt it to remove it")?;
@@ -63,7 +63,7 @@ pub fn notes<'a>(notes: impl Iterator<Item = &'a str>) {
 }
 
 fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
-    let [a, b] = Place::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
+    let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
     Ok(writeln!(out, "the lab `{}` is up: a is the network namespace {a}, b is {b}", home.lab())?)
 }
 

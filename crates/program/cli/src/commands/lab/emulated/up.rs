@@ -5,7 +5,7 @@ use super::{refused, show};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_emulator::{Description, Emulation};
+use skyhaul_emulator::{Emulation, LabDescription};
 use skyhaul_units::Rate;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Reads the description of the links.
-pub fn read(file: &Path) -> Result<Description, Failure> {
+pub fn read(file: &Path) -> Result<LabDescription, Failure> {
     let place = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|source| {
         Failure::io(
@@ -24,7 +24,7 @@ pub fn read(file: &Path) -> Result<Description, Failure> {
             source,
         )
     })?;
-    Description::from_toml(&text).map_err(|error| {
+    LabDescription::from_toml(&text).map_err(|error| {
         Failure::new(Exit::Usage, &error.what, &error.help).at(&format!("{place}:{}", error.line))
     })
 }
@@ -32,7 +32,7 @@ pub fn read(file: &Path) -> Result<Description, Failure> {
 /// Runs the lab until it is interrupted or told to end, then removes it.
 pub fn here(
     home: &Home,
-    description: &Description,
+    description: &LabDescription,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ pub fn here(
 }
 
 /// Says if the links are to carry more than this machine can.
-fn beyond(description: &Description, emulation: &mut Emulation) -> Vec<String> {
+fn beyond(description: &LabDescription, emulation: &mut Emulation) -> Vec<String> {
     let rates = description.links.iter().filter_map(|link| link.up.rate.max(link.down.rate));
     let asked = Rate::from_bps(rates.map(Rate::as_bps).fold(0, u64::saturating_add));
     if asked < SURE {

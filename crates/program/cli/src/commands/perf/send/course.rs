@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Readings of a run, one a second or fewer.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct Readings {
     /// At most [`READINGS_MAX`], at about equal distances.
     delivered: Vec<(Instant, ByteCount)>,
     /// Readings that are left out between two that are kept.
@@ -17,7 +17,7 @@ pub struct Course {
     round_trips: BTreeMap<PathId, (Duration, u32)>,
 }
 
-impl Course {
+impl Readings {
     /// What was delivered up to `now`.
     pub fn read(&mut self, now: Instant, delivered: ByteCount) {
         if self.skipped < self.skips {
@@ -75,7 +75,7 @@ mod tests {
     fn the_later_half_counts_however_long_the_run() {
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
         for length in [4, 100, 3_000] {
-            let mut course = Course::default();
+            let mut course = Readings::default();
             // Nothing in the first third.
             let delivered = |second: u64| ByteCount::new(second.saturating_sub(length / 3) * 1_000);
             (1..length).for_each(|second| course.read(at(second), delivered(second)));
@@ -83,12 +83,12 @@ mod tests {
             assert_eq!(steady, Some(Rate::from_bps(8_000)), "{length}");
             assert!(course.delivered.len() < READINGS_MAX);
         }
-        assert_eq!(Course::default().steady(at(0), (at(9), ByteCount::new(1))), None);
+        assert_eq!(Readings::default().steady(at(0), (at(9), ByteCount::new(1))), None);
     }
 
     #[test]
     fn a_round_trip_is_the_mean_of_those_under_load() {
-        let mut course = Course::default();
+        let mut course = Readings::default();
         for millis in [10, 30] {
             course.round_trip(PathId(1), Duration::from_millis(millis));
         }

@@ -7,13 +7,13 @@
 //! ```
 
 use super::share::{Next, Shares, place};
-use super::tally::Tally;
-use super::{AddressPair, Transport};
+use super::tally::SendTally;
+use super::{AddressPair, PathTransport};
 use crate::commands::perf::NAME;
-use crate::commands::perf::clock::Comparison;
-use crate::commands::perf::message::{DATA, Found, Message, heard, say};
-use crate::commands::perf::report::{Control, Report};
-use crate::commands::perf::source::{STAMP, Source};
+use crate::commands::perf::clock::ClockComparison;
+use crate::commands::perf::message::{DATA, Message, ReceiverResult, heard, say};
+use crate::commands::perf::report::{ControlSummary, Report};
+use crate::commands::perf::source::{BlockSource, STAMP};
 use crate::failure::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
@@ -27,13 +27,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be sent, and to whom.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct SendPlan {
     /// The paths, at least one, in the order of the sockets.
     pub paths: Vec<AddressPair>,
     /// Endpoints over UDP; those over TCP, one a path, follow.
     pub over_udp: usize,
     /// What the paths go over.
-    pub transport: Transport,
+    pub transport: PathTransport,
     /// The serving end's key.
     pub peer: Fingerprint,
     /// Bytes of a block.
@@ -47,7 +47,7 @@ pub struct Plan {
     /// How fast to hand over; as fast as it goes where nothing is said.
     pub offer: Option<Rate>,
     /// The rate control, for the report.
-    pub control: Control,
+    pub control: ControlSummary,
     /// Several senders, each under a class of its own.
     pub shares: Option<Shares>,
     /// How long acknowledgements are awaited after the last block was handed over; without a bound
@@ -55,7 +55,7 @@ pub struct Plan {
     pub patience: Option<Duration>,
 }
 
-impl Plan {
+impl SendPlan {
     /// What an endpoint goes over, and the ends of its path.
     pub fn way(&self, endpoint: usize) -> Option<(&'static str, AddressPair)> {
         match endpoint.checked_sub(self.over_udp) {
@@ -70,10 +70,10 @@ impl Plan {
     }
 
     /// The first endpoint over `kind`.
-    const fn first(&self, kind: Transport) -> usize {
+    const fn first(&self, kind: PathTransport) -> usize {
         match kind {
-            Transport::Udp | Transport::Auto => 0,
-            Transport::Tcp => self.over_udp,
+            PathTransport::Udp | PathTransport::Auto => 0,
+            PathTransport::Tcp => self.over_udp,
         }
     }
 }
@@ -86,8 +86,8 @@ struct Call {
 }
 
 /// Runs the plan.
-pub struct Sender<'a> {
-    plan: Plan,
+pub struct PlanRunner<'a> {
+    plan: SendPlan,
     clock: Clock,
     stop: &'a AtomicBool,
     /// At most one over each kind; one that stands is alone.
@@ -95,9 +95,9 @@ pub struct Sender<'a> {
     /// When the other kind is called too.
     fall_back_at: Option<Instant>,
     state: State,
-    comparison: Comparison,
-    source: Source,
-    tally: Tally,
+    comparison: ClockComparison,
+    source: BlockSource,
+    tally: SendTally,
     /// When the line after the last look at the paths is due.
     seen: Instant,
     outcome: Option<Result<Report, Failure>>,
@@ -126,19 +126,19 @@ enum State {
     },
 }
 
-impl<'a> Sender<'a> {
+impl<'a> PlanRunner<'a> {
     /// A run of `plan` that sets `stop` when it is over.
-    pub fn new(plan: Plan, clock: Clock, stop: &'a AtomicBool) -> Self {
+    pub fn new(plan: SendPlan, clock: Clock, stop: &'a AtomicBool) -> Self {
         Self {
-            source: Source::new(plan.block, KEPT.as_usize() / plan.block),
+            source: BlockSource::new(plan.block, KEPT.as_usize() / plan.block),
             plan,
             clock,
             stop,
             calls: Vec::new(),
             fall_back_at: None,
             state: State::Calling { until: Instant::FAR_FUTURE },
-            comparison: Comparison::default(),
-            tally: Tally::default(),
+            comparison: ClockComparison::default(),
+            tally: SendTally::default(),
             seen: Instant::ZERO,
             outcome: None,
         }
@@ -244,7 +244,7 @@ impl<'a> Sender<'a> {
                 let clock_ahead_ns = self.comparison.ahead_nanos();
                 self.say(now, id, manager, &Message::Begin { clock_ahead_ns, courses });
                 self.state = State::Sending;
-                self.tally = Tally::begin(now, id, manager);
+                self.tally = SendTally::begin(now, id, manager);
             }
             (State::Ending { .. }, Message::Found(found)) => {
                 self.over(Ok(self.tally.report(found, &self.plan)));
@@ -363,7 +363,7 @@ impl<'a> Sender<'a> {
         match self.state {
             // A run that is not awaited is judged by what this end knows.
             State::Ending { until } if now >= until && self.plan.patience.is_some() => {
-                self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
+                self.over(Ok(self.tally.report(&ReceiverResult::default(), &self.plan)));
                 None
             }
             State::Calling { until } | State::Ending { until } | State::Asking { until, .. }
@@ -430,13 +430,13 @@ impl<'a> Sender<'a> {
             matches!(self.state, State::Sending | State::Draining { .. } | State::Ending { .. });
         if self.plan.patience.is_some() && is_sending {
             self.tally.cut(now);
-            return self.over(Ok(self.tally.report(&Found::default(), &self.plan)));
+            return self.over(Ok(self.tally.report(&ReceiverResult::default(), &self.plan)));
         }
         self.fail(what, "check the output of the serving end");
     }
 }
 
-impl Service for Sender<'_> {
+impl Service for PlanRunner<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
         match event {
@@ -468,13 +468,14 @@ impl Service for Sender<'_> {
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         if self.state == (State::Calling { until: Instant::FAR_FUTURE }) {
             self.state = State::Calling { until: now + PATIENCE };
-            self.fall_back_at = (self.plan.transport == Transport::Auto).then_some(now + FALL_BACK);
+            self.fall_back_at =
+                (self.plan.transport == PathTransport::Auto).then_some(now + FALL_BACK);
             self.call(now, manager, self.plan.transport);
             return Some(now);
         }
         if self.fall_back_at.is_some_and(|at| at <= now) {
             self.fall_back_at = None;
-            self.call(now, manager, Transport::Tcp);
+            self.call(now, manager, PathTransport::Tcp);
         }
         let standing = self.calls.iter().find(|call| manager.session(call.id).is_some());
         let Some(id) = standing.map(|call| call.id) else {
@@ -489,8 +490,8 @@ impl Service for Sender<'_> {
     }
 }
 
-impl Sender<'_> {
-    fn call(&mut self, now: Instant, manager: &mut SessionManager, kind: Transport) {
+impl PlanRunner<'_> {
+    fn call(&mut self, now: Instant, manager: &mut SessionManager, kind: PathTransport) {
         let first = self.plan.first(kind);
         match manager.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer)
         {

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// What is sent under one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Load {
+pub struct ClassLoad {
     pub class: ClassConfig,
     /// Its sender begins so long after the measurement.
     pub from: Duration,
@@ -16,7 +16,7 @@ pub struct Load {
     pub until: Option<Duration>,
 }
 
-impl FromStr for Load {
+impl FromStr for ClassLoad {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -37,7 +37,7 @@ impl FromStr for Load {
     }
 }
 
-impl Load {
+impl ClassLoad {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let class = &mut self.class;
         match key {
@@ -68,7 +68,7 @@ pub struct Shares {
 
 #[derive(Debug, Clone)]
 struct Sender {
-    load: Load,
+    load: ClassLoad,
     class: ClassId,
     /// Bytes of blocks that were handed over and have not come to their end.
     under_way: u64,
@@ -90,7 +90,7 @@ impl Shares {
     ///
     /// # Errors
     /// The classes contradict each other, or are too many.
-    pub fn of(loads: &[Load]) -> Result<Option<Self>, Failure> {
+    pub fn of(loads: &[ClassLoad]) -> Result<Option<Self>, Failure> {
         if loads.is_empty() {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl Shares {
     }
 
     /// The names of the classes.
-    pub fn loads(&self) -> impl Iterator<Item = &Load> {
+    pub fn loads(&self) -> impl Iterator<Item = &ClassLoad> {
         self.senders.iter().map(|sender| &sender.load)
     }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use skyhaul_units::Rate;
 
-    fn load(text: &str) -> Load {
+    fn load(text: &str) -> ClassLoad {
         text.parse().unwrap()
     }
 
@@ -202,7 +202,7 @@ mod tests {
             ("a:priority=x", "`priority`:"),
             ("a:from=3s,until=3s", "ends before it begins"),
         ] {
-            let error = text.parse::<Load>().unwrap_err();
+            let error = text.parse::<ClassLoad>().unwrap_err();
             assert!(error.contains(part), "{error}");
         }
     }

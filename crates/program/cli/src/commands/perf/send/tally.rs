@@ -1,15 +1,16 @@
 //! Figures of a run: what was handed over, what became of it, what the paths did.
 
-use super::course::Course;
+use super::course::Readings;
 use crate::commands::perf::cpu_seconds;
-use crate::commands::perf::message::Found;
+use crate::commands::perf::message::ReceiverResult;
 use crate::commands::perf::report::{
-    Blocks, Busiest, Class, Control, Cpu, Lacks, Losses, Path, Report, Waited,
+    Blocks, Busiest, ClassResult, ControlSummary, Cpu, HostShortage, LossPlaces, PathResult,
+    Report, WaitSeconds,
 };
-use crate::commands::perf::send::run::Plan;
+use crate::commands::perf::send::run::SendPlan;
 use crate::commands::rate::rate_text;
 use skyhaul_net::{Processors, SessionManager};
-use skyhaul_probe::why::{Listener, Owes};
+use skyhaul_probe::why::{Owes, SilenceDetector};
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Session, Stats, Waits};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -18,7 +19,7 @@ use std::io::Write;
 
 /// The figures so far.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct SendTally {
     /// Measurement began.
     pub began: Instant,
     cpu_at_begin: f64,
@@ -28,7 +29,7 @@ pub struct Tally {
     stats_at_begin: Stats,
     waits_at_begin: Waits,
     processors_at_begin: Processors,
-    course: Course,
+    course: Readings,
     /// Blocks handed over.
     pub blocks: u64,
     /// Bytes of those.
@@ -43,12 +44,12 @@ pub struct Tally {
     line_due: Instant,
     line_bytes: ByteCount,
     recent: Recent,
-    paths: Vec<Path>,
+    paths: Vec<PathResult>,
     stats: Stats,
     waits: Waits,
-    control: Control,
+    control: ControlSummary,
     /// How long the far end was not heard; `None` before the measurement.
-    listener: Option<Listener>,
+    listener: Option<SilenceDetector>,
     /// All that were handed over are not awaited any more.
     is_cut: bool,
 }
@@ -61,7 +62,7 @@ struct Recent {
     rate: Rate,
 }
 
-impl Tally {
+impl SendTally {
     /// Begins to count.
     pub fn begin(now: Instant, id: SessionId, manager: &mut SessionManager) -> Self {
         let session = manager.session(id);
@@ -76,7 +77,7 @@ impl Tally {
             processors_at_begin: Processors::now(),
             grew: now,
             line_due: now + SECOND,
-            listener: manager.session(id).map(|session| Listener::new(now, trace(session))),
+            listener: manager.session(id).map(|session| SilenceDetector::new(now, trace(session))),
             recent: Recent { since: now, ..Recent::default() },
             ..Self::default()
         }
@@ -166,7 +167,7 @@ impl Tally {
     }
 
     /// Looks at the paths for the last time: after this they are closed.
-    pub fn see_paths(&mut self, id: SessionId, manager: &mut SessionManager, plan: &Plan) {
+    pub fn see_paths(&mut self, id: SessionId, manager: &mut SessionManager, plan: &SendPlan) {
         let sockets: BTreeMap<PathId, usize> =
             manager.paths(id).map(|(path, socket, _)| (path, socket.0)).collect();
         let Some(session) = manager.session(id) else { return };
@@ -179,7 +180,7 @@ impl Tally {
             .max()
             .filter(|less| *less > 0)
             .map(|less| plan.control.payload.saturating_sub(less as u64));
-        self.control = Control { payload_shrunk: shrunk, ..plan.control.clone() };
+        self.control = ControlSummary { payload_shrunk: shrunk, ..plan.control.clone() };
         let seconds = self.grew.since(self.began);
         let seen = session.paths().filter_map(|(id, status)| {
             let (over, pair) = plan.way(*sockets.get(&id)?)?;
@@ -191,7 +192,7 @@ impl Tally {
             let arrived =
                 bytes * u128::from(symbols.saturating_sub(lost)) / u128::from(symbols.max(1));
             let arrived = ByteCount::new(u64::try_from(arrived).unwrap_or(u64::MAX));
-            Some(Path {
+            Some(PathResult {
                 over,
                 local: pair.local,
                 remote: pair.remote,
@@ -212,7 +213,7 @@ impl Tally {
     }
 
     /// The report, with what the far end found.
-    pub fn report(&self, found: &Found, plan: &Plan) -> Report {
+    pub fn report(&self, found: &ReceiverResult, plan: &SendPlan) -> Report {
         let seconds = self.grew.since(self.began);
         let (repaired, processors) = (found.repaired.min(self.acknowledged), Processors::now());
         let of = |count: fn(&Stats) -> u64| count(&self.stats) - count(&self.stats_at_begin);
@@ -240,7 +241,7 @@ impl Tally {
                 receive: found.busiest_thread,
             },
             disk_share: found.disk_share,
-            lack: Lacks {
+            lack: HostShortage {
                 send: processors.lack_since(&self.processors_at_begin, seconds.as_secs_f64()),
                 receive: found.lack,
             },
@@ -248,13 +249,13 @@ impl Tally {
             silence: self.listener.map(|listener| listener.silence()).unwrap_or_default(),
             offered_bps: plan.offer.map(Rate::as_bps),
             control: self.control.clone(),
-            losses: Losses {
+            losses: LossPlaces {
                 sent: of(|stats| stats.symbols_sent + stats.symbols_repeated),
                 path: of(|stats| stats.symbols_lost),
                 repeated: of(|stats| stats.symbols_repeated),
                 receive_socket: found.socket_drops,
                 duplicate: found.symbols_duplicate,
-                ..Losses::default()
+                ..LossPlaces::default()
             },
             classes: classes(found, plan),
         }
@@ -272,20 +273,20 @@ fn trace(session: &Session) -> u64 {
         .fold(session.stats().bytes_reported, |sum, (_, path)| sum.wrapping_add(of(path.estimate)))
 }
 
-fn waited(waits: &Waits) -> Waited {
+fn waited(waits: &Waits) -> WaitSeconds {
     let Waits { application, window, buffer, classes, path } = *waits;
     let [application, window, buffer, classes, path] =
         [application, window, buffer, classes, path].map(|span| span.as_secs_f64());
-    Waited { application, window, buffer, classes, path }
+    WaitSeconds { application, window, buffer, classes, path }
 }
 
 /// What the far end found of each class.
-fn classes(found: &Found, plan: &Plan) -> Vec<Class> {
+fn classes(found: &ReceiverResult, plan: &SendPlan) -> Vec<ClassResult> {
     let loads = plan.shares.iter().flat_map(|shares| shares.loads());
     let classes = loads.zip(&found.courses).map(|(load, course)| {
         let until = load.until.unwrap_or(plan.duration).min(plan.duration);
         let bytes = ByteCount::new(course.iter().fold(0, |sum, step| sum.saturating_add(*step)));
-        Class {
+        ClassResult {
             name: load.class.name.clone(),
             from_s: load.from.as_secs_f64(),
             until_s: until.as_secs_f64(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Config, parse};
-use skyhaul_level0::Cell;
+use skyhaul_level0::WindowCell;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::ByteCount;
 
@@ -18,9 +18,9 @@ fn rules(keys: &str) -> ProductRules {
     centre.product_rules()
 }
 
-fn open(disk: &SimDisk) -> Book {
+fn open(disk: &SimDisk) -> AssemblyJournal {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Book::open(&disk, rules("time = true\n")).unwrap()
+    AssemblyJournal::open(&disk, rules("time = true\n")).unwrap()
 }
 
 fn hours(hours: u64) -> Utc {
@@ -29,8 +29,8 @@ fn hours(hours: u64) -> Utc {
 
 /// A contact that was finished at `at`, with packets of the product `imager` at these hours of the
 /// day.
-fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
-    let cells = packets.iter().map(|hour| Cell::containing(hours(*hour))).collect();
+fn note(flow: u32, at: Utc, packets: &[u64]) -> ContactSummary {
+    let cells = packets.iter().map(|hour| WindowCell::containing(hours(*hour))).collect();
     let version = Version {
         version: 1,
         name: format!("P1570800AAAAAAAAAAAAAS243410000{flow:02}000.PDS"),
@@ -38,7 +38,7 @@ fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
         missing: 0,
         gaps: 0,
     };
-    Note {
+    ContactSummary {
         station: "svalbard".to_owned(),
         flow,
         mission: "suomi-npp".to_owned(),
@@ -51,11 +51,11 @@ fn note(flow: u32, at: Utc, packets: &[u64]) -> Note {
     }
 }
 
-fn contact(flow: u32) -> Contact {
+fn contact(flow: u32) -> ContactKey {
     ("svalbard".to_owned(), flow)
 }
 
-fn made(job: &Job, version: u32) -> BTreeMap<String, Version> {
+fn made(job: &AssemblyJob, version: u32) -> BTreeMap<String, Version> {
     let name = format!("P1570800AAAAAAAAAAAAAT2434100000{version}000.PDS");
     let version = Version { version, name, packets: 10, missing: 0, gaps: 0 };
     let plan = job.plan.as_ref().unwrap();
@@ -100,7 +100,7 @@ fn late_data_make_a_version_at_once_of_the_products_that_it_touches() {
     let job = book.next(hours(9), &[]).unwrap().unwrap();
     book.done(&job, made(&job, 1)).unwrap();
     let mut late = note(2, hours(9), &[2, 7]);
-    late.cells.insert("sounder".to_owned(), vec![Cell::containing(hours(3))]);
+    late.cells.insert("sounder".to_owned(), vec![WindowCell::containing(hours(3))]);
     book.note(late).unwrap();
     let job = book.next(hours(9), &[]).unwrap().unwrap();
     assert_eq!((job.contacts.clone(), job.versions["imager"].version), (vec![contact(1)], 1));
@@ -138,10 +138,10 @@ fn a_plan_is_the_same_after_a_kill_whatever_came_meanwhile() {
 fn a_contact_that_completes_another_makes_a_version_of_its_products() {
     let mut book = open(&SimDisk::new(ByteCount::mib(4)));
     book.note(note(1, hours(3), &[])).unwrap();
-    book.note(Note { completes: Some(1), ..note(2, hours(4), &[]) }).unwrap();
+    book.note(ContactSummary { completes: Some(1), ..note(2, hours(4), &[]) }).unwrap();
     let open = [OpenContact { scid: Some(157) }];
     let job = book.next(hours(4), &open).unwrap().unwrap();
-    assert_eq!(job.target, Target::Contact { station: "svalbard".to_owned(), flow: 1 });
+    assert_eq!(job.target, ProductTarget::Contact { station: "svalbard".to_owned(), flow: 1 });
     assert_eq!(job.versions["imager"].version, 1);
     assert_eq!(
         (job.contacts.clone(), job.plan.clone().unwrap().contacts),
@@ -152,9 +152,9 @@ fn a_contact_that_completes_another_makes_a_version_of_its_products() {
 }
 
 /// A contact of another station that heard the packets of these seconds.
-fn heard(station: &str, flow: u32, at: Utc, span_s: (i64, i64)) -> Note {
+fn heard(station: &str, flow: u32, at: Utc, span_s: (i64, i64)) -> ContactSummary {
     let span_us = Some((span_s.0 * 1_000_000, span_s.1 * 1_000_000));
-    Note { station: station.to_owned(), span_us, ..note(flow, at, &[]) }
+    ContactSummary { station: station.to_owned(), span_us, ..note(flow, at, &[]) }
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
         heard("svalbard", 1, hours(3), (0, 600)),
         heard("tromso", 1, hours(3), (400, 900)),
         heard("wallops", 1, hours(3), (901, 990)),
-        Note { scid: 43, ..heard("fairbanks", 1, hours(3), (0, 600)) },
+        ContactSummary { scid: 43, ..heard("fairbanks", 1, hours(3), (0, 600)) },
     ] {
         book.note(note).unwrap();
     }
@@ -174,12 +174,12 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
         None,
         "another may bring more"
     );
-    let all = |contacts: &[(&str, u32)]| -> Vec<Contact> {
+    let all = |contacts: &[(&str, u32)]| -> Vec<ContactKey> {
         contacts.iter().map(|(station, flow)| ((*station).to_owned(), *flow)).collect()
     };
     for (own, span) in [(("svalbard", 1), (0, 600)), (("tromso", 1), (400, 900))] {
         let job = book.next(hours(3), &[OpenContact { scid: Some(43) }]).unwrap().unwrap();
-        assert_eq!(job.target, Target::Contact { station: own.0.to_owned(), flow: 1 });
+        assert_eq!(job.target, ProductTarget::Contact { station: own.0.to_owned(), flow: 1 });
         assert_eq!((job.contacts.clone(), job.versions["imager"].version), (all(&[own]), 1));
         let plan = job.plan.clone().unwrap();
         let other = if own.0 == "tromso" { ("svalbard", 1) } else { ("tromso", 1) };
@@ -192,7 +192,8 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
     assert!(book.held().is_empty());
     // Frames found later in a recording of one take part in what both have, in the products of
     // both.
-    book.note(Note { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) }).unwrap();
+    book.note(ContactSummary { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) })
+        .unwrap();
     for own in [("svalbard", 1), ("tromso", 1)] {
         let job = book.next(hours(4), &[]).unwrap().unwrap();
         let other = if own.0 == "tromso" { ("svalbard", 1) } else { ("tromso", 1) };
@@ -254,7 +255,7 @@ fn a_name_that_another_contact_has_is_not_free() {
 fn contacts_are_left_apart_where_that_is_not_wanted() {
     for keys in ["select = false\n", "session = false\ntime = true\nwait = \"24 h\"\n"] {
         let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(ByteCount::mib(4)));
-        let mut book = Book::open(&disk, rules(keys)).unwrap();
+        let mut book = AssemblyJournal::open(&disk, rules(keys)).unwrap();
         book.note(heard("svalbard", 1, hours(3), (0, 600))).unwrap();
         book.note(heard("tromso", 1, hours(3), (400, 900))).unwrap();
         assert_eq!(book.next(hours(3), &[]).unwrap(), None, "{keys}");

@@ -26,8 +26,8 @@ fn open(disk: &SimDisk) -> DeliveryList {
     DeliveryList::open(&disk, consumers(tables)).unwrap()
 }
 
-fn item(consumer: &str, list: &DeliveryList, version: u32, is_complete: bool) -> Item {
-    Item {
+fn item(consumer: &str, list: &DeliveryList, version: u32, is_complete: bool) -> ProductDelivery {
+    ProductDelivery {
         consumer: consumer.to_owned(),
         sequence: list.next,
         stem: format!("P1570826VIIRSSCIENCEAT2434110000{version}000"),
@@ -109,7 +109,7 @@ fn a_notice_settles_a_delivery_or_has_it_repeated() {
     );
     list.sent(&item).unwrap();
     assert_eq!(list.answer("whole", Some(&stem), &fine).unwrap(), None, "another consumer's");
-    let state = |answered: Option<Item>| answered.map(|item| item.state);
+    let state = |answered: Option<ProductDelivery>| answered.map(|item| item.state);
     assert_eq!(
         state(list.answer("fast", Some(&stem), &failed).unwrap()),
         Some(DeliveryState::Waiting)
@@ -122,9 +122,9 @@ fn a_notice_settles_a_delivery_or_has_it_repeated() {
         Some(DeliveryState::Refused)
     );
     assert!(list.due(NOW).is_empty(), "two attempts are configured");
-    let numbered = Notice { sequence: Some(item.sequence), answer: Answer::Accepted };
+    let numbered = Notice { sequence: Some(item.sequence), answer: NoticeContent::Accepted };
     assert_eq!(state(list.answer("fast", None, &numbered).unwrap()), Some(DeliveryState::Accepted));
-    let by_file = Answer::Files(vec![FileAnswer { name: "a".to_owned(), failure: None }]);
+    let by_file = NoticeContent::Files(vec![FileAnswer { name: "a".to_owned(), failure: None }]);
     let by_file = Notice { sequence: None, answer: by_file };
     assert_eq!(
         state(list.answer("fast", Some("whatever"), &by_file).unwrap()),

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use skyhaul_ccsds::frame::Frame;
-use skyhaul_level0::ledger::talk::{Answer, Ask, Why};
-use skyhaul_level0::ledger::{ContactId, Ledger, Opened, Place, Seen};
+use skyhaul_level0::ledger::talk::{Ask, GapAnswer, UnavailableReason};
+use skyhaul_level0::ledger::{ContactId, ContactStart, DurableFrame, Ledger, Place};
 use skyhaul_store::raw::{RawConfig, RawRecorder, RawStamp};
 use skyhaul_store::{Disk, sim::SimDisk};
 use skyhaul_units::{ByteCount, FlowId, Instant, Seq};
@@ -58,10 +58,10 @@ fn frames(bytes: &[u8], sync: SyncConfig) -> Vec<CapturedFrame> {
     good
 }
 
-fn seen(frame: &CapturedFrame) -> Seen {
+fn seen(frame: &CapturedFrame) -> DurableFrame {
     let parsed = Frame::parse(&frame.bytes, mission().frame()).expect("a frame");
     let place = Place { received: frame.received, position: frame.position };
-    Seen {
+    DurableFrame {
         channel: parsed.channel,
         count: parsed.count.value,
         modulus: parsed.count.modulus,
@@ -80,7 +80,7 @@ fn by_name(frames: &[CapturedFrame]) -> BTreeMap<Name, Vec<u8>> {
 /// What a centre asks that got these frames.
 fn ask(live: &[CapturedFrame]) -> Option<Ask> {
     let id = ContactId { station: "s".to_owned(), flow: FlowId(1) };
-    let opened = Opened {
+    let opened = ContactStart {
         channel: "x".to_owned(),
         mission: "suomi-npp".to_owned(),
         at: Utc::default(),
@@ -106,7 +106,7 @@ fn recorded(bytes: &[u8]) -> RawReader {
 }
 
 /// What a station with these thresholds finds in its recording, and says.
-fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFrame>, Answer) {
+fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFrame>, GapAnswer) {
     let text = "name = \"x\"\ninput = \"udp:127.0.0.1:9\"\nrecord_raw = true\n";
     let channel: config::Channel = toml::from_str(text).expect("a channel");
     let (mission, missions) = (mission(), MissionSet::built_in());
@@ -245,7 +245,10 @@ fn what_strict_thresholds_lose_is_found_in_the_recording_and_strict_ones_say_why
     let (found, answer) = refill(&bytes, &ask, &[STRICT]);
     assert!(
         found.is_empty()
-            && answer.outcomes.iter().all(|outcome| *outcome == (0, Why::NotDecodable))
+            && answer
+                .outcomes
+                .iter()
+                .all(|outcome| *outcome == (0, UnavailableReason::NotDecodable))
     );
 }
 
@@ -255,7 +258,8 @@ fn a_frame_that_no_code_proves_is_not_taken_for_one_that_is_missing() {
     let clean = capture();
     let frame = frames(&clean, SyncConfig::default()).swap_remove(0);
     assert!(is_proved(&frame));
-    let quality = skyhaul_ccsds::quality::Quality { verdict: Verdict::NotChecked, ..frame.quality };
+    let quality =
+        skyhaul_ccsds::quality::Quality { verdict: FrameVerdict::NotChecked, ..frame.quality };
     assert!(!is_proved(&CapturedFrame { quality, ..frame }));
 }
 

@@ -1,6 +1,6 @@
 //! The groups of the code as they were sent, and their exact chance of failing.
 
-use crate::workload::Ledger;
+use crate::workload::HandedOver;
 use bytes::Bytes;
 use skyhaul_transport::wire::Datagram;
 use skyhaul_transport::{BlockId, Seq};
@@ -53,7 +53,7 @@ impl Groups {
     /// both chances: a little more than there is.
     pub fn expected_failures(
         &self,
-        ledger: &Ledger,
+        ledger: &HandedOver,
         flow: FlowId,
         (one_way_delay, loss): (Duration, f64),
         from: Instant,

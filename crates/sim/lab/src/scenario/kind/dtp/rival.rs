@@ -26,7 +26,7 @@ mod tests;
 mod timeout;
 
 use super::Cell;
-use crate::workload::Stream;
+use crate::workload::BlockStream;
 use crate::world::queue;
 use connection::{Acknowledgement, Connection, Segment};
 use skyhaul_units::{Duration, Instant, Rate};
@@ -86,7 +86,7 @@ enum Event {
 
 impl Rivals {
     /// Connections for these applications, with the sizes and losses of `seed`.
-    pub fn new(cell: &Cell, streams: Vec<Stream>, seed: u64) -> Self {
+    pub fn new(cell: &Cell, streams: Vec<BlockStream>, seed: u64) -> Self {
         let line = |rtt: &Duration| {
             let rate = cell.bandwidth;
             let queue = rate.time_for(queue(&cell.line(*rtt)));

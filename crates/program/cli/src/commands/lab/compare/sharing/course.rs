@@ -4,7 +4,7 @@ use skyhaul_units::Duration;
 
 /// Rates at the receiver, bit/s, in each [`STEP`] from the beginning of the first phase on.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Course {
+pub struct RateSeries {
     pub first: Vec<f64>,
     pub second: Vec<f64>,
 }

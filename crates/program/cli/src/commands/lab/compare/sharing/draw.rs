@@ -1,7 +1,7 @@
 //! Throughput over time: for each tree ours and the kernel's, drawn alike, so that the shapes stand
 //! side by side.
 
-use super::course::{Course, STEP};
+use super::course::{RateSeries, STEP};
 use super::{Sharer, Sharers};
 use crate::commands::lab::compare::sheet::{Drawing, legend};
 use skyhaul_lab::page::{Chart, HEIGHT, Scale};
@@ -25,7 +25,7 @@ pub fn drawings(sharers: &Sharers<'_>) -> Vec<Drawing> {
 }
 
 /// Both missions over time; what each should have while both send is dashed.
-fn shape(sharers: &Sharers<'_>, at: usize, title: &str, course: &Course) -> String {
+fn shape(sharers: &Sharers<'_>, at: usize, title: &str, course: &RateSeries) -> String {
     let experiment = sharers.experiment;
     let line = experiment.rate().as_bps() as f64 / 1e6;
     let phase = experiment.sharing.phase.as_secs_f64();

@@ -1,15 +1,15 @@
 //! How two missions shared the line, beside what their classes say.
 
-use super::course::{Course, ends, mean, reaches, steps};
+use super::course::{RateSeries, ends, mean, reaches, steps};
 use super::{Sharer, Sharers, Sharing, Tree};
-use crate::commands::lab::compare::sheet::{Table, Verdict};
+use crate::commands::lab::compare::sheet::{BarVerdict, CaptionedTable};
 use crate::commands::lab::compare::table::mbps;
 use serde::Serialize;
 use skyhaul_units::Duration;
 
 /// What one sharer made of one tree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
+pub struct SharerResult {
     /// Received by both missions in each phase, once it has come to rest, bit/s.
     pub together_bps: [f64; 3],
     /// By the first mission in the second phase.
@@ -25,9 +25,9 @@ pub struct Finding {
     pub taken_back_s: Option<f64>,
 }
 
-impl Finding {
+impl SharerResult {
     /// Of a course.
-    pub fn of(experiment: &Sharing, tree: &Tree, course: &Course) -> Self {
+    pub fn of(experiment: &Sharing, tree: &Tree, course: &RateSeries) -> Self {
         let phase = experiment.sharing.phase;
         let rest = SETTLING.min(phase.scaled(1, 3));
         let at = |course: &[f64], number: u64| {
@@ -69,19 +69,19 @@ impl Finding {
 }
 
 /// What was found of the tree at `at`.
-fn finding(sharers: &Sharers<'_>, at: usize, sharer: Sharer) -> Option<Finding> {
+fn finding(sharers: &Sharers<'_>, at: usize, sharer: Sharer) -> Option<SharerResult> {
     let course = sharers.courses.get(&(at, sharer))?;
-    Some(Finding::of(sharers.experiment, &sharers.experiment.sharing.trees[at], course))
+    Some(SharerResult::of(sharers.experiment, &sharers.experiment.sharing.trees[at], course))
 }
 
 /// The bars: all are ours.
-pub fn verdicts(sharers: &Sharers<'_>) -> Vec<Verdict> {
+pub fn verdicts(sharers: &Sharers<'_>) -> Vec<BarVerdict> {
     let mut verdicts = Vec::new();
     for (at, tree) in sharers.experiment.sharing.trees.iter().enumerate() {
         let Some(ours) = finding(sharers, at, Sharer::Ours) else { continue };
         let percent = |part: f64| format!("{:.1} %", part * 100.0);
         let label = &tree.label;
-        verdicts.push(Verdict {
+        verdicts.push(BarVerdict {
             words: format!(
                 "{label}: ours is off the missions' parts by {}, at most {}",
                 percent(ours.deviation),
@@ -90,7 +90,7 @@ pub fn verdicts(sharers: &Sharers<'_>) -> Vec<Verdict> {
             is_reached: ours.deviation <= HELD,
         });
         let least = ours.least_use(sharers.experiment);
-        verdicts.push(Verdict {
+        verdicts.push(BarVerdict {
             words: format!(
                 "{label}: ours carries {} of the line in every phase, at least {}",
                 percent(least),
@@ -99,7 +99,7 @@ pub fn verdicts(sharers: &Sharers<'_>) -> Vec<Verdict> {
             is_reached: least >= USED,
         });
         if let Some(htb) = finding(sharers, at, Sharer::Kernel) {
-            verdicts.push(Verdict {
+            verdicts.push(BarVerdict {
                 words: format!(
                     "{label}: ours is off by no more than htb, which is off by {}, and {} for what \
                     cannot be told apart",
@@ -114,7 +114,7 @@ pub fn verdicts(sharers: &Sharers<'_>) -> Vec<Verdict> {
 }
 
 /// A table for each tree.
-pub fn tables(sharers: &Sharers<'_>) -> Vec<Table> {
+pub fn tables(sharers: &Sharers<'_>) -> Vec<CaptionedTable> {
     let experiment = sharers.experiment;
     let trees = experiment.sharing.trees.iter().enumerate();
     let tables = trees.filter_map(|(at, tree)| {
@@ -136,7 +136,7 @@ pub fn tables(sharers: &Sharers<'_>) -> Vec<Table> {
             "taken back within",
         ];
         let own = tree.second_part(experiment.rate()) * 100.0;
-        (!rows.is_empty()).then(|| Table {
+        (!rows.is_empty()).then(|| CaptionedTable {
             caption: format!(
                 "{}; Mbit/s at the receiver of a line of {}, once a phase of {} has come to rest; \
                 {own:.0} % are the second's",
@@ -151,7 +151,7 @@ pub fn tables(sharers: &Sharers<'_>) -> Vec<Table> {
     tables.collect()
 }
 
-fn row(sharer: Sharer, found: &Finding) -> Vec<String> {
+fn row(sharer: Sharer, found: &SharerResult) -> Vec<String> {
     let seconds = |span: Option<f64>| span.map_or("not".to_owned(), |span| format!("{span:.1} s"));
     vec![
         sharer.name().to_owned(),
@@ -195,7 +195,7 @@ mod tests {
 
     /// The first mission has `first` of the line while both have data, and comes back after `pause`
     /// steps.
-    fn course(part: f64, pause: usize) -> Course {
+    fn course(part: f64, pause: usize) -> RateSeries {
         let line = 48e6;
         let first = (0..300).map(|step| match step {
             100..200 => line * (1.0 - part),
@@ -204,14 +204,14 @@ mod tests {
         });
         let second =
             (0..300).map(|step| if (102..201).contains(&step) { line * part } else { 0.0 });
-        Course { first: first.collect(), second: second.collect() }
+        RateSeries { first: first.collect(), second: second.collect() }
     }
 
     fn experiment() -> Sharing {
         Sharing::parse(&text_of("qos").unwrap(), "qos").unwrap()
     }
 
-    fn verdicts_of(experiment: &Sharing, ours: Course, htb: Course) -> Vec<bool> {
+    fn verdicts_of(experiment: &Sharing, ours: RateSeries, htb: RateSeries) -> Vec<bool> {
         let mut sharers = Sharers::new(experiment, Vec::new());
         sharers.courses.insert((0, Sharer::Ours), ours);
         sharers.courses.insert((0, Sharer::Kernel), htb);
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn shares_and_times_are_read_off_the_courses() {
         let experiment = experiment();
-        let found = Finding::of(&experiment, &experiment.sharing.trees[0], &course(0.7, 12));
+        let found = SharerResult::of(&experiment, &experiment.sharing.trees[0], &course(0.7, 12));
         assert!(found.deviation < 1e-9 && (found.second_part - 0.7).abs() < 1e-9, "{found:?}");
         assert_eq!(found.given_s, Some(0.0));
         // The second one's last byte is one step after the phase's end.
@@ -230,7 +230,8 @@ mod tests {
             found.together_bps.iter().all(|rate| (rate / 48e6 - 1.0).abs() < 0.01),
             "{found:?}"
         );
-        let none = Finding::of(&experiment, &experiment.sharing.trees[0], &Course::default());
+        let none =
+            SharerResult::of(&experiment, &experiment.sharing.trees[0], &RateSeries::default());
         assert_eq!((none.given_s, none.taken_back_s, none.second_part), (None, None, 0.0));
     }
 

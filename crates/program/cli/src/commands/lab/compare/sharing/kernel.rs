@@ -1,13 +1,13 @@
 //! The kernel's: two TCP connections by iperf3, told apart by their ports, under htb on the
 //! sender's device.
 
-use super::course::{Course, laid_out, steps};
-use super::{Class, Sharing, Tree};
+use super::course::{RateSeries, laid_out, steps};
+use super::{MissionClass, Sharing, Tree};
 use crate::commands::demo::pause;
 use crate::commands::lab::compare::bench::{Bench, Gone};
 use crate::commands::lab::compare::program::Program;
 use serde_json::Value;
-use skyhaul_emulator::Place;
+use skyhaul_emulator::LinkEnd;
 use skyhaul_units::{ByteCount, Duration};
 use std::process::Command;
 use std::time::Instant;
@@ -24,7 +24,7 @@ pub fn version() -> Result<String, String> {
 }
 
 /// Runs all phases of one tree.
-pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Course, Gone> {
+pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<RateSeries, Gone> {
     shape(bench, experiment, tree)?;
     let (phase, control) = (experiment.sharing.phase, experiment.sharing.control.as_str());
     let serve = |port: u16| {
@@ -63,7 +63,7 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
     bench.finish(second, &mut second_end)?;
     bench.finish(first, &mut first_end)?;
     let count = steps(phase.scaled(3, 1));
-    Ok(Course {
+    Ok(RateSeries {
         first: received(bench, first_end, 0.0, count)?,
         second: received(bench, second_end, later, count)?,
     })
@@ -104,7 +104,7 @@ fn shape(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<(), Gon
     let device = &bench.line.links[0].name;
     for command in commands(experiment, tree, device) {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
-        let namespace = bench.namespace(Place::A);
+        let namespace = bench.namespace(LinkEnd::A);
         let output =
             Command::new("ip").args(["netns", "exec", namespace.name()]).args(&words).output();
         let output = output
@@ -129,7 +129,7 @@ fn commands(experiment: &Sharing, tree: &Tree, device: &str) -> Vec<String> {
     let queue =
         experiment.line.links.first().map_or(ByteCount::ZERO, |link| link.up.queue).as_u64();
     let quanta = tree.quanta();
-    let class = |number: u32, class: Class, quantum: u64| {
+    let class = |number: u32, class: MissionClass, quantum: u64| {
         let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);
         format!(
             "tc class add dev {device} parent 1:1 classid 1:{number} htb rate {guarantee}bit ceil \

@@ -14,10 +14,10 @@ use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use super::tool::Tool;
 use crate::failure::{Exit, Failure};
-use course::Course;
+use course::RateSeries;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use skyhaul_emulator::Description;
+use skyhaul_emulator::LabDescription;
 use skyhaul_units::{Duration, Rate};
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ pub struct Sharing {
     pub title: String,
     /// Where the line and the question come from.
     pub source: String,
-    pub line: Description,
-    pub sharing: Plan,
+    pub line: LabDescription,
+    pub sharing: SharingPlan,
 }
 
 /// Who shares the line, and how.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SharingPlan {
     /// How long each of three phases is: the first mission alone, both, the first alone again.
     pub phase: Duration,
     /// Congestion control of the kernel's TCP.
@@ -51,14 +51,14 @@ pub struct Plan {
 #[serde(deny_unknown_fields)]
 pub struct Tree {
     pub label: String,
-    pub first: Class,
-    pub second: Class,
+    pub first: MissionClass,
+    pub second: MissionClass,
 }
 
 /// One mission's class. It may borrow up to the line's rate.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Class {
+pub struct MissionClass {
     pub guarantee: Rate,
     /// Whose turn comes first among those that borrow: 0 (first) to 7.
     #[serde(default)]
@@ -174,7 +174,7 @@ impl Sharing {
 pub struct Sharers<'a> {
     pub experiment: &'a Sharing,
     /// By the tree's place and who shared it.
-    pub courses: BTreeMap<(usize, Sharer), Course>,
+    pub courses: BTreeMap<(usize, Sharer), RateSeries>,
     /// What is not there, and why.
     skipped: Vec<String>,
     failures: Vec<String>,
@@ -197,7 +197,7 @@ impl<'a> Sharers<'a> {
         Self { experiment, courses, skipped, failures, versions, notes, conditions }
     }
 
-    fn run(&self, site: &Site<'_>, at: usize, sharer: Sharer) -> Result<Course, Gone> {
+    fn run(&self, site: &Site<'_>, at: usize, sharer: Sharer) -> Result<RateSeries, Gone> {
         let experiment = self.experiment;
         let bench = Bench::over(site, experiment.line.clone(), experiment.span())?;
         let tree = &experiment.sharing.trees[at];
@@ -212,7 +212,7 @@ impl<'a> Sharers<'a> {
         &mut self,
         at: usize,
         sharer: Sharer,
-        outcome: Result<Course, Gone>,
+        outcome: Result<RateSeries, Gone>,
     ) -> Result<(), Failure> {
         match outcome {
             Ok(course) => drop(self.courses.insert((at, sharer), course)),
@@ -291,7 +291,7 @@ impl Study for Sharers<'_> {
             let sharers = Sharer::ALL.into_iter().filter_map(|sharer| {
                 let course = self.courses.get(&(at, sharer))?;
                 Some(json!({
-                    "sharer": sharer.name(), "found": judge::Finding::of(experiment, tree, course),
+                    "sharer": sharer.name(), "found": judge::SharerResult::of(experiment, tree, course),
                     "tenths_bps": { "first": course.first, "second": course.second },
                 }))
             });

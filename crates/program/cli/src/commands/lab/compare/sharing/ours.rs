@@ -1,14 +1,14 @@
 //! Ours: one session whose two senders are classes of it. The line's rate is declared, as the
 //! kernel's is to its htb.
 
-use super::course::{Course, laid_out, steps};
-use super::{Class, Sharing, Tree};
+use super::course::{RateSeries, laid_out, steps};
+use super::{MissionClass, Sharing, Tree};
 use crate::commands::lab::compare::bench::{Bench, Gone};
 use crate::commands::lab::compare::tool::{PORT, own_program};
 use serde_json::Value;
 
 /// Runs all phases of one tree.
-pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Course, Gone> {
+pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<RateSeries, Gone> {
     let at = format!("{}:{PORT}", bench.far(0));
     let program = own_program();
     let (test, beyond) = ("--insecure-test", "--insecure-beyond-loopback");
@@ -16,7 +16,7 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
         [&program, "perf", "serve", test, beyond, "--once", "--bind", &at].map(str::to_owned);
     let mut serving = bench.serve(&serve, "udp", PORT)?;
     let phase = experiment.sharing.phase;
-    let class = |name: &str, class: Class, quantum: u64| {
+    let class = |name: &str, class: MissionClass, quantum: u64| {
         let (guarantee, priority) = (class.guarantee.as_bps(), class.priority);
         format!("{name}:guarantee={guarantee} bit/s,priority={priority},quantum={quantum} B")
     };
@@ -55,7 +55,7 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<Cours
 }
 
 /// What its JSON form says of the two classes.
-fn course(found: &Value, count: usize) -> Option<Course> {
+fn course(found: &Value, count: usize) -> Option<RateSeries> {
     let of = |name: &str| {
         let class = found["classes"].as_array()?.iter().find(|class| class["name"] == name)?;
         let tenths =
@@ -67,7 +67,7 @@ fn course(found: &Value, count: usize) -> Option<Course> {
             .collect();
         Some(laid_out(&spans, count))
     };
-    Some(Course { first: of("first")?, second: of("second")? })
+    Some(RateSeries { first: of("first")?, second: of("second")? })
 }
 
 /// Small beside what a tenth of a second holds, so that blocks in order do not make the course

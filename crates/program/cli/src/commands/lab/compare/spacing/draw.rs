@@ -1,14 +1,14 @@
 //! The drawings of a sweep: rate and loss against spacing, and how intervals between losses are
 //! distributed.
 
-use super::Sweep;
-use super::judge::{Point, Process, line_rate};
+use super::SpacingSweep;
+use super::judge::{Process, SpacingResult, line_rate};
 use crate::commands::lab::compare::sheet::{Drawing, legend};
 use crate::commands::lab::compare::table::mbps;
 use skyhaul_lab::page::{Chart, HEIGHT, Scale};
 
 /// All drawings for which something was measured.
-pub fn drawings(sweep: &Sweep<'_>) -> Vec<Drawing> {
+pub fn drawings(sweep: &SpacingSweep<'_>) -> Vec<Drawing> {
     let mut drawings = Vec::new();
     let name = &sweep.experiment.name;
     if !sweep.points.is_empty() {
@@ -35,7 +35,7 @@ pub fn drawings(sweep: &Sweep<'_>) -> Vec<Drawing> {
 }
 
 /// Sent and received; the line's rate is dashed.
-fn rates(sweep: &Sweep<'_>) -> String {
+fn rates(sweep: &SpacingSweep<'_>) -> String {
     let limit = line_rate(sweep);
     let most =
         sweep.points.iter().flat_map(|point| [point.sent_bps, point.received_bps]).chain([limit]);
@@ -48,7 +48,7 @@ fn rates(sweep: &Sweep<'_>) -> String {
     let ends = [chart.at(0.0, dashed), chart.at(1.0, dashed)];
     chart.line(ends[0], ends[1], "bar-line");
     chart.text((ends[1].0 - 6.0, ends[1].1 - 6.0), "end", "what the line carries");
-    let of: [fn(&Point) -> f64; 2] = [|point| point.sent_bps, |point| point.received_bps];
+    let of: [fn(&SpacingResult) -> f64; 2] = [|point| point.sent_bps, |point| point.received_bps];
     for (number, of) in of.into_iter().enumerate() {
         course(&mut chart, sweep, number, &|point| {
             let words = format!("{} Mbit/s at {:.0} us", mbps(of(point)), point.spacing_us);
@@ -60,8 +60,8 @@ fn rates(sweep: &Sweep<'_>) -> String {
 }
 
 /// Both in percent.
-fn losses(sweep: &Sweep<'_>) -> String {
-    let of: [fn(&Point) -> f64; 2] =
+fn losses(sweep: &SpacingSweep<'_>) -> String {
+    let of: [fn(&SpacingResult) -> f64; 2] =
         [|point| point.loss() * 100.0, |point| point.reordering() * 100.0];
     // By powers of ten: what is lost by chance is a hundredth of what an overfull line loses.
     let upright = Scale::around([LEAST, 100.0].into_iter());
@@ -81,7 +81,7 @@ fn losses(sweep: &Sweep<'_>) -> String {
 const LEAST: f64 = 0.01;
 
 /// Spacing along the level axis, the time that a datagram takes on the line marked.
-fn axes(chart: &mut Chart, sweep: &Sweep<'_>, upright: &Scale, name: &str) -> Scale {
+fn axes(chart: &mut Chart, sweep: &SpacingSweep<'_>, upright: &Scale, name: &str) -> Scale {
     let spacings = sweep.points.iter().map(|point| point.spacing_us);
     // Beyond the last spacing, so that its tick has room.
     let longest = spacings.fold(0.0, f64::max);
@@ -99,7 +99,12 @@ fn axes(chart: &mut Chart, sweep: &Sweep<'_>, upright: &Scale, name: &str) -> Sc
 type Dot = ((f64, f64), String);
 
 /// A course with its dots.
-fn course(chart: &mut Chart, sweep: &Sweep<'_>, number: usize, of: &dyn Fn(&Point) -> Dot) {
+fn course(
+    chart: &mut Chart,
+    sweep: &SpacingSweep<'_>,
+    number: usize,
+    of: &dyn Fn(&SpacingResult) -> Dot,
+) {
     let points: Vec<Dot> = sweep.points.iter().map(of).collect();
     let places: Vec<(f64, f64)> = points.iter().map(|((x, y), _)| chart.at(*x, *y)).collect();
     chart.course(&places, number);

@@ -1,7 +1,7 @@
 //! What came of each spacing and each loss process, beside what the line was set to.
 
-use super::{HEADERS, Losses, Sweep};
-use crate::commands::lab::compare::sheet::{Table, Verdict};
+use super::{HEADERS, LossSeries, SpacingSweep};
+use crate::commands::lab::compare::sheet::{BarVerdict, CaptionedTable};
 use crate::commands::lab::compare::table::mbps;
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use skyhaul_units::Rate;
 
 /// What came of one spacing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
+pub struct SpacingResult {
     pub spacing_us: f64,
     /// The mean of what became of it.
     pub sent_spacing_us: f64,
@@ -52,7 +52,7 @@ pub struct Fit {
     pub probability: f64,
 }
 
-impl Point {
+impl SpacingResult {
     /// Those of the JSON form of `skyhaul probe sweep`, the least spacing first.
     pub fn all(found: &Value) -> Option<Vec<Self>> {
         let mut points =
@@ -114,13 +114,13 @@ impl Process {
 }
 
 /// The rate of the line in UDP payload, bit/s.
-pub fn line_rate(sweep: &Sweep<'_>) -> f64 {
+pub fn line_rate(sweep: &SpacingSweep<'_>) -> f64 {
     Rate::over(sweep.experiment.spacing.payload, sweep.experiment.wire_time()).as_bps() as f64
 }
 
 /// Where received rate and loss leave the sent: the spacing that the line's rate, as it was
 /// received, gives, in microseconds. `None` without a stream that is much faster than the line.
-pub fn knee(sweep: &Sweep<'_>) -> Option<f64> {
+pub fn knee(sweep: &SpacingSweep<'_>) -> Option<f64> {
     let wire = sweep.experiment.wire_time().as_secs_f64() * 1e6;
     let mut full: Vec<f64> = sweep
         .points
@@ -136,7 +136,7 @@ pub fn knee(sweep: &Sweep<'_>) -> Option<f64> {
 }
 
 /// The bars.
-pub fn verdicts(sweep: &Sweep<'_>) -> Vec<Verdict> {
+pub fn verdicts(sweep: &SpacingSweep<'_>) -> Vec<BarVerdict> {
     let mut verdicts = Vec::new();
     if !sweep.points.is_empty() {
         verdicts.extend([knee_verdict(sweep), onset_verdict(sweep), floor_verdict(sweep)]);
@@ -147,40 +147,40 @@ pub fn verdicts(sweep: &Sweep<'_>) -> Vec<Verdict> {
     verdicts
 }
 
-fn knee_verdict(sweep: &Sweep<'_>) -> Verdict {
+fn knee_verdict(sweep: &SpacingSweep<'_>) -> BarVerdict {
     let wire = sweep.experiment.wire_time().as_secs_f64() * 1e6;
     let Some(knee) = knee(sweep) else {
         let words = "the knee: no stream was sent faster than the line".to_owned();
-        return Verdict { words, is_reached: false };
+        return BarVerdict { words, is_reached: false };
     };
     let words = format!(
         "the received rate stops following at a spacing of {knee:.1} us; size and rate of the line \
         give {wire:.1} us, ±{:.0} %",
         KNEE_TOLERANCE * 100.0
     );
-    Verdict { words, is_reached: (knee / wire - 1.0).abs() <= KNEE_TOLERANCE }
+    BarVerdict { words, is_reached: (knee / wire - 1.0).abs() <= KNEE_TOLERANCE }
 }
 
 /// Faster than the line, every stream loses more than by chance.
-fn onset_verdict(sweep: &Sweep<'_>) -> Verdict {
+fn onset_verdict(sweep: &SpacingSweep<'_>) -> BarVerdict {
     let (wire, set) = (sweep.experiment.wire_time().as_secs_f64() * 1e6, up_loss(sweep));
     let fast = sweep.points.iter().filter(|point| point.sent_spacing_us < wire * (1.0 - MARGIN));
-    let fast: Vec<&Point> = fast.collect();
+    let fast: Vec<&SpacingResult> = fast.collect();
     let losing = fast
         .iter()
         .filter(|point| point.loss() > set && !is_chance(point.lost, point.sent, set))
         .count();
     let words =
         format!("{losing} of {} streams faster than the line lose beyond chance", fast.len());
-    Verdict { words, is_reached: losing == fast.len() && !fast.is_empty() }
+    BarVerdict { words, is_reached: losing == fast.len() && !fast.is_empty() }
 }
 
 /// Slower than the line, every stream loses what the line is set to, within chance.
-fn floor_verdict(sweep: &Sweep<'_>) -> Verdict {
+fn floor_verdict(sweep: &SpacingSweep<'_>) -> BarVerdict {
     let (wire, set) = (sweep.experiment.wire_time().as_secs_f64() * 1e6, up_loss(sweep));
     let slow = sweep.points.iter().filter(|point| point.spacing_us > wire * (1.0 + MARGIN));
-    let slow: Vec<&Point> = slow.collect();
-    let strange = |point: &&&Point| !is_chance(point.lost, point.sent, set);
+    let slow: Vec<&SpacingResult> = slow.collect();
+    let strange = |point: &&&SpacingResult| !is_chance(point.lost, point.sent, set);
     let list: Vec<String> = slow
         .iter()
         .filter(strange)
@@ -195,15 +195,15 @@ fn floor_verdict(sweep: &Sweep<'_>) -> Verdict {
     if !list.is_empty() {
         words = format!("{words}; lost at {}", list.join(", "));
     }
-    Verdict { words, is_reached: list.is_empty() && !slow.is_empty() }
+    BarVerdict { words, is_reached: list.is_empty() && !slow.is_empty() }
 }
 
-fn process_verdict(plan: &Losses, process: &Process) -> Verdict {
+fn process_verdict(plan: &LossSeries, process: &Process) -> BarVerdict {
     let is_random = matches!(plan.loss, Loss::Independent(_));
     let Some(fit) = process.fit else {
         let words =
             format!("{}: {} losses are too few for a distribution", plan.label, process.lost);
-        return Verdict { words, is_reached: false };
+        return BarVerdict { words, is_reached: false };
     };
     let is_exponential = fit.probability >= CHANCE && process.character == "random";
     let (asked, found) = (taken(is_random), taken(is_exponential));
@@ -212,14 +212,14 @@ fn process_verdict(plan: &Losses, process: &Process) -> Verdict {
         {})",
         plan.label, fit.distance, fit.critical, process.character
     );
-    Verdict { words, is_reached: is_exponential == is_random }
+    BarVerdict { words, is_reached: is_exponential == is_random }
 }
 
 const fn taken(is_exponential: bool) -> &'static str {
     if is_exponential { "exponential" } else { "not exponential" }
 }
 
-fn up_loss(sweep: &Sweep<'_>) -> f64 {
+fn up_loss(sweep: &SpacingSweep<'_>) -> f64 {
     sweep.experiment.line.links.first().map_or(0.0, |link| link.up.loss.mean().as_f64())
 }
 
@@ -234,10 +234,10 @@ fn is_chance(lost: u64, sent: u64, probability: f64) -> bool {
 }
 
 /// The tables.
-pub fn tables(sweep: &Sweep<'_>) -> Vec<Table> {
+pub fn tables(sweep: &SpacingSweep<'_>) -> Vec<CaptionedTable> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let payload = sweep.experiment.spacing.payload;
-    let mut tables = vec![Table {
+    let mut tables = vec![CaptionedTable {
         caption: format!(
             "{} datagrams of {payload} at each spacing; the line takes {:.1} us for one, {} of \
             headers included",
@@ -258,7 +258,7 @@ pub fn tables(sweep: &Sweep<'_>) -> Vec<Table> {
     }];
     if !sweep.processes.is_empty() {
         let plans = &sweep.experiment.spacing.processes;
-        tables.push(Table {
+        tables.push(CaptionedTable {
             caption: "intervals between losses, in datagrams".to_owned(),
             head: words(&[
                 "loss",
@@ -280,7 +280,7 @@ pub fn tables(sweep: &Sweep<'_>) -> Vec<Table> {
     tables
 }
 
-fn row(point: &Point) -> Vec<String> {
+fn row(point: &SpacingResult) -> Vec<String> {
     vec![
         format!("{:.0}", point.spacing_us),
         mbps(point.sent_bps),
@@ -292,7 +292,7 @@ fn row(point: &Point) -> Vec<String> {
     ]
 }
 
-fn process_row(plan: &Losses, process: &Process) -> Vec<String> {
+fn process_row(plan: &LossSeries, process: &Process) -> Vec<String> {
     let fit = |of: fn(Fit) -> String| process.fit.map_or_else(String::new, of);
     vec![
         plan.label.clone(),
@@ -321,18 +321,18 @@ const CHANCE: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Spacing, Sweep};
+    use super::super::{Spacing, SpacingSweep};
     use super::*;
     use crate::commands::lab::compare::experiment::text_of;
     use serde_json::json;
 
     /// What a line of this rate would do, and the sender's pauses beside it.
-    fn point(spacing_us: f64, wire_us: f64, set: f64) -> Point {
+    fn point(spacing_us: f64, wire_us: f64, set: f64) -> SpacingResult {
         let sent = 10_000;
         let through = (spacing_us / wire_us).min(1.0) * (1.0 - set);
         let lost = ((1.0 - through) * sent as f64).round() as u64;
         let rate = 1400.0 * 8.0 / spacing_us * 1e6;
-        Point {
+        SpacingResult {
             spacing_us,
             sent_spacing_us: spacing_us * 1.01,
             sent_bps: rate,
@@ -345,9 +345,9 @@ mod tests {
         }
     }
 
-    fn sweep(experiment: &Spacing, slower: f64) -> Sweep<'_> {
+    fn sweep(experiment: &Spacing, slower: f64) -> SpacingSweep<'_> {
         let wire = experiment.wire_time().as_secs_f64() * 1e6 * slower;
-        let mut sweep = Sweep::new(experiment, Vec::new());
+        let mut sweep = SpacingSweep::new(experiment, Vec::new());
         let spacings = experiment.spacing.spacings.iter();
         let set = experiment.line.links[0].up.loss.mean().as_f64();
         sweep.points =
@@ -355,7 +355,7 @@ mod tests {
         sweep
     }
 
-    fn reached(sweep: &Sweep<'_>) -> Vec<bool> {
+    fn reached(sweep: &SpacingSweep<'_>) -> Vec<bool> {
         verdicts(sweep).iter().map(|verdict| verdict.is_reached).collect()
     }
 
@@ -396,7 +396,7 @@ mod tests {
         let random = Process::of(&found("random", 0.15)).unwrap();
         let bursts = Process::of(&found("bursts", 0.01)).unwrap();
         assert_eq!(random.intervals, [(1, 3), (7, 2)]);
-        let is_random = |plan: &&Losses| matches!(plan.loss, Loss::Independent(_));
+        let is_random = |plan: &&LossSeries| matches!(plan.loss, Loss::Independent(_));
         let chance = plans.iter().find(is_random).unwrap();
         let bad = plans.iter().find(|plan| !is_random(plan)).unwrap();
         assert!(
@@ -418,10 +418,10 @@ mod tests {
             "reordering": { "reordered": 3, "ppm": 300, "extent_max": 2 },
             "account": { "offered": 10_000, "lost_on_path": 4_676, "received": 5_320, "unexplained": 0 },
         });
-        let found = Point::all(&json!({ "points": [point] })).unwrap();
+        let found = SpacingResult::all(&json!({ "points": [point] })).unwrap();
         assert_eq!((found[0].lost, found[0].dropped, found[0].reordered), (4_676, 4, 3));
         for wrong in [json!({}), json!({ "points": [{}] }), json!({ "points": 3 })] {
-            assert_eq!(Point::all(&wrong), None);
+            assert_eq!(SpacingResult::all(&wrong), None);
             assert_eq!(Process::of(&wrong), None);
         }
     }

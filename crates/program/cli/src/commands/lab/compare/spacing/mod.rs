@@ -10,10 +10,10 @@ use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use crate::failure::{Exit, Failure};
-use judge::{Point, Process};
+use judge::{Process, SpacingResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use skyhaul_emulator::Description;
+use skyhaul_emulator::LabDescription;
 use skyhaul_link::Loss;
 use skyhaul_units::{ByteCount, Duration, Rate};
 
@@ -25,14 +25,14 @@ pub struct Spacing {
     pub title: String,
     /// Where the measurement and its published shape come from.
     pub source: String,
-    pub line: Description,
-    pub spacing: Plan,
+    pub line: LabDescription,
+    pub spacing: StreamPlan,
 }
 
 /// Which streams.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct StreamPlan {
     /// UDP payload of every datagram.
     pub payload: ByteCount,
     /// From the beginning of one datagram to that of the next, the least first.
@@ -41,13 +41,13 @@ pub struct Plan {
     pub datagrams: u32,
     /// Losses whose process is looked at, each on a line of its own.
     #[serde(default, rename = "process")]
-    pub processes: Vec<Losses>,
+    pub processes: Vec<LossSeries>,
 }
 
 /// One long stream over the line with other losses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Losses {
+pub struct LossSeries {
     pub label: String,
     /// Towards the receiver.
     pub loss: Loss,
@@ -120,9 +120,9 @@ impl Spacing {
 }
 
 /// What is measured of one such experiment.
-pub struct Sweep<'a> {
+pub struct SpacingSweep<'a> {
     pub experiment: &'a Spacing,
-    pub points: Vec<Point>,
+    pub points: Vec<SpacingResult>,
     /// With the place of each in the plan.
     pub processes: Vec<(usize, Process)>,
     failures: Vec<String>,
@@ -131,7 +131,7 @@ pub struct Sweep<'a> {
     conditions: Conditions,
 }
 
-impl<'a> Sweep<'a> {
+impl<'a> SpacingSweep<'a> {
     pub fn new(experiment: &'a Spacing, notes: Vec<String>) -> Self {
         let (points, processes, failures) = (Vec::new(), Vec::new(), Vec::new());
         Self { experiment, points, processes, failures, notes, conditions: Conditions::default() }
@@ -152,7 +152,7 @@ impl<'a> Sweep<'a> {
             plan.datagrams.to_string(),
         ];
         let found = self.probed(site, &self.experiment.line, &words, self.experiment.estimate())?;
-        self.points = Point::all(&found).ok_or_else(|| unreadable("sweep"))?;
+        self.points = SpacingResult::all(&found).ok_or_else(|| unreadable("sweep"))?;
         if self.points.len() < plan.spacings.len() {
             let missing = plan.spacings.len() - self.points.len();
             self.failures
@@ -186,7 +186,7 @@ impl<'a> Sweep<'a> {
     fn probed(
         &mut self,
         site: &Site<'_>,
-        line: &Description,
+        line: &LabDescription,
         words: &[String],
         takes: Duration,
     ) -> Result<Value, Gone> {
@@ -225,7 +225,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-impl Study for Sweep<'_> {
+impl Study for SpacingSweep<'_> {
     fn name(&self) -> &str {
         &self.experiment.name
     }
@@ -300,7 +300,7 @@ impl Study for Sweep<'_> {
 /// own. Gives what it found.
 fn probe(
     site: &Site<'_>,
-    line: &Description,
+    line: &LabDescription,
     words: &[String],
     takes: Duration,
 ) -> Result<Value, Gone> {

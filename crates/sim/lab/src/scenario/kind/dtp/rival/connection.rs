@@ -3,7 +3,7 @@
 
 use super::subflow::{Piece, Subflow};
 use crate::scenario::kind::dtp::{PAYLOAD, on_line, worth};
-use crate::workload::{Due, Stream};
+use crate::workload::{BlockStream, Due};
 use skyhaul_congestion::{ControllerConfig, RenoConfig};
 use skyhaul_units::{ByteCount, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Both ends of it.
 pub(super) struct Connection {
     /// The application.
-    pub stream: Stream,
+    pub stream: BlockStream,
     /// The sending ends.
     pub subflows: Vec<Subflow>,
     /// The receiving ends.
@@ -75,7 +75,7 @@ struct Written {
 
 impl Connection {
     /// Over this many paths, none of them open.
-    pub fn new(stream: Stream, paths: usize) -> Self {
+    pub fn new(stream: BlockStream, paths: usize) -> Self {
         let reno = ControllerConfig::Reno(RenoConfig::default());
         Self {
             stream,

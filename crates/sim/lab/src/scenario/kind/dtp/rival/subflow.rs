@@ -10,7 +10,7 @@
 //! ends with the whole of the halved window, and a reduction is never repeated within one flight.
 
 use super::timeout::Timeout;
-use skyhaul_congestion::{Ack, Controller, Loss};
+use skyhaul_congestion::{Ack, Controller, LossEvent};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ pub(super) struct Subflow {
     /// The next segment to send: one of `segments` after a time-out, else behind them.
     next: u64,
     in_flight: ByteCount,
-    course: Course,
+    course: RecoveryState,
     /// Losses of segments before this one belong to the reduction that was (RFC 6582 3.2).
     recover: u64,
     duplicates: u32,
@@ -55,7 +55,7 @@ struct Outstanding {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Course {
+enum RecoveryState {
     /// The controller's window holds.
     Open,
     /// Fast recovery. The first partial acknowledgement restarts the timer, the others do not (RFC
@@ -75,7 +75,7 @@ impl Subflow {
             acknowledged: 0,
             next: 0,
             in_flight: ByteCount::ZERO,
-            course: Course::Open,
+            course: RecoveryState::Open,
             recover: 0,
             duplicates: 0,
             due: None,
@@ -145,7 +145,7 @@ impl Subflow {
             return None;
         }
         self.duplicates += 1;
-        if let Course::Recovery { window, .. } = &mut self.course {
+        if let RecoveryState::Recovery { window, .. } = &mut self.course {
             *window += SEGMENT;
             return None;
         }
@@ -154,7 +154,7 @@ impl Subflow {
         }
         self.reduce(now);
         let window = self.controller.window() + segments(DUPLICATES);
-        self.course = Course::Recovery { window, was_partial: false };
+        self.course = RecoveryState::Recovery { window, was_partial: false };
         self.due = Some(now + self.timeout.span());
         self.repeat_first(now)
     }
@@ -167,12 +167,12 @@ impl Subflow {
         let is_again = core::mem::replace(&mut first.was_overdue, true);
         // RFC 5681 3.1: the threshold stays where the same segment is overdue again. Linux leaves
         // it too where fast recovery has reduced it for this flight, which is kinder.
-        if !is_again && !matches!(self.course, Course::Recovery { .. }) {
+        if !is_again && !matches!(self.course, RecoveryState::Recovery { .. }) {
             self.reduce(now);
         }
         self.recover = self.end();
         self.timeout.double();
-        self.course = Course::Restart { window: SEGMENT };
+        self.course = RecoveryState::Restart { window: SEGMENT };
         (self.next, self.in_flight, self.duplicates) = (self.acknowledged, ByteCount::ZERO, 0);
         let fresh = self.segments.iter_mut().filter(|segment| !segment.was_reinjected);
         fresh
@@ -190,8 +190,8 @@ impl Subflow {
     fn fits(&self, size: ByteCount) -> bool {
         let window = match self.course {
             // RFC 3042: each of the first two duplicates lets one more go.
-            Course::Open => self.controller.window() + segments(self.duplicates.min(2)),
-            Course::Recovery { window, .. } | Course::Restart { window } => window,
+            RecoveryState::Open => self.controller.window() + segments(self.duplicates.min(2)),
+            RecoveryState::Recovery { window, .. } | RecoveryState::Restart { window } => window,
         };
         self.in_flight == ByteCount::ZERO || self.in_flight + size <= window
     }
@@ -245,25 +245,26 @@ impl Subflow {
     fn follow(&mut self, now: Instant, ack: &Ack) -> Option<u64> {
         let mut restarts = true;
         let mut repeats = None;
-        if !matches!(self.course, Course::Open) {
+        if !matches!(self.course, RecoveryState::Open) {
             // It shows the controller that the path lives, and lets nothing grow.
             self.controller.on_ack(now, &Ack { bytes: ByteCount::ZERO, packets: 0, ..*ack });
         }
         match self.course {
-            Course::Open => self.controller.on_ack(now, ack),
-            Course::Recovery { .. } if self.acknowledged >= self.recover => {
-                self.course = Course::Open;
+            RecoveryState::Open => self.controller.on_ack(now, ack),
+            RecoveryState::Recovery { .. } if self.acknowledged >= self.recover => {
+                self.course = RecoveryState::Open;
             }
-            Course::Recovery { window, was_partial } => {
+            RecoveryState::Recovery { window, was_partial } => {
                 restarts = !was_partial;
                 let window = window.saturating_sub(ack.bytes) + SEGMENT;
-                self.course = Course::Recovery { window, was_partial: true };
+                self.course = RecoveryState::Recovery { window, was_partial: true };
                 repeats = self.repeat_first(now);
             }
-            Course::Restart { window } => {
+            RecoveryState::Restart { window } => {
                 let window = window + ack.bytes.min(SEGMENT);
                 let is_over = window >= self.controller.window();
-                self.course = if is_over { Course::Open } else { Course::Restart { window } };
+                self.course =
+                    if is_over { RecoveryState::Open } else { RecoveryState::Restart { window } };
             }
         }
         // RFC 6298 5.2 and 5.3.
@@ -278,13 +279,13 @@ impl Subflow {
     fn reduce(&mut self, now: Instant) {
         self.recover = self.end();
         let Some(first) = self.segments.front() else { return };
-        let loss = Loss {
+        let loss = LossEvent {
             bytes: first.size,
             sent: first.sent,
             in_flight_when_sent: self.in_flight,
             lost_since_sent: first.size,
             in_flight: self.in_flight,
-            ..Loss::default()
+            ..LossEvent::default()
         };
         self.controller.on_loss(now, &loss);
     }

@@ -48,7 +48,7 @@ fn alone(loss: f64, seconds: u64, rtts: &[Duration]) -> Course {
 /// `losses` of segments and of acknowledgements.
 fn with_losses([loss, back]: [f64; 2], seconds: u64, rtts: &[Duration]) -> Course {
     let cell = cell(Rate::from_mbps(1_000), loss, seconds, rtts);
-    let mut rivals = Rivals::new(&cell, vec![Stream::new(endless(cell.duration), 1)], 1);
+    let mut rivals = Rivals::new(&cell, vec![BlockStream::new(endless(cell.duration), 1)], 1);
     rivals.losses[BACK] = (back * 1e9) as u64;
     let (mut arrived, mut time_outs, mut in_order) = (0_u64, 0, 0);
     while let Some((now, event)) = rivals.next(Instant::ZERO + cell.duration) {
@@ -221,7 +221,7 @@ fn written(blocks: u64) -> Connection {
         },
         ..endless(Duration::from_secs(1))
     };
-    let mut connection = Connection::new(Stream::new(config, 1), 2);
+    let mut connection = Connection::new(BlockStream::new(config, 1), 2);
     for (subflow, millis) in connection.subflows.iter_mut().zip([100, 600]) {
         subflow.open(Duration::from_millis(millis));
     }
@@ -269,7 +269,7 @@ fn what_is_behind_a_gap_is_in_time_only_when_the_gap_is_filled_in_time() {
 #[test]
 fn the_first_path_takes_one_round_trip_to_open_and_the_other_two_of_its_own_after_that() {
     let cell = cell(Rate::from_mbps(1), 0.0, 10, &[RTT, RTT * 6]);
-    let mut rivals = Rivals::new(&cell, vec![Stream::new(endless(cell.duration), 1)], 1);
+    let mut rivals = Rivals::new(&cell, vec![BlockStream::new(endless(cell.duration), 1)], 1);
     let mut opened = Vec::new();
     while let Some((now, event)) = rivals.next(at(5_000)) {
         if let Event::Opened { path, .. } = event {
@@ -284,7 +284,7 @@ fn the_first_path_takes_one_round_trip_to_open_and_the_other_two_of_its_own_afte
 fn where_there_is_room_and_no_loss_all_is_in_time() {
     let cell = cell(Rate::from_mbps(4), 0.0, 60, &[RTT, RTT * 6]);
     let (start, stop) = cell.interval();
-    let streams = applications(start, stop).map(|config| Stream::new(config, 1)).to_vec();
+    let streams = applications(start, stop).map(|config| BlockStream::new(config, 1)).to_vec();
     // Text 20 a second, audio 50, video 30.
     let all = 60.0 * (20.0 * 3.0 + 50.0 * 2.0 + 30.0);
     let worth = Rivals::new(&cell, streams, 1).worth_in_time(stop + VIDEO_LIFE);
@@ -296,7 +296,8 @@ fn lost_acknowledgements_sharpen_the_fall_at_heavy_loss() {
     let cell = cell(Rate::from_mbps(2), 0.2, 300, &[RTT, RTT * 6]);
     let (start, stop) = cell.interval();
     let score = |seed, back| {
-        let streams = applications(start, stop).map(|config| Stream::new(config, seed)).to_vec();
+        let streams =
+            applications(start, stop).map(|config| BlockStream::new(config, seed)).to_vec();
         let mut rivals = Rivals::new(&cell, streams, seed);
         rivals.losses[BACK] = (back * 1e9) as u64;
         rivals.worth_in_time(stop + VIDEO_LIFE) / (300.0 * 190.0)
