@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::library::Library;
-use crate::sys::{Hid, Id, LibraryError, LibrarySession};
+use crate::sys::{ElementType, Elements, Handle, Hid, LibraryError, LibrarySession};
 use skyhaul_level0::rdr::Value;
 use std::ffi::CString;
 use std::path::Path;
@@ -94,7 +94,7 @@ impl File {
         self.at("write an attribute of", path, |session, path| {
             let object = session.object(self.id, path)?;
             let known = session.known();
-            let (types, count, bytes) = match value {
+            let (stored, native, count, bytes) = match value {
                 Value::Text(texts) => {
                     let width = texts.iter().map(String::len).max().unwrap_or(0).max(1);
                     let of = session.text_type(width)?;
@@ -102,31 +102,32 @@ impl File {
                         text.bytes().chain(std::iter::repeat(0)).take(width).collect::<Vec<_>>()
                     };
                     let bytes: Vec<u8> = texts.iter().flat_map(padded).collect();
-                    let types = (of.value(), of.value());
-                    return session.create_attribute(
-                        object.value(),
-                        &name,
-                        types,
-                        (texts.len(), &bytes),
-                    );
+                    let of = ElementType { stored: of.value(), native: of.value() };
+                    let elements = Elements { count: texts.len(), bytes: &bytes };
+                    return session.create_attribute(object.value(), &name, of, elements);
                 }
                 Value::U32(numbers) => (
-                    (known.u32_stored, known.u32_native),
+                    known.u32_stored,
+                    known.u32_native,
                     numbers.len(),
                     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>(),
                 ),
                 Value::U64(numbers) => (
-                    (known.u64_stored, known.u64_native),
+                    known.u64_stored,
+                    known.u64_native,
                     numbers.len(),
                     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect(),
                 ),
                 Value::F32(numbers) => (
-                    (known.f32_stored, known.f32_native),
+                    known.f32_stored,
+                    known.f32_native,
                     numbers.len(),
                     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect(),
                 ),
             };
-            session.create_attribute(object.value(), &name, types, (count, &bytes))
+            let (of, elements) =
+                (ElementType { stored, native }, Elements { count, bytes: &bytes });
+            session.create_attribute(object.value(), &name, of, elements)
         })
     }
 
@@ -230,14 +231,17 @@ impl Drop for File {
 }
 
 /// `None` for kinds that are not read.
-fn read_value(session: &LibrarySession, attribute: &Id<'_>) -> Result<Option<Value>, LibraryError> {
-    let (of, points) = session.shape(attribute)?;
+fn read_value(
+    session: &LibrarySession,
+    attribute: &Handle<'_>,
+) -> Result<Option<Value>, LibraryError> {
+    let (of, points) = attribute.shape()?;
     let Some(count) = usize::try_from(points).ok().filter(|count| *count <= MOST_VALUES) else {
         return Ok(None);
     };
     let known = session.known();
-    let read = |of: Hid| session.read_attribute(attribute, of, count);
-    let value = match session.class(&of)? {
+    let read = |of: Hid| attribute.read_elements(of, count);
+    let value = match of.class()? {
         INTEGERS if session.size(of.value())? <= 4 => {
             let bytes = read(known.u32_native)?;
             Value::U32(bytes.as_chunks().0.iter().map(|bytes| u32::from_ne_bytes(*bytes)).collect())
@@ -250,9 +254,7 @@ fn read_value(session: &LibrarySession, attribute: &Id<'_>) -> Result<Option<Val
             let bytes = read(known.f32_native)?;
             Value::F32(bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect())
         }
-        TEXTS if session.is_variable_text(&of)? => {
-            Value::Text(session.read_texts(attribute, &of, count)?)
-        }
+        TEXTS if of.is_variable_text()? => Value::Text(attribute.read_texts(&of, count)?),
         TEXTS => {
             let width = session.size(of.value())?;
             if width > LONGEST_TEXT {

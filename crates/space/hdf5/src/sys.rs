@@ -1,11 +1,14 @@
 //! The library's C interface: the only place with calls into it.
 //!
-//! [`Session`] makes the calls safe. It is there once at a time, so that the library is never
+//! [`LibrarySession`] makes the calls safe. It is there once at a time, so that the library is never
 //! entered twice; texts are zero-terminated; every buffer is measured against what the library says
 //! it will read or write. Identifiers need no proof: the library looks each up and refuses those
 //! that it did not give out.
 #![allow(unsafe_code, reason = "a library that is loaded at run time is called through pointers")]
 
+mod functions;
+
+use functions::{ErrorEntry, Functions, GroupInfo, words};
 use libloading::Library as Loaded;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,91 +19,6 @@ pub type Hid = i64;
 /// Where to write a reference, and its size: `hobj_ref_t` and `hdset_reg_ref_t`.
 const OBJECT_REFERENCE: usize = 8;
 const REGION_REFERENCE: usize = 12;
-
-type Walk = unsafe extern "C" fn(c_uint, *const ErrorEntry, *mut c_void) -> c_int;
-
-/// `H5E_error2_t`
-#[repr(C)]
-struct ErrorEntry {
-    class: Hid,
-    major: Hid,
-    minor: Hid,
-    line: c_uint,
-    function: *const c_char,
-    file: *const c_char,
-    description: *const c_char,
-}
-
-/// `H5G_info_t`
-#[repr(C)]
-#[derive(Default)]
-struct GroupInfo {
-    storage: c_int,
-    links: u64,
-    max_order: i64,
-    mounted: c_uint,
-}
-
-macro_rules! functions {
-    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
-        /// The functions by their own names.
-        #[allow(non_snake_case, reason = "the library's names")]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            /// # Safety
-            /// `library` is an HDF5 library, of version 1.10 or later, that is not unloaded while
-            /// this lives.
-            unsafe fn find(library: &Loaded) -> Result<Self, String> {
-                // SAFETY: the caller says whose functions they are; their types are those of the
-                // library's headers.
-                unsafe { Ok(Self { $($name: *library.get(stringify!($name)).map_err(|error| words(&error))?,)* }) }
-            }
-        }
-    };
-}
-
-functions! {
-    H5open() -> c_int;
-    H5get_libversion(*mut c_uint, *mut c_uint, *mut c_uint) -> c_int;
-    H5Eset_auto2(Hid, *const c_void, *mut c_void) -> c_int;
-    H5Eclear2(Hid) -> c_int;
-    H5Ewalk2(Hid, c_int, Walk, *mut c_void) -> c_int;
-    H5Idec_ref(Hid) -> c_int;
-    H5Fcreate(*const c_char, c_uint, Hid, Hid) -> Hid;
-    H5Fopen(*const c_char, c_uint, Hid) -> Hid;
-    H5Fflush(Hid, c_int) -> c_int;
-    H5Gcreate2(Hid, *const c_char, Hid, Hid, Hid) -> Hid;
-    H5Gget_info(Hid, *mut GroupInfo) -> c_int;
-    H5Lget_name_by_idx(Hid, *const c_char, c_int, c_int, u64, *mut c_char, usize, Hid) -> isize;
-    H5Lexists(Hid, *const c_char, Hid) -> c_int;
-    H5Oopen(Hid, *const c_char, Hid) -> Hid;
-    H5Pcreate(Hid) -> Hid;
-    H5Pset_obj_track_times(Hid, c_uint) -> c_int;
-    H5Screate_simple(c_int, *const u64, *const u64) -> Hid;
-    H5Sget_simple_extent_npoints(Hid) -> i64;
-    H5Dcreate2(Hid, *const c_char, Hid, Hid, Hid, Hid, Hid) -> Hid;
-    H5Dget_space(Hid) -> Hid;
-    H5Dwrite(Hid, Hid, Hid, Hid, Hid, *const c_void) -> c_int;
-    H5Dread(Hid, Hid, Hid, Hid, Hid, *mut c_void) -> c_int;
-    H5Dvlen_reclaim(Hid, Hid, Hid, *mut c_void) -> c_int;
-    H5Rcreate(*mut c_void, Hid, *const c_char, c_int, Hid) -> c_int;
-    H5Acreate2(Hid, *const c_char, Hid, Hid, Hid, Hid) -> Hid;
-    H5Aexists(Hid, *const c_char) -> c_int;
-    H5Aopen(Hid, *const c_char, Hid) -> Hid;
-    H5Aget_space(Hid) -> Hid;
-    H5Aget_type(Hid) -> Hid;
-    H5Awrite(Hid, Hid, *const c_void) -> c_int;
-    H5Aread(Hid, Hid, *mut c_void) -> c_int;
-    H5Tcopy(Hid) -> Hid;
-    H5Tset_size(Hid, usize) -> c_int;
-    H5Tset_strpad(Hid, c_int) -> c_int;
-    H5Tget_class(Hid) -> c_int;
-    H5Tget_size(Hid) -> usize;
-    H5Tis_variable_str(Hid) -> c_int;
-}
 
 /// Identifiers of types and classes that the library has from its start.
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +45,23 @@ pub struct Api {
     _library: Loaded,
 }
 
+/// Elements of a dataset or attribute.
+#[derive(Debug, Clone, Copy)]
+pub struct Elements<'a> {
+    pub count: usize,
+    /// The elements one behind the other.
+    pub bytes: &'a [u8],
+}
+
+/// The type of an attribute's elements.
+#[derive(Debug, Clone, Copy)]
+pub struct ElementType {
+    /// In the file.
+    pub stored: Hid,
+    /// In memory.
+    pub native: Hid,
+}
+
 /// What the library said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryError(pub String);
@@ -138,7 +73,7 @@ pub struct LibrarySession {
 }
 
 /// An identifier, closed when it is dropped.
-pub struct Id<'s> {
+pub struct Handle<'s> {
     session: &'s LibrarySession,
     id: Hid,
 }
@@ -223,8 +158,8 @@ impl LibrarySession {
         &self.api.functions
     }
 
-    fn id(&self, id: Hid) -> Result<Id<'_>, LibraryError> {
-        if id < 0 { Err(self.said()) } else { Ok(Id { session: self, id }) }
+    fn id(&self, id: Hid) -> Result<Handle<'_>, LibraryError> {
+        if id < 0 { Err(self.said()) } else { Ok(Handle { session: self, id }) }
     }
 
     fn done(&self, status: c_int) -> Result<(), LibraryError> {
@@ -249,13 +184,14 @@ impl LibrarySession {
         // SAFETY: a text.
         let file =
             unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
-        self.id(file).map(Id::keep)
+        self.id(file).map(Handle::keep)
     }
 
     /// Opens a file for reading.
     pub fn open(&self, path: &CStr) -> Result<Hid, LibraryError> {
         // SAFETY: a text.
-        self.id(unsafe { (self.call().H5Fopen)(path.as_ptr(), READ_ONLY, DEFAULT) }).map(Id::keep)
+        self.id(unsafe { (self.call().H5Fopen)(path.as_ptr(), READ_ONLY, DEFAULT) })
+            .map(Handle::keep)
     }
 
     /// Closes a kept identifier, of a file after writing what it holds.
@@ -274,12 +210,12 @@ impl LibrarySession {
         self.done(found).map(|()| found > 0)
     }
 
-    pub fn object(&self, from: Hid, name: &CStr) -> Result<Id<'_>, LibraryError> {
+    pub fn object(&self, from: Hid, name: &CStr) -> Result<Handle<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Oopen)(from, name.as_ptr(), DEFAULT) })
     }
 
-    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<Id<'_>, LibraryError> {
+    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<Handle<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Gcreate2)(from, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) })
     }
@@ -315,7 +251,7 @@ impl LibrarySession {
 
     /// A dataset with one dimension and `bytes` in it.
     pub fn create_bytes(&self, from: Hid, name: &CStr, bytes: &[u8]) -> Result<(), LibraryError> {
-        self.create_dataset(from, name, self.known().byte, (bytes.len(), bytes))
+        self.create_dataset(from, name, self.known().byte, Elements { count: bytes.len(), bytes })
     }
 
     /// A dataset with a reference to an object.
@@ -330,7 +266,12 @@ impl LibrarySession {
         self.done(unsafe {
             (self.call().H5Rcreate)(reference.as_mut_ptr().cast(), from, target.as_ptr(), 0, -1)
         })?;
-        self.create_dataset(from, name, self.known().object_reference, (1, &reference))
+        self.create_dataset(
+            from,
+            name,
+            self.known().object_reference,
+            Elements { count: 1, bytes: &reference },
+        )
     }
 
     /// A dataset with a reference to the whole of a dataset.
@@ -347,19 +288,24 @@ impl LibrarySession {
         let to = reference.as_mut_ptr().cast();
         // SAFETY: a buffer of the size of this kind of reference, and a text.
         self.done(unsafe { (self.call().H5Rcreate)(to, from, target.as_ptr(), 1, space.id) })?;
-        self.create_dataset(from, name, self.known().region_reference, (1, &reference))
+        self.create_dataset(
+            from,
+            name,
+            self.known().region_reference,
+            Elements { count: 1, bytes: &reference },
+        )
     }
 
-    /// A dataset of `elements.0` elements, whose bytes are `elements.1`. No time is kept with it,
-    /// so that the same content makes the same file.
+    /// A dataset of elements of one type. No time is kept with it, so that the same content makes
+    /// the same file.
     fn create_dataset(
         &self,
         from: Hid,
         name: &CStr,
         of: Hid,
-        elements: (usize, &[u8]),
+        elements: Elements<'_>,
     ) -> Result<(), LibraryError> {
-        let (count, bytes) = elements;
+        let Elements { count, bytes } = elements;
         let space = self.space(&[count])?;
         // SAFETY: identifiers are looked up; a bool and an integer of value 0 are passed alike.
         let properties =
@@ -385,7 +331,7 @@ impl LibrarySession {
     ) -> Result<Result<Vec<u8>, i64>, LibraryError> {
         // SAFETY: identifiers are looked up.
         let space = self.id(unsafe { (self.call().H5Dget_space)(dataset) })?;
-        let points = self.points(&space)?;
+        let points = space.points()?;
         let Some(len) = usize::try_from(points).ok().filter(|len| *len <= most) else {
             return Ok(Err(points));
         };
@@ -398,16 +344,15 @@ impl LibrarySession {
         self.done(status).map(|()| Ok(bytes))
     }
 
-    /// An attribute with two dimensions, [n, 1], stored as `stored`; the bytes of its elements are
-    /// of type `native`.
+    /// An attribute with two dimensions, [n, 1].
     pub fn create_attribute(
         &self,
         object: Hid,
         name: &CStr,
-        (stored, native): (Hid, Hid),
-        elements: (usize, &[u8]),
+        of: ElementType,
+        elements: Elements<'_>,
     ) -> Result<(), LibraryError> {
-        let (count, bytes) = elements;
+        let (ElementType { stored, native }, Elements { count, bytes }) = (of, elements);
         let space = self.space(&[count, 1])?;
         let create = self.call().H5Acreate2;
         // SAFETY: a text.
@@ -418,7 +363,7 @@ impl LibrarySession {
         self.done(unsafe { (self.call().H5Awrite)(attribute.id, native, bytes.as_ptr().cast()) })
     }
 
-    pub fn attribute(&self, object: Hid, name: &CStr) -> Result<Option<Id<'_>>, LibraryError> {
+    pub fn attribute(&self, object: Hid, name: &CStr) -> Result<Option<Handle<'_>>, LibraryError> {
         // SAFETY: a text.
         let exists = unsafe { (self.call().H5Aexists)(object, name.as_ptr()) };
         self.done(exists)?;
@@ -429,72 +374,8 @@ impl LibrarySession {
         self.id(unsafe { (self.call().H5Aopen)(object, name.as_ptr(), DEFAULT) }).map(Some)
     }
 
-    /// Type of an attribute's elements and their number.
-    pub fn shape(&self, attribute: &Id<'_>) -> Result<(Id<'_>, i64), LibraryError> {
-        // SAFETY: identifiers are looked up.
-        let (of, space) = unsafe {
-            let of = self.id((self.call().H5Aget_type)(attribute.id))?;
-            (of, self.id((self.call().H5Aget_space)(attribute.id))?)
-        };
-        let points = self.points(&space)?;
-        Ok((of, points))
-    }
-
-    /// An attribute's elements as type `of`, `count` of them.
-    pub fn read_attribute(
-        &self,
-        attribute: &Id<'_>,
-        of: Hid,
-        count: usize,
-    ) -> Result<Vec<u8>, LibraryError> {
-        let mut bytes = vec![0u8; count * self.size(of)?];
-        if self.shape(attribute)?.1 != count as i64 {
-            return Err(LibraryError("the attribute has another number of elements".to_owned()));
-        }
-        // SAFETY: there is room for all elements, as was just measured.
-        self.done(unsafe { (self.call().H5Aread)(attribute.id, of, bytes.as_mut_ptr().cast()) })?;
-        Ok(bytes)
-    }
-
-    /// An attribute's texts of any length, `count` of them.
-    pub fn read_texts(
-        &self,
-        attribute: &Id<'_>,
-        of: &Id<'_>,
-        count: usize,
-    ) -> Result<Vec<String>, LibraryError> {
-        // SAFETY: identifiers are looked up.
-        let space = self.id(unsafe { (self.call().H5Aget_space)(attribute.id) })?;
-        if self.points(&space)? != count as i64 || !self.is_variable_text(of)? {
-            return Err(LibraryError(
-                "the attribute has another number or kind of elements".to_owned(),
-            ));
-        }
-        let mut texts: Vec<*mut c_char> = vec![std::ptr::null_mut(); count];
-        // SAFETY: there is room for a pointer for each element; what they point at is the library's
-        // until it is given back, and is not used after that.
-        unsafe {
-            self.done((self.call().H5Aread)(attribute.id, of.id, texts.as_mut_ptr().cast()))?;
-            let copy = |text: &*mut c_char| {
-                if text.is_null() {
-                    String::new()
-                } else {
-                    CStr::from_ptr(*text).to_string_lossy().into_owned()
-                }
-            };
-            let copies = texts.iter().map(copy).collect();
-            self.done((self.call().H5Dvlen_reclaim)(
-                of.id,
-                space.id,
-                DEFAULT,
-                texts.as_mut_ptr().cast(),
-            ))?;
-            Ok(copies)
-        }
-    }
-
     /// The type of texts with this many bytes, padded with zeros.
-    pub fn text_type(&self, width: usize) -> Result<Id<'_>, LibraryError> {
+    pub fn text_type(&self, width: usize) -> Result<Handle<'_>, LibraryError> {
         // SAFETY: identifiers are looked up.
         unsafe {
             let of = self.id((self.call().H5Tcopy)(self.known().text))?;
@@ -502,19 +383,6 @@ impl LibrarySession {
             self.done((self.call().H5Tset_strpad)(of.id, PADDED_WITH_ZEROS))?;
             Ok(of)
         }
-    }
-
-    /// Class of a type: 0 integers, 1 fractions, 3 texts.
-    pub fn class(&self, of: &Id<'_>) -> Result<c_int, LibraryError> {
-        // SAFETY: identifiers are looked up.
-        let class = unsafe { (self.call().H5Tget_class)(of.id) };
-        self.done(class).map(|()| class)
-    }
-
-    pub fn is_variable_text(&self, of: &Id<'_>) -> Result<bool, LibraryError> {
-        // SAFETY: identifiers are looked up.
-        let is_variable = unsafe { (self.call().H5Tis_variable_str)(of.id) };
-        self.done(is_variable).map(|()| is_variable > 0)
     }
 
     /// Bytes of an element of a type.
@@ -532,7 +400,7 @@ impl LibrarySession {
         }
     }
 
-    fn space(&self, dimensions: &[usize]) -> Result<Id<'_>, LibraryError> {
+    fn space(&self, dimensions: &[usize]) -> Result<Handle<'_>, LibraryError> {
         let dimensions: Vec<u64> = dimensions.iter().map(|len| *len as u64).collect();
         let rank = c_int::try_from(dimensions.len()).expect("there are one or two dimensions");
         // SAFETY: as many lengths as dimensions.
@@ -540,15 +408,89 @@ impl LibrarySession {
             (self.call().H5Screate_simple)(rank, dimensions.as_ptr(), std::ptr::null())
         })
     }
-
-    fn points(&self, space: &Id<'_>) -> Result<i64, LibraryError> {
-        // SAFETY: identifiers are looked up.
-        let points = unsafe { (self.call().H5Sget_simple_extent_npoints)(space.id) };
-        if points < 0 { Err(self.said()) } else { Ok(points) }
-    }
 }
 
-impl Id<'_> {
+impl Handle<'_> {
+    /// Type of an attribute's elements and their number.
+    pub fn shape(&self) -> Result<(Handle<'_>, i64), LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let (of, space) = unsafe {
+            let of = self.session.id((self.session.call().H5Aget_type)(self.id))?;
+            (of, self.session.id((self.session.call().H5Aget_space)(self.id))?)
+        };
+        let points = space.points()?;
+        Ok((of, points))
+    }
+
+    /// An attribute's elements as type `of`, `count` of them.
+    pub fn read_elements(&self, of: Hid, count: usize) -> Result<Vec<u8>, LibraryError> {
+        let mut bytes = vec![0u8; count * self.session.size(of)?];
+        if self.shape()?.1 != count as i64 {
+            return Err(LibraryError("the attribute has another number of elements".to_owned()));
+        }
+        // SAFETY: there is room for all elements, as was just measured.
+        self.session.done(unsafe {
+            (self.session.call().H5Aread)(self.id, of, bytes.as_mut_ptr().cast())
+        })?;
+        Ok(bytes)
+    }
+
+    /// An attribute's texts of any length, `count` of them.
+    pub fn read_texts(&self, of: &Handle<'_>, count: usize) -> Result<Vec<String>, LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let space = self.session.id(unsafe { (self.session.call().H5Aget_space)(self.id) })?;
+        if space.points()? != count as i64 || !of.is_variable_text()? {
+            return Err(LibraryError(
+                "the attribute has another number or kind of elements".to_owned(),
+            ));
+        }
+        let mut texts: Vec<*mut c_char> = vec![std::ptr::null_mut(); count];
+        // SAFETY: there is room for a pointer for each element; what they point at is the library's
+        // until it is given back, and is not used after that.
+        unsafe {
+            self.session.done((self.session.call().H5Aread)(
+                self.id,
+                of.id,
+                texts.as_mut_ptr().cast(),
+            ))?;
+            let copy = |text: &*mut c_char| {
+                if text.is_null() {
+                    String::new()
+                } else {
+                    CStr::from_ptr(*text).to_string_lossy().into_owned()
+                }
+            };
+            let copies = texts.iter().map(copy).collect();
+            self.session.done((self.session.call().H5Dvlen_reclaim)(
+                of.id,
+                space.id,
+                DEFAULT,
+                texts.as_mut_ptr().cast(),
+            ))?;
+            Ok(copies)
+        }
+    }
+
+    /// Class of a type: 0 integers, 1 fractions, 3 texts.
+    pub fn class(&self) -> Result<c_int, LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let class = unsafe { (self.session.call().H5Tget_class)(self.id) };
+        self.session.done(class).map(|()| class)
+    }
+
+    pub fn is_variable_text(&self) -> Result<bool, LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let is_variable = unsafe { (self.session.call().H5Tis_variable_str)(self.id) };
+        self.session.done(is_variable).map(|()| is_variable > 0)
+    }
+
+    /// Elements of a dataspace.
+    fn points(&self) -> Result<i64, LibraryError> {
+        // SAFETY: identifiers are looked up.
+        let points = unsafe { (self.session.call().H5Sget_simple_extent_npoints)(self.id) };
+        if points < 0 { Err(self.session.said()) } else { Ok(points) }
+    }
+
     pub const fn value(&self) -> Hid {
         self.id
     }
@@ -561,17 +503,12 @@ impl Id<'_> {
     }
 }
 
-impl Drop for Id<'_> {
+impl Drop for Handle<'_> {
     fn drop(&mut self) {
         // SAFETY: identifiers are looked up. What was to be written was written before, and said
         // so.
         unsafe { (self.session.call().H5Idec_ref)(self.id) };
     }
-}
-
-/// What the system said; where it said nothing, what was tried.
-fn words(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Takes down what one entry of the error stack says.
