@@ -98,7 +98,8 @@ mod tests {
             let position = position % (8 * bytes.len());
             let len = (8 * bytes.len() - position) / 8;
             let bit = |index: usize| bytes[index / 8] >> (7 - index % 8) & 1 ^ u8::from(inverted);
-            let byte = |index: usize| (0..8).fold(0, |byte, i| byte << 1 | bit(position + 8 * index + i));
+            let byte = |index: usize| (0..8).fold(0, |byte,
+                i| byte << 1 | bit(position + 8 * index + i));
             let expected: Vec<u8> = (0..len).map(byte).collect();
             let polarity = if inverted { Polarity::Inverted } else { Polarity::Upright };
             for kernel in Kernel::available() {

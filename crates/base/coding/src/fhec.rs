@@ -132,20 +132,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_wrong_nibbles_are_corrected(covered: [u8; 3], a in 0usize..10, b in 0usize..10, va in 1u8..16, vb in 1u8..16) {
+        fn two_wrong_nibbles_are_corrected(covered: [u8; 3], a in 0usize..10, b in 0usize..10,
+            va in 1u8..16, vb in 1u8..16) {
             let errors = if a == b { vec![(a, va)] } else { vec![(a, va), (b, vb)] };
             let (mut received, field) = damaged(covered, &errors);
-            prop_assert_eq!(correct(&mut received, field), HeaderCheck::Corrected(errors.len() as u8));
+            prop_assert_eq!(correct(&mut received, field),
+                HeaderCheck::Corrected(errors.len() as u8));
             prop_assert_eq!(received, covered);
         }
 
         #[test]
-        fn three_wrong_nibbles_never_pass_as_clean(covered: [u8; 3], values in [1u8..16, 1u8..16, 1u8..16], at in 0usize..8) {
+        fn three_wrong_nibbles_never_pass_as_clean(covered: [u8; 3],
+            values in [1u8..16, 1u8..16, 1u8..16], at in 0usize..8) {
             let errors = [(at, values[0]), (at + 1, values[1]), (at + 2, values[2])];
             let (mut received, field) = damaged(covered, &errors);
             let before = received;
             match correct(&mut received, field) {
-                HeaderCheck::Clean => prop_assert!(false, "three errors are within the code's distance \
+                HeaderCheck::Clean => prop_assert!(false,
+                    "three errors are within the code's distance \
                                                       of five"),
                 HeaderCheck::Uncorrectable => prop_assert_eq!(received, before),
                 HeaderCheck::Corrected(_) => {}

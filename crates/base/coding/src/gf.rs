@@ -274,12 +274,14 @@ mod tests {
         #[test]
         fn kernels_give_the_same_bytes_at_any_length_and_place(
             sum in prop::collection::vec(any::<u8>(), 0..1_500),
-            slices in prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..1_600)), 0..9),
+            slices in prop::collection::vec((any::<u8>(),
+                prop::collection::vec(any::<u8>(), 0..1_600)), 0..9),
             skip in 0usize..64,
         ) {
             // The skip moves the slices off the registers' natural places in memory.
             let terms: Vec<Term<'_>> =
-                slices.iter().map(|(coefficient, slice)| (*coefficient, slice.get(skip..).unwrap_or(&[]))).collect();
+                slices.iter().map(|(coefficient, slice)| (*coefficient,
+                    slice.get(skip..).unwrap_or(&[]))).collect();
             let expected = expected(&sum, &terms);
             for kernel in Kernel::available() {
                 let mut sum = sum.clone();

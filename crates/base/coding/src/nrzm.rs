@@ -82,7 +82,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_one_is_a_change_and_pieces_make_the_whole(data in prop::collection::vec(any::<u8>(), 1..60), cut in 0usize..60) {
+        fn a_one_is_a_change_and_pieces_make_the_whole(data in prop::collection::vec(any::<u8>(),
+            1..60), cut in 0usize..60) {
             let cut = cut.min(data.len());
             let mut levels = data.clone();
             let mut encoder = Encoder::default();

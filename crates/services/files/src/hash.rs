@@ -195,7 +195,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn going_on_from_any_chunk_gives_the_same_hash(len in 1usize..2_000_000, cut in 0usize..2_000_000, step in 1usize..400_000) {
+        fn going_on_from_any_chunk_gives_the_same_hash(len in 1usize..2_000_000,
+            cut in 0usize..2_000_000, step in 1usize..400_000) {
             let bytes = bytes(len);
             let mut first = FileHasher::new(len as u64);
             first.update(&bytes[..cut.min(len)]);

@@ -322,7 +322,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_application_brings_it_down(bytes in proptest::collection::vec(prop_oneof![3 => 0u8..6, 1 => any::<u8>()], 0..64)) {
+        fn no_application_brings_it_down(bytes in proptest::collection::vec(prop_oneof![3 =>
+            0u8..6, 1 => any::<u8>()], 0..64)) {
             let _ = run(&bytes);
             if let Some((target, rest)) = unwrap(&bytes) {
                 let again = wrap(&target, rest);

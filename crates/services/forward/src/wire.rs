@@ -423,7 +423,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..12) {
+        fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(),
+            0..200), kind in 0u8..12) {
             let mut bytes = bytes;
             if let Some(first) = bytes.first_mut() {
                 *first = kind;

@@ -336,7 +336,8 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_advised_lets_one_connection_fill_the_line_and_nothing_is_advised_twice(
-            mbps in 1u64..100_000, millis in 1u64..700, most in 65_536u64..1 << 31, scaling in 0u64..2,
+            mbps in 1u64..100_000, millis in 1u64..700, most in 65_536u64..1 << 31,
+                scaling in 0u64..2,
         ) {
             let line = line(mbps, millis);
             let settings = Settings {

@@ -588,7 +588,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(kind in 0..20u8, fields in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn any_bytes_are_read_or_refused(kind in 0..20u8,
+            fields in proptest::collection::vec(any::<u8>(), 0..80)) {
             let datagram = [&MAGIC[..], &[VERSION, kind], &fields].concat();
             if let Ok(message) = Message::decode(&datagram) {
                 prop_assert_eq!(Message::decode(&message.encode(0)), Ok(message));

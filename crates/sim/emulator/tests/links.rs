@@ -151,9 +151,8 @@ fn a_running_link_becomes_another_one() {
             direction: EmulatedDirection::Up,
             config: Box::new(all_lost.clone()),
         };
-        assert!(
-            matches!(handle.ask(order("link2")).unwrap(), OrderAnswer::Refused(reason) if reason.contains("no link `link2`"))
-        );
+        assert!(matches!(handle.ask(order("link2")).unwrap(),
+                OrderAnswer::Refused(reason) if reason.contains("no link `link2`")));
         assert!(matches!(handle.ask(order("link1")).unwrap(), OrderAnswer::Done));
         from.send_to(b"second", to.local_addr().unwrap()).unwrap();
         while status(handle).links[0].up.counters.lost == 0 {

@@ -321,7 +321,8 @@ mod tests {
                 _ => FrameLengths::Variable { truncated: truncated.map(usize::from) },
             };
             let length = bytes.len() + spare.saturating_sub(1);
-            let format = FrameFormat { kind, length, lengths, wide_scid: true, fhec, insert_zone, ocf, fecf };
+            let format = FrameFormat { kind, length, lengths, wide_scid: true, fhec, insert_zone,
+                ocf, fecf };
             if let Ok(frame) = Frame::parse(&bytes, &format) {
                 let _ = frame.m_pdu(kind);
                 let _ = glimpse(&bytes);

@@ -311,9 +311,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn bits_come_back_and_know_where_they_came_from(
-            rate in 0usize..6, mark: bool, is_soft: bool, seed: u64, cut in 1usize..5_000, junk in 0usize..3_000,
+            rate in 0usize..6, mark: bool, is_soft: bool, seed: u64, cut in 1usize..5_000,
+                junk in 0usize..3_000,
         ) {
-            let convolutional = Rate::ALL.get(rate).map(|rate| (Code::new(*rate), Modulation::Bpsk));
+            let convolutional = Rate::ALL.get(rate).map(|rate| (Code::new(*rate),
+                Modulation::Bpsk));
             let line = if mark { LineCode::Mark } else { LineCode::Level };
             let code = InnerCode { convolutional, line };
             let form = if is_soft { Symbols::Soft } else { Symbols::Hard };
@@ -333,16 +335,17 @@ mod tests {
             // in either polarity.
             let wanted = &data[data.len() - 1_000..data.len() - 500];
             let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
-            let word = |bytes: &[u8], at: usize| (0..64).fold(0u64, |word, i| word << 1 | u64::from(bit(bytes, at + i)));
+            let word = |bytes: &[u8], at: usize| (0..64).fold(0u64, |word,
+                i| word << 1 | u64::from(bit(bytes, at + i)));
             let first = word(wanted, 0);
-            let found = (0..8 * out.len() - 64).rev().find(|at| [first, !first].contains(&word(&out, *at)));
+            let found = (0..8 * out.len()
+                - 64).rev().find(|at| [first, !first].contains(&word(&out, *at)));
             prop_assert!(found.is_some(), "the data come out");
             let found = found.unwrap();
             let inverted = word(&out, found) != first;
             prop_assert!(!inverted || !mark, "changes of level have no polarity");
             for at in 0..8 * wanted.len() {
-                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit \
-                                                                                             {}", at);
+                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit {at}");
             }
             let sent = |bits: u64| match convolutional {
                 Some((Code { rate: Rate::Half, .. }, _)) => 2 * bits,
@@ -352,7 +355,8 @@ mod tests {
                 Some((Code { rate: Rate::SevenEighths, .. }, _)) => bits * 8 / 7,
                 None => bits,
             };
-            let expected = begins + if is_soft { 8 } else { 1 } * sent(8 * (data.len() as u64 - 1_000));
+            let expected = begins + if is_soft { 8 } else { 1 }
+                * sent(8 * (data.len() as u64 - 1_000));
             let reached = decoder.position(found as u64).as_bits();
             let off = reached.abs_diff(expected) / if is_soft { 8 } else { 1 };
             prop_assert!(off <= 2, "{reached} for {expected}");

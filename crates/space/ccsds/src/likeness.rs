@@ -97,14 +97,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_is_told_when_taken_for_the_other(seed in any::<u64>(), level in 20i32..100, noise in 2i32..30) {
+        fn each_is_told_when_taken_for_the_other(seed in any::<u64>(), level in 20i32..100,
+            noise in 2i32..30) {
             let (symbols, bits) = (soft(seed, level, noise), random(seed, 20_000));
             let offset: Vec<u8> = symbols.iter().map(|symbol| symbol ^ 0x80).collect();
             prop_assert_eq!(mistaken(&symbols, None), Some(Unidentified::SoftAsBits));
-            prop_assert_eq!(mistaken(&offset, Some(InputLayout::Bits)), Some(Unidentified::SoftAsBits));
+            prop_assert_eq!(mistaken(&offset, Some(InputLayout::Bits)),
+                Some(Unidentified::SoftAsBits));
             prop_assert_eq!(mistaken(&symbols, Some(InputLayout::Soft)), None);
             prop_assert_eq!(mistaken(&symbols, Some(InputLayout::Frames)), None);
-            prop_assert_eq!(mistaken(&bits, Some(InputLayout::Soft)), Some(Unidentified::BitsAsSoft));
+            prop_assert_eq!(mistaken(&bits, Some(InputLayout::Soft)),
+                Some(Unidentified::BitsAsSoft));
             prop_assert_eq!(mistaken(&bits, None), None);
         }
     }

@@ -210,7 +210,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_time_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..12)) {
-            for code in [TimeCode::Cds8, TimeCode::Cds6, TimeCode::Cds6Since2000, TimeCode::EosCuc] {
+            for code in [TimeCode::Cds8, TimeCode::Cds6, TimeCode::Cds6Since2000,
+                TimeCode::EosCuc] {
                 let _ = code.parse(&bytes);
             }
             let _ = cuc_with_p_field(&bytes);

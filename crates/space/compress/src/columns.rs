@@ -50,7 +50,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back(width in 1usize..200, rows_in in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        fn rows_come_back(width in 1usize..200,
+            rows_in in proptest::collection::vec(any::<u8>(), 0..2_000)) {
             let whole = rows_in.len() / width * width;
             let mut out = vec![7];
             put(&rows_in, width, &mut out);

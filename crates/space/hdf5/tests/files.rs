@@ -84,9 +84,8 @@ fn what_is_written_is_read_and_the_same_content_makes_the_same_file() {
         assert_eq!(attribute("N_Packet_Type_Count"), Some(Value::U64(vec![0, 0, 1])));
         let kinds = ["CRITICAL", "ADCS_HKH", "DIARY"].map(str::to_owned).to_vec();
         assert_eq!(attribute("N_Packet_Type"), Some(Value::Text(kinds)));
-        assert!(
-            matches!(attribute("N_Percent_Missing_Data"), Some(Value::F32(percent)) if percent[0] > 90.0)
-        );
+        assert!(matches!(attribute("N_Percent_Missing_Data"),
+                Some(Value::F32(percent)) if percent[0] > 90.0));
         assert_eq!(attribute("No_Such_Attribute"), None);
     }
     assert_eq!(reader.attribute("Distributor").unwrap(), Some(Value::Text(vec!["sky".to_owned()])));

@@ -431,7 +431,8 @@ mod tests {
         }
 
         #[test]
-        fn a_name_that_was_built_is_read_back(scid: u16, apid in 0u16..2048, created: i64, digit in 0u8..10) {
+        fn a_name_that_was_built_is_read_back(scid: u16, apid in 0u16..2048, created: i64,
+            digit in 0u8..10) {
             let name = ProductName::construction_record(
                 scid, Label::session(apid), Utc::from_nanos(created), Digit::new(digit).unwrap());
             prop_assert_eq!(ProductName::parse(&name.to_string()).unwrap(), name);

@@ -114,7 +114,8 @@ mod tests {
         fn every_time_lies_in_one_window_and_so_does_its_cell(
             micros in -3_000_000_000_000_000i64..5_000_000_000_000_000, which in 0usize..12,
         ) {
-            let (time, length) = (Utc::from_micros(micros), WindowLength::new(Duration::from_secs(LENGTHS[which] * 60)).unwrap());
+            let (time, length) = (Utc::from_micros(micros),
+                WindowLength::new(Duration::from_secs(LENGTHS[which] * 60)).unwrap());
             let window = TimeWindow::containing(time, length);
             prop_assert!(window.contains(time) && !window.contains(window.to));
             prop_assert_eq!(window.to.since(window.from), length.as_duration());

@@ -208,7 +208,8 @@ fn what_another_streams_context_says_is_not_meant_for_ours() {
 proptest! {
     /// However bits are cut into packets, also inside bytes, they come out as they went in.
     #[test]
-    fn bits_are_joined_across_packets(cuts in prop::collection::vec(1usize..200, 1..30), seed in any::<u64>()) {
+    fn bits_are_joined_across_packets(cuts in prop::collection::vec(1usize..200, 1..30),
+        seed in any::<u64>()) {
         let total: usize = cuts.iter().sum();
         let bit = |place: usize| (seed.rotate_left(place as u32) ^ place as u64 >> 3) & 1;
         let mut stream = Depacketiser::new();
@@ -220,14 +221,14 @@ proptest! {
                 payload[place / 8] |= (bit(from + place) as u8) << (7 - place % 8);
             }
             let pad = (8 * payload.len() - bits) as u32;
-            let symbols = stream.push(Utc::from_micros(0), &data(count as u32, 0, &payload, pad)).unwrap();
+            let symbols = stream.push(Utc::from_micros(0),
+                &data(count as u32, 0, &payload, pad)).unwrap();
             joined.extend(symbols.unwrap().bytes);
             from += bits;
         }
         prop_assert_eq!(joined.len(), total / 8);
         for place in 0..8 * joined.len() {
-            prop_assert_eq!(u64::from(joined[place / 8] >> (7 - place % 8) & 1), bit(place), "bit \
-                                                                                             {}", place);
+            prop_assert_eq!(u64::from(joined[place / 8] >> (7 - place % 8) & 1), bit(place), "bit {place}");
         }
     }
 

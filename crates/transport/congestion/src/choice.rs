@@ -227,7 +227,8 @@ mod tests {
 
     prop_compose! {
         fn any_ack()(
-            (bytes, rtt, smoothed, in_flight) in (number(), prop::option::of(number()), number(), number()),
+            (bytes, rtt, smoothed, in_flight) in (number(), prop::option::of(number()), number(),
+                number()),
             (delivered, interval, total, prior) in (number(), number(), number(), number()),
             (flight, lost, sent) in (number(), number(), number()),
             (prompt, is_app_limited) in (any::<bool>(), any::<bool>()),
@@ -274,7 +275,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_reported_a_comparison_controller_lets_something_under_way(
-            steps in prop::collection::vec((number(), any_ack(), prop::option::of(any_loss())), 1..40),
+            steps in prop::collection::vec((number(), any_ack(), prop::option::of(any_loss())),
+                1..40),
         ) {
             for name in &ControllerConfig::NAMES[2..] {
                 let mut controller = name.parse::<ControllerConfig>().unwrap().build(None);
@@ -286,7 +288,8 @@ mod tests {
                     if let Some(loss) = loss {
                         controller.on_loss(now, loss);
                     }
-                    let _ = (controller.pacing_rate(), controller.status(), controller.next_timeout());
+                    let _ = (controller.pacing_rate(), controller.status(),
+                        controller.next_timeout());
                     prop_assert!(controller.window() >= ByteCount::new(1_500), "{name}: \
                                                                                {controller:?}");
                 }

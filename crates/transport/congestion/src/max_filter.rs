@@ -54,7 +54,8 @@ mod tests {
                 round += step;
                 filter.push(round, value);
                 seen.push((round, value));
-                let expected = seen.iter().filter(|(at, _)| at + length > round).map(|(_, value)| *value).max();
+                let expected = seen.iter().filter(|(at, _)| at
+                    + length > round).map(|(_, value)| *value).max();
                 prop_assert_eq!(filter.max(), expected);
                 prop_assert!(filter.entries.len() as u64 <= length);
             }

@@ -254,14 +254,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn extents_are_what_a_map_of_bytes_says(pieces in prop::collection::vec((0u64..200, 1u64..40), 0..40)) {
+        fn extents_are_what_a_map_of_bytes_says(pieces in prop::collection::vec((0u64..200,
+            1u64..40), 0..40)) {
             let (mut progress, mut bytes) = (FileProgress::default(), [false; 240]);
             for (offset, len) in pieces {
                 let places = &mut bytes[offset as usize..(offset + len) as usize];
                 let is_new = places.contains(&false);
                 prop_assert_eq!(progress.came(offset, len), is_new);
                 places.fill(true);
-                prop_assert_eq!(progress.bytes(), bytes.iter().filter(|byte| **byte).count() as u64);
+                prop_assert_eq!(progress.bytes(),
+                    bytes.iter().filter(|byte| **byte).count() as u64);
             }
             let gaps = progress.gaps();
             prop_assert!(gaps.iter().all(|(start, _)| !bytes[*start as usize]));

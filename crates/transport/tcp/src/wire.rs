@@ -209,7 +209,8 @@ mod tests {
         ) {
             let mut stream = Vec::new();
             frames.iter().for_each(|frame| frame.encode(&mut stream));
-            let (mut reader, mut read, mut rest) = (FrameReader::default(), Vec::new(), &stream[..]);
+            let (mut reader, mut read, mut rest) =
+                (FrameReader::default(), Vec::new(), &stream[..]);
             let mut cuts = cuts.into_iter().cycle();
             while !rest.is_empty() {
                 let (piece, behind) = rest.split_at(cuts.next().unwrap().min(rest.len()));

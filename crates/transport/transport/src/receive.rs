@@ -510,7 +510,8 @@ mod tests {
 
         #[test]
         fn blocks_in_any_order_are_given_out_in_theirs_and_told_meanwhile(
-            order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(), given_up in proptest::collection::btree_set(0u64..60, 0..20)
+            order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(),
+                given_up in proptest::collection::btree_set(0u64..60, 0..20)
         ) {
             let (mut inbox, mut stats) = (Inbox::new(100_000, Resume::default()), Stats::default());
             let (mut settled, mut out) = (BTreeSet::new(), Vec::new());
@@ -518,7 +519,8 @@ mod tests {
                 if given_up.contains(&seq) {
                     notice(&mut inbox, 0, seq, 0, &mut stats);
                 } else {
-                    inbox.symbol(Instant::ZERO, symbol(0, seq, b"whole.", None), Came::Sent, &mut stats);
+                    inbox.symbol(Instant::ZERO, symbol(0, seq, b"whole.", None), Came::Sent,
+                        &mut stats);
                 }
                 settled.insert(seq);
                 out.extend(core::iter::from_fn(|| inbox.pop()).map(|received| received.id.seq.0));
@@ -529,7 +531,8 @@ mod tests {
                     report.flows[0].done.iter().flat_map(|(start, end)| *start..*end).collect();
                 prop_assert!(told.contains(&seq) || seq < next, "what is new is told at once");
                 prop_assert!(told.iter().all(|seq| settled.contains(seq) && *seq >= next));
-                prop_assert_eq!(&out, &(0..next).filter(|seq| !given_up.contains(seq)).collect::<Vec<_>>());
+                prop_assert_eq!(&out, &(0..next).filter(|seq|
+                    !given_up.contains(seq)).collect::<Vec<_>>());
             }
             prop_assert_eq!((inbox.counts().2, inbox.in_flight()), (0, 0));
         }

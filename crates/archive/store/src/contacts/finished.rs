@@ -137,8 +137,10 @@ mod tests {
                 prop_assert!(!below || flow == 0 || set.contains(&flow));
             }
             prop_assert_eq!(Finished::decode(&finished.encode()), Some(finished.clone()));
-            let listed: Vec<(u32, u64)> = finished.newest().map(|(flow, last)| (flow.0, last.0)).collect();
-            let all: Vec<(u32, u64)> = set.into_iter().map(|flow| (flow, u64::from(flow))).collect();
+            let listed: Vec<(u32, u64)> =
+                finished.newest().map(|(flow, last)| (flow.0, last.0)).collect();
+            let all: Vec<(u32, u64)> = set.into_iter().map(|flow| (flow,
+                u64::from(flow))).collect();
             prop_assert_eq!(listed, all);
         }
 

@@ -191,7 +191,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_flipped_bit_of_the_payload_and_one_of_its_guard_cost_nothing(
-            len in 1usize..70_000, bit in any::<prop::sample::Index>(), other in any::<prop::sample::Index>(),
+            len in 1usize..70_000, bit in any::<prop::sample::Index>(),
+                other in any::<prop::sample::Index>(),
         ) {
             let good = payload(len);
             let guard = guard(&good);

@@ -504,7 +504,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8_000))]
 
     #[test]
-    fn what_was_promised_is_there_once_after_any_sequence(ops in prop::collection::vec(op(), 1..50)) {
+    fn what_was_promised_is_there_once_after_any_sequence(ops in prop::collection::vec(op(),
+        1..50)) {
         let mut bench = Bench::new();
         for op in ops {
             bench.run(op);
@@ -518,7 +519,8 @@ proptest! {
     }
 
     #[test]
-    fn opening_any_bytes_twice_changes_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn opening_any_bytes_twice_changes_nothing(bytes in prop::collection::vec(any::<u8>(),
+        0..400)) {
         let (first, kept) = open_bytes(&bytes).unwrap();
         prop_assert_eq!(open_bytes(&kept).unwrap(), (first, kept));
     }
@@ -551,7 +553,8 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_byte_anywhere_costs_no_record(at in any::<prop::sample::Index>(), count in 1u64..12) {
+    fn a_damaged_byte_anywhere_costs_no_record(at in any::<prop::sample::Index>(),
+        count in 1u64..12) {
         let disk = SimDisk::new(ByteCount::mib(1));
         let mut log = open(&disk);
         for seq in 0..count {

@@ -264,7 +264,8 @@ proptest! {
                 Op::Append { length, micros, is_datagram } => {
                     model.clock += micros;
                     let kind = if is_datagram { RawKind::Datagram } else { RawKind::Stream };
-                    let _ = recorder.append(at(model.clock, model.input, kind), &content(model.input, length));
+                    let _ = recorder.append(at(model.clock, model.input, kind),
+                        &content(model.input, length));
                     let recorded = recorder.flush().is_ok();
                     if recorded {
                         model.written.push((model.input, length));
@@ -301,14 +302,16 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300), start in any::<u64>()) {
+    fn any_bytes_are_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300),
+        start in any::<u64>()) {
         let _ = index::entries(&bytes, start);
         let _ = index::entries(&[HEAD, &*bytes].concat(), start);
     }
 
     #[test]
     fn entries_are_read_as_written(
-        length in 0u32..1_000_000, micros in any::<i32>(), input in any::<u64>(), position in any::<u64>(),
+        length in 0u32..1_000_000, micros in any::<i32>(), input in any::<u64>(),
+            position in any::<u64>(),
     ) {
         let received = Utc::from_micros(i64::from(micros));
         let entry = IndexEntry { length, kind: RawKind::Datagram, received, input, data_crc: 7 };

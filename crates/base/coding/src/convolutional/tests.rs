@@ -197,7 +197,8 @@ proptest! {
             symbols.chunks(cut).for_each(|piece| decoder.push(piece, &mut out));
             decoder.finish(&mut out);
             let found = (out, decoder.growth());
-            prop_assert_eq!(expected.get_or_insert_with(|| found.clone()), &found, "{}", kernel.name());
+            prop_assert_eq!(expected.get_or_insert_with(|| found.clone()), &found, "{}",
+                kernel.name());
         }
         let whole = decode(Decoder::new(code), &symbols);
         prop_assert_eq!(expected.map(|(out, _)| out), Some(whole));

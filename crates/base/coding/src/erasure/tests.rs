@@ -94,7 +94,8 @@ proptest! {
         len in 1usize..300,
         seed in prop::collection::vec(any::<prop::sample::Index>(), 56),
     ) {
-        let mut lost: Vec<usize> = seed[..repairs].iter().map(|at| at.index(sources + repairs)).collect();
+        let mut lost: Vec<usize> = seed[..repairs].iter().map(|at| at.index(sources
+            + repairs)).collect();
         lost.sort_unstable();
         lost.dedup();
         round_trip(sources, repairs, &lost, len);

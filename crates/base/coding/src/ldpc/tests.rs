@@ -219,7 +219,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn kernels_and_company_make_no_difference(code in any_code(), count in 1usize..6, seed: u64, decibel in 0.0..6.0) {
+    fn kernels_and_company_make_no_difference(code in any_code(), count in 1usize..6, seed: u64,
+        decibel in 0.0..6.0) {
         let mut noise = Noise(seed | 1);
         let (_, sent) = codewords(code, count, &mut noise);
         let symbols = receive(code, &sent, decibel, &mut noise);
@@ -260,7 +261,8 @@ proptest! {
     }
 
     #[test]
-    fn any_symbols_are_taken(code in any_code(), symbols in prop::collection::vec(any::<i8>(), 0..9_000)) {
+    fn any_symbols_are_taken(code in any_code(),
+        symbols in prop::collection::vec(any::<i8>(), 0..9_000)) {
         let mut out = Vec::new();
         let decoded = Decoder::new(code).limited(3).decode(&symbols, &mut out);
         prop_assert_eq!(decoded.len(), symbols.len() / code.codeword_bits());

@@ -76,9 +76,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn kernels_find_what_a_count_bit_by_bit_finds(
-        mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x1A), Just(0xFC)], 0..300),
+        mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0x1A), Just(0xFC)],
+            0..300),
         marker in prop::sample::select(&MARKERS[..]),
-        plants in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u64>(), 0u32..10), 0..4),
+        plants in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<u64>(),
+            0u32..10), 0..4),
         most_errors in 0u32..=7,
         from in 0usize..1_200,
         len in 0usize..2_600,
@@ -92,7 +94,8 @@ proptest! {
                     wrong.swap_remove((noise >> 33) as usize % wrong.len())
                 }).collect();
                 let position = place.index(8 * bytes.len() - marker.bits() + 1);
-                plant(&mut bytes, position, (0..).zip(bits(marker)).map(|(i, bit)| bit ^ inverted ^ wrong.contains(&i)));
+                plant(&mut bytes, position,
+                    (0..).zip(bits(marker)).map(|(i, bit)| bit ^ inverted ^ wrong.contains(&i)));
             }
         }
         let expected = naive(marker, most_errors, &bytes, from..from + len);

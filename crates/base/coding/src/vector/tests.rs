@@ -125,11 +125,13 @@ fn kernels() -> impl Iterator<Item = (Kernel, Form)> {
 
 proptest! {
     #[test]
-    fn operations_are_those_of_the_field_in_every_lane(mut a: [u8; 64], b: [u8; 64], same in 0usize..64) {
+    fn operations_are_those_of_the_field_in_every_lane(mut a: [u8; 64], b: [u8; 64],
+        same in 0usize..64) {
         a[same..].copy_from_slice(&b[same..]);
         a[63 - same] = 0;
         for (kernel, form) in kernels() {
-            let maps = [Map::new(|x| mul(x, 0x53)), Map::new(|x| crate::field::TO_DUAL[usize::from(x)])];
+            let maps = [Map::new(|x| mul(x, 0x53)),
+                Map::new(|x| crate::field::TO_DUAL[usize::from(x)])];
             let table = Factors::new(form, maps.into_iter());
             let found = kernel.run(Everything { a: &a, b: &b, table: &table }).expect("it has \
                                                                                       vectors");

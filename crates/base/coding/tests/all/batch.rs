@@ -44,7 +44,8 @@ proptest! {
         seed in 1u64..,
     ) {
         let code = ReedSolomon::new(parameters).unwrap();
-        let errors = |draw: &mut Draw| if rare && draw.below(20) != 0 { 0 } else { draw.below(most + 1) };
+        let errors = |draw: &mut Draw| if rare && draw.below(20) !=
+            0 { 0 } else { draw.below(most + 1) };
         let blocks = blocks(&code, &mut Draw(seed), count, errors);
         let (expected, outcomes) = one_by_one(&code, &blocks);
         for kernel in Kernel::available() {
@@ -55,10 +56,12 @@ proptest! {
             prop_assert!(bytes == expected, "{}", kernel.name());
             let (mut apart, len) = (vec![0xEE; count * code.block_len()], code.block_len());
             let (before, after) = blocks.received.split_at(split.min(count) * blocks.stride);
-            let decoded = decoder.receive_from(&[before, after], blocks.stride, None, &mut apart).to_vec();
+            let decoded = decoder.receive_from(&[before, after], blocks.stride, None,
+                &mut apart).to_vec();
             prop_assert_eq!(decoded, outcomes.as_slice(), "{}", kernel.name());
             let same = |(apart, block): (&[u8], &[u8])| apart == &block[..len];
-            prop_assert!(apart.chunks(len).zip(expected.chunks(blocks.stride)).all(same), "{}", kernel.name());
+            prop_assert!(apart.chunks(len).zip(expected.chunks(blocks.stride)).all(same), "{}",
+                kernel.name());
             // The same decoder again: nothing is left over from before.
             let decoded = decoder.decode(&mut bytes, blocks.stride);
             let again = one_by_one(&code, &Blocks { received: expected.clone(), ..blocks.clone() });
@@ -92,7 +95,8 @@ proptest! {
             encoder.send(&mut bytes, blocks.stride, sequence);
             prop_assert!(bytes == expected, "{}", kernel.name());
             let mut decoder = Decoder::with_kernel(&code, kernel);
-            let clean = decoder.receive(&mut bytes, blocks.stride, sequence).iter().all(Decoded::is_clean);
+            let clean = decoder.receive(&mut bytes, blocks.stride,
+                sequence).iter().all(Decoded::is_clean);
             prop_assert!(clean && bytes == blocks.sent, "{}", kernel.name());
             let mut apart = vec![0xEE; count * code.block_len()];
             let clean = decoder.receive_from(&[&expected], blocks.stride, sequence, &mut apart);

@@ -148,7 +148,8 @@ proptest! {
         prop_assert_eq!(received, sent);
         for (outcome, errors) in decoded.codewords().iter().zip(&case.errors) {
             let expected =
-                if errors.is_empty() { Codeword::Clean } else { Codeword::Corrected(errors.len() as u8) };
+                if errors.is_empty() { Codeword::Clean } else {
+                    Codeword::Corrected(errors.len() as u8) };
             prop_assert_eq!(*outcome, expected);
         }
     }

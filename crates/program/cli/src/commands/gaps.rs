@@ -29,7 +29,8 @@ pub struct GapsCommand {
     #[command(flatten)]
     which: Which,
     /// Only those in this state.
-    #[arg(long, value_name = "STATE", value_parser = ["open", "requested", "filled", "unrecoverable"])]
+    #[arg(long, value_name = "STATE", value_parser =
+        ["open", "requested", "filled", "unrecoverable"])]
     state: Option<String>,
     /// Prints them as one JSON line.
     #[arg(long)]

@@ -38,7 +38,8 @@ pub struct Generate {
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
     /// Frames to send.
-    #[arg(long, default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 10_000, conflicts_with = "duration",
+        value_parser = clap::value_parser!(u64).range(1..))]
     frames: u64,
     /// How long to send, at the downlink's rate.
     #[arg(long)]
@@ -68,10 +69,12 @@ pub struct Generate {
     #[arg(long, value_name = "FORM")]
     symbols: Option<SymbolName>,
     /// Noise on the symbols: energy of a bit of the transfer frames to noise density, in dB.
-    #[arg(long, value_name = "DB", requires = "symbols", allow_negative_numbers = true, value_parser = decibels)]
+    #[arg(long, value_name = "DB", requires = "symbols", allow_negative_numbers = true,
+        value_parser = decibels)]
     ebn0: Option<f64>,
     /// Bits before the first marker, so that the stream is not byte aligned: 0 to 7.
-    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..8))]
+    #[arg(long, value_name = "BITS", default_value_t = 0,
+        value_parser = clap::value_parser!(u8).range(0..8))]
     offset_bits: u8,
     /// Another seed gives other contents and errors.
     #[arg(long, default_value_t = 0)]

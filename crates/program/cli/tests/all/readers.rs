@@ -52,7 +52,8 @@ impl Found {
         let apids: BTreeMap<_, _> =
             self.apids.iter().map(|(apid, packets)| (apid, packets.len())).collect();
         let packets: usize = apids.values().sum();
-        json!({ "packets": packets, "bytes": self.bytes, "packets_sha256": self.sha256, "apids": apids })
+        json!({ "packets": packets, "bytes": self.bytes, "packets_sha256": self.sha256,
+            "apids": apids })
     }
 
     /// Places where the sequence count does not go on.

@@ -32,7 +32,8 @@ fn judged(arguments: &[&str], folder: &Path) -> Value {
 /// What `skyhaul perf send --json` prints of a run of ten seconds at 5 Mbit/s.
 fn run_with(waited: &Value, busiest: &Value) -> String {
     let run = json!({
-        "goodput_bps": 5_000_000, "steady_bps": 5_000_000, "seconds": 10.0, "waited_s": waited, "busiest_thread": busiest,
+        "goodput_bps": 5_000_000, "steady_bps": 5_000_000, "seconds": 10.0, "waited_s": waited,
+            "busiest_thread": busiest,
         "control": { "name": "adaptive", "declared_bps": null, "payload": 1472 },
         "paths": [{ "loaded_rtt_s": 0.1, "min_rtt_s": 0.1 }],
         "losses": { "sent": 4500, "path": 0, "receive_socket": 0 },
@@ -41,7 +42,8 @@ fn run_with(waited: &Value, busiest: &Value) -> String {
 }
 
 fn waited(application: f64, window: f64, path: f64) -> Value {
-    json!({ "application": application, "window": window, "buffer": 0.0, "classes": 0.0, "path": path })
+    json!({ "application": application, "window": window, "buffer": 0.0, "classes": 0.0,
+        "path": path })
 }
 
 #[test]

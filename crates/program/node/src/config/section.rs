@@ -46,7 +46,8 @@ macro_rules! section {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name {
-            $( $(#[doc = $meaning])+ pub $field: $crate::config::section::section!(@type $ty, $kind), )+
+            $( $(#[doc = $meaning])+ pub $field: $crate::config::section::section!(@type $ty,
+                $kind), )+
         }
 
         impl $name {
@@ -70,7 +71,8 @@ macro_rules! section {
                 }
                 let written = Written::deserialize(deserializer)?;
                 let section = Self {
-                    $( $field: $crate::config::section::section!(@take written, $field, $ty, $kind), )+
+                    $( $field: $crate::config::section::section!(@take written, $field, $ty,
+                        $kind), )+
                 };
                 $( $check(&section).map_err(serde::de::Error::custom)?; )?
                 Ok(section)

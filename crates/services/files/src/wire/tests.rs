@@ -147,7 +147,8 @@ fn the_length_of_an_offer_is_what_it_takes() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..19) {
+    fn what_is_read_is_written_the_same(bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        kind in 0u8..19) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = kind;

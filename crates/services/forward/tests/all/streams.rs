@@ -261,7 +261,8 @@ proptest! {
     }
 
     #[test]
-    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..12, 0u32..3, proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
+    fn no_peer_brings_an_end_down(blocks in proptest::collection::vec((0u32..6, 0u8..12, 0u32..3,
+        proptest::collection::vec(any::<u8>(), 0..24)), 0..200)) {
         let mut mux = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
         let _ = mux.open(Instant::ZERO, "a:1".parse().unwrap(), &Carriage::default());
         for (flow, kind, stream, rest) in blocks {

@@ -218,7 +218,8 @@ proptest! {
         threads in 1..5_u16,
     ) {
         let swap = |made: &mut Vec<Vec<u8>>| swaps.iter().for_each(|at| {
-            let place = |frame: &[u8]| FrameHead::read(StreamFormat::Vdif, frame).unwrap().place().thread;
+            let place = |frame: &[u8]| FrameHead::read(StreamFormat::Vdif,
+                frame).unwrap().place().thread;
             if place(&made[*at]) != place(&made[at + 1]) {
                 made.swap(*at, at + 1);
             }

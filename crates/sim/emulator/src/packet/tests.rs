@@ -92,7 +92,8 @@ fn is_checksum_right(packet: &[u8], transport: usize, is_tcp: bool) -> bool {
 
 proptest! {
     #[test]
-    fn each_segment_is_a_packet_of_its_own(given in given(), from in any::<prop::sample::Index>(), count in 1_usize..5) {
+    fn each_segment_is_a_packet_of_its_own(given in given(), from in any::<prop::sample::Index>(),
+        count in 1_usize..5) {
         let all: Vec<Segment> = segments(&given.bytes()).unwrap().collect();
         prop_assert_eq!(all.len(), given.payload.len().div_ceil(given.segment));
         prop_assert_eq!(next_run(&all), all.len());
@@ -110,7 +111,8 @@ proptest! {
         let said = Offload::read(header);
         prop_assert_eq!(said.kind == SINGLE, run.len() == 1);
         if given.is_ipv6 {
-            prop_assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])), packet.len() - 40);
+            prop_assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])),
+                packet.len() - 40);
         } else {
             prop_assert_eq!(usize::from(u16::from_be_bytes([packet[2], packet[3]])), packet.len());
             prop_assert_eq!(sum(&packet[..20], 0), 0xFFFF);
@@ -123,7 +125,8 @@ proptest! {
             let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
             prop_assert_eq!(sequence, given.sequence.wrapping_add(start as u32));
             let (first, last) = (from == 0, end == given.payload.len());
-            let kept = given.flags & if last { 0xFF } else { !(FIN | PSH) } & if first { 0xFF } else { !CWR };
+            let kept = given.flags & if last { 0xFF } else { !(FIN | PSH) } & if first {
+                0xFF } else { !CWR };
             prop_assert_eq!(header[13], kept);
         } else {
             let length = u16::from_be_bytes([packet[transport + 4], packet[transport + 5]]);
@@ -132,7 +135,8 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_u8..6) {
+    fn anything_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200),
+        kind in 0_u8..6) {
         let mut bytes = bytes;
         if let Some(byte) = bytes.get_mut(1) {
             *byte = kind;

@@ -324,7 +324,8 @@ proptest! {
     #[test]
     fn any_damage_is_read_or_refused(at in 0..TINY.len(), with in "[ \
                                                                   -~]{0,3}", count in 0usize..20) {
-        prop_assume!(TINY.is_char_boundary(at) && TINY.is_char_boundary((at + count).min(TINY.len())));
+        prop_assume!(TINY.is_char_boundary(at)
+            && TINY.is_char_boundary((at + count).min(TINY.len())));
         let text = format!("{}{with}{}", &TINY[..at], &TINY[(at + count).min(TINY.len())..]);
         if let Err(error) = Scenario::parse(&text, "any.toml") {
             prop_assert!(error.place().starts_with("any.toml"), "{error}");

@@ -380,7 +380,8 @@ prop_compose! {
         match kind {
             0 => Loss::None,
             1 => Loss::Independent(p),
-            _ => Loss::GilbertElliott(crate::GilbertElliott::with_bursts(p, NonZeroU32::new(burst).unwrap()).unwrap()),
+            _ => Loss::GilbertElliott(crate::GilbertElliott::with_bursts(p,
+                NonZeroU32::new(burst).unwrap()).unwrap()),
         }
     }
 }
@@ -396,7 +397,8 @@ prop_compose! {
         loss in any_loss(),
         largest in prop::option::of(100u64..3_000),
         outages in prop::collection::vec((0u64..20_000, 0u64..5_000), 0..3),
-        changes in prop::collection::vec((0u64..20_000, prop::option::of(0u64..200_000), prop::option::of(0u64..5_000)), 0..3),
+        changes in prop::collection::vec((0u64..20_000, prop::option::of(0u64..200_000),
+            prop::option::of(0u64..5_000)), 0..3),
     ) -> LinkConfig {
         LinkConfig {
             rate: kbps.map(|kbps| Rate::from_bps(kbps * 1_000)),
@@ -478,7 +480,8 @@ proptest! {
         let counted = *link.counters();
         prop_assert_eq!(counted.offered, sends.len() as u64);
         prop_assert_eq!(counted.forwarded, arrived.len() as u64);
-        prop_assert_eq!(counted.offered, counted.forwarded + counted.dropped() + link.in_flight() as u64);
+        prop_assert_eq!(counted.offered, counted.forwarded + counted.dropped()
+            + link.in_flight() as u64);
         if config.reordering.is_none() {
             prop_assert!(arrived.is_sorted());
         }

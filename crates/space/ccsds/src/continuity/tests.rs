@@ -53,7 +53,8 @@ proptest! {
         missing in 1_u64..=254,
         known in prop_oneof![Just(Known::Bits), Just(Known::Time), Just(Known::Packets)],
     ) {
-        let frames = (0..from).chain(from + missing..from + missing + 100).map(|at| sent(at, known));
+        let frames = (0..from).chain(from + missing..from + missing
+            + 100).map(|at| sent(at, known));
         prop_assert_eq!(account(frames), (missing, 0));
     }
 

@@ -102,18 +102,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn frames_are_cut_as_they_were_put_together(
-        check in 0usize..3, sizes in prop::collection::vec(0usize..580, 2..30), piece in 1usize..900,
+        check in 0usize..3, sizes in prop::collection::vec(0usize..580, 2..30),
+            piece in 1usize..900,
     ) {
         let mission = mission(CHECKS[check]);
         let counts = 0u64..;
-        let sent: Vec<Vec<u8>> = sizes.iter().zip(counts).map(|(size, count)| frame(&mission, *size, count)).collect();
+        let sent: Vec<Vec<u8>> = sizes.iter().zip(counts).map(|(size, count)| frame(&mission,
+            *size, count)).collect();
         let (frames, skipped) = cut(&mission, &sent.concat(), piece);
         prop_assert_eq!(skipped, 0);
         prop_assert_eq!(frames, sent);
     }
 
     #[test]
-    fn any_bytes_are_cut_to_the_last(check in 0usize..3, seed: u64, len in 0usize..6_000, piece in 1usize..900) {
+    fn any_bytes_are_cut_to_the_last(check in 0usize..3, seed: u64, len in 0usize..6_000,
+        piece in 1usize..900) {
         let mission = mission(CHECKS[check]);
         let mut state = seed | 1;
         // Headers are frequent in it.

@@ -376,11 +376,14 @@ proptest! {
 
     #[test]
     fn what_is_not_in_a_packet_is_counted_as_dropped(
-        frames in proptest::collection::vec((0u32..40, 0u16..0x800, proptest::array::uniform20(any::<u8>())), 0..30),
+        frames in proptest::collection::vec((0u32..40, 0u16..0x800,
+            proptest::array::uniform20(any::<u8>())), 0..30),
     ) {
-        let frames: Vec<CapturedFrame> = frames.iter().map(|(count, pointer, zone)| frame(*count, *pointer, zone)).collect();
+        let frames: Vec<CapturedFrame> = frames.iter().map(|(count, pointer, zone)| frame(*count,
+            *pointer, zone)).collect();
         let (packets, counts) = extract(mission(""), &frames);
-        prop_assert_eq!(packets.iter().map(|packet| packet.len() as u64).sum::<u64>(), counts.packet_bytes);
+        prop_assert_eq!(packets.iter().map(|packet| packet.len() as u64).sum::<u64>(),
+            counts.packet_bytes);
         prop_assert!(counts.packet_bytes + counts.dropped_bytes <= (frames.len() * ZONE) as u64);
     }
 }

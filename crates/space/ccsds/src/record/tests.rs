@@ -229,7 +229,8 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_records_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..9) {
+    fn any_bytes_are_records_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        kind in 0u8..9) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = 0x10 | kind;

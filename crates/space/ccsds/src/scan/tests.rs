@@ -166,7 +166,8 @@ proptest! {
     fn every_byte_is_in_one_packet_or_one_stretch_of_damage_however_the_file_comes(
         pieces in proptest::collection::vec(
             prop_oneof![
-                (0u16..4, 0u16..20, 7usize..60).prop_map(|(apid, count, len)| packet(apid, count, len)),
+                (0u16..4, 0u16..20, 7usize..60).prop_map(|(apid, count, len)| packet(apid, count,
+                    len)),
                 proptest::collection::vec(any::<u8>(), 0..60),
             ],
             0..40,
@@ -175,7 +176,8 @@ proptest! {
     ) {
         let file = pieces.concat();
         let (packets, damage) = scan(&file, usize::MAX >> 1);
-        let mut stretches: Vec<(u64, u64)> = packets.iter().map(|(at, len)| (*at, *len as u64)).collect();
+        let mut stretches: Vec<(u64, u64)> =
+            packets.iter().map(|(at, len)| (*at, *len as u64)).collect();
         stretches.extend(damage.iter().map(|damage| (damage.offset, damage.bytes)));
         stretches.sort_unstable();
         let mut end = 0;

@@ -243,11 +243,13 @@ proptest! {
         ways in inputs(any_fate(), 150),
     ) {
         let given: Vec<_> =
-            ways.iter().map(|(fates, skew)| received(&sent, fates, Duration::from_micros(*skew), &[])).collect();
+            ways.iter().map(|(fates, skew)| received(&sent, fates, Duration::from_micros(*skew),
+                &[])).collect();
         let out = run(&mut select(ways.len()), &given);
         let mut once = numbers(&out);
         for channel in 0..4 {
-            let of_channel = |index: &&usize| sent[**index].is_some_and(|(vcid, _)| vcid == channel);
+            let of_channel = |index: &&usize| sent[**index].is_some_and(|(vcid, _)| vcid ==
+                channel);
             let order: Vec<usize> = once.iter().filter(of_channel).copied().collect();
             prop_assert!(order.is_sorted(), "channel {}: {:?}", channel, order);
         }
@@ -274,11 +276,14 @@ proptest! {
     ) {
         let (sent, ways) = with_a_frame_in_common(sent, ways);
         let given: Vec<_> =
-            ways.iter().map(|(fates, skew)| received(&sent, fates, Duration::from_micros(*skew), &[])).collect();
+            ways.iter().map(|(fates, skew)| received(&sent, fates, Duration::from_micros(*skew),
+                &[])).collect();
         let out = run(&mut select(ways.len()), &given);
-        let has = |index: usize, wanted: fn(Fate) -> bool| ways.iter().any(|(fates, _)| wanted(fates[index]));
+        let has = |index: usize, wanted: fn(Fate) -> bool| ways.iter().any(|(fates,
+            _)| wanted(fates[index]));
         let good = (0..sent.len()).filter(|index| has(*index, is_good)).count();
-        let found = (0..sent.len()).filter(|index| has(*index, |fate| fate != Fate::Missed)).count();
+        let found = (0..sent.len()).filter(|index| has(*index,
+            |fate| fate != Fate::Missed)).count();
         prop_assert_eq!(out.iter().filter(|(_, selected)| selected.frame.is_good()).count(), good);
         prop_assert_eq!(out.len(), found);
     }

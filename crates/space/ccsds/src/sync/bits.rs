@@ -166,7 +166,8 @@ mod tests {
             let marker = buffer.view().word(last);
             let finder = Finder::new(Marker::Bits32(marker), 0);
             let found = buffer.find(&finder, from, last + 1).unwrap();
-            prop_assert!(buffer.view().word(found) == marker || buffer.view().word(found) == !marker);
+            prop_assert!(buffer.view().word(found) == marker || buffer.view().word(found) ==
+                !marker);
         }
     }
 

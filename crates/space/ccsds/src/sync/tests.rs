@@ -250,7 +250,8 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_are_searched_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600), push in 1usize..64) {
+    fn any_bits_are_searched_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        push in 1usize..64) {
         let bits = bits_of(&bytes);
         let _ = run(&bits, &mut Blind, push);
         let _ = run(&bits, &mut Sum, push);

@@ -50,7 +50,8 @@ proptest! {
 
     #[test]
     fn frames_of_which_many_are_lost_are_found(
-        length in 120_usize..1_300, is_tm in any::<bool>(), seed in any::<u64>(), kept in 130_u8..=255,
+        length in 120_usize..1_300, is_tm in any::<bool>(), seed in any::<u64>(),
+            kept in 130_u8..=255,
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
         let mut chance = Chance(seed);
@@ -65,7 +66,8 @@ proptest! {
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
         let input: Vec<u8> =
-            (100..200).flat_map(|at| frame(kind, length, at).repeat(times)).take(256 << 10).collect();
+            (100..200).flat_map(|at| frame(kind, length,
+                at).repeat(times)).take(256 << 10).collect();
         prop_assert_eq!(found(&input), Some(length));
     }
 

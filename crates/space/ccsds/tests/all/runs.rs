@@ -215,7 +215,8 @@ proptest! {
         frames in 5usize..60,
         // Two good frames follow each: how far a search looks back depends on how much comes at a
         // time.
-        fates in proptest::collection::vec(((0usize..20).prop_map(|third| 3 * third), fate()), 0..16),
+        fates in proptest::collection::vec(((0usize..20).prop_map(|third| 3 * third), fate()),
+            0..16),
         offset in 0usize..20,
         pushes in proptest::collection::vec(prop_oneof![1usize..3_000, 3_000usize..100_000], 1..6),
         keep_check_symbols: bool,
@@ -224,7 +225,8 @@ proptest! {
         let mission = &missions()[mission];
         let bytes = downlink(mission, frames, &fates, offset, seed);
         // Never enough for a run.
-        let single = capture(mission, Kernel::best(), keep_check_symbols, &bytes, &[mission.block_len()]);
+        let single = capture(mission, Kernel::best(), keep_check_symbols, &bytes,
+            &[mission.block_len()]);
         for kernel in Kernel::available() {
             let runs = capture(mission, kernel, keep_check_symbols, &bytes, &pushes);
             prop_assert_eq!(&runs, &single, "{}", kernel.name());

@@ -79,7 +79,8 @@ proptest! {
         bytes in proptest::collection::vec(0u8..4, 0..3_000),
         places in proptest::collection::vec((0usize..3_500, 0usize..60), 0..30),
     ) {
-        let frames: Vec<Range<usize>> = places.into_iter().map(|(start, len)| start..start + len).collect();
+        let frames: Vec<Range<usize>> = places.into_iter().map(|(start, len)| start..start
+            + len).collect();
         if let Some(packed) = pack(&bytes, &frames, Effort::Normal) {
             prop_assert_eq!(unpack(&packed, bytes.len()), Ok(bytes));
         }
@@ -93,7 +94,8 @@ proptest! {
             records.extend([0x42, 0x80, 0, 0, frame as u8, 0, 0, 0]);
             records.resize(records.len() + 1 + tail, frame as u8);
         }
-        let places: Vec<Range<usize>> = (0..frames).map(|at| at * (9 + tail)..(at + 1) * (9 + tail)).collect();
+        let places: Vec<Range<usize>> = (0..frames).map(|at| at * (9 + tail)..(at + 1)
+            * (9 + tail)).collect();
         if let Some(packed) = Packer::new().pack(&records, &places, &format, Effort::Fast) {
             prop_assert_eq!(unpack(&packed, records.len()), Ok(records));
         }

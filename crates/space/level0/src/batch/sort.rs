@@ -87,7 +87,8 @@ mod tests {
     proptest! {
         #[test]
         fn it_sorts_whatever_the_order(
-            mut items in proptest::collection::vec(0u16..400, 0..900), sorted in 0usize..900, turns in 0usize..900,
+            mut items in proptest::collection::vec(0u16..400, 0..900), sorted in 0usize..900,
+                turns in 0usize..900,
         ) {
             let sorted = sorted.min(items.len());
             // From any order to nearly in order.
@@ -103,7 +104,8 @@ mod tests {
         }
 
         #[test]
-        fn it_sorts_what_changed_places(count in 1usize..2_000, swaps in proptest::collection::vec((0usize..2_000, 0usize..60), 0..200)) {
+        fn it_sorts_what_changed_places(count in 1usize..2_000,
+            swaps in proptest::collection::vec((0usize..2_000, 0usize..60), 0..200)) {
             let mut items: Vec<usize> = (0..count).collect();
             for (at, by) in swaps {
                 items.swap(at % count, (at % count + by).min(count - 1));

@@ -129,7 +129,8 @@ proptest! {
             if part % 2 == 0 {
                 batch.drain(Part::Half, &mut |settled| out.take(settled)).unwrap();
             } else {
-                batch.drain(Part::Before(slot(part as i64 % 9 - 4)), &mut |settled| out.take(settled)).unwrap();
+                batch.drain(Part::Before(slot(part as i64 % 9 - 4)),
+                    &mut |settled| out.take(settled)).unwrap();
             }
         }
         batch.drain(Part::All, &mut |settled| out.take(settled)).unwrap();

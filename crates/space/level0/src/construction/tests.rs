@@ -216,7 +216,8 @@ proptest! {
     }
 
     #[test]
-    fn a_record_with_one_byte_changed_is_read_or_refused(record in record(), at in any::<prop::sample::Index>(), to: u8) {
+    fn a_record_with_one_byte_changed_is_read_or_refused(record in record(),
+        at in any::<prop::sample::Index>(), to: u8) {
         let mut bytes = record.write().unwrap();
         let at = at.index(bytes.len());
         bytes[at] = to;

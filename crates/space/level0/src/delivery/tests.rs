@@ -206,7 +206,11 @@ fn what_is_no_notice_is_refused_with_the_reason() {
 fn any_statements() -> impl Strategy<Value = Vec<pvl::Statement>> {
     let value = ("[A-Z][A-Z_/]{0,8}", "[ -!#-~]{0,20}")
         .prop_map(|(key, value)| pvl::Statement::Value(key, value));
-    let keyword = |one: &pvl::Statement| !matches!(one, pvl::Statement::Value(key, _) if key.contains("OBJECT") || key.contains("GROUP") || key == "END");
+    let keyword = |one: &pvl::Statement| {
+        !matches!(one,
+        pvl::Statement::Value(key, _) if key.contains("OBJECT") || key.contains("GROUP") || key ==
+            "END")
+    };
     let value = value.prop_filter("a word of the language", keyword);
     let object = |inner: BoxedStrategy<pvl::Statement>| {
         ("[A-Z]{1,8}", proptest::collection::vec(inner, 0..4))
@@ -225,7 +229,8 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_notice_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..600), binary: bool) {
+    fn any_bytes_are_a_notice_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        binary: bool) {
         let mut bytes = bytes;
         if let (true, Some(first)) = (binary, bytes.first_mut()) {
             *first = 0x0C;

@@ -472,8 +472,10 @@ proptest! {
         back in proptest::collection::vec(1u64..200, 0..60),
         kill in 0usize..40, blocks in 1u64..20,
     ) {
-        let there: Vec<DurableFrame> = (0..=200).filter(|at| !lost.contains(at)).map(seen).collect();
-        let back: Vec<DurableFrame> = back.into_iter().filter(|at| lost.contains(at)).map(seen).collect();
+        let there: Vec<DurableFrame> = (0..=200).filter(|at|
+            !lost.contains(at)).map(seen).collect();
+        let back: Vec<DurableFrame> = back.into_iter().filter(|at|
+            lost.contains(at)).map(seen).collect();
         let (main, completing) = (id("polar", 1), id("polar", 2));
         let mut steps: Vec<(ContactId, ContactStart, Seq, Vec<DurableFrame>)> = Vec::new();
         for (number, frames) in there.chunks(there.len().div_ceil(blocks as usize)).enumerate() {
@@ -482,7 +484,8 @@ proptest! {
         for (number, frames) in back.chunks(7).enumerate() {
             steps.push((completing.clone(), opened(Some(1)), Seq(number as u64), frames.to_vec()));
         }
-        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, ContactStart, Seq, Vec<DurableFrame>)| {
+        let take = |ledger: &mut Ledger, (id, opened, seq, frames): &(ContactId, ContactStart, Seq,
+            Vec<DurableFrame>)| {
             ledger.open(id, opened.clone());
             if ledger.takes(id, *seq) {
                 ledger.block(id, *seq, frames);

@@ -431,7 +431,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_packed_is_unpacked(scans in 1u16..100, lens in proptest::collection::vec(14usize..200, 1..6)) {
+    fn what_is_packed_is_unpacked(scans in 1u16..100,
+        lens in proptest::collection::vec(14usize..200, 1..6)) {
         let plan = plan();
         let file = contact(scans, &lens);
         let files = [file.clone()];
@@ -440,7 +441,8 @@ proptest! {
         for granule in (0..plan.collections.len()).flat_map(|place| sorted.granules(place)) {
             let packed = pack(&plan, &sorted, granule, &files);
             let read = CommonRdr::parse(&packed.blob).unwrap();
-            prop_assert_eq!((read.header.start, read.header.end), (granule.span.start, granule.span.end));
+            prop_assert_eq!((read.header.start, read.header.end),
+                (granule.span.start, granule.span.end));
             prop_assert_eq!(read.damaged(), 0);
             let received: u64 = packed.types.iter().map(|kind| kind.received).sum();
             prop_assert_eq!(received, sorted.packets(granule).len() as u64);
@@ -480,7 +482,8 @@ proptest! {
         let pack_all = |files: &[Vec<Vec<u8>>]| {
             let sorted = sort(&plan, &["viirs"], files);
             let granules = (0..plan.collections.len()).flat_map(|place| sorted.granules(place));
-            (granules.map(|granule| pack(&plan, &sorted, granule, files)).collect::<Vec<_>>(), sorted.account)
+            (granules.map(|granule| pack(&plan, &sorted, granule, files)).collect::<Vec<_>>(),
+                sorted.account)
         };
         let (expected, alone) = pack_all(&[whole]);
         let (packed, account) = pack_all(&parts);
@@ -505,12 +508,14 @@ proptest! {
     }
 
     #[test]
-    fn a_time_lies_in_its_granule(micros in 1_698_019_234_000_000u64..4_000_000_000_000_000, length in 1u64..100_000_000) {
+    fn a_time_lies_in_its_granule(micros in 1_698_019_234_000_000u64..4_000_000_000_000_000,
+        length in 1u64..100_000_000) {
         let base = Iet::from_micros(1_698_019_234_000_000);
         let time = Iet::from_micros(micros);
         let span = GranuleSpan::of(time, Duration::from_micros(length), base).unwrap();
         prop_assert!(span.start <= time && time < span.end);
         prop_assert_eq!(span.start.since(base).as_micros() % length, 0);
-        prop_assert_eq!(GranuleSpan::of(span.end, Duration::from_micros(length), base).unwrap().start, span.end);
+        prop_assert_eq!(GranuleSpan::of(span.end, Duration::from_micros(length),
+            base).unwrap().start, span.end);
     }
 }

@@ -312,7 +312,8 @@ proptest! {
         };
         let mut contacts = Vec::new();
         for (which, split) in splits.iter().enumerate() {
-            let heard_here: Vec<_> = made.iter().filter_map(|packet| copy(which as u8, packet)).collect();
+            let heard_here: Vec<_> = made.iter().filter_map(|packet| copy(which as u8,
+                packet)).collect();
             for (part, packets) in heard_here.chunks(*split).enumerate() {
                 contacts.push(heard(station[which], 3 * HOUR + part as u64 * 1_000_000, packets));
             }
@@ -323,11 +324,15 @@ proptest! {
         shuffled.sort_by_key(|(at, _)| order[at % order.len()]);
         let shuffled: Vec<_> = shuffled.into_iter().map(|(_, heard)| heard.clone()).collect();
         let whole = |contacts: &[Heard]| {
-            let (products, files) = assemble(edition(BTreeMap::new()), limits, ProductRuleSet::default(), contacts);
-            let files: Vec<_> = files.published.iter().filter(|(name, _)| name.ends_with(".PDS")).map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
+            let (products, files) = assemble(edition(BTreeMap::new()), limits,
+                ProductRuleSet::default(), contacts);
+            let files: Vec<_> = files.published.iter().filter(|(name,
+                _)| name.ends_with(".PDS")).map(|(name, bytes)| (name.clone(),
+                    bytes.clone())).collect();
             let counted: Vec<_> = products.iter().map(|product| {
                 let accounting = product.sidecar.accounting;
-                (accounting.received, accounting.delivered, accounting.duplicates + accounting.set_aside, accounting.missing)
+                (accounting.received, accounting.delivered,
+                    accounting.duplicates + accounting.set_aside, accounting.missing)
             }).collect();
             (files, counted)
         };
@@ -336,7 +341,8 @@ proptest! {
         let packets: Vec<_> = contacts.iter().flat_map(|heard| heard.packets.clone()).collect();
         let one = Heard { packets, ..contacts[0].clone() };
         let bytes = |found: &(Vec<(String, Vec<u8>)>, Vec<_>)| {
-            found.0.iter().find(|(name, _)| name.ends_with("01.PDS")).map(|(_, bytes)| bytes.clone())
+            found.0.iter().find(|(name, _)| name.ends_with("01.PDS")).map(|(_,
+                bytes)| bytes.clone())
         };
         prop_assert_eq!(bytes(&whole(&[one])), bytes(&whole(&contacts)));
     }

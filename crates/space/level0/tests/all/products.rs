@@ -460,7 +460,8 @@ proptest! {
         let in_order = distinct(&groups);
         let mut arriving = in_order.clone();
         arriving.extend(picks.iter().map(|pick| in_order[pick.index(in_order.len())].clone()));
-        let copies: usize = arriving.iter().map(Vec::len).sum::<usize>() - in_order.iter().map(Vec::len).sum::<usize>();
+        let copies: usize = arriving.iter().map(Vec::len).sum::<usize>()
+            - in_order.iter().map(Vec::len).sum::<usize>();
         shuffle(&mut arriving, seed);
         for limits in [Limits::default(), tiny()] {
             let (products, files) = process(limits, &packets(&arriving));
@@ -488,7 +489,8 @@ proptest! {
         for limits in [Limits::default(), tiny()] {
             // Balance is asserted within.
             let (products, _) = process(limits, &made);
-            let received: u64 = products.iter().map(|product| product.sidecar.accounting.received).sum();
+            let received: u64 = products.iter().map(|product|
+                product.sidecar.accounting.received).sum();
             prop_assert_eq!(received, made.len() as u64);
         }
     }

@@ -282,7 +282,8 @@ fn figures(product: &Product) -> Option<Value> {
             "opened": sidecar.contacts[0].opened,
             "closed": sidecar.contacts[0].closed,
             "files": [sidecar.product.construction_record, packets.name],
-            "apids": sidecar.apids.iter().map(|apid| entry(apid, sidecar.contacts[0].scid.value())).collect::<Vec<_>>(),
+            "apids": sidecar.apids.iter().map(|apid| entry(apid,
+                sidecar.contacts[0].scid.value())).collect::<Vec<_>>(),
         },
     }))
 }
@@ -312,7 +313,8 @@ fn entry(apid: &ApidReport, scid: u16) -> Value {
         "first": stamped(apid.first.time),
         "last": stamped(apid.last.time),
         "gaps": gaps,
-        "fill": apid.incomplete.fill_list.iter().map(|fill| [u64::from(fill.count), fill.offset, fill.first_fill.into()]).collect::<Vec<_>>(),
+        "fill": apid.incomplete.fill_list.iter().map(|fill| [u64::from(fill.count), fill.offset,
+            fill.first_fill.into()]).collect::<Vec<_>>(),
         "fill_octets": apid.incomplete.fill_octets,
         "length_discrepancies": apid.incomplete.length_discrepancy_list,
     })

@@ -270,7 +270,9 @@ proptest! {
             let bytes = ByteCount::new(u64::from(packets) * 1_500);
             match kind {
                 0..3 => (0..packets.min(64)).for_each(|_| adaptive.on_sent(now, PACKET, bytes)),
-                3 => adaptive.on_loss(now, &LossEvent { bytes: PACKET, sent, continues: packets % 2 == 0, ..LossEvent::default() }),
+                3 => adaptive.on_loss(now,
+                    &LossEvent { bytes: PACKET, sent, continues: packets % 2 == 0,
+                        ..LossEvent::default() }),
                 _ => adaptive.on_ack(now, &Ack {
                     bytes,
                     packets,

@@ -42,7 +42,10 @@ fn answer(
 ) -> String {
     let called = identity(2).fingerprint();
     let id = world.bare.join(world.now, address(CALLED, 0), called).unwrap();
-    let ready = |world: &mut World| matches!(world.bare.poll_event(), Some(EndpointEvent::Ready { id: ready, .. }) if ready == id);
+    let ready = |world: &mut World| {
+        matches!(world.bare.poll_event(),
+        Some(EndpointEvent::Ready { id: ready, .. }) if ready == id)
+    };
     assert!(world.run(2, ready), "the bare endpoint did not connect");
     let proof = proof(world, id);
     let now = world.now;

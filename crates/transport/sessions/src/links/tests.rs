@@ -115,9 +115,8 @@ fn expendable_blocks_need_no_window() {
     for _ in 0..100 {
         assert!(near.may_send(place, &passing(1 << 20)));
         let sent = near.data(place, passing(1 << 20)).unwrap();
-        assert!(
-            matches!(heard(&mut far, sent).last(), Some(Event::Passing(at, FIRST, _)) if *at == place)
-        );
+        assert!(matches!(heard(&mut far, sent).last(),
+                Some(Event::Passing(at, FIRST, _)) if *at == place));
     }
 }
 

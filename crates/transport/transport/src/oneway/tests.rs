@@ -348,7 +348,8 @@ proptest! {
         // The k-th symbol of a lane is lost while the lane has repairs left: pseudo-random, counted
         // by lane and set.
         let mut lost = std::collections::BTreeMap::new();
-        let (lanes, full) = (u64::from(design.lanes()), u64::from(design.sources()) * u64::from(design.lanes()));
+        let (lanes, full) = (u64::from(design.lanes()),
+            u64::from(design.sources()) * u64::from(design.lanes()));
         let least = design.repairs_of(design.lanes(), 1);
         let mut line = Line::new(&assumed(5, burst), |number, datagram| {
             if datagram.first() != Some(&1) {
@@ -389,7 +390,8 @@ proptest! {
         line.finish();
         for flow in 0..3 {
             let places: Vec<u64> =
-                line.received.iter().filter(|got| got.id.flow == FlowId(flow)).map(|got| got.id.seq.0).collect();
+                line.received.iter().filter(|got| got.id.flow ==
+                    FlowId(flow)).map(|got| got.id.seq.0).collect();
             prop_assert!(places.is_sorted());
         }
         for got in &line.received {
@@ -407,9 +409,11 @@ proptest! {
 
     #[test]
     fn any_datagrams_leave_the_receiver_bounded(
-        datagrams in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 0..60)), 0..80),
+        datagrams in prop::collection::vec((0u8..4, prop::collection::vec(any::<u8>(), 0..60)),
+            0..80),
     ) {
-        let mut receiver = OneWayReceiver::new(ReceiverConfig { window: ByteCount::kib(64), ..ReceiverConfig::default() });
+        let mut receiver = OneWayReceiver::new(ReceiverConfig { window: ByteCount::kib(64),
+            ..ReceiverConfig::default() });
         let mut now = Instant::ZERO;
         for (kind, rest) in datagrams {
             let bytes: Vec<u8> = core::iter::once(kind).chain(rest).collect();

@@ -296,16 +296,19 @@ mod tests {
         #[test]
         fn pieces_survive(header in pieces(), slice in prop::collection::vec(any::<u8>(), 1..40)) {
             let content = header.encode(&slice);
-            prop_assert_eq!(Content::decode(&content), Ok(Content::Piece(BlockSlice { header, bytes: slice.into() })));
+            prop_assert_eq!(Content::decode(&content),
+                Ok(Content::Piece(BlockSlice { header, bytes: slice.into() })));
             let datagram = Message::Source { sid: Sid::from_wire(77), content };
             prop_assert_eq!(Message::decode(&datagram.encode()), Ok(datagram));
         }
 
         #[test]
-        fn announcements_survive(flows in prop::collection::vec((any::<u32>(), 0u64..1 << 62), 0..64), ended: bool) {
+        fn announcements_survive(flows in prop::collection::vec((any::<u32>(), 0u64..1 << 62),
+            0..64), ended: bool) {
             let flows = flows.into_iter().map(|(flow, seq)| (FlowId(flow), Seq(seq))).collect();
             let (utc, budget) = (Utc::from_micros(5), Duration::from_millis(7));
-            let told = Message::Announcement(Announcement { name: "näh".to_owned(), utc, budget, ended, flows });
+            let told = Message::Announcement(Announcement { name: "näh".to_owned(), utc, budget,
+                ended, flows });
             prop_assert_eq!(Message::decode(&told.encode()), Ok(told));
         }
 

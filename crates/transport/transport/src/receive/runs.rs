@@ -123,7 +123,8 @@ mod tests {
     proptest! {
         #[test]
         fn runs_are_as_the_set_of_their_places_and_each_is_told_as_often_as_wanted(
-            steps in proptest::collection::vec((0u64..400, any::<bool>()), 1..200), most in 1usize..20, tell in 1u8..4
+            steps in proptest::collection::vec((0u64..400, any::<bool>()), 1..200),
+                most in 1usize..20, tell in 1u8..4
         ) {
             let (mut runs, mut model, mut next) = (Runs::default(), BTreeSet::new(), 0);
             for (place, passes) in steps {
@@ -137,7 +138,8 @@ mod tests {
                 }
                 prop_assert!((0..400).all(|place| runs.contains(place) == model.contains(&place)));
             }
-            let all: Vec<(u64, u64)> = runs.runs.iter().map(|(start, end)| (*start, *end)).collect();
+            let all: Vec<(u64, u64)> = runs.runs.iter().map(|(start, end)| (*start,
+                *end)).collect();
             prop_assert_eq!(places(&all), model.clone());
             prop_assert!(all.is_sorted_by(|one, other| one.1 < other.0));
             let mut said = BTreeMap::new();
@@ -150,7 +152,8 @@ mod tests {
                 reports += 1;
             }
             prop_assert!(reports <= usize::from(tell) * all.len().div_ceil(most).max(1));
-            prop_assert!(model.iter().all(|place| said.get(place).is_some_and(|times| *times >= tell)));
+            prop_assert!(model.iter().all(|place| said.get(place).is_some_and(|times| *times >=
+                tell)));
         }
     }
 

@@ -246,14 +246,16 @@ mod tests {
     proptest! {
         #[test]
         fn changed_queues_stand_where_ranking_all_of_them_puts_them(
-            steps in proptest::collection::vec((0..200_u32, 0..4_u64, any::<bool>(), any::<bool>()), 1..400),
+            steps in proptest::collection::vec((0..200_u32, 0..4_u64, any::<bool>(),
+                any::<bool>()), 1..400),
         ) {
             let mut queues = Queues::default();
             (0..100).for_each(|flow| queues.add(key(flow), 9, 5));
             for (flow, seq, adds, looks) in steps {
                 if adds {
                     queues.add(key(flow), seq, 5);
-                } else if let Some(queue) = queues.get(key(flow)).filter(|queue| queue.places.contains(&seq)) {
+                } else if let Some(queue) =
+                    queues.get(key(flow)).filter(|queue| queue.places.contains(&seq)) {
                     let all = queue.places.len() as u64;
                     queues.take(key(flow), seq, queue.bytes / all, 0);
                 }

@@ -47,7 +47,8 @@ mod tests {
                 let newest = all.iter().filter(|(step, _)| *step < place).map(|(_, at)| *at).max();
                 prop_assert!(known.is_none() || known == newest);
                 // Few went out again since, out of their order: nothing was forgotten.
-                if all.iter().filter(|(step, at)| newest < Some(*at) && *step >= place).count() < STEPS_MAX {
+                if all.iter().filter(|(step, at)| newest < Some(*at) && *step >=
+                    place).count() < STEPS_MAX {
                     prop_assert_eq!(known, newest);
                 }
                 steps.add(Seq(place), now);

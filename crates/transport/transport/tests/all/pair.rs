@@ -317,7 +317,8 @@ proptest! {
     ) {
         let [loss, lies, silence] = [loss, lies, silence].map(thousandths);
         let line = PlainLine { loss, lies, silence, payload, ..PlainLine::default() };
-        let config = SessionConfig { receive_window: ByteCount::kib(256), ..SessionConfig::default() };
+        let config = SessionConfig { receive_window: ByteCount::kib(256),
+            ..SessionConfig::default() };
         let mut world = World::opened(line, config, seed);
         let mut sent: [std::collections::BTreeMap<u32, Vec<Bytes>>; 2] = Default::default();
         for (side, flow, len) in &blocks {

@@ -172,7 +172,8 @@ proptest! {
             life: life.map(|millis| Duration::from_millis(millis.into())),
         });
         let offset = if head.is_some() { 0 } else { offset };
-        let header = SymbolHeader { flow: FlowId(flow), seq_low, offset, fin: flags.0, repeated: flags.1, head };
+        let header = SymbolHeader { flow: FlowId(flow), seq_low, offset, fin: flags.0,
+            repeated: flags.1, head };
         let bytes = header.encode(&slice);
         prop_assert_eq!(bytes.len(), header.len() + slice.len());
         let symbol = Symbol { header, bytes: Bytes::from(slice) };
@@ -183,18 +184,22 @@ proptest! {
     fn reports_survive(
         number in any::<u32>(), limit in 0u64..1 << 62,
         flows in proptest::collection::vec(
-            (any::<u32>(), 0u64..1 << 60, proptest::collection::vec((0u32..1 << 24, 1u32..1 << 24), 0..8)), 0..20
+            (any::<u32>(), 0u64..1 << 60,
+                proptest::collection::vec((0u32..1 << 24, 1u32..1 << 24), 0..8)), 0..20
         ),
     ) {
         let flow = |(flow, next, missing): (u32, u64, Vec<(u32, u32)>)| FlowReport {
             flow: FlowId(flow),
             next,
-            done: (1..=missing.len() as u64).map(|run| (next + run * 3, next + run * 3 + 2)).collect(),
+            done: (1..=missing.len() as u64).map(|run| (next + run * 3,
+                next + run * 3 + 2)).collect(),
             missing: missing.into_iter().map(|(start, len)| (start, Some(start + len))).collect(),
         };
-        let run = |path| Recovered { path, first: Sid::from_wire(number >> (path % 24)), count: path + 1 };
+        let run = |path| Recovered { path, first: Sid::from_wire(number >> (path % 24)),
+            count: path + 1 };
         let recovered = (0..(number % 40) as u8).map(run).collect();
-        let report = Report { number, limit, flows: flows.into_iter().map(flow).collect(), recovered };
+        let report = Report { number, limit, flows: flows.into_iter().map(flow).collect(),
+            recovered };
         prop_assert_eq!(Datagram::decode(&report.encode()), Ok(Datagram::Report(report)));
     }
 
@@ -204,32 +209,40 @@ proptest! {
         group in any::<(u8, u32, u8, u8)>(), count in 1u8..=255,
         slice in proptest::collection::vec(any::<u8>(), 1..100),
     ) {
-        let given_up = given_up.into_iter().map(|(flow, seq, cost)| (FlowId(flow), seq, cost)).collect();
+        let given_up = given_up.into_iter().map(|(flow, seq, cost)| (FlowId(flow), seq,
+            cost)).collect();
         let notice = Datagram::Notice(AbandonedNotice { given_up });
         prop_assert_eq!(Datagram::decode(&encode(&notice)), Ok(notice));
         let (path, first, stride, index) = group;
         let symbol =
-            RepairSymbol { first: Sid::from_wire(first), count, stride, index, bytes: Bytes::from(slice.clone()) };
+            RepairSymbol { first: Sid::from_wire(first), count, stride, index,
+                bytes: Bytes::from(slice.clone()) };
         let repair = Datagram::Repair { path, symbol };
         prop_assert_eq!(Datagram::decode(&encode(&repair)), Ok(repair));
         let header = SymbolHeader {
             flow: FlowId(first), seq_low: 7, offset: 3, fin: false, repeated: false, head: None
         };
-        let protected = Datagram::Protected { sid: Sid::from_wire(first), content: header.encode(&slice) };
+        let protected = Datagram::Protected { sid: Sid::from_wire(first),
+            content: header.encode(&slice) };
         prop_assert_eq!(Datagram::decode(&encode(&protected)), Ok(protected));
     }
 
     #[test]
     fn greetings_survive(
         name in "[a-zA-Z0-9 é_.-]{0,60}", window in 0u64..1 << 62, below in any::<u32>(),
-        spools in proptest::collection::vec((any::<[u8; 16]>(), 0u64..1 << 62, any::<u64>()), 1..=SPOOLS_MAX),
+        spools in proptest::collection::vec((any::<[u8; 16]>(), 0u64..1 << 62, any::<u64>()),
+            1..=SPOOLS_MAX),
         open in proptest::collection::btree_map(any::<u32>(), (0u64..1 << 62, any::<u64>()), 0..50),
     ) {
-        let held = |(flow, (next, last))| Held { flow: FlowId(flow), next: Seq(next), last: BlockMark(last) };
-        let resume = Resume { finished_below: FlowId(below), open: open.into_iter().map(held).collect() };
-        let spool = |(id, count, drawn)| SpoolIdentity { id: SpoolId(id), opening: SpoolOpening { count, drawn } };
+        let held = |(flow, (next, last))| Held { flow: FlowId(flow), next: Seq(next),
+            last: BlockMark(last) };
+        let resume = Resume { finished_below: FlowId(below),
+            open: open.into_iter().map(held).collect() };
+        let spool = |(id, count, drawn)| SpoolIdentity { id: SpoolId(id),
+            opening: SpoolOpening { count, drawn } };
         let custody: Vec<Custody> =
-            spools.into_iter().map(|one| Custody { spool: spool(one), resume: resume.clone() }).collect();
+            spools.into_iter().map(|one| Custody { spool: spool(one),
+                resume: resume.clone() }).collect();
         let spool = custody[0].spool;
         let hello = Control::Hello { name, window, flow_base: FlowId(below / 2), spool, custody };
         let mut reader = ControlReader::default();

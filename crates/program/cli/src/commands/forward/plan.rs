@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 /// What is forwarded.
 #[derive(clap::Args)]
-#[group(id = "forwards", required = true, multiple = true, args = ["local", "remote", "socks", "transparent", "config"])]
+#[group(id = "forwards", required = true, multiple = true,
+    args = ["local", "remote", "socks", "transparent", "config"])]
 pub struct ForwardPlan {
     /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be
     /// given. A local address other than loopback stands before the port; `udp:` before it is for

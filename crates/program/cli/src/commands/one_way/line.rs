@@ -16,7 +16,8 @@ pub struct LossArguments {
     #[arg(long, value_name = "SHARE", default_value = "1 %")]
     loss: Probability,
     /// How many it loses in a row, on average; 1 for each alone.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1_000))]
     burst: u32,
     /// Share of blocks that may stay lost under that loss.
     #[arg(long, value_name = "SHARE", default_value = "1 ppm")]

@@ -50,7 +50,8 @@ pub struct Send {
     #[arg(long, value_name = "NAME", default_value = "stream")]
     name: String,
     /// How often all files are sent: what one round lost, another brings.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: u32,
     /// From one round's end to the next one's beginning.
     #[arg(long, value_name = "DURATION", default_value = "5 s")]

@@ -69,7 +69,8 @@ pub struct Send {
     offer: Option<Rate>,
     /// A sender of its own under this class, as
     /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
-    #[arg(long, value_name = "NAME:KEY=VALUE,…", conflicts_with_all = ["bytes", "offer", "one_way"])]
+    #[arg(long, value_name = "NAME:KEY=VALUE,…",
+        conflicts_with_all = ["bytes", "offer", "one_way"])]
     class: Vec<ClassLoad>,
     /// Says where datagrams were lost.
     #[arg(long)]
@@ -79,7 +80,8 @@ pub struct Send {
     json: bool,
     /// Sends without a return path, sealed with this key (`skyhaul keygen --one-way`); needs
     /// --rate.
-    #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["path", "key", "peer", "insecure_test", "loss_report", "lanes"])]
+    #[arg(long, value_name = "KEYFILE", conflicts_with_all =
+        ["path", "key", "peer", "insecure_test", "loss_report", "lanes"])]
     one_way: Option<PathBuf>,
     #[command(flatten)]
     losses: LossArguments,

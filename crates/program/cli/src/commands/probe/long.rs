@@ -43,7 +43,8 @@ pub struct Long {
     #[arg(long, value_name = "N")]
     intervals: Option<u64>,
     /// Files of more days than this ago are deleted.
-    #[arg(long, value_name = "DAYS", default_value_t = 60, value_parser = clap::value_parser!(i64).range(1..=36_500))]
+    #[arg(long, value_name = "DAYS", default_value_t = 60,
+        value_parser = clap::value_parser!(i64).range(1..=36_500))]
     keep: i64,
     /// A loss above this is an alarm, over both ways.
     #[arg(long, value_name = "PROBABILITY", default_value = "5 %")]

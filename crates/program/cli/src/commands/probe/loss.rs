@@ -28,19 +28,23 @@ pub struct LossCommand {
     #[arg(long, value_name = "RATE", default_value = "10 Mbit/s")]
     rate: Rate,
     /// How long; a stream has 1,048,576 datagrams at the most, and ends then.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, value_name = "N", default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// UDP payload of a datagram in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = clap::value_parser!(u16).range(40..=8_972))]
+    #[arg(long, value_name = "BYTES", default_value_t = 1_400,
+        value_parser = clap::value_parser!(u16).range(40..=8_972))]
     payload: u16,
     /// Which way.
     #[arg(long, value_enum, default_value_t = StreamWay::Up)]
     direction: StreamWay,
     /// Datagrams that make one data frame of the correlator.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     datagrams_a_frame: u32,
     /// Damaged frames one after the other that lose the correlator's synchronisation.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 3,
+        value_parser = clap::value_parser!(u32).range(1..=64))]
     frames_in_a_row: u32,
     #[command(flatten)]
     output: OutputFlags,

@@ -17,7 +17,8 @@ pub struct SurveyCommand {
     #[command(flatten)]
     far: FarFlags,
     /// How long it takes, about.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, value_name = "N", default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Nothing faster is sent, in UDP payload; left out: as fast as both ends can and the far end
     /// allows.

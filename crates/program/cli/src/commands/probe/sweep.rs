@@ -36,7 +36,8 @@ pub struct SweepCommand {
     )]
     spacing: Vec<Duration>,
     /// Datagrams of each stream.
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(20..))]
+    #[arg(long, value_name = "N", default_value_t = 2_000,
+        value_parser = clap::value_parser!(u32).range(20..))]
     count: u32,
     /// Which way.
     #[arg(long, value_enum, default_value_t = StreamWay::Up)]

@@ -47,7 +47,8 @@ pub struct Make {
     #[arg(long, default_value = "ops", value_name = "WORD")]
     mode: Origin,
     /// Number of the orbit; 0 where it is not known.
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(..100_000))]
+    #[arg(long, default_value_t = 0, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(..100_000))]
     orbit: u32,
     /// Tables of further satellites, in the form of missions/rdr/jpss.toml, in place of the
     /// program's.

@@ -47,7 +47,8 @@ pub struct WhyCommand {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "send"])]
     config: Option<PathBuf>,
     /// The same by the node's socket.
-    #[arg(long, value_name = "PATH", alias = "socket", conflicts_with_all = ["tcp", "send", "config"])]
+    #[arg(long, value_name = "PATH", alias = "socket",
+        conflicts_with_all = ["tcp", "send", "config"])]
     node: Option<PathBuf>,
     /// At a centre: the station whose transfer is judged; left out: the one that brings most.
     #[arg(long, value_name = "NAME")]
@@ -60,7 +61,8 @@ pub struct WhyCommand {
     #[arg(long)]
     down: bool,
     /// How long the line is probed, about.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(4..=600))]
+    #[arg(long, value_name = "N", default_value_t = 20,
+        value_parser = clap::value_parser!(u64).range(4..=600))]
     seconds: u64,
     /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the
     /// far end allows.

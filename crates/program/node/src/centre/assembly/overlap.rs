@@ -140,7 +140,8 @@ mod tests {
             cells in proptest::collection::vec(proptest::collection::vec(0u64..14, 0..4), 0..12),
             turn in 0usize..12,
         ) {
-            let mut notes: Vec<ContactSummary> = (0..).zip(&cells).map(|(flow, cells)| note(flow, cells)).collect();
+            let mut notes: Vec<ContactSummary> =
+                (0..).zip(&cells).map(|(flow, cells)| note(flow, cells)).collect();
             let before = flows(&notes);
             let turn = turn.min(notes.len());
             notes.rotate_left(turn);

@@ -224,24 +224,34 @@ fn without_any_evidence_nothing_is_claimed() {
 
 proptest! {
     #[test]
-    fn any_figures_are_judged(figures in proptest::array::uniform16(proptest::num::f64::ANY), counts in any::<[u64; 8]>()) {
-        let [available_bps, payload_max, datagrams, lost, host, socket, goodput_bps, offered] = counts;
+    fn any_figures_are_judged(figures in proptest::array::uniform16(proptest::num::f64::ANY),
+        counts in any::<[u64; 8]>()) {
+        let [available_bps, payload_max, datagrams, lost, host, socket, goodput_bps, offered] =
+            counts;
         let load = StreamResult {
-            offered_bps: offered, left: figures[0], received_bps: offered, datagrams, lost_on_path: lost,
-            dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000, queue_ms: figures[1], stretch: figures[2],
-            in_bursts: lost % 2 == 0, wavers_ms: figures[4], follows: figures[5], jitter_ms: figures[6], lost_in_queue: figures[7],
-            burst_longest: lost, reordered: figures[8], reordered_by: socket, burst_mean: figures[9], late_queue_ms: figures[10],
+            offered_bps: offered, left: figures[0], received_bps: offered, datagrams,
+                lost_on_path: lost,
+            dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000,
+                queue_ms: figures[1], stretch: figures[2],
+            in_bursts: lost % 2 == 0, wavers_ms: figures[4], follows: figures[5],
+                jitter_ms: figures[6], lost_in_queue: figures[7],
+            burst_longest: lost, reordered: figures[8], reordered_by: socket,
+                burst_mean: figures[9], late_queue_ms: figures[10],
         };
         let line = LineFound {
-            available_bps, payload_max, gentle: load, overload: Some(load), route_step_ms: figures[3],
-            clock_step_ms: figures[4], step_noise_ms: figures[5], idle_round_trip_ms: figures[6], ..LineFound::default()
+            available_bps, payload_max, gentle: load, overload: Some(load),
+                route_step_ms: figures[3],
+            clock_step_ms: figures[4], step_noise_ms: figures[5], idle_round_trip_ms: figures[6],
+                ..LineFound::default()
         };
         let waited = Waited {
-            application: figures[7], window: figures[8], buffer: figures[9], classes: figures[10], path: figures[11],
+            application: figures[7], window: figures[8], buffer: figures[9], classes: figures[10],
+                path: figures[11],
         };
         let transfer = Transfer {
             goodput_bps, waited, round_trip_ms: Some(figures[12]), sender_share: Some(figures[13]),
-            receiver_share: Some(figures[14]), disk_share: Some(figures[15]), socket_drops: Some(socket), ..Transfer::default()
+            receiver_share: Some(figures[14]), disk_share: Some(figures[15]),
+                socket_drops: Some(socket), ..Transfer::default()
         };
         let verdict = judge(&Evidence { line: Some(line), transfer: Some(transfer) });
         prop_assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");

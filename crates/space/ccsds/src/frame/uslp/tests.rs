@@ -162,7 +162,8 @@ proptest! {
     fn what_is_written_is_read_back(
         uslp in any_fields(),
         scid: u16, vcid in 0u8..64, octets in 0u8..8, count: u64,
-        insert_zone in 0usize..20, ocf: Option<[u8; 4]>, fecf in 0usize..3, length in 64usize..200, is_variable: bool,
+        insert_zone in 0usize..20, ocf: Option<[u8; 4]>, fecf in 0usize..3, length in 64usize..200,
+            is_variable: bool,
     ) {
         let fecf = [FrameCheck::None, FrameCheck::Crc16, FrameCheck::Crc32][fecf];
         let lengths = match is_variable {
@@ -174,7 +175,8 @@ proptest! {
         let count = VcCount { value: count % modulus.values(), modulus };
         let channel = Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
         let fields = FrameFields {
-            channel, count, is_replay: false, first_header: None, insert_zone: &[], data: &[0xC3; 9],
+            channel, count, is_replay: false, first_header: None, insert_zone: &[],
+                data: &[0xC3; 9],
             ocf, uslp: Some(uslp),
         };
         let mut bytes = write(&fields, &format).unwrap();
@@ -200,12 +202,14 @@ proptest! {
 
     #[test]
     fn other_frames_are_read_back_as_written(
-        is_tm: bool, scid in 0u16..1024, vcid in 0u8..64, value: u32, has_cycle: bool, is_replay: bool,
+        is_tm: bool, scid in 0u16..1024, vcid in 0u8..64, value: u32, has_cycle: bool,
+            is_replay: bool,
         offset in 0usize..20, fhec: bool, ocf: bool, check: bool, insert_zone in 0usize..9,
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
         let fecf = if check { FrameCheck::Crc16 } else { FrameCheck::None };
-        let format = FrameFormat { kind, length: 64, lengths: FrameLengths::Fixed, wide_scid: true, fhec: fhec && !is_tm, insert_zone, ocf, fecf };
+        let format = FrameFormat { kind, length: 64, lengths: FrameLengths::Fixed, wide_scid: true,
+            fhec: fhec && !is_tm, insert_zone, ocf, fecf };
         let modulus = match (is_tm, has_cycle) {
             (true, _) => Modulus::TM_FRAME,
             (false, false) => Modulus::AOS_FRAME,
@@ -215,8 +219,10 @@ proptest! {
         let vcid = Vcid::from_bits(if is_tm { vcid & 7 } else { vcid });
         let channel = Channel { scid: Scid::from_bits(scid), vcid };
         let fields = FrameFields {
-            channel, count, is_replay: is_replay && !is_tm, first_header: Some(FirstHeader::At(offset)),
-            insert_zone: &[7; 9][..insert_zone], data: &[1, 2, 3], ocf: ocf.then_some([9; 4]), uslp: None,
+            channel, count, is_replay: is_replay && !is_tm,
+                first_header: Some(FirstHeader::At(offset)),
+            insert_zone: &[7; 9][..insert_zone], data: &[1, 2, 3], ocf: ocf.then_some([9; 4]),
+                uslp: None,
         };
         let bytes = write(&fields, &format).unwrap();
         let frame = Frame::parse(&bytes, &format).unwrap();

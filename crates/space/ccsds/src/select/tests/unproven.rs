@@ -165,7 +165,8 @@ fn check(form: Form, sent: &[Vec<u8>], ways: &[Ways], out: &[Bytes]) -> Result<(
 }
 
 fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![94 => Just(Way::Came), 3 => Just(Way::Lost), 1 => Just(Way::Missed), 2 => Just(Way::Wrong)]
+    prop_oneof![94 => Just(Way::Came), 3 => Just(Way::Lost), 1 => Just(Way::Missed),
+        2 => Just(Way::Wrong)]
 }
 
 fn form() -> impl Strategy<Value = Form> {
@@ -175,7 +176,8 @@ fn form() -> impl Strategy<Value = Form> {
 /// Channels as they are interleaved: one that has most frames, and idle frames among them. Two of
 /// these come first: it is known by them that their count goes on.
 fn channels() -> impl Strategy<Value = String> {
-    let channel = prop_oneof![6 => Just('1'), 2 => Just('2'), 1 => prop::char::range('3', '5'), 1 => Just('7')];
+    let channel = prop_oneof![6 => Just('1'), 2 => Just('2'), 1 => prop::char::range('3', '5'),
+        1 => Just('7')];
     prop::collection::vec(channel, 600).prop_map(|channels| "77".chars().chain(channels).collect())
 }
 
@@ -197,7 +199,8 @@ proptest! {
         (form, channels, ways) in (form(), channels(), ways()),
     ) {
         let sent = downlink(form, &channels);
-        let inputs: Vec<_> = ways.iter().map(|ways| recorded(&sent, ways, Duration::ZERO)).collect();
+        let inputs: Vec<_> = ways.iter().map(|ways| recorded(&sent, ways,
+            Duration::ZERO)).collect();
         check(form, &sent, &ways, &joined(form, &inputs))?;
     }
 
@@ -207,7 +210,8 @@ proptest! {
         skews in prop::collection::vec(0_u64..20_000, 3),
     ) {
         let sent = downlink(form, &channels);
-        let skewed = |(ways, skew): (&Ways, &u64)| recorded(&sent, ways, Duration::from_micros(*skew));
+        let skewed = |(ways, skew): (&Ways, &u64)| recorded(&sent, ways,
+            Duration::from_micros(*skew));
         let inputs: Vec<_> = ways.iter().zip(&skews).map(skewed).collect();
         let mut select = Select::new(format(form), inputs.len(), SelectOptions::default());
         let out = run(&mut select, &inputs);

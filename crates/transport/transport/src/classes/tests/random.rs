@@ -159,7 +159,8 @@ proptest! {
         for (number, class) in config.classes.iter().enumerate() {
             let Some(ceiling) = class.ceiling else { continue };
             // The burst of 20 ms, one datagram that overdraws, and a nanosecond of rounding.
-            let allowed = i128::from(ceiling.as_bps()) * 20_000_001 + i128::from(largest) * 8_000_000_000;
+            let allowed = i128::from(ceiling.as_bps()) * 20_000_001 + i128::from(largest)
+                * 8_000_000_000;
             let excess = worst_excess(ceiling, &below(&sender, &config, number));
             prop_assert!(excess <= allowed, "class {}: {} above, {} \
                                             allowed", number, excess, allowed);

@@ -315,7 +315,8 @@ proptest! {
         let (all, symbols) = sent(&mut coder, count);
         // Fate 0 is lost, 1 arrives twice; the place moves it back in time by so many datagrams.
         let mut arrivals: Vec<(usize, usize)> = Vec::new();
-        for (at, (fate, delay)) in fates.iter().cycle().take(all.len() + symbols.len()).enumerate() {
+        for (at, (fate, delay)) in fates.iter().cycle().take(all.len()
+            + symbols.len()).enumerate() {
             for copy in 0..[0, 2, 1][usize::from(*fate).min(2)] {
                 arrivals.push((at + delay * (1 + copy), at));
             }
@@ -341,12 +342,14 @@ proptest! {
         // Whatever is still missing cannot be had: its group has more missing than repairs that
         // came.
         for symbol in &symbols {
-            let numbers = (0..u32::from(symbol.count)).map(|at| symbol.first.to_wire() + at * u32::from(symbol.stride));
+            let numbers = (0..u32::from(symbol.count)).map(|at| symbol.first.to_wire() + at
+                * u32::from(symbol.stride));
             let missing = numbers.filter(|number| !here.contains_key(number)).count();
             let lost = symbols.iter().enumerate().filter(|(at, other)| {
                 other.first == symbol.first && fates[(all.len() + at) % fates.len()].0 == 0
             });
-            let came = symbols.iter().filter(|other| other.first == symbol.first).count() - lost.count();
+            let came = symbols.iter().filter(|other| other.first == symbol.first).count()
+                - lost.count();
             prop_assert!(missing == 0 || missing > came);
         }
         prop_assert_eq!(decoder.counters().rejected, 0);

@@ -146,7 +146,8 @@ proptest! {
         bps in any::<u64>(),
         delay in any::<u64>(),
     ) {
-        let line = LineEstimate { rate: Rate::from_bps(bps), one_way_delay: Duration::from_nanos(delay) };
+        let line = LineEstimate { rate: Rate::from_bps(bps),
+            one_way_delay: Duration::from_nanos(delay) };
         let now = Instant::from_nanos(now);
         let second = Candidate { order: 1, ..first };
         for config in policies() {

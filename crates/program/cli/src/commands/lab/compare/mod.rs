@@ -50,7 +50,8 @@ pub struct Compare {
     #[arg(long, value_name = "DURATION")]
     duration: Option<Duration>,
     /// Runs of each tool in each cell, in place of the experiment's own number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+    #[arg(long, value_name = "N", value_parser =
+        clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
     /// How long a tool may take beyond its time before it is taken to hang, and ended.
     #[arg(long, value_name = "DURATION", default_value_t = PATIENCE)]

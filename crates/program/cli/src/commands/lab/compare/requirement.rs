@@ -395,19 +395,22 @@ impl Study for Requiring<'_> {
                 let found = self.found.get(&(at, tool.clone()))?;
                 let tried = found.tried.iter().map(|(level, took)| {
                     json!({
-                        "loss": one.levels[*level].as_f64(), "seed": self.experiments[at].seed(*level, 1),
+                        "loss": one.levels[*level].as_f64(),
+                            "seed": self.experiments[at].seed(*level, 1),
                         "latest_s": took.map(|took| took.most.as_secs_f64()),
                         "lack": took.and_then(|took| took.lack),
                     })
                 });
                 Some(json!({
-                    "tool": tool, "highest_loss": found.holds.map(|level| one.levels[level].as_f64()),
+                    "tool": tool, "highest_loss": found.holds.map(|level|
+                        one.levels[level].as_f64()),
                     "published_loss": one.published.get(tool).map(|loss| loss.as_f64()),
                     "tried": tried.collect::<Vec<_>>(), "failures": found.failures,
                 }))
             });
             json!({
-                "requirement": one.name, "flow_bps": one.flow.as_bps(), "within_s": one.within.as_secs_f64(),
+                "requirement": one.name, "flow_bps": one.flow.as_bps(),
+                    "within_s": one.within.as_secs_f64(),
                 "seconds": one.duration.as_secs_f64(), "tools": tools.collect::<Vec<_>>(),
             })
         });

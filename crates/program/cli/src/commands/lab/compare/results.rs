@@ -168,8 +168,10 @@ impl<'a> Results<'a> {
         });
         let bars = self.verdicts().into_iter().map(|verdict| {
             json!({
-                "tool": verdict.bar.tool, "of": verdict.bar.of, "cell": verdict.cell, "ratio": verdict.ratio,
-                "at_least": verdict.bar.at_least, "possible": verdict.possible, "reached": verdict.is_reached(),
+                "tool": verdict.bar.tool, "of": verdict.bar.of, "cell": verdict.cell,
+                    "ratio": verdict.ratio,
+                "at_least": verdict.bar.at_least, "possible": verdict.possible,
+                    "reached": verdict.is_reached(),
             })
         });
         let words = |list: &[(Tool, String)]| -> Value {

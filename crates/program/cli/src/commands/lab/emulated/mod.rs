@@ -85,7 +85,8 @@ pub struct Down {
 #[derive(clap::Args)]
 struct Name {
     /// The lab's name; several can be up at a time.
-    #[arg(long = "lab", value_name = "NAME", default_value = home::DEFAULT_LAB, value_parser = lab_name)]
+    #[arg(long = "lab", value_name = "NAME", default_value = home::DEFAULT_LAB,
+        value_parser = lab_name)]
     lab: String,
 }
 

@@ -31,10 +31,12 @@ pub fn description(
         let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
         let links = description.links.iter().enumerate().map(|(number, link)| {
             let of = |place: LinkEnd| json!([place.ipv4(number), place.ipv6(number)]);
-            json!({ "name": link.name, "a": of(LinkEnd::A), "b": of(LinkEnd::B), "mtu": link.mtu, "up": link.up, "down": link.down })
+            json!({ "name": link.name, "a": of(LinkEnd::A), "b": of(LinkEnd::B), "mtu": link.mtu,
+                "up": link.up, "down": link.down })
         });
         let links: Vec<Value> = links.collect();
-        let mut announced = json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b }, "links": links, "notes": notes });
+        let mut announced = json!({ "lab": home.lab(), "namespaces": { "a": a, "b": b },
+            "links": links, "notes": notes });
         if let Some(spread) = SpreadStatus::over(&description.spread) {
             announced["spread"] = json!(spread);
         }

@@ -146,8 +146,10 @@ fn any_harm() -> impl Strategy<Value = Harm> {
     let wrong = proptest::sample::subsequence((0..32).collect::<Vec<usize>>(), 1..=5);
     let displaced = (1usize..3_000, wrong, any::<u8>(), 1usize..300);
     prop_oneof![
-        6 => displaced.prop_map(|(before, wrong, mask, behind)| Harm::Displaced { before, wrong, mask, behind }),
-        3 => (any::<u32>(), 1usize..300).prop_map(|(marker, behind)| Harm::NoMarker { marker, behind }),
+        6 => displaced.prop_map(|(before, wrong, mask, behind)| Harm::Displaced { before, wrong,
+            mask, behind }),
+        3 => (any::<u32>(), 1usize..300).prop_map(|(marker, behind)| Harm::NoMarker { marker,
+            behind }),
         1 => (0usize..32).prop_map(Harm::Inverted),
         1 => any::<u64>().prop_map(Harm::Destroyed),
     ]
@@ -270,7 +272,8 @@ proptest! {
     /// ends.
     #[test]
     fn whatever_a_code_proves_is_found_whatever_happened_to_it(
-        harms in proptest::collection::btree_map((1usize..32).prop_map(|at| 2 * at), any_harm(), 1..16),
+        harms in proptest::collection::btree_map((1usize..32).prop_map(|at| 2 * at), any_harm(),
+            1..16),
     ) {
         assert_found(&harms);
     }

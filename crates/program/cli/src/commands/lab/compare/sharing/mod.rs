@@ -291,12 +291,14 @@ impl Study for Sharers<'_> {
             let sharers = Sharer::ALL.into_iter().filter_map(|sharer| {
                 let course = self.courses.get(&(at, sharer))?;
                 Some(json!({
-                    "sharer": sharer.name(), "found": judge::SharerResult::of(experiment, tree, course),
+                    "sharer": sharer.name(),
+                        "found": judge::SharerResult::of(experiment, tree, course),
                     "tenths_bps": { "first": course.first, "second": course.second },
                 }))
             });
             let second_part = tree.second_part(experiment.rate());
-            json!({ "tree": tree.label, "second_part": second_part, "sharers": sharers.collect::<Vec<_>>() })
+            json!({ "tree": tree.label, "second_part": second_part,
+                "sharers": sharers.collect::<Vec<_>>() })
         });
         let bars = judge::verdicts(self).into_iter();
         let bars = bars.map(|bar| json!({ "bar": bar.words, "reached": bar.is_reached }));
@@ -304,8 +306,10 @@ impl Study for Sharers<'_> {
             "name": experiment.name, "title": experiment.title, "source": experiment.source,
             "machine": self.conditions.words(),
             "conditions": self.conditions.json(),
-            "versions": self.versions, "skipped": self.skipped, "failures": self.failures, "notes": self.notes,
-            "line_bps": experiment.rate().as_bps(), "phase_s": experiment.sharing.phase.as_secs_f64(),
+            "versions": self.versions, "skipped": self.skipped, "failures": self.failures,
+                "notes": self.notes,
+            "line_bps": experiment.rate().as_bps(),
+                "phase_s": experiment.sharing.phase.as_secs_f64(),
             "trees": trees.collect::<Vec<_>>(), "bars": bars.collect::<Vec<_>>(),
         })
     }

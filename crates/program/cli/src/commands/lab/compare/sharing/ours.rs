@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn what_perf_says_of_its_classes_is_read() {
         let found = json!({ "classes": [
-            { "name": "first", "tenths": [125_000, 250_000] }, { "name": "second", "tenths": [0, 0, 125_000] },
+            { "name": "first", "tenths": [125_000, 250_000] },
+                { "name": "second", "tenths": [0, 0, 125_000] },
         ] });
         let course = course(&found, 3).unwrap();
         let near = |one: f64, other: f64| (one - other).abs() < 1.0;

@@ -389,7 +389,8 @@ mod tests {
         let found = |character: &str, probability: f64| {
             json!({
                 "process": { "sent": 50_000, "lost": 500, "character": character,
-                    "intervals": { "mean": 100.0, "distance": 0.02, "critical": 0.05, "probability": probability } },
+                    "intervals": { "mean": 100.0, "distance": 0.02, "critical": 0.05,
+                        "probability": probability } },
                 "interval_counts": [[1, 3], [7, 2]],
             })
         };
@@ -406,7 +407,8 @@ mod tests {
             !process_verdict(chance, &bursts).is_reached
                 && !process_verdict(bad, &random).is_reached
         );
-        let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none", "intervals": null }, "interval_counts": [] });
+        let none = json!({ "process": { "sent": 9, "lost": 0, "character": "none",
+            "intervals": null }, "interval_counts": [] });
         let verdict = process_verdict(chance, &Process::of(&none).unwrap());
         assert!(!verdict.is_reached && verdict.words.contains("too few"));
     }
@@ -414,9 +416,11 @@ mod tests {
     #[test]
     fn what_the_probe_prints_is_read_and_anything_else_is_not() {
         let point = json!({
-            "spacing_us": 60.0, "sent_spacing_us": 60.3, "sent_bps": 185_690_136, "received_bps": 98_020_971,
+            "spacing_us": 60.0, "sent_spacing_us": 60.3, "sent_bps": 185_690_136,
+                "received_bps": 98_020_971,
             "reordering": { "reordered": 3, "ppm": 300, "extent_max": 2 },
-            "account": { "offered": 10_000, "lost_on_path": 4_676, "received": 5_320, "unexplained": 0 },
+            "account": { "offered": 10_000, "lost_on_path": 4_676, "received": 5_320,
+                "unexplained": 0 },
         });
         let found = SpacingResult::all(&json!({ "points": [point] })).unwrap();
         assert_eq!((found[0].lost, found[0].dropped, found[0].reordered), (4_676, 4, 3));
