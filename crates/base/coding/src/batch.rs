@@ -21,7 +21,8 @@ pub use encoder::Encoder;
 
 use crate::division::Division;
 use crate::gf::Kernel;
-use crate::interleave::{Codeword, Decoded, MAX_INTERLEAVE, Parameters, ReedSolomon};
+use crate::interleave::{Codeword, Decoded, ReedSolomon};
+use crate::parameters::{MAX_INTERLEAVE, Parameters};
 use crate::randomiser::Sequence;
 use columns::{Columns, Group, Received, blocks_in};
 use search::{Collected, Corrector, Damaged};
@@ -263,7 +264,7 @@ const FEW: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interleave::{Basis, Correction};
+    use crate::parameters::{Basis, Correction};
 
     #[test]
     fn a_word_of_the_gates_own_code_is_clean_to_every_kernel() {

@@ -24,12 +24,14 @@ mod encoder;
 mod forward;
 mod levels;
 mod node;
+mod reception;
 mod traceback;
 mod trellis;
 
 pub use decoder::{Decoder, Growth};
 pub use encoder::Encoder;
-pub use node::{Modulation, NodeSynchroniser, Reception};
+pub use node::NodeSynchroniser;
+pub use reception::{Modulation, Reception};
 
 /// States of the encoder: its last six bits.
 const STATES: usize = 64;

@@ -5,8 +5,8 @@
 //! dual basis is a linear map, so the table rows are mapped once and no symbol ever is.
 
 use crate::field::{EXP, FROM_DUAL, ORDER, TO_DUAL, mul};
-use crate::interleave::{Basis, MAX_INTERLEAVE};
 use crate::key_equation::PRIMITIVE;
+use crate::parameters::{Basis, MAX_INTERLEAVE};
 
 /// Longest remainder: 32 symbols.
 pub(crate) type Remainder = [u8; 32];

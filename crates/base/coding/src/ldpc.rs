@@ -29,6 +29,7 @@ mod bits;
 mod decoder;
 mod encoder;
 mod expurgation;
+mod inverse;
 mod lanes;
 mod levels;
 mod matrix;

@@ -50,11 +50,11 @@ pub mod marker;
 #[cfg(test)]
 mod noise;
 pub mod nrzm;
+mod parameters;
 mod randomiser;
 mod vector;
 
 pub use batch::{Decoder, Encoder};
-pub use interleave::{
-    Basis, Codeword, Correction, Decoded, MAX_INTERLEAVE, ParameterError, Parameters, ReedSolomon,
-};
+pub use interleave::{Codeword, Decoded, ReedSolomon};
+pub use parameters::{Basis, Correction, MAX_INTERLEAVE, ParameterError, Parameters};
 pub use randomiser::{Randomiser, Sequence};

@@ -5,11 +5,13 @@
 //! frames.
 
 mod aos;
+mod check;
 mod tm;
 mod trailer;
 mod uslp;
 mod write;
 
+pub use check::Check;
 pub use uslp::{ConstructionRule, Extent, SHORTEST_TRUNCATED, UslpFields, extent, spacecraft};
 pub use write::{FrameFields, seal, set_count, set_first_header, write};
 
@@ -28,20 +30,6 @@ pub struct VcCount {
     pub value: u64,
     /// Where it wraps.
     pub modulus: Modulus,
-}
-
-/// What a check field said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Check {
-    /// The frame has no such field.
-    #[default]
-    None,
-    /// The field agrees.
-    Good,
-    /// The field showed errors that it also corrected (header error control only).
-    Corrected,
-    /// The field disagrees.
-    Bad,
 }
 
 /// Where a frame's first packet header stands (the M_PDU header of an AOS frame, the data field

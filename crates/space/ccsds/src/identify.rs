@@ -144,6 +144,7 @@ pub(crate) fn identify_marked(
         return Err(Unidentified::Nothing);
     }
     let lengths = cadu_lengths(&hits, missions, is_whole);
+    // The length that is reported where no coding fits: the most frequent one.
     let mut tried = None;
     for length in lengths {
         let blocks = blocks(sample, &hits, length - MARKER_LEN);
@@ -151,6 +152,8 @@ pub(crate) fn identify_marked(
         let is_known_length = known_length == Some(length - MARKER_LEN);
         if let Some(found) = found.or_else(|| if is_known_length { None } else { generic(&blocks) })
         {
+            // Files of CADUs begin with a marker and hold whole bytes. One marker that does not
+            // keep to that makes a bit stream of it, where every bit offset is searched.
             let aligned = hits[0].position == 0
                 && hits.iter().all(|hit| hit.position % 8 == 0 && !hit.inverted);
             let format = if aligned { InputLayout::Cadus } else { InputLayout::Bits };
@@ -195,6 +198,8 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usiz
             *distances.entry(bits / 8).or_default() += 1;
         }
     }
+    // A distance that occurs once may be of a marker by chance; more bits can confirm it, unless
+    // the input has ended.
     let fewest = if is_whole { 1 } else { 2 };
     let mut lengths: Vec<(usize, usize)> = distances
         .into_iter()
@@ -204,6 +209,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usiz
     lengths.sort_by_key(|(count, length)| (core::cmp::Reverse(*count), *length));
     let mut lengths: Vec<usize> =
         lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
+    // A whole input may hold a single CADU, which has no distance to a next one.
     if is_whole {
         for mission in missions.iter() {
             if !lengths.contains(&mission.cadu_len()) {
@@ -392,7 +398,10 @@ pub(crate) fn bare_frames(
             true => frames.iter().map(Bytes::len).sum::<usize>() == sample.len(),
             false => sample.len().is_multiple_of(length),
         };
-        let enough = if is_whole && ends_with_frame { 1 } else { 4 };
+        // A whole file of whole frames is evidence enough for one header; elsewhere as many as in
+        // a run are needed, that chance does not pass for.
+        let enough = if is_whole && ends_with_frame { 1 } else { FEWEST_IN_RUN };
+        // One readable header in ten may be of another spacecraft or damaged.
         let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
         // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would, every
         // fifth of 446 where every second of 1,115 would.
@@ -478,6 +487,10 @@ fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKi
         total(|run| run.in_sequence),
         total(|run| run.onward),
     );
+    // Of steps between different counts, 7 in 10 go forward by 16 at most: random counts of 24
+    // bits do so once in a million steps, the 8-bit counts of TM frames once in 16. Only 2 in 10
+    // have to be to the next count, since frames may be lost in bursts. The counting channels have
+    // 2 in 3 of the headers: the rest may be idle or damaged frames.
     let is_run = steps >= FEWEST_STEPS
         && onward * 10 >= steps * 7
         && in_sequence * 10 >= steps * 2

@@ -43,11 +43,13 @@
 //! ```
 
 mod columns;
+mod error;
 mod groups;
 mod packer;
 mod sections;
 mod split;
 mod unpacker;
 
+pub use error::UnpackError;
 pub use packer::{Effort, Packer};
-pub use unpacker::{UnpackError, unpack};
+pub use unpacker::unpack;

@@ -1,6 +1,6 @@
 //! The sections of a packed block, each made smaller by itself or kept as it is.
 
-use crate::unpacker::UnpackError;
+use crate::error::UnpackError;
 
 /// Sections of a block.
 pub const SECTIONS: usize = 4;

@@ -1,25 +1,9 @@
 //! Unpacking a block. Nothing that is read is trusted.
 
 use crate::columns;
+use crate::error::UnpackError;
 use crate::sections;
 use crate::split::CHANNELS_MAX;
-
-/// Why bytes are no packed block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum UnpackError {
-    /// It ends too early.
-    #[error("the packed block ends too early")]
-    Truncated,
-    /// It would grow beyond what a block may have.
-    #[error("the packed block is of more than {most} bytes")]
-    TooLong {
-        /// The most that was allowed.
-        most: usize,
-    },
-    /// A field that contradicts another.
-    #[error("the packed block is damaged at its {0}")]
-    Damaged(&'static str),
-}
 
 /// Where the packets of a group are, and how many bytes of them were taken.
 #[derive(Debug)]

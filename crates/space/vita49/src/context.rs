@@ -2,7 +2,8 @@
 //! indicator field, in its order, the highest bit first. Those that have no use here are stepped
 //! over by their length.
 
-use crate::packet::{PacketError, word};
+use crate::error::PacketError;
+use crate::word::word;
 use skyhaul_units::Rate;
 
 /// What is known of a stream; a field that the packet does not have is `None`.

@@ -22,11 +22,14 @@
 //! read), samples: those need a demodulator in front.
 
 mod context;
+mod error;
 mod packet;
 mod stream;
 mod time;
+mod word;
 
 pub use context::{Context, ItemFormat, PayloadFormat, SampleKind};
-pub use packet::{Contents, PacketClassId, PacketError, PacketKind, Trailer, Vita49Packet};
+pub use error::PacketError;
+pub use packet::{Contents, PacketClassId, PacketKind, Trailer, Vita49Packet};
 pub use stream::{DatagramSymbols, Depacketiser, Refused, StreamCounters, SymbolForm};
 pub use time::{FractionalTime, IntegerTime, Timestamp};

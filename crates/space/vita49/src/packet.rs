@@ -13,7 +13,9 @@
 //! A [`Packet`] cannot be wrong: what does not fit its own length is refused.
 
 use crate::context::{self, Context};
+use crate::error::PacketError;
 use crate::time::{FractionalTime, IntegerTime, Timestamp};
+use crate::word::word;
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,50 +89,6 @@ pub struct Vita49Packet<'a> {
     pub count: u8,
     /// What it holds.
     pub contents: Contents<'a>,
-}
-
-/// Why bytes are no packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PacketError {
-    /// Less than a header.
-    #[error("{0} bytes are shorter than a VITA 49 header")]
-    Short(usize),
-    /// A kind that the standard does not have.
-    #[error("{0} is no kind of VITA 49 packet")]
-    Kind(u8),
-    /// The length in the header and that of the datagram do not fit.
-    #[error("the VITA 49 header says {said} bytes, there are {there}")]
-    Length {
-        /// As the header says.
-        said: usize,
-        /// As received.
-        there: usize,
-    },
-    /// The fields that the header announces are longer than the packet.
-    #[error("the fields of a VITA 49 packet are longer than the packet's {0} bytes")]
-    Fields(usize),
-    /// A fractional second of more than a second.
-    #[error("a VITA 49 time stamp has {0} ps, a second or more")]
-    Picoseconds(u64),
-    /// More padding than payload.
-    #[error("a VITA 49 payload of {payload} bytes has {pad_bits} bits of padding")]
-    Padding {
-        /// Bytes of payload.
-        payload: usize,
-        /// Bits of padding.
-        pad_bits: u8,
-    },
-    /// A payload format that contradicts itself.
-    #[error("a VITA 49 payload format has items of {item} bits in fields of {field}")]
-    Items {
-        /// Bits of an item.
-        item: u8,
-        /// Bits of the field it is in.
-        field: u8,
-    },
-    /// Fields with attributes: each would come several times.
-    #[error("a VITA 49 context packet has field attributes (CIF 7), which are not read")]
-    Attributes,
 }
 
 impl<'a> Vita49Packet<'a> {
@@ -242,11 +200,6 @@ impl<'a> Fields<'a> {
     fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
-}
-
-/// The big-endian word at `at`.
-pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 /// Of a second.

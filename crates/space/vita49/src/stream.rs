@@ -2,7 +2,8 @@
 //! received, what is missing counted.
 
 use crate::context::{Context, ItemFormat, PayloadFormat, SampleKind};
-use crate::packet::{Contents, PacketError, PacketKind, Vita49Packet};
+use crate::error::PacketError;
+use crate::packet::{Contents, PacketKind, Vita49Packet};
 use skyhaul_units::{ByteCount, Rate, Utc};
 
 /// What symbols are.

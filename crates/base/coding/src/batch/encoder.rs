@@ -9,7 +9,8 @@ use super::syndromes::{GATE, Sums, Syndromes, root_power};
 use crate::division::generator;
 use crate::field::{TO_DUAL, div, mul};
 use crate::gf::Kernel;
-use crate::interleave::{Basis, Parameters, ReedSolomon};
+use crate::interleave::ReedSolomon;
+use crate::parameters::{Basis, Parameters};
 use crate::randomiser::Sequence;
 use crate::vector::{Factors, Form, MAX_LANES, Map, PIECE, Simd, Task, accumulate, transpose};
 

@@ -7,8 +7,9 @@
 use super::locator::{Locator, MAX_SYNDROMES, evaluator, locator};
 use crate::field::{ORDER, TO_DUAL, mul_exp};
 use crate::gf::Kernel;
-use crate::interleave::{Basis, Codeword, Parameters, ReedSolomon};
+use crate::interleave::{Codeword, ReedSolomon};
 use crate::key_equation::{MAX_ERRORS, PRIMITIVE};
+use crate::parameters::{Basis, Parameters};
 use crate::vector::{Factors, Form, MAX_LANES, Map, Simd, Task, accumulate};
 
 /// A codeword to be corrected.

@@ -3,8 +3,8 @@
 
 use crate::field::{EXP, FROM_DUAL, ORDER, mul_exp};
 use crate::gf::Kernel;
-use crate::interleave::{Basis, Parameters};
 use crate::key_equation::PRIMITIVE;
+use crate::parameters::{Basis, Parameters};
 use crate::vector::{Factors, Form, Map, Simd, Task, accumulate};
 
 /// Syndromes that a codeword is first checked by, and that are computed at a time.

@@ -11,7 +11,7 @@
 //! hundred times that for one way. What the checks leave is for the decoder to judge, so that a low
 //! threshold costs time and no mistakes.
 
-use super::node::Reception;
+use super::reception::Reception;
 use super::{Code, SecondOutput};
 
 /// Periods that a check reaches over: with six bits in the encoder's register before it, the

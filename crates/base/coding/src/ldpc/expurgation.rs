@@ -3,7 +3,7 @@
 //! check bits is odd is settled by the frame.
 
 use super::bits::{WORD, low, window};
-use super::encoder::{block, c2_inverse};
+use super::inverse::{block, c2_inverse};
 use super::matrix::Matrix;
 use super::ring::Polynomial;
 use std::array;

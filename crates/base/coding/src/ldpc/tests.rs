@@ -56,7 +56,7 @@ fn the_generator_of_c2_is_the_one_that_the_standard_prints() {
          3CE971A80B3ECE12363EE809A01D91204F1811123EAB867D3E40E8C652585D28",
     ];
     let matrix = Matrix::new(Code::C2);
-    let rows = expurgation::first_rows(&matrix, &encoder::c2_inverse(&matrix), 0);
+    let rows = expurgation::first_rows(&matrix, &inverse::c2_inverse(&matrix), 0);
     for (row, printed) in rows.iter().zip(FIRST) {
         for (digit, printed) in printed.chars().enumerate() {
             let bit =

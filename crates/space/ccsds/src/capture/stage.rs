@@ -7,7 +7,7 @@ use crate::identify::InputLayout;
 use crate::inner::InnerDecoder;
 use crate::mission::Mission;
 use crate::quality::{BitPosition, CapturedFrame, Quality};
-use crate::record::SyncCounts;
+use crate::sync::SyncCounts;
 use crate::sync::{Found, SyncEvent, Synchroniser};
 use skyhaul_units::Utc;
 use std::collections::VecDeque;

@@ -9,13 +9,14 @@
 
 mod bits;
 mod config;
+mod counts;
 mod run;
 mod state;
 
 use crate::quality::BitPosition;
-use crate::record::SyncCounts;
 use bits::{BitBuffer, BitView};
 pub use config::SyncConfig;
+pub use counts::SyncCounts;
 pub use run::{RUN_BLOCKS, Run};
 use skyhaul_coding::marker::{Finder, Marker};
 use skyhaul_units::Utc;
@@ -405,6 +406,7 @@ impl<T> Synchroniser<T> {
         let mut blocks = 0;
         while self.ended && self.holds_block(self.due) && blocks < self.config.flywheel_frames {
             let hit = self.coasting(self.due);
+            // No later marker can confirm the flywheel any more: one bad block ends it.
             if self.judgement(hit, judge) == Judgement::Bad {
                 break;
             }
@@ -424,6 +426,8 @@ impl<T> Synchroniser<T> {
             return if self.ended { Proof::Fails } else { Proof::Waits };
         }
         let hit = self.hit_at(position);
+        // Good error control proves a frame at once; a bad one disproves nothing, since the block
+        // may be damaged: then the markers that follow decide.
         if self.judgement(hit, judge) == Judgement::Good {
             return Proof::Holds(hit);
         }
@@ -439,13 +443,18 @@ impl<T> Synchroniser<T> {
         Proof::Holds(hit)
     }
 
-    /// Goes on from a proved frame, after taking those before it that belong to no frame yet: all
-    /// that stand where the flywheel promised them (`due`), and elsewhere those with a marker or
-    /// good error control.
+    /// Continues from a proved frame, after taking the blocks before it that belong to no frame
+    /// yet: every block at a position that the flywheel predicts from `due`, and elsewhere only
+    /// those with a marker or good error control.
     fn relock<J: Judge<Opinion = T>>(&mut self, hit: Hit, due: Option<u64>, judge: &mut J) {
         self.state = self.state.confirmed().expect(COASTING);
         let length = self.block_bits();
+        // Whole blocks that fit between the last good frame and the proved one. A rest that is
+        // shorter than a block is a slip or the end of a damaged frame, and holds no frame.
         let before = (hit.position - self.unclaimed) / length;
+        // The flywheel's prediction holds only if no bit slipped since: then the proved frame lies
+        // a whole number of blocks behind `due`. Otherwise it is not known on which side of the
+        // slip a block lies, and no block is taken on the prediction alone.
         let first_promised = due
             .filter(|due| hit.position >= *due && (hit.position - due).is_multiple_of(length))
             .unwrap_or(hit.position);
@@ -453,10 +462,15 @@ impl<T> Synchroniser<T> {
             let position = hit.position - back * length;
             match self.backward(position, hit.inverted, judge) {
                 Some(earlier) => self.take(earlier, judge),
+                // Neither marker nor error control confirms it, but the frames before and after it
+                // agree on its position: it is reported, so that it is counted and set aside.
                 None if position >= first_promised => self.take(self.coasting(position), judge),
+                // Nothing says that a frame was sent here: these bits count as skipped.
                 None => {}
             }
         }
+        // With blocks in between, the distance to `due` is not the slip of this frame alone. One
+        // of more than 127 bits is a gap, not the slip of a bit synchroniser, and counts as none.
         let late = due.filter(|_| before == 0).map_or(0, |due| hit.position as i64 - due as i64);
         self.take(Hit { slip: i8::try_from(late).unwrap_or(0), ..hit }, judge);
     }
@@ -469,9 +483,12 @@ impl<T> Synchroniser<T> {
         judge: &mut J,
     ) -> Option<Hit> {
         let hit = self.hit_at(position);
+        // `check_errors` are passed by chance once in four million times: no decoding is needed.
         if hit.errors <= self.config.check_errors {
             return Some(hit);
         }
+        // A damaged marker says little of the polarity. That of the proved frame comes first, since
+        // a receiver seldom changes it; the other is for a change between the two frames.
         [inverted, !inverted].into_iter().find_map(|inverted| {
             let errors = if inverted == hit.inverted {
                 hit.errors
@@ -487,12 +504,16 @@ impl<T> Synchroniser<T> {
     /// other, unless error control then says that only the marker is inverted.
     fn hit_when_due<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> Option<Hit> {
         let hit = self.hit_at(self.due);
+        // Position and polarity are both as predicted: most wrong bits are allowed.
         if hit.inverted == self.inverted {
             return (hit.errors <= self.config.lock_errors).then_some(hit);
         }
+        // A change of polarity is rare, so that the marker has to be as clear as one that proves a
+        // candidate.
         if hit.errors > self.config.check_errors {
             return None;
         }
+        // Only error control tells an inverted marker from inverted bits.
         let same = self.coasting(self.due);
         let only_marker = self.judgement(hit, judge) == Judgement::Bad
             && self.judgement(same, judge) == Judgement::Good;
