@@ -10,7 +10,7 @@
 //! | … | payload |
 //! | one | trailer, where present |
 //!
-//! A [`Packet`] cannot be wrong: what does not fit its own length is refused.
+//! A [`Vita49Packet`] cannot be wrong: what does not fit its own length is refused.
 
 use crate::context::{self, Context};
 use crate::error::PacketError;
