@@ -45,6 +45,15 @@ fn found(input: &[u8]) -> Option<usize> {
     Some(found.mission.frame().length)
 }
 
+/// Whether a mission that names no spacecraft has frames of this kind and length: they are its own.
+fn is_of_a_mission(kind: FrameKind, length: usize) -> bool {
+    let missions = MissionSet::built_in();
+    missions.iter().any(|mission| {
+        let frame = mission.frame();
+        mission.scids().is_empty() && frame.kind == kind && frame.length == length
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -54,6 +63,7 @@ proptest! {
             kept in 130_u8..=255,
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
+        prop_assume!(!is_of_a_mission(kind, length));
         let mut chance = Chance(seed);
         let there = (100..400).filter(|_| chance.next() <= kept);
         let input: Vec<u8> = there.flat_map(|at| frame(kind, length, at)).collect();
@@ -65,9 +75,9 @@ proptest! {
         length in 120_usize..700, is_tm in any::<bool>(), times in 1_usize..24,
     ) {
         let kind = if is_tm { FrameKind::Tm } else { FrameKind::Aos };
-        let input: Vec<u8> =
-            (100..200).flat_map(|at| frame(kind, length,
-                at).repeat(times)).take(256 << 10).collect();
+        prop_assume!(!is_of_a_mission(kind, length));
+        let sent = (100..200).flat_map(|at| frame(kind, length, at).repeat(times));
+        let input: Vec<u8> = sent.take(256 << 10).collect();
         prop_assert_eq!(found(&input), Some(length));
     }
 
@@ -77,6 +87,15 @@ proptest! {
         let noise: Vec<u8> = (0..100_000).map(|_| chance.next()).collect();
         prop_assert!(identify(&noise, &MissionSet::built_in(), false).is_err());
     }
+}
+
+/// Nothing else tells them from frames of that mission.
+#[test]
+fn frames_of_the_very_length_of_a_mission_without_spacecraft_are_taken_for_its_own() {
+    assert!(is_of_a_mission(FrameKind::Aos, 1_195));
+    let input: Vec<u8> = (100..400).flat_map(|at| frame(FrameKind::Aos, 1_195, at)).collect();
+    let identified = identify(&input, &MissionSet::built_in(), false).unwrap();
+    assert_eq!((identified.mission.name(), identified.is_generic), ("smap", false));
 }
 
 /// A mission of frames of 1,100 bytes names no spacecraft, and one of 1,115: each has five, or ten,
