@@ -96,8 +96,8 @@ typedef struct skyhaul_block_name {
   uint64_t seq;
 } skyhaul_block_name;
 
-// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then change what is to be
-// otherwise.
+// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then
+// change what is to be otherwise.
 typedef struct skyhaul_block {
   // The series it belongs to. Its place there is the next one.
   uint32_t flow;
@@ -105,10 +105,11 @@ typedef struct skyhaul_block {
   const uint8_t *data;
   // How many.
   size_t len;
-  // How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An expendable block needs one.
+  // How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An
+  // expendable block needs one.
   uint64_t deadline_ms;
-  // It is given up at its deadline, and given out as soon as it is whole, whatever came before it. Otherwise it arrives
-  // in the order of its flow, however long that takes.
+  // It is given up at its deadline, and given out as soon as it is whole, whatever came before
+  // it. Otherwise it arrives in the order of its flow, however long that takes.
   bool expendable;
   // 0 goes first; 1 is usual.
   uint8_t priority;
@@ -144,7 +145,8 @@ typedef struct skyhaul_options {
   const char *name;
   // Its private key, as text.
   const char *key;
-  // Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of IPv4.
+  // Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of
+  // IPv4.
   const char *const *bind;
   // How many.
   size_t bind_count;
@@ -196,7 +198,8 @@ typedef struct skyhaul_arrival {
   size_t len;
   // When it left, in nanoseconds since 1970 by the far end's clock.
   int64_t sent_ns;
-  // From its last symbol that came as first sent to when it was given out, in nanoseconds: what losses cost.
+  // From its last symbol that came as first sent to when it was given out, in nanoseconds: what
+  // losses cost.
   uint64_t held_ns;
   // Whether a repeated or repair symbol was needed.
   bool repaired;
@@ -261,13 +264,15 @@ struct skyhaul_block skyhaul_block_expendable(uint32_t flow,
                                               const uint8_t *data,
                                               size_t len);
 
-// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the next call on this thread.
+// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the
+// next call on this thread.
 const char *skyhaul_error(void);
 
 // The version of the library, such as "0.1.0".
 const char *skyhaul_version(void);
 
-// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it secret.
+// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it
+// secret.
 //
 // # Safety
 // `size` bytes may be written at `pem`; SKYHAUL_KEY_SIZE is enough.
@@ -276,16 +281,19 @@ enum skyhaul_code skyhaul_key_generate(char *pem, size_t size);
 // Writes the fingerprint of the private key `pem`, which the other end trusts and calls.
 //
 // # Safety
-// `pem` is a text, and `size` bytes may be written at `fingerprint`; SKYHAUL_FINGERPRINT_SIZE is enough.
+// `pem` is a text, and `size` bytes may be written at `fingerprint`; SKYHAUL_FINGERPRINT_SIZE is
+// enough.
 enum skyhaul_code skyhaul_key_fingerprint(const char *pem, char *fingerprint, size_t size);
 
 // Starts a node.
 //
 // # Safety
-// `options` points to options whose texts and arrays are what they say; `out` to a place for a pointer.
+// `options` points to options whose texts and arrays are what they say; `out` to a place for a
+// pointer.
 enum skyhaul_code skyhaul_node_start(const struct skyhaul_options *options, struct skyhaul_node **out);
 
-// Writes the address of a socket, with the port that it has: `place` counts from 0, in the order of `bind`.
+// Writes the address of a socket, with the port that it has: `place` counts from 0, in the order
+// of `bind`.
 //
 // # Safety
 // `node` is a node; `size` bytes may be written at `out`. 64 are enough.
@@ -294,7 +302,8 @@ enum skyhaul_code skyhaul_node_address(const struct skyhaul_node *node, size_t p
 // Calls another node, and gives out the session with it once that stands.
 //
 // # Safety
-// `node` is a node; `call` points to a call whose texts and arrays are what they say; `out` to a place for a pointer.
+// `node` is a node; `call` points to a call whose texts and arrays are what they say; `out` to a
+// place for a pointer.
 enum skyhaul_code skyhaul_node_connect(const struct skyhaul_node *node,
                                        const struct skyhaul_call *call,
                                        int64_t wait_ms,
@@ -308,7 +317,8 @@ enum skyhaul_code skyhaul_node_accept(const struct skyhaul_node *node,
                                       int64_t wait_ms,
                                       struct skyhaul_session **out);
 
-// Ends a node at once, and its sessions with it: blocks of which no outcome is known may not have arrived.
+// Ends a node at once, and its sessions with it: blocks of which no outcome is known may not have
+// arrived.
 //
 // # Safety
 // `node` is NULL, or a node that nobody else is using.
@@ -317,8 +327,8 @@ void skyhaul_node_stop(struct skyhaul_node *node);
 // Hands a block over, once there is room for it. `out` may be NULL where its fate does not matter.
 //
 // # Safety
-// `session` is a session; `block` points to a block whose bytes and text are what they say; `out` is NULL, or points to
-// a place for a pointer.
+// `session` is a session; `block` points to a block whose bytes and text are what they say; `out`
+// is NULL, or points to a place for a pointer.
 enum skyhaul_code skyhaul_session_send(const struct skyhaul_session *session,
                                        const struct skyhaul_block *block,
                                        int64_t wait_ms,
@@ -332,13 +342,15 @@ enum skyhaul_code skyhaul_session_recv(const struct skyhaul_session *session,
                                        int64_t wait_ms,
                                        struct skyhaul_received **out);
 
-// Closes a session once the blocks that were handed over have met their fate. To know of it, wait for their outcomes.
+// Closes a session once the blocks that were handed over have met their fate. To know of it, wait
+// for their outcomes.
 //
 // # Safety
 // `session` is NULL, or a session that nobody else is using.
 void skyhaul_session_close(struct skyhaul_session *session);
 
-// Tells a block's name, which others can depend on: it is known once the session has taken the block.
+// Tells a block's name, which others can depend on: it is known once the session has taken the
+// block.
 //
 // # Safety
 // `sent` is a block that was handed over; `out` points to a place for a name.
@@ -372,10 +384,12 @@ enum skyhaul_code skyhaul_received_view(const struct skyhaul_received *received,
 // `received` is NULL, or a block that arrived and that nobody else is using.
 void skyhaul_received_free(struct skyhaul_received *received);
 
-// Tells how the paths of a session do: as many as there is room for, and in `count` how many there are.
+// Tells how the paths of a session do: as many as there is room for, and in `count` how many there
+// are.
 //
 // # Safety
-// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a number.
+// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a
+// number.
 enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
                                         struct skyhaul_path_report *out,
                                         size_t room,
