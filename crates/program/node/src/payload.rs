@@ -194,21 +194,23 @@ mod tests {
     proptest! {
         #[test]
         fn heads_survive(
-            closed in any::<i32>(), position in any::<u64>(), totals in any::<(u64, u64)>(),
-                channel in ".{0,40}",
+            closed in any::<i32>(), position in any::<u64>(),
+            totals in any::<(u64, u64)>(), channel in ".{0,40}",
             frames in proptest::collection::vec((0u16..1024, 0u8..64, any::<u64>()), 0..20),
-                is_packed in any::<bool>(),
+            is_packed in any::<bool>(),
         ) {
-            let channel_of = |scid, vcid| Channel { scid: Scid::from_bits(scid),
-                vcid: Vcid::from_bits(vcid) };
+            let channel_of =
+                |scid, vcid| Channel { scid: Scid::from_bits(scid), vcid: Vcid::from_bits(vcid) };
             let head = BlockHead {
                 closed: Utc::from_micros(i64::from(closed)),
                 position: BitPosition::from_bits(position),
                 set_aside: totals.0,
                 corrected_symbols: totals.1,
                 channel,
-                frames: frames.into_iter().map(|(scid, vcid, count)| (channel_of(scid, vcid),
-                    count)).collect(),
+                frames: frames
+                    .into_iter()
+                    .map(|(scid, vcid, count)| (channel_of(scid, vcid), count))
+                    .collect(),
             };
             let mut bytes = Vec::new();
             let content = if is_packed { BlockContent::Packed } else { BlockContent::Records };

@@ -18,7 +18,8 @@
 //!     [products]
 //!     dir = "products"
 //! "#;
-//! let Config::Centre(centre) = parse(text, "/etc/skyhaul/centre.toml".as_ref())? else { panic!() };
+//! let config = parse(text, "/etc/skyhaul/centre.toml".as_ref())?;
+//! let Config::Centre(centre) = config else { panic!() };
 //! assert_eq!(centre.node.key, std::path::Path::new("/etc/skyhaul/centre.key"));
 //! # Ok::<(), skyhaul_node::config::ConfigError>(())
 //! ```

@@ -1,12 +1,13 @@
 //! Packet files to Raw Data Record files, one for each sensor.
 
+use super::error::RdrError;
 use super::source::PacketFileSource;
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_hdf5::{Library, RdrWriter};
 use skyhaul_level0::rdr::{
-    FileFacts, GranuleBuilder, GranuleError, GranulePlan, GranuleSpan, Iet, IndexAccount,
-    IndexError, PackedGranule, PacketIndex, RdrPlan, Sorted, TypeAccount, file_name,
+    FileFacts, GranuleBuilder, GranulePlan, GranuleSpan, Iet, IndexAccount, PackedGranule,
+    PacketIndex, RdrPlan, Sorted, TypeAccount, file_name,
 };
 use skyhaul_units::Utc;
 use std::fs::{self, File};
@@ -92,50 +93,6 @@ pub struct GranuleReport {
     pub percent_missing: f32,
     /// By kind of packets, those of which there are or are missing any.
     pub types: Vec<TypeAccount>,
-}
-
-/// Why no Raw Data Records were made.
-#[derive(Debug, thiserror::Error)]
-pub enum RdrError {
-    /// A packet file cannot be read.
-    #[error("{} cannot be read ({source}); give the path of a readable packet \
-            file", file.display())]
-    Read {
-        /// Which.
-        file: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// A file is no packet file.
-    #[error(
-        "{} has no space packet at byte {offset}; give packet files, as `skyhaul decode \
-        --packets-out` writes them",
-        file.display()
-    )]
-    NotPackets {
-        /// Which.
-        file: PathBuf,
-        /// Where the packets end.
-        offset: u64,
-    },
-    /// The packets cannot be sorted.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// A granule cannot be packed.
-    #[error(transparent)]
-    Granule(#[from] GranuleError),
-    /// The library refused.
-    #[error("{0}; free space there or repair the folder")]
-    Hdf5(#[from] skyhaul_hdf5::Error),
-    /// A file cannot be written.
-    #[error("{} cannot be written ({source}); free space there or repair the \
-            folder", file.display())]
-    Write {
-        /// Which.
-        file: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
 }
 
 /// Makes the files that `job` asks for of the packets in `inputs`. Each appears, with its sidecar

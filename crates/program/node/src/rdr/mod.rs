@@ -5,10 +5,12 @@
 //! Memory holds some 40 bytes for each packet and one granule. Which packets lie where changes
 //! nothing in the result; the same packets and creation time give the same bytes.
 
+mod error;
 mod make;
 mod source;
 
-pub use make::{GranuleReport, Made, MadeCollection, MadeFile, RdrError, RdrJob, make};
+pub use error::RdrError;
+pub use make::{GranuleReport, Made, MadeCollection, MadeFile, RdrJob, make};
 
 #[cfg(test)]
 mod tests;

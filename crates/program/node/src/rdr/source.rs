@@ -1,6 +1,6 @@
 //! Packet files: read through once, then at the places that are wanted.
 
-use super::make::RdrError;
+use super::error::RdrError;
 use skyhaul_ccsds::packet::{Packets, SpaceHeader};
 use std::fs::File;
 use std::io::{self, Read};

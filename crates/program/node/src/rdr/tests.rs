@@ -1,4 +1,4 @@
-use super::make::RdrError;
+use super::error::RdrError;
 use super::source::PacketFileSource;
 
 fn packet(apid: u16, len: usize) -> Vec<u8> {

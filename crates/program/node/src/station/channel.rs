@@ -309,8 +309,12 @@ impl ChannelRunner {
         self.remember(&ChannelPosition::Open { from, format, flow, open: open.clone() });
         // Waiting for space is no silence of the input.
         self.quiet.heard(self.clock.now());
-        tracing::info!(channel = %self.config.name, mission = identified.mission.name(),
-            flow = flow.0, "contact opened");
+        tracing::info!(
+            channel = %self.config.name,
+            mission = identified.mission.name(),
+            flow = flow.0,
+            "contact opened"
+        );
         if !identified.also_fits.is_empty() {
             let others = identified.also_fits.join(", ");
             tracing::warn!(channel = %self.config.name, others, "other missions match too; set the \
@@ -435,8 +439,12 @@ impl ChannelRunner {
         self.before.0 += shown.frames;
         self.before.1 += shown.corrected_symbols;
         self.before.2 += shown.set_aside;
-        tracing::info!(channel = %self.config.name, flow = shown.flow, frames = shown.frames,
-            "contact closed");
+        tracing::info!(
+            channel = %self.config.name,
+            flow = shown.flow,
+            frames = shown.frames,
+            "contact closed"
+        );
     }
 
     /// The station ends: a file's contact goes on at the next start, a live one is closed.

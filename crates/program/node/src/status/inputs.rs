@@ -1,6 +1,6 @@
 //! What each of several inputs of a downlink gives.
 
-use super::model::{ChannelState, RecordingStatus, Vita49Status};
+use super::reception::{ChannelState, RecordingStatus, Vita49Status};
 use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::select::InputAccount;
 

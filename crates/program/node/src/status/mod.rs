@@ -8,6 +8,7 @@ mod inputs;
 mod model;
 mod products;
 mod recent;
+mod reception;
 mod request;
 mod session;
 mod socket;
@@ -18,13 +19,13 @@ pub use guests::{FilesStatus, ForwardsStatus, ListenStatus, MirrorState, MirrorS
 pub use guests::{StreamState, StreamStatus, StreamsStatus};
 pub use inputs::{InputFrames, InputStatus};
 pub use model::{
-    CentreStatus, ChannelState, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived,
-    ContactState, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus,
-    RecordingStatus, SpoolStatus, StageLatency, StationPeer, StationStatus, StoreState,
-    StoreStatus, Vita49Status,
+    CentreStatus, ChannelStatus, ContactCaptured, ContactForecast, ContactReceived, ContactState,
+    LinePath, LineState, LineStatus, LiveStatus, NodeStatus, ProductStatus, SpoolStatus,
+    StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use products::{AssembledProduct, AssemblyState};
 pub(crate) use recent::Recent;
+pub use reception::{ChannelState, RecordingStatus, Vita49Status};
 pub use request::{OrderResult, PathHint, StatusReply, StatusRequest};
 pub(crate) use session::threads;
 pub use session::{SessionStatus, ShortageStatus, ThreadStatus, WaitedStatus};
