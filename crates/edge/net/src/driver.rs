@@ -2,7 +2,7 @@
 
 use crate::SessionManager;
 use crate::clock::Clock;
-use crate::endpoint::{AnyEndpoint, Arrived, Left};
+use crate::endpoint::{AnyEndpoint, Arrived, FAREWELL_MAX, Left};
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
 use crate::waker::Waker;
@@ -124,14 +124,45 @@ impl Driver {
                 rest::wait(&self.waker, &self.clock, due, fds)?;
             }
         }
-        let now = self.clock.now();
+        self.farewell()
+    }
+
+    /// Closes the sessions, and sends the closing datagrams and their copies. A socket that fails
+    /// keeps no other from its farewell.
+    fn farewell(&mut self) -> io::Result<()> {
+        let clock = self.clock;
+        let now = clock.now();
+        let ends = now + FAREWELL_MAX;
         let open: Vec<_> = self.manager.sessions().map(|(id, _)| id).collect();
         for id in open {
             self.manager.close(now, id, "the node is stopping");
         }
-        while self.transmit(now)? {}
+        self.manager.endpoints_mut().for_each(AnyEndpoint::begin_farewell);
+        let mut outcome = Ok(());
+        loop {
+            let now = clock.now();
+            self.manager.handle_timeout(now);
+            let mut left = Left::Nothing;
+            for endpoint in self.manager.endpoints_mut() {
+                match endpoint.transmit(&clock) {
+                    Ok(more) => left = left.max(more),
+                    Err(error) => outcome = outcome.and(Err(error)),
+                }
+            }
+            let is_closing = self.manager.endpoints().any(AnyEndpoint::is_closing);
+            if now >= ends || (left != Left::Part && !is_closing) {
+                break;
+            }
+            if left != Left::Part {
+                let due = self.manager.next_timeout().map_or(ends, |due| due.min(ends));
+                if let Err(error) = rest::wait(&self.waker, &clock, Some(due), None) {
+                    outcome = outcome.and(Err(error));
+                    break;
+                }
+            }
+        }
         self.manager.endpoints_mut().for_each(AnyEndpoint::farewell);
-        Ok(())
+        outcome
     }
 
     /// Events and work until neither brings more.

@@ -12,7 +12,7 @@ use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
 use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent};
 use skyhaul_transport::Path;
-use skyhaul_units::{ByteCount, Instant};
+use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::BTreeSet;
 use std::io;
 
@@ -47,6 +47,10 @@ pub(crate) enum Left {
     /// As much as goes at once; there may be more.
     Part,
 }
+
+/// How long a thread that ends waits for its closing datagrams: all copies of one leave within
+/// 400 ms.
+pub(crate) const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
 /// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less
 /// than it does, and what comes meanwhile might not fit the socket.
@@ -100,7 +104,24 @@ impl AnyEndpoint {
         }
     }
 
-    /// Sees to it that what is to be told of the end leaves.
+    /// Whether closing datagrams are still to be sent on this thread. TCP repeats by itself, and a
+    /// lane waits on its own thread.
+    pub(crate) fn is_closing(&self) -> bool {
+        match self {
+            Self::Udp(endpoint) => endpoint.is_closing(),
+            Self::Tcp(_) | Self::Lane(_) => false,
+        }
+    }
+
+    /// Begins the farewell of a lane, so that all lanes wait at the same time.
+    pub(crate) fn begin_farewell(&mut self) {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => {}
+            Self::Lane(endpoint) => endpoint.begin_stop(),
+        }
+    }
+
+    /// Waits until a lane has sent what tells of the end.
     pub(crate) fn farewell(&mut self) {
         match self {
             Self::Udp(_) | Self::Tcp(_) => {}

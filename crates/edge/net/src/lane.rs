@@ -156,11 +156,16 @@ impl ThreadedEndpoint {
         self.connections.values().map(|near| near.path.overflowed).sum()
     }
 
-    /// Closes the connections, tells their far ends, and waits for the thread, which waits for
-    /// nothing itself.
-    pub(crate) fn stop(&mut self) {
+    /// Makes the thread close the connections, tell their far ends, and end.
+    pub(crate) fn begin_stop(&mut self) {
         self.hand_over();
         let _ = self.outlet.give(ToLane::Stop);
+    }
+
+    /// Closes the connections, tells their far ends, and waits for the thread, which waits for its
+    /// closing datagrams, half a second at most.
+    pub(crate) fn stop(&mut self) {
+        self.begin_stop();
         // The lane may be in the middle of giving us something, but never waits for room; what we
         // keep for it does not hold it up either, because it takes all there is at every turn.
         while self.outlet.is_blocked() && self.outlet.retry() == Ok(()) {

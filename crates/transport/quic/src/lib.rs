@@ -28,6 +28,7 @@
 //! ```
 
 mod clock;
+mod closing;
 mod config;
 mod control;
 mod endpoint;

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::clock::Clock;
+use crate::closing::Closing;
 use crate::config::PathConfig;
 use crate::control::Control;
 use crate::event::{CLOSE_VERSION, down_reason};
@@ -49,8 +50,11 @@ pub struct QuicPath {
 enum State {
     Setup,
     Up,
-    /// `Some` until the end has been polled.
-    Over(Option<DownReason>),
+    Over {
+        /// `Some` until the end has been polled.
+        reason: Option<DownReason>,
+        closing: Closing,
+    },
 }
 
 /// What has been counted so far, to see changes in the state machine's counters.
@@ -187,18 +191,23 @@ impl QuicPath {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.state, State::Over(_))
+        matches!(self.state, State::Over { .. })
+    }
+
+    /// Whether closing datagrams are still to be sent.
+    pub(crate) fn is_closing(&self) -> bool {
+        matches!(&self.state, State::Over { closing, .. } if closing.is_pending())
     }
 
     /// Whether nothing is left to poll after the end.
     pub(crate) const fn is_read_out(&self) -> bool {
-        matches!(self.state, State::Over(None))
+        matches!(self.state, State::Over { reason: None, .. })
     }
 
     /// Closes because the far end speaks another version; `alpn` is ours.
     pub(crate) fn close_for_version(&mut self, now: Instant, alpn: Vec<u8>) {
         self.conn.close(self.clock.std(now), CLOSE_VERSION.into(), alpn.into());
-        self.end(DownReason::ClosedHere);
+        self.end(DownReason::ClosedHere, Closing::Unsent);
     }
 
     /// Takes in what the state machine has to say; gives what the endpoint must know.
@@ -218,11 +227,14 @@ impl QuicPath {
                 }
                 Event::Stream(StreamEvent::Readable { .. }) => self.control.readable(),
                 Event::ConnectionLost { reason } => {
-                    self.end(down_reason(&reason));
+                    self.end(down_reason(&reason), Closing::Done);
                     notices.push(Notice::Over(reason));
                 }
                 _ => {}
             }
+        }
+        if self.is_closing() && self.frames_received().connection_close > 0 {
+            self.far_end_closed();
         }
         // The endpoint may want to end what has just connected before it comes up; it drives again
         // after a notice.
@@ -276,16 +288,25 @@ impl QuicPath {
             VarInt::from_u32(0),
             Bytes::copy_from_slice(reason.as_bytes()),
         );
-        self.end(DownReason::Failed(reason.to_owned()));
+        self.end(DownReason::Failed(reason.to_owned()), Closing::Unsent);
         notices.push(Notice::Over(ConnectionError::LocallyClosed));
     }
 
-    fn end(&mut self, reason: DownReason) {
+    fn end(&mut self, reason: DownReason, closing: Closing) {
         if self.is_over() {
             return;
         }
+        // Copies would exceed what may be sent to an address that is not validated (RFC 9000 8.1).
+        let closing = if self.setup.validated { closing } else { Closing::Done };
         self.sender.give_up(&mut self.events);
-        self.state = State::Over(Some(reason));
+        self.state = State::Over { reason: Some(reason), closing };
+    }
+
+    /// The far end has closed too, so no copy needs to tell it.
+    fn far_end_closed(&mut self) {
+        if let State::Over { closing, .. } = &mut self.state {
+            *closing = Closing::Done;
+        }
     }
 
     fn absorb(&mut self, now: Instant) {
@@ -312,8 +333,15 @@ impl QuicPath {
         if let Some(copy) = self.setup.next_copy() {
             return self.copy_out(now, &copy, out);
         }
+        let copy = match &mut self.state {
+            State::Over { closing, .. } => closing.next_copy(now),
+            State::Setup | State::Up => None,
+        };
+        if let Some(copy) = copy {
+            return self.copy_out(now, &copy, out);
+        }
         // What is to be repeated is looked at one by one.
-        let limit = if self.setup.is_on(now) {
+        let limit = if self.setup.is_on(now) || self.is_over() {
             NonZeroUsize::MIN
         } else {
             batch_limit(&self.config, limit)
@@ -321,6 +349,9 @@ impl QuicPath {
         self.feed_datagrams(limit.get());
         let transmit = self.conn.poll_transmit(self.clock.std(now), limit, out)?;
         self.absorb(now);
+        if let State::Over { closing, .. } = &mut self.state {
+            closing.sent(now, out, self.sender.meter().smoothed());
+        }
         if matches!(self.state, State::Setup) && !self.setup.may_send(out.len()) {
             out.clear();
             return None;
@@ -386,7 +417,7 @@ impl QuicPath {
         let ours = match self.state {
             State::Setup => [self.setup.repeat_at(), None],
             State::Up => [self.sender.wake(), self.ping_at()],
-            State::Over(_) => [None, None],
+            State::Over { ref closing, .. } => [closing.due(), None],
         };
         [state_machine].into_iter().chain(ours).flatten().min()
     }
@@ -402,7 +433,7 @@ impl QuicPath {
         if self.conn.poll_timeout().is_some_and(|at| self.clock.ours(at) <= now) {
             self.conn.handle_timeout(self.clock.std(now));
         }
-        match self.state {
+        match &mut self.state {
             State::Setup => self.setup.on_timeout(now, self.sender.meter().smoothed()),
             State::Up => {
                 if self.sender.wake().is_some_and(|at| at <= now) {
@@ -413,7 +444,7 @@ impl QuicPath {
                     self.conn.ping();
                 }
             }
-            State::Over(_) => {}
+            State::Over { closing, .. } => closing.on_timeout(now),
         }
     }
 
@@ -433,14 +464,14 @@ impl Path for QuicPath {
     fn room(&mut self, now: Instant) -> usize {
         match self.state {
             State::Up => self.sender.room(now),
-            State::Setup | State::Over(_) => 0,
+            State::Setup | State::Over { .. } => 0,
         }
     }
 
     fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Bytes) {
         let refused = match self.state {
             State::Up => self.sender.push(token, datagram).err(),
-            State::Setup | State::Over(_) => Some((token, datagram)),
+            State::Setup | State::Over { .. } => Some((token, datagram)),
         };
         self.events.extend(refused.and_then(|(token, _)| token).map(PathEvent::Lost));
     }
@@ -448,7 +479,7 @@ impl Path for QuicPath {
     fn send_control(&mut self, _now: Instant, bytes: &[u8]) -> usize {
         match self.state {
             State::Up => self.control.write(&mut self.conn, bytes),
-            State::Setup | State::Over(_) => 0,
+            State::Setup | State::Over { .. } => 0,
         }
     }
 
@@ -471,7 +502,7 @@ impl Path for QuicPath {
             return Some(event);
         }
         match &mut self.state {
-            State::Over(reason) => reason.take().map(PathEvent::Down),
+            State::Over { reason, .. } => reason.take().map(PathEvent::Down),
             State::Setup | State::Up => None,
         }
     }
@@ -497,7 +528,7 @@ impl Path for QuicPath {
             VarInt::from_u32(0),
             Bytes::copy_from_slice(reason.as_bytes()),
         );
-        self.end(DownReason::ClosedHere);
+        self.end(DownReason::ClosedHere, Closing::Unsent);
     }
 }
 

@@ -101,6 +101,11 @@ impl UdpEndpoint {
         Left::Part
     }
 
+    /// Whether closing datagrams are still to be sent.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.unsent.is_some() || self.quic.is_closing()
+    }
+
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         let writable = if self.unsent.is_some() { PollFlags::OUT } else { PollFlags::empty() };
         PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN | writable)

@@ -3,7 +3,7 @@
 use super::member::Member;
 use super::message::{FromLane, ToLane};
 use super::queue::{Gone, Inlet, Outlet};
-use crate::endpoint::{Arrived, Left, UdpEndpoint};
+use crate::endpoint::{Arrived, FAREWELL_MAX, Left, UdpEndpoint};
 use crate::rest::{self, Gathering};
 use crate::{Clock, Waker};
 use skyhaul_identity::Refusal;
@@ -50,9 +50,6 @@ enum Turn {
 
 /// Rounds of filling and sending before receiving has its turn.
 const ROUNDS: usize = 4;
-
-/// Turns of the socket that a farewell may take; what does not fit its buffer then is not sent.
-const FAREWELL_TURNS: usize = 64;
 
 impl Worker {
     /// Runs until it is told to stop, or the session's side is gone.
@@ -241,7 +238,7 @@ impl Worker {
         rest::wait(&self.waker, &self.clock, due, fd)
     }
 
-    /// Closes the connections and sends what tells of it.
+    /// Closes the connections, and sends the closing datagrams and their copies.
     fn farewell(&mut self) {
         let now = self.clock.now();
         for inner in self.connections.members.keys() {
@@ -249,9 +246,19 @@ impl Worker {
                 path.close(now, "the node is stopping");
             }
         }
-        for _ in 0..FAREWELL_TURNS {
-            if self.endpoint.transmit(now) != Left::Part {
+        let ends = now + FAREWELL_MAX;
+        loop {
+            let now = self.clock.now();
+            self.endpoint.quic_mut().handle_timeout(now);
+            let left = self.endpoint.transmit(now);
+            if now >= ends || (left != Left::Part && !self.endpoint.is_closing()) {
                 return;
+            }
+            if left != Left::Part {
+                let due = self.endpoint.quic().next_timeout().map_or(ends, |due| due.min(ends));
+                if rest::wait(&self.waker, &self.clock, Some(due), None).is_err() {
+                    return;
+                }
             }
         }
     }

@@ -9,6 +9,14 @@ use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::net::SocketAddr;
 
+impl QuicEndpoint {
+    /// Whether a closing datagram, or a copy of one, is still to be sent: whoever ends the process
+    /// should wait for that. A datagram that is lost leaves the far end to its idle time-out.
+    pub fn is_closing(&self) -> bool {
+        self.connections.values().any(|held| !held.drained && held.path.is_closing())
+    }
+}
+
 impl Endpoint for QuicEndpoint {
     fn call(
         &mut self,

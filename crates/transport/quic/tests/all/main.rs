@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
 mod black_hole;
+mod farewell;
 mod handshake;
 mod joining;
 mod nodes;

@@ -82,6 +82,8 @@ struct Link {
     /// IP packets and their bytes that entered the line.
     carried: u64,
     delays: Vec<Duration>,
+    /// So many of the next datagrams are lost.
+    doomed: u32,
 }
 
 impl Link {
@@ -96,6 +98,10 @@ impl Link {
         self.carried += size.as_u64();
         self.free_at = start + self.options.rate.time_for(size);
         let lost = self.rng.next_u64() % 1_000_000_000 < u64::from(self.options.loss.as_ppb());
+        if let Some(doomed) = self.doomed.checked_sub(1) {
+            self.doomed = doomed;
+            return;
+        }
         let out = self.outages.iter().any(|(from, to)| (*from..*to).contains(&self.free_at));
         if !lost && !out {
             self.flying
@@ -198,6 +204,7 @@ impl World {
             flying: VecDeque::new(),
             carried: 0,
             delays: Vec::new(),
+            doomed: 0,
         };
         let mut world = Self {
             now: Instant::ZERO,
@@ -283,6 +290,11 @@ impl World {
     pub fn take_line(&mut self, node: usize) -> (ByteCount, Vec<Duration>) {
         let link = &mut self.links[node];
         (ByteCount::new(core::mem::take(&mut link.carried)), core::mem::take(&mut link.delays))
+    }
+
+    /// Loses the next `count` datagrams of `node`.
+    pub fn lose_next(&mut self, node: usize, count: u32) {
+        self.links[node].doomed = count;
     }
 
     fn deliver(&mut self, link: usize, to: usize) {
