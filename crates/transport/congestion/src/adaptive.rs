@@ -35,24 +35,24 @@
 //! BBR (draft-ietf-ccwg-bbr), whose maximum of the delivery rate is not used: under loss it falls
 //! with each cycle.
 
-mod company;
+mod base_rtt;
 mod compete;
-mod doubt;
-mod excess;
-mod flights;
+mod competition;
 mod floor;
+mod intervals;
 mod loss;
-mod route;
+mod loss_trial;
+mod shallow_queue;
 mod share;
 mod startup;
 
 use crate::{Ack, Controller, LossEvent, Memory, Phase, Status};
-use company::Company;
+use base_rtt::Route;
 use compete::Compete;
-use doubt::{Doubt, Opinion};
-use excess::{Excess, Finding, View};
-use flights::{Flight, Flights, LAG, Stretch};
-use route::Route;
+use competition::Company;
+use intervals::{Flight, Flights, LAG, Stretch};
+use loss_trial::{Doubt, Opinion};
+use shallow_queue::{Excess, Finding, View};
 use share::{PPM, ppm};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use startup::Startup;

@@ -113,7 +113,9 @@ impl<T> Sender<T> {
             return None;
         }
         let oldest = self.packets.pop_front()?;
-        self.forget(oldest.open, oldest.bytes);
+        if oldest.open {
+            self.leave_flight(oldest.bytes);
+        }
         oldest.tag
     }
 
@@ -129,7 +131,9 @@ impl<T> Sender<T> {
         let (bytes, stamp, tag) = (packet.bytes, packet.stamp, packet.tag.take());
         let was_open = core::mem::replace(&mut packet.open, false);
         self.tidy();
-        self.forget(was_open, bytes);
+        if was_open {
+            self.leave_flight(bytes);
+        }
         self.meter.arrived();
         self.delivery.arrived(now, bytes);
         self.batch.packets += 1;
@@ -189,7 +193,7 @@ impl<T> Sender<T> {
         if !was_open {
             return tag;
         }
-        self.forget(true, bytes);
+        self.leave_flight(bytes);
         self.meter.lost();
         self.delivery.lost(bytes);
         let continues = self.newest_lost.replace(number).is_some_and(|before| before + 1 == number);
@@ -212,7 +216,9 @@ impl<T> Sender<T> {
     pub fn expire(&mut self, now: Instant) -> Option<T> {
         while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
             let packet = self.packets.pop_front()?;
-            self.forget(packet.open, packet.bytes);
+            if packet.open {
+                self.leave_flight(packet.bytes);
+            }
             if packet.tag.is_some() {
                 return packet.tag;
             }
@@ -289,10 +295,9 @@ impl<T> Sender<T> {
         }
     }
 
-    fn forget(&mut self, was_open: bool, bytes: ByteCount) {
-        if was_open {
-            self.in_flight = self.in_flight.saturating_sub(bytes);
-        }
+    /// Bytes that were under way are so no longer.
+    fn leave_flight(&mut self, bytes: ByteCount) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
     /// Keeps an open packet in front.

@@ -23,7 +23,7 @@ mod inflight;
 pub mod oneway;
 mod path;
 mod ranges;
-mod receive;
+mod reassembly;
 pub mod repair;
 pub mod schedule;
 mod send;

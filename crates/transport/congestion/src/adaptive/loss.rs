@@ -4,7 +4,7 @@
 //! which nothing suggests an excess. Loss that is significantly more than that, by its count and
 //! its burst length, is a suspicion.
 
-use super::flights::Flight;
+use super::intervals::Flight;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
 /// What was sent over a round trip, and what of it is missing.

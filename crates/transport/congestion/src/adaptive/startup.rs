@@ -1,6 +1,6 @@
 //! Finding the rate from nothing, or from what is remembered.
 
-use super::flights::Flight;
+use super::intervals::Flight;
 use super::loss::Round;
 use super::share::PPM;
 use crate::{Ack, Memory};

@@ -342,7 +342,7 @@ impl Outbox {
 
     /// `slice` was sent again, and goes so many `times` in all, `gap` apart, should nothing be
     /// heard of it before.
-    pub fn sent_again(&mut self, now: Instant, slice: Slice, (times, gap): (u8, Duration)) {
+    pub fn sent_again(&mut self, now: Instant, slice: Slice, times: u8, gap: Duration) {
         let mut queued = 1;
         while queued < times && self.extra.len() < COPIES_MAX {
             let due = now + gap * u64::from(queued);

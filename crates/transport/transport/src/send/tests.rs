@@ -276,7 +276,7 @@ fn a_copy_too_long_for_its_path_goes_in_parts() {
     sender.push(block(0, 0, 2_000));
     sender.send_all(0);
     let whole = Slice { flow: FlowId(0), seq: Seq(0), start: 0, end: 2_000 };
-    sender.outbox.sent_again(at(10), whole, (2, Duration::from_millis(5)));
+    sender.outbox.sent_again(at(10), whole, 2, Duration::from_millis(5));
     let [first, rest] = [(); 2].map(|()| sender.send(15).unwrap().slice);
     assert_eq!((first.start, first.end, rest.end), (0, rest.start, 2_000));
     assert!(sender.send(15).is_none());

@@ -102,7 +102,7 @@ impl Timed {
     /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but
     /// where a group's worth of datagrams shows more: repair for half of what really comes fills
     /// the line. Where it shows less, it may only have begun.
-    fn rate_at(&self, now: Instant, (line, payload): (Rate, usize)) -> Rate {
+    fn rate_at(&self, now: Instant, line: Rate, payload: usize) -> Rate {
         if self.rate > Rate::ZERO {
             return self.rate;
         }
@@ -264,7 +264,7 @@ impl Attached {
         self.replan_at = now + if begins { BEGINNING } else { REPLAN };
         let (rtt, line) = (self.rtt(), self.line());
         let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
-        let flow = self.timed.rate_at(now, (line.rate, payload));
+        let flow = self.timed.rate_at(now, line.rate, payload);
         // The line's rate is counted in IP packets.
         let most = line.rate.scaled(payload as u64, (payload + UNDER_SYMBOL) as u64);
         let loss = self.losses.estimate();

@@ -88,7 +88,7 @@ impl Session {
         let copies = u64::from(times - planned) + u64::from(elsewhere.is_some());
         path.stats.repair_sent += copies;
         path.stats.repair_bytes += copies * len as u64;
-        self.outbox.sent_again(now, symbol.slice, (times, gap));
+        self.outbox.sent_again(now, symbol.slice, times, gap);
         if elsewhere.is_some() {
             self.reroute_beside(id, symbol.slice);
         }

@@ -107,6 +107,15 @@ pub enum IsLarge {
     No,
 }
 
+/// How many paths of a session may carry data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsablePaths {
+    /// None, or the path that is looked at.
+    OneAtMost,
+    /// Another can take over what a path does not deliver.
+    Several,
+}
+
 impl Attached {
     /// Whether what was sent was about as long as datagrams are now.
     pub fn is_large(&self, sent: &SentDatagram) -> IsLarge {
@@ -123,11 +132,12 @@ impl Attached {
         }
     }
 
-    /// Why it is to be used no longer, if so. `several` paths are usable, or it is the only one.
-    pub fn stalls(&self, now: Instant, several: bool) -> Option<Stall> {
+    /// Why it is to be used no longer, if so, where so many paths are `usable`.
+    pub fn stalls(&self, now: Instant, usable: UsablePaths) -> Option<Stall> {
         if self.is_stalled() || self.hints.is_absent() {
             return None;
         }
+        let several = usable == UsablePaths::Several;
         if several && self.is_silent(now) {
             return Some(Stall::Unanswered);
         }
@@ -138,11 +148,14 @@ impl Attached {
     }
 
     /// When that may be so, should nothing come.
-    pub fn stalls_at(&self, several: bool) -> Option<Instant> {
+    pub fn stalls_at(&self, usable: UsablePaths) -> Option<Instant> {
         if self.is_stalled() {
             return None;
         }
-        let silent = if several { self.silent_at() } else { self.mute_at() };
+        let silent = match usable {
+            UsablePaths::Several => self.silent_at(),
+            UsablePaths::OneAtMost => self.mute_at(),
+        };
         [silent, self.health.hole_at(self.rtt())].into_iter().flatten().min()
     }
 
@@ -161,6 +174,14 @@ impl Attached {
 }
 
 impl Session {
+    /// How many paths may carry data now.
+    pub(super) fn usable_paths(&self) -> UsablePaths {
+        match self.paths.values().filter(|path| path.is_usable()).count() {
+            0 | 1 => UsablePaths::OneAtMost,
+            _ => UsablePaths::Several,
+        }
+    }
+
     /// A path brings nothing over: what was under way there goes on the others, or waits.
     pub(super) fn stall(&mut self, now: Instant, id: PathId, stall: Stall) {
         let Some(path) = self.paths.get_mut(&id) else { return };

@@ -1,11 +1,11 @@
 //! What paths report to a session.
 
-use super::attached::Attached;
 use super::early::UNANSWERED_MAX;
+use super::health::UsablePaths;
 use super::{CloseReason, Event, REPORT_WAITING, Reports, Session};
 use crate::inflight::{Acknowledged, LossReason, SentDatagram};
 use crate::path::{PAYLOAD_MAX, PAYLOAD_MIN, PathEvent, PathId, Token};
-use crate::receive::{Came, Inbox};
+use crate::reassembly::Came;
 use crate::repair::Sid;
 use crate::wire::{Control, Datagram, RECOVERED_MAX, Recovered, RefusalCause, Report, Symbol};
 use bytes::Bytes;
@@ -67,50 +67,9 @@ impl Session {
         self.take_settled();
     }
 
-    /// When [`Session::handle_timeout`] is due, or a datagram will be.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        if self.closed {
-            return None;
-        }
-        let probe = (self.outbox.held > 0).then_some(self.next_probe);
-        let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
-        let paths = self.paths.values().flat_map(|path| {
-            let absent = path.hints.is_absent();
-            let silent = path.stalls_at(several).filter(|_| !absent);
-            let trying = path.is_stalled().then_some(path.try_at).filter(|_| !absent);
-            let coding = [path.coder.next_timeout(), self.tail_due(path)]
-                .map(|due| due.filter(|_| !absent && !path.is_stalled()));
-            let doubted =
-                path.doubted_at().filter(|at| several && path.is_usable() && *at > self.clock);
-            let overdue = path.inflight.next_timeout().map(|due| due.max(path.hints.judge_from));
-            let size = path.size_due();
-            [
-                overdue,
-                coding[0],
-                coding[1],
-                doubted,
-                silent,
-                trying,
-                path.hints.next_change(self.clock),
-                size,
-            ]
-        });
-        let expiry = self.outbox.expiry_due(&self.line());
-        let mine = [probe, expiry, self.inbox.as_ref().and_then(Inbox::expiry_due)];
-        // While no path brings anything over, these wait for one.
-        let usable = self.paths.values().any(Attached::is_usable);
-        let sent = [
-            self.report_due(),
-            self.outbox.notice_due(self.settle()),
-            self.outbox.extra_due(),
-            self.class_due(),
-        ];
-        paths.chain(mine).chain(sent.map(|due| due.filter(|_| usable))).flatten().min()
-    }
-
     fn judge_path(&mut self, now: Instant, id: PathId) {
-        let several = self.paths.values().filter(|path| path.is_usable()).count() > 1;
-        if several {
+        let usable = self.usable_paths();
+        if usable == UsablePaths::Several {
             self.doubt(now, id);
         }
         loop {
@@ -130,7 +89,7 @@ impl Session {
         let Some(path) = self.paths.get_mut(&id) else { return };
         path.learn_losses(now);
         path.replan(now);
-        if let Some(stall) = path.stalls(now, several) {
+        if let Some(stall) = path.stalls(now, usable) {
             self.stall(now, id, stall);
         }
         self.tell_size(now, id);

@@ -1,12 +1,12 @@
 //! What a session holds, and what it may hold at most.
 
 use super::early::EARLY_MAX;
-use super::rerouted::REROUTED_MAX;
+use super::retransmit_elsewhere::REROUTED_MAX;
 use super::{Session, SessionConfig};
 use crate::block::{MAX_BLOCK, cost};
 use crate::inflight::{ENTRIES_MAX, ENTRY, Slice};
 use crate::path::PathId;
-use crate::receive::{FLOWS_MAX, Inbox, RUNS_MAX, SLACK};
+use crate::reassembly::{FLOWS_MAX, Inbox, RUNS_MAX, SLACK};
 use crate::repair::{DECODER_MAX, RETAINED_MAX};
 use crate::wire::MESSAGE_MAX;
 use skyhaul_units::ByteCount;

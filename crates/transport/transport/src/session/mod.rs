@@ -10,9 +10,10 @@ mod hints;
 mod incoming;
 mod memory;
 mod outgoing;
-mod rerouted;
+mod retransmit_elsewhere;
 mod slacks;
 mod spools;
+mod timers;
 mod waits;
 
 pub use attached::{PathStats, PathStatus};
@@ -23,7 +24,7 @@ pub use waits::Waits;
 use crate::block::{Block, BlockId, MAX_BLOCK, Outcome, cost};
 use crate::classes::{ClassId, ClassTree};
 use crate::path::{DownReason, Estimate, PathId, PathOptions};
-use crate::receive::Inbox;
+use crate::reassembly::Inbox;
 use crate::schedule::{LineEstimate, Policy, PolicyConfig};
 use crate::send::Outbox;
 use crate::stats::Stats;
@@ -62,7 +63,7 @@ pub struct Session {
     /// Protected datagrams that repair stood for here, and how many reports more are to say so.
     recovered: VecDeque<(Recovered, u8)>,
     early: early::Early,
-    rerouted: rerouted::Rerouted,
+    rerouted: retransmit_elsewhere::Rerouted,
     aftermath: aftermath::Aftermath,
     allowance: copies::Allowance,
     peer_window: u64,
@@ -136,7 +137,7 @@ impl Session {
             reports: Reports::default(),
             recovered: VecDeque::new(),
             early: early::Early::default(),
-            rerouted: rerouted::Rerouted::default(),
+            rerouted: retransmit_elsewhere::Rerouted::default(),
             aftermath: aftermath::Aftermath::default(),
             allowance: copies::Allowance::default(),
             peer_window: 0,

@@ -6,7 +6,7 @@ use super::health::Stall;
 use super::{REPORT_NEWS, Session};
 use crate::inflight::SentDatagram;
 use crate::path::{PAYLOAD_MIN, PathId, Token};
-use crate::receive::Inbox;
+use crate::reassembly::Inbox;
 use crate::schedule::LineEstimate;
 use crate::send::{Now, Offer, Outsymbol, relative};
 use crate::wire::{

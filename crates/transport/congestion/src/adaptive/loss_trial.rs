@@ -5,7 +5,7 @@
 //! for is doubted: what arrives is all that is sent, again and again, until less is lost, or until
 //! half as much was sent and about as much of it was lost. Then it is the line's, for a while.
 
-use super::flights::Flight;
+use super::intervals::Flight;
 use super::loss::Round;
 use skyhaul_units::{Duration, Instant, Rate};
 

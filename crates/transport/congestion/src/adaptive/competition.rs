@@ -3,7 +3,7 @@
 //! A queue that is ours empties when we give way. One that stays long for seconds although we do is
 //! filled by others who don't, and beside them giving way means giving up.
 
-use super::flights::Flight;
+use super::intervals::Flight;
 use skyhaul_units::{Duration, Instant, Rate};
 
 /// How long the queue has been long, and what we had before.

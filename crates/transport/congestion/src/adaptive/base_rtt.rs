@@ -3,8 +3,8 @@
 //! A shorter route shows at once. A longer one looks like a queue, but for this: a queue moves when
 //! much less is sent, or when others send, and a longer route doesn't.
 
-use super::flights::Flight;
 use super::floor::Floor;
+use super::intervals::Flight;
 use super::share::{PPM, ppm_of};
 use skyhaul_units::Instant;
 use skyhaul_units::{Duration, Rate};

@@ -4,7 +4,7 @@
 //! judged by what that changes: if less is lost then, the rate before was too much, and stays a
 //! ceiling for a while; if not, the line has begun to lose more, and the baseline is learned anew.
 
-use super::flights::{Flight, LAG};
+use super::intervals::{Flight, LAG};
 use super::loss::{Baseline, Round};
 use super::startup::Startup;
 use skyhaul_units::{Duration, Instant, Rate};
