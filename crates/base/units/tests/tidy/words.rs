@@ -1,4 +1,5 @@
-//! Words that types no longer have (docs/glossary.md), and names that say nothing.
+//! Names of files and types: words that types no longer have (docs/glossary.md), names that say
+//! nothing.
 
 use std::path::Path;
 
@@ -13,6 +14,17 @@ fn no_module_has_a_name_that_says_nothing() {
         })
     });
     none(vague.map(|(path, _)| path.display().to_string()), "name it by what it holds");
+}
+
+/// One style: `name.rs` with its parts in `name/`. What several examples or test binaries share needs
+/// the other one: cargo takes each file beside them for a binary.
+#[test]
+fn a_module_is_a_file_of_its_name() {
+    let other = sources().into_iter().filter(|(path, _)| {
+        let shared = path.iter().any(|part| part == "examples") || path.ends_with("tests/support/mod.rs");
+        path.ends_with("mod.rs") && !shared
+    });
+    none(other.map(|(path, _)| path.display().to_string()), "name it by its module: name.rs");
 }
 
 #[test]
