@@ -21,7 +21,8 @@ fn no_module_has_a_name_that_says_nothing() {
 #[test]
 fn a_module_is_a_file_of_its_name() {
     let other = sources().into_iter().filter(|(path, _)| {
-        let shared = path.iter().any(|part| part == "examples") || path.ends_with("tests/support/mod.rs");
+        let shared =
+            path.iter().any(|part| part == "examples") || path.ends_with("tests/support/mod.rs");
         path.ends_with("mod.rs") && !shared
     });
     none(other.map(|(path, _)| path.display().to_string()), "name it by its module: name.rs");

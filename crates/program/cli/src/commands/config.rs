@@ -122,21 +122,7 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
         line.controller().name(),
         line.policy
     )?;
-    for path in station.paths() {
-        let remote = path.remote.as_ref().unwrap_or(&centre.address);
-        let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
-        let standby = if path.standby { ", standby" } else { "" };
-        let metered = if path.metered { ", metered" } else { "" };
-        writeln!(
-            out,
-            "  path       {} from {} to {remote}{rate}{standby}{metered}",
-            path.title(),
-            path.place()
-        )?;
-        for outage in path.outages() {
-            writeln!(out, "             out from {} until {}", outage.from, outage.until)?;
-        }
-    }
+    write_paths(station, out)?;
     for class in class {
         write_class(class, out)?;
     }
@@ -166,6 +152,25 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     write_streams((centre.name.as_str(), stream), out)?;
     write_rules(centre.name.as_str(), (&centre.allow, &centre.allow_listen), out)?;
     write_places(missions, node, out)
+}
+
+fn write_paths(station: &StationConfig, out: &mut dyn Write) -> io::Result<()> {
+    for path in station.paths() {
+        let remote = path.remote.as_ref().unwrap_or(&station.centre.address);
+        let rate = path.rate.map_or(String::new(), |rate| format!(", {rate}"));
+        let standby = if path.standby { ", standby" } else { "" };
+        let metered = if path.metered { ", metered" } else { "" };
+        writeln!(
+            out,
+            "  path       {} from {} to {remote}{rate}{standby}{metered}",
+            path.title(),
+            path.place()
+        )?;
+        for outage in path.outages() {
+            writeln!(out, "             out from {} until {}", outage.from, outage.until)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_channel(channel: &Channel, out: &mut dyn Write) -> io::Result<()> {

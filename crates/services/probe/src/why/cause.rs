@@ -1,5 +1,6 @@
 //! What can hold a transfer back, and what to do about each.
 
+use super::advice;
 use serde::Serialize;
 
 /// What holds a transfer back.
@@ -105,92 +106,27 @@ impl Cause {
     /// What an operator does about it.
     pub const fn what_to_do(self) -> &'static str {
         match self {
-            Self::Application => {
-                "make the source faster: see whether it reads from a slow disk, waits for answers, \
-                or is meant to be this slow"
-            }
-            Self::SenderProcessor => {
-                "spread the sending over several cores (`--lanes`), let segmentation offload work, \
-                or use a faster processor"
-            }
-            Self::ReceiverProcessor => {
-                "spread the receiving over several cores (`--lanes` at both ends), let receive \
-                offload work, or use a faster \
-                 processor there"
-            }
-            Self::ReceiverDisk => {
-                "give the receiver a faster disk, or let it write less often (`group_commit`); see \
-                with iostat what else uses it"
-            }
-            Self::FlowWindow => {
-                "raise the receiver's window: to rate times round trip at least, twice that for \
-                the kernel's TCP (`skyhaul tune`)"
-            }
-            Self::SocketBuffer => {
-                "raise net.core.rmem_max and wmem_max (for TCP tcp_rmem and tcp_wmem) at the end \
-                that is named; `skyhaul tune` \
-                 writes the settings"
-            }
-            Self::Controller => {
-                "use another congestion controller: `adaptive`, or `line` with the line's rate \
-                where the line is your own"
-            }
-            Self::DeclaredRate => "declare the rate that the line has, or leave it to `adaptive`",
-            Self::RandomLoss => {
-                "have the line mended; until then use a controller that does not take loss for \
-                congestion (`adaptive`, `line`, \
-                 or the kernel's bbr)"
-            }
-            Self::Policer => {
-                "ask the provider for the rate that was agreed on; until then declare a rate just \
-                below the policer's"
-            }
-            Self::Queueing => {
-                "stop filling the queue: use `adaptive`, declare a rate just below the line's, or \
-                shape before the modem \
-                 (fq_codel, cake)"
-            }
-            Self::MtuBlackHole => {
-                "send shorter packets (`--mtu`, udp_payload; for TCP lower the route's mtu or set \
-                tcp_mtu_probing = 1), and \
-                 have ICMP \"fragmentation needed\" let through"
-            }
-            Self::HostDrops => {
-                "enlarge the card's ring (ethtool -G) and net.core.netdev_max_backlog, and spread \
-                interrupts over cores; \
-                 `skyhaul tune` says what is there"
-            }
-            Self::RouteChange => {
-                "ask the network's operator why the route changed; where it flaps, pin it, or use \
-                several paths"
-            }
-            Self::ClockStep => {
-                "let NTP or PTP slew the clocks and not step them; one-way figures from before and \
-                after do not compare"
-            }
-            Self::LineFull => "nothing: only a faster line, a second path or less data would help",
-            Self::OtherTraffic => {
-                "see what else goes over the line (the router's counters, a flow collector), and \
-                share it by rule: classes at the \
-                 router, fq_codel or cake before the modem; or use a line of your own"
-            }
-            Self::Reordering => {
-                "have flows kept to one way (hash by addresses and ports, not by packet), and link \
-                layers deliver in order"
-            }
-            Self::Jitter => {
-                "find the hop whose delay varies (`skyhaul probe` along the way); on radio links, \
-                scheduling and repetition of the \
-                 link layer make it"
-            }
-            Self::Outage => {
-                "see what cut the line then: the modem's log, weather, a handover; a second path \
-                carries on meanwhile"
-            }
-            Self::OtherEnd => {
-                "ask at the sending end, which knows what it waits for (`skyhaul why` there), and \
-                have the line probed"
-            }
+            Self::Application => advice::APPLICATION,
+            Self::SenderProcessor => advice::SENDER_PROCESSOR,
+            Self::ReceiverProcessor => advice::RECEIVER_PROCESSOR,
+            Self::ReceiverDisk => advice::RECEIVER_DISK,
+            Self::FlowWindow => advice::FLOW_WINDOW,
+            Self::SocketBuffer => advice::SOCKET_BUFFER,
+            Self::Controller => advice::CONTROLLER,
+            Self::DeclaredRate => advice::DECLARED_RATE,
+            Self::RandomLoss => advice::RANDOM_LOSS,
+            Self::Policer => advice::POLICER,
+            Self::Queueing => advice::QUEUEING,
+            Self::MtuBlackHole => advice::MTU_BLACK_HOLE,
+            Self::HostDrops => advice::HOST_DROPS,
+            Self::RouteChange => advice::ROUTE_CHANGE,
+            Self::ClockStep => advice::CLOCK_STEP,
+            Self::LineFull => advice::LINE_FULL,
+            Self::OtherTraffic => advice::OTHER_TRAFFIC,
+            Self::Reordering => advice::REORDERING,
+            Self::Jitter => advice::JITTER,
+            Self::Outage => advice::OUTAGE,
+            Self::OtherEnd => advice::OTHER_END,
         }
     }
 }

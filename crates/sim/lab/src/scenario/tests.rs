@@ -172,86 +172,84 @@ fn selected_cells_alone_are_run_and_judged() {
     assert_eq!(outcomes[0].score(), (2, 2));
 }
 
+/// What stands in the scenario, what is written in its place, and what the error tells.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "kind = \"flow\"",
+        "kind = \"flaw\"",
+        "no kind of experiment is called `flaw`, test.toml:5; help: the kinds are `flow`",
+    ),
+    (
+        "kind = \"flow\"",
+        "kind = \"flow\"\nspeed = 3",
+        "unknown key `speed`, test.toml:6; help: the keys here are",
+    ),
+    (
+        "rtt = \"40 ms\"",
+        "rtt = \"40 ms\"\nrttt = \"1 s\"",
+        "unknown key `rttt`, test.toml:12; help: the keys here are",
+    ),
+    (
+        "rtt = \"40 ms\"",
+        "rtt = 40",
+        "integer `40` stands where something else belongs, test.toml:11; help: write it in \
+        quotes",
+    ),
+    ("rtt = \"40 ms\"", "", "the key `rtt` is missing, test.toml:9; help: add `rtt`"),
+    ("rtt = \"40 ms\"", "rtt = \"40 m/s\"", "`40 m/s` is not a duration"),
+    ("values = [\"0 %\", \"10 %\"]", "values = [\"0 %\", \"ten\"]", "`ten` is not a probability"),
+    (
+        "values = [\"0 %\", \"10 %\"]",
+        "values = [\"0 %\", \"0 %\"]",
+        "`0 %` stands twice on the axis, test.toml:21",
+    ),
+    ("values = [\"0 %\", \"10 %\"]", "values = []", "axis `loss` has no values, test.toml:21"),
+    ("name = \"loss\"", "name = \"losss\"", "unknown key `losss`"),
+    (
+        "name = \"loss\"",
+        "name = \"rtt\"",
+        "parameter `rtt` is set twice, test.toml:21; help: set each parameter",
+    ),
+    (
+        "controller = \"line\"",
+        "controller = \"lime\"",
+        "`lime` is not known here, test.toml:17; help: write one of",
+    ),
+    (
+        "label = \"half\"",
+        "lable = \"half\"",
+        "a table as a value of an axis needs a label, test.toml:17",
+    ),
+    (
+        "seeds = [1, 2]",
+        "seeds = { from = 1, count = 100000 }",
+        "more than 10000 seeds, test.toml:6",
+    ),
+    ("seeds = [1, 2]", "seeds = []", "there is no seed, test.toml:6"),
+    (
+        "columns = [\"ratio\"",
+        "columns = [\"ration\"",
+        "`flow` experiments have no figure `ration`, test.toml:7; help: the figures are",
+    ),
+    (
+        "over = \"median\"",
+        "over = \"mostly\"",
+        "says not over which runs a bar is judged, test.toml:58",
+    ),
+    ("at_most = 0.6", "at_most = 0.2", "no figure is within the bar, test.toml:54"),
+    (
+        "cells = { sender = \"half\" }",
+        "cells = { sender = \"third\" }",
+        "axis `sender` has no `third`, test.toml:59; help: it has `declared`, `half`",
+    ),
+    ("x = \"loss\"\nmetric", "metric", "the plot lacks a key"),
+    ("kind = \"flow\"", "kind = flow", "test.toml:5"),
+];
+
 #[test]
 fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
-    let cases = [
-        (
-            "kind = \"flow\"",
-            "kind = \"flaw\"",
-            "no kind of experiment is called `flaw`, test.toml:5; help: the kinds are `flow`",
-        ),
-        (
-            "kind = \"flow\"",
-            "kind = \"flow\"\nspeed = 3",
-            "unknown key `speed`, test.toml:6; help: the keys here are",
-        ),
-        (
-            "rtt = \"40 ms\"",
-            "rtt = \"40 ms\"\nrttt = \"1 s\"",
-            "unknown key `rttt`, test.toml:12; help: the keys here are",
-        ),
-        (
-            "rtt = \"40 ms\"",
-            "rtt = 40",
-            "integer `40` stands where something else belongs, test.toml:11; help: write it in \
-            quotes",
-        ),
-        ("rtt = \"40 ms\"", "", "the key `rtt` is missing, test.toml:9; help: add `rtt`"),
-        ("rtt = \"40 ms\"", "rtt = \"40 m/s\"", "`40 m/s` is not a duration"),
-        (
-            "values = [\"0 %\", \"10 %\"]",
-            "values = [\"0 %\", \"ten\"]",
-            "`ten` is not a probability",
-        ),
-        (
-            "values = [\"0 %\", \"10 %\"]",
-            "values = [\"0 %\", \"0 %\"]",
-            "`0 %` stands twice on the axis, test.toml:21",
-        ),
-        ("values = [\"0 %\", \"10 %\"]", "values = []", "axis `loss` has no values, test.toml:21"),
-        ("name = \"loss\"", "name = \"losss\"", "unknown key `losss`"),
-        (
-            "name = \"loss\"",
-            "name = \"rtt\"",
-            "parameter `rtt` is set twice, test.toml:21; help: set each parameter",
-        ),
-        (
-            "controller = \"line\"",
-            "controller = \"lime\"",
-            "`lime` is not known here, test.toml:17; help: write one of",
-        ),
-        (
-            "label = \"half\"",
-            "lable = \"half\"",
-            "a table as a value of an axis needs a label, test.toml:17",
-        ),
-        (
-            "seeds = [1, 2]",
-            "seeds = { from = 1, count = 100000 }",
-            "more than 10000 seeds, test.toml:6",
-        ),
-        ("seeds = [1, 2]", "seeds = []", "there is no seed, test.toml:6"),
-        (
-            "columns = [\"ratio\"",
-            "columns = [\"ration\"",
-            "`flow` experiments have no figure `ration`, test.toml:7; help: the figures are",
-        ),
-        (
-            "over = \"median\"",
-            "over = \"mostly\"",
-            "says not over which runs a bar is judged, test.toml:58",
-        ),
-        ("at_most = 0.6", "at_most = 0.2", "no figure is within the bar, test.toml:54"),
-        (
-            "cells = { sender = \"half\" }",
-            "cells = { sender = \"third\" }",
-            "axis `sender` has no `third`, test.toml:59; help: it has `declared`, `half`",
-        ),
-        ("x = \"loss\"\nmetric", "metric", "the plot lacks a key"),
-        ("kind = \"flow\"", "kind = flow", "test.toml:5"),
-    ];
     let mut otherwise = Vec::new();
-    for (right, wrong, told) in cases {
+    for (right, wrong, told) in MISTAKES {
         let text = TINY.replacen(right, wrong, 1);
         assert_ne!(text, TINY, "{right}");
         let error = Scenario::parse(&text, "test.toml")

@@ -196,19 +196,7 @@ impl Maker<'_> {
                     MapId::MAX
                 ));
             };
-            let most = self.mission.longest_packet();
-            if plan.shortest > plan.longest
-                || plan.longest > most
-                || plan.group == 0
-                || plan.every == Some(Duration::ZERO)
-            {
-                return refuse(format!(
-                    "packets of {} to {} bytes in groups of {} on virtual channel {vcid} cannot \
-                    be: `shortest` is at most \
-                     `longest`, that is at most {most}, and `group` and `every` are more than zero",
-                    plan.shortest, plan.longest, plan.group
-                ));
-            }
+            self.check_sizes(&plan, vcid)?;
             let lane = lanes.entry(vcid).or_insert_with(|| Lane {
                 timed: Vec::new(),
                 filling: Vec::new(),
@@ -250,6 +238,24 @@ impl Maker<'_> {
             lanes.insert(DEFAULT_VCID, lane);
         }
         Ok(lanes)
+    }
+
+    /// The lengths, groups and times of a plan.
+    fn check_sizes(&self, plan: &PacketPlan, vcid: Vcid) -> Result<(), DescriptionError> {
+        let most = self.mission.longest_packet();
+        if plan.shortest > plan.longest
+            || plan.longest > most
+            || plan.group == 0
+            || plan.every == Some(Duration::ZERO)
+        {
+            return refuse(format!(
+                "packets of {} to {} bytes in groups of {} on virtual channel {vcid} cannot \
+                be: `shortest` is at most \
+                 `longest`, that is at most {most}, and `group` and `every` are more than zero",
+                plan.shortest, plan.longest, plan.group
+            ));
+        }
+        Ok(())
     }
 
     /// Bytes of an application's headers, with the time where the mission says how.

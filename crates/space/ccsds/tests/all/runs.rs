@@ -65,23 +65,12 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// A downlink whose frames hold one packet after the other, and what befell the frames with these
-/// numbers.
-fn downlink(
-    mission: &Mission,
+/// Packets one after the other that fill the zones of so many frames, and where each begins.
+fn packets(
     frames: usize,
-    fates: &[(usize, Fate)],
-    offset: usize,
-    seed: u64,
-) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut draw = move |below: usize| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
-    let coder = BlockDecoder::new(mission, false);
-    let zone = mission.frame().length - 8 - mission.frame().fecf.len();
+    zone: usize,
+    draw: &mut impl FnMut(usize) -> usize,
+) -> (Vec<u8>, Vec<usize>) {
     let mut packets: Vec<u8> = Vec::new();
     let mut starts = Vec::new();
     for count in 0.. {
@@ -99,6 +88,27 @@ fn downlink(
         packets.extend(((len - 7) as u16).to_be_bytes());
         packets.extend((6..len).map(|_| draw(256) as u8));
     }
+    (packets, starts)
+}
+
+/// A downlink whose frames hold one packet after the other, and what befell the frames with these
+/// numbers.
+fn downlink(
+    mission: &Mission,
+    frames: usize,
+    fates: &[(usize, Fate)],
+    offset: usize,
+    seed: u64,
+) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut draw = move |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let coder = BlockDecoder::new(mission, false);
+    let zone = mission.frame().length - 8 - mission.frame().fecf.len();
+    let (packets, starts) = packets(frames, zone, &mut draw);
     let mut bits: Vec<bool> = (0..offset).map(|_| draw(2) == 0).collect();
     let mut inverted = false;
     for number in 0..frames {

@@ -387,6 +387,11 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
             "nothing speaks for any cause; measure the line too (give its far end)".to_owned(),
         ),
     };
+    Finding::new(Cause::LineFull, weight, sentence, line_figures(line, transfer))
+}
+
+/// What was measured of the line, and of the transfer over it.
+fn line_figures(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Vec<String> {
     let mut figures = Vec::new();
     if let Some(line) = line {
         figures
@@ -403,7 +408,7 @@ pub(super) fn full(evidence: &Evidence) -> Finding {
         figures.push(format!("goodput {}", goodput(transfer)));
         figures.push(waits(transfer));
     }
-    Finding::new(Cause::LineFull, weight, sentence, figures)
+    figures
 }
 
 /// The part of the line's rate that the transfer used, at most all of it; `None` where one of both

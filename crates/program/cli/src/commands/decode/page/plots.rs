@@ -40,6 +40,20 @@ pub fn place(bits: u64) -> String {
     format!("byte {}", grouped(bits / 8))
 }
 
+/// A dashed line at each bit slip.
+fn mark_slips(rows: &mut Rows, contact: &ContactPage<'_>) {
+    let slips = contact.course.changes.first.iter().filter_map(|change| match change.kind {
+        ChangeKind::Slip(bits) => Some((change.position.as_bits(), bits)),
+        _ => None,
+    });
+    let slips: Vec<(u64, i8)> = slips.collect();
+    for (position, bits) in &slips {
+        let words = format!("{}: slip of {bits:+} bits", place(*position));
+        let label = if slips.len() > MOST_LABELS { String::new() } else { format!("{bits:+}") };
+        rows.slip(*position, &words, &label);
+    }
+}
+
 /// Lock, markers, polarity and frames set aside.
 pub fn lock(contact: &ContactPage<'_>) -> String {
     let labels = ["lock", "marker", "polarity", "frames"].map(str::to_owned);
@@ -96,16 +110,7 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
             rows.share(1, stretch, ("warned", share), &words);
         }
     }
-    let slips = contact.course.changes.first.iter().filter_map(|change| match change.kind {
-        ChangeKind::Slip(bits) => Some((change.position.as_bits(), bits)),
-        _ => None,
-    });
-    let slips: Vec<(u64, i8)> = slips.collect();
-    for (position, bits) in &slips {
-        let words = format!("{}: slip of {bits:+} bits", place(*position));
-        let label = if slips.len() > MOST_LABELS { String::new() } else { format!("{bits:+}") };
-        rows.slip(*position, &words, &label);
-    }
+    mark_slips(&mut rows, contact);
     let legend = [
         ("good", "as it should be"),
         ("warned", "wrong bits in the marker; inverted"),

@@ -17,6 +17,7 @@
 //! assert_eq!(verdict.cause, Cause::FlowWindow);
 //! ```
 
+mod advice;
 mod cause;
 mod evidence;
 mod examine;
