@@ -1,6 +1,7 @@
 //! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees
 //! what is in custody.
 
+mod forecast;
 mod health;
 
 use super::fallback::FALL_BACK;
@@ -423,63 +424,6 @@ impl Uplink {
         }
         self.shared.line(self.status.clone());
         self.shared.forwards(ForwardsStatus::of(self.guests.forwards()));
-    }
-
-    /// Foretells each contact, and says what will be late before it is.
-    fn foresee(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.foresee_at = now + FORESEE;
-        let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
-        if !self.feeder.is_feeding() {
-            return;
-        }
-        let waiting = self.shared.spool().queue().waiting(|flow| self.feeder.place(flow));
-        let start = self.clock.utc_at_start();
-        let behind = waiting.iter().map(|waiting| {
-            let delivery = self.feeder.sharing().of(&self.channel(waiting.flow));
-            let due = |written: Utc| {
-                delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start))
-            };
-            let due = due(waiting.oldest).zip(due(waiting.newest));
-            Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
-        });
-        let behind: Vec<Behind> = behind.collect();
-        let mut forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
-        // What guests hand over, they hand over when the line has room.
-        forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
-        for (flow, said) in self.foresight.see(now, &forecasts) {
-            self.say(flow, said);
-        }
-        let shown = forecasts
-            .iter()
-            .map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
-        self.shared.forecasts(shown.collect());
-    }
-
-    /// The channel of a contact; empty where it is not known yet.
-    fn channel(&self, flow: FlowId) -> String {
-        let known = self.feeder.channel(flow).map(str::to_owned);
-        known.or_else(|| self.shared.channel_of(flow)).unwrap_or_default()
-    }
-
-    fn say(&self, flow: FlowId, said: ForecastChange) {
-        let contact = format!("contact {} of {}", flow.0, self.channel(flow));
-        match said {
-            ForecastChange::Late(late) => {
-                let reason =
-                    format!("at the present rate it will miss its deadline by {}", in_words(late));
-                self.shared.life.alarm(&contact, &reason);
-            }
-            ForecastChange::OnTime(spare) => {
-                self.shared.life.clear_alarm(&contact);
-                tracing::info!(
-                    "{contact}: back on schedule, {} before its deadline",
-                    in_words(spare)
-                );
-            }
-            ForecastChange::Over => {
-                self.shared.life.clear_alarm(&contact);
-            }
-        }
     }
 
     fn tell_hints(&self, manager: &mut SessionManager, path: PathId) {

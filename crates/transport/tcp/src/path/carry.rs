@@ -1,0 +1,76 @@
+//! The path as a session uses it.
+
+use super::*;
+
+impl Path for TcpPath {
+    fn room(&mut self, _now: Instant) -> usize {
+        match self.state {
+            State::Up => self.sender.room(self.unwritten.len()),
+            State::Handshake | State::Greeting | State::Over(_) => 0,
+        }
+    }
+
+    fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
+        let refused = match self.state {
+            State::Up => self.sender.push(now, token, datagram).err(),
+            State::Handshake | State::Greeting | State::Over(_) => Some(token),
+        };
+        match refused {
+            Some(token) => self.events.extend(token.map(PathEvent::Lost)),
+            None => self.counters.datagrams_sent += 1,
+        }
+    }
+
+    fn send_control(&mut self, _now: Instant, bytes: &[u8]) -> usize {
+        match self.state {
+            State::Up => self.sender.push_control(bytes),
+            State::Handshake | State::Greeting | State::Over(_) => 0,
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<PathEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let was_full = self.receiver.is_full();
+        if let Some(event) = self.receiver.poll() {
+            if was_full && !self.receiver.is_full() {
+                self.pulse.heard(now);
+            }
+            return Some(event);
+        }
+        match &mut self.state {
+            State::Over(over) => {
+                let told = core::mem::replace(&mut over.told, true);
+                (!told).then(|| PathEvent::Down(over.reason.clone()))
+            }
+            State::Handshake | State::Greeting | State::Up => None,
+        }
+    }
+
+    /// The rate is that of arrival, counted in IP packets. Nothing is lost on a stream: what TCP
+    /// repairs shows as time.
+    fn estimate(&self) -> Estimate {
+        let window = &self.sender.window;
+        let (packet, carried) = PACKET;
+        Estimate {
+            rtt: window.meter().smoothed(),
+            min_rtt: window.base(),
+            rtt_variation: window.meter().variation(),
+            rate: window.rate().scaled(packet, carried),
+            loss: Probability::ZERO,
+            answered: Instant::ZERO,
+        }
+    }
+
+    fn close(&mut self, now: Instant, reason: &str) {
+        if self.is_over() {
+            return;
+        }
+        self.farewell(CLOSE_PLAIN, reason);
+        match self.state {
+            State::Up => self.end(now, DownReason::ClosedHere),
+            _ => self.refuse(now, Refusal::ClosedHere),
+        }
+    }
+}
