@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// A directory of records.
 ///
 /// ```
-/// use skyhaul_store::{Ledger, sim::SimDisk};
+/// use skyhaul_store::{RecordDirectory, sim::SimDisk};
 /// use skyhaul_units::ByteCount;
 /// use std::sync::Arc;
 ///
 /// let disk = Arc::new(SimDisk::new(ByteCount::mib(1)));
-/// let ledger = Ledger::open(disk, "jobs")?;
+/// let ledger = RecordDirectory::open(disk, "jobs")?;
 /// ledger.put("window-1", b"planned")?;
 /// assert_eq!(ledger.load()?.records, [("window-1".to_owned(), b"planned".to_vec())]);
 /// # Ok::<(), skyhaul_store::LedgerError>(())
@@ -33,7 +33,7 @@ pub struct Loaded {
     pub records: Vec<(String, Vec<u8>)>,
     /// Files that are no record, or one that the disk gave back damaged.
     pub damaged: Vec<String>,
-    /// Records of which one of two copies was damaged: the other one counted. See [`Ledger::mend`].
+    /// Records of which one of two copies was damaged: the other one counted. See [`RecordDirectory::mend`].
     pub mended: Vec<String>,
 }
 

@@ -60,6 +60,6 @@ pub use mark::mark;
 pub use publish::{Pending, PublishError, Publisher};
 pub use skyhaul_units::{BlockMark, FlowId, Held, Seq, SpoolId, SpoolIdentity, SpoolOpening};
 pub use spool::{
-    Depth, Extent, FLOW_END, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError,
+    Depth, FLOW_END, FlowExtent, OpenFlow, RecallReader, Spool, SpoolConfig, SpoolDraw, SpoolError,
     SpoolItem, SpoolQueue, SpoolReader, SpoolStats, Waiting,
 };

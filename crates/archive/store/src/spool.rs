@@ -31,7 +31,7 @@ use skyhaul_units::{ByteCount, Duration, Utc};
 use std::io;
 use std::sync::Arc;
 
-pub use flows::{Extent, FLOW_END, MAX_LIVE_FLOWS};
+pub use flows::{FLOW_END, FlowExtent, MAX_LIVE_FLOWS};
 pub use identity::SpoolDraw;
 pub use queue::SpoolQueue;
 pub use reader::{SpoolItem, SpoolReader};

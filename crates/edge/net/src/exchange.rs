@@ -1,13 +1,13 @@
 //! Sessions for programs: a thread runs the transport, and the program awaits.
 //!
-//! An [`Exchange`] is a node on its sockets. It calls others and is called; each session with
+//! An [`AppClient`] is a node on its sockets. It calls others and is called; each session with
 //! another node is a [`Link`].
 //! [`Link::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to
 //! what became of the block; [`Link::recv`] gives blocks as they arrive, and each holds its part of
 //! the receive window until it is dropped. Any executor will do: nothing here needs one of its own.
 //!
 //! ```
-//! # use skyhaul_net::exchange::{Exchange, Setup};
+//! # use skyhaul_net::exchange::{AppClient, Setup};
 //! # use skyhaul_quic::Identity;
 //! # use skyhaul_transport::{Block, FlowId, Outcome};
 //! # fn block_on<F: Future>(future: F) -> F::Output {
@@ -27,8 +27,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let (station, centre) = (Identity::from_seed(&[1; 32])?, Identity::from_seed(&[2; 32])?);
 //! let keys = (station.fingerprint(), centre.fingerprint());
-//! let called = Exchange::start(Setup::new("centre", centre).trusting([keys.0]))?;
-//! let calling = Exchange::start(Setup::new("station", station))?;
+//! let called = AppClient::start(Setup::new("centre", centre).trusting([keys.0]))?;
+//! let calling = AppClient::start(Setup::new("station", station))?;
 //! # let address = called.addresses()[0];
 //! block_on(async {
 //!     let link = calling.connect(address, keys.1).await?;

@@ -1,14 +1,14 @@
 //! What the settings of a host allow, and what a line needs of them.
 //!
 //! [`Settings`] are read from `/proc` and `/sys` of this host, or of a copy; [`advise`] holds them
-//! against a [`Line`] and gives a [`Finding`] for each, with the reason; [`throughput`] says what
+//! against a [`HostLine`] and gives a [`Finding`] for each, with the reason; [`throughput`] says what
 //! one TCP connection can reach with them; [`sysctl`] writes down what is to change, and the way
 //! back. Nothing here changes the host but [`sysctl::apply`].
 //!
 //! ```
-//! use skyhaul_host::{Line, Settings, advise, throughput};
+//! use skyhaul_host::{HostLine, Settings, advise, throughput};
 //! use skyhaul_units::Probability;
-//! let line = Line { rate: "1 Gbit/s".parse()?, round_trip: "148 ms".parse()?, loss: Probability::from_ppb(0) };
+//! let line = HostLine { rate: "1 Gbit/s".parse()?, round_trip: "148 ms".parse()?, loss: Probability::from_ppb(0) };
 //! let settings = Settings::typical();
 //! // 4 MB of send buffer hold two thirds of that under way, a seventh of what the line holds.
 //! let today = throughput::of(&settings, &line);

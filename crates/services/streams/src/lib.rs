@@ -1,23 +1,23 @@
 //! Streams of a constant rate: VDIF and Mark 5B frames, and how they cross a line that loses some
 //! of them.
 //!
-//! A [`Head`] is a frame's header, read once and right since. A [`Finder`] finds frames in bytes
+//! A [`Head`] is a frame's header, read once and right since. A [`FrameFinder`] finds frames in bytes
 //! that begin anywhere. A [`Course`] knows which frame comes next, so that the frame which stands
 //! for a lost one has the header that the lost one had. On the line frames go in groups ([`wire`]):
 //! a [`Departure`] makes them, an [`Arrival`] gives frames out in order, with an invalid one in the
 //! place of each that is not there in time, and counts. Sans-IO: time and bytes are arguments.
 //!
 //! ```
-//! use skyhaul_streams::{Found, Finder, Format, Synthesis};
+//! use skyhaul_streams::{NextBytes, FrameFinder, StreamFormat, Synthesis};
 //!
 //! let mut synthesis = Synthesis::new(5_000, 2, 1_600).expect("5000 bytes make a frame");
 //! let mut bytes = b"something else".to_vec();
 //! (0..4).for_each(|_| synthesis.frame(&mut bytes));
 //!
-//! let mut finder = Finder::new(Some(Format::Vdif));
+//! let mut finder = FrameFinder::new(Some(StreamFormat::Vdif));
 //! finder.push(&bytes);
-//! assert_eq!(finder.next(), Some(Found::Skipped(14)));
-//! let Some(Found::Frame(head, frame)) = finder.next() else { panic!("a frame") };
+//! assert_eq!(finder.next(), Some(NextBytes::Skipped(14)));
+//! let Some(NextBytes::Frame(head, frame)) = finder.next() else { panic!("a frame") };
 //! assert_eq!((head.place().thread, head.place().number, frame.len()), (0, 0, 5_032));
 //! ```
 //!

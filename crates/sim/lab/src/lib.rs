@@ -13,19 +13,19 @@
 //! and address translation.
 //!
 //! ```
-//! use skyhaul_lab::{Datagram, Network, NetworkNode};
+//! use skyhaul_lab::{NetworkDatagram, Network, NetworkNode};
 //! use skyhaul_link::LinkConfig;
 //! use skyhaul_units::{Duration, Instant};
 //!
 //! /// Returns what it gets to where it came from.
 //! #[derive(Default)]
-//! struct Echo(Vec<Datagram>, u32);
+//! struct Echo(Vec<NetworkDatagram>, u32);
 //! impl NetworkNode for Echo {
-//!     fn handle_datagram(&mut self, _now: Instant, datagram: Datagram) {
+//!     fn handle_datagram(&mut self, _now: Instant, datagram: NetworkDatagram) {
 //!         self.1 += 1;
-//!         self.0.push(Datagram { from: datagram.to, to: datagram.from, ..datagram });
+//!         self.0.push(NetworkDatagram { from: datagram.to, to: datagram.from, ..datagram });
 //!     }
-//!     fn poll_transmit(&mut self, _now: Instant) -> Option<Datagram> {
+//!     fn poll_transmit(&mut self, _now: Instant) -> Option<NetworkDatagram> {
 //!         self.0.pop()
 //!     }
 //!     fn next_timeout(&mut self) -> Option<Instant> {
@@ -40,7 +40,7 @@
 //! network.add_node(Echo::default(), &[centre]);
 //! let line = LinkConfig { one_way_delay: Duration::from_millis(80), ..LinkConfig::default() };
 //! network.join(station, centre, &line, 1);
-//! network.node_mut(first).0.push(Datagram::new(station, centre, "ping"));
+//! network.node_mut(first).0.push(NetworkDatagram::new(station, centre, "ping"));
 //! network.run_until(Instant::ZERO + Duration::from_secs(1))?;
 //! assert_eq!(network.node(first).1, 6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -6,7 +6,7 @@
 //! [report]. The same scenario and program give the same outcome, but for the time that it took.
 //!
 //! ```
-//! use skyhaul_lab::scenario::{Scenario, Selection, Silent, run};
+//! use skyhaul_lab::scenario::{Scenario, CellSelection, Silent, run};
 //! let text = r#"
 //!     name = "example"
 //!     title = "a declared line is used to the full"
@@ -26,7 +26,7 @@
 //!     at_least = 0.97
 //! "#;
 //! let scenarios = [Scenario::parse(text, "example.toml")?];
-//! let outcomes = run(&scenarios, &Selection::default(), core::num::NonZeroUsize::MIN, &Silent);
+//! let outcomes = run(&scenarios, &CellSelection::default(), core::num::NonZeroUsize::MIN, &Silent);
 //! assert_eq!(outcomes[0].runs.len(), 2);
 //! assert_eq!(outcomes[0].score(), (1, 1));
 //! # Ok::<(), skyhaul_lab::scenario::ScenarioError>(())

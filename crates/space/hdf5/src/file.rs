@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::library::Library;
-use crate::sys::{ElementType, Elements, Handle, Hid, LibraryError, LibrarySession};
+use crate::sys::{ElementType, Elements, Hid, LibraryError, LibrarySession, ObjectHandle};
 use skyhaul_level0::rdr::Value;
 use std::ffi::CString;
 use std::path::Path;
@@ -233,7 +233,7 @@ impl Drop for File {
 /// `None` for kinds that are not read.
 fn read_value(
     session: &LibrarySession,
-    attribute: &Handle<'_>,
+    attribute: &ObjectHandle<'_>,
 ) -> Result<Option<Value>, LibraryError> {
     let (of, points) = attribute.shape()?;
     let Some(count) = usize::try_from(points).ok().filter(|count| *count <= MOST_VALUES) else {

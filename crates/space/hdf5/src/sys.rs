@@ -73,7 +73,7 @@ pub struct LibrarySession {
 }
 
 /// An identifier, closed when it is dropped.
-pub struct Handle<'s> {
+pub struct ObjectHandle<'s> {
     session: &'s LibrarySession,
     id: Hid,
 }
@@ -158,8 +158,8 @@ impl LibrarySession {
         &self.api.functions
     }
 
-    fn id(&self, id: Hid) -> Result<Handle<'_>, LibraryError> {
-        if id < 0 { Err(self.said()) } else { Ok(Handle { session: self, id }) }
+    fn id(&self, id: Hid) -> Result<ObjectHandle<'_>, LibraryError> {
+        if id < 0 { Err(self.said()) } else { Ok(ObjectHandle { session: self, id }) }
     }
 
     fn done(&self, status: c_int) -> Result<(), LibraryError> {
@@ -184,14 +184,14 @@ impl LibrarySession {
         // SAFETY: a text.
         let file =
             unsafe { (self.call().H5Fcreate)(path.as_ptr(), OVER_WHAT_IS_THERE, DEFAULT, DEFAULT) };
-        self.id(file).map(Handle::keep)
+        self.id(file).map(ObjectHandle::keep)
     }
 
     /// Opens a file for reading.
     pub fn open(&self, path: &CStr) -> Result<Hid, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Fopen)(path.as_ptr(), READ_ONLY, DEFAULT) })
-            .map(Handle::keep)
+            .map(ObjectHandle::keep)
     }
 
     /// Closes a kept identifier, of a file after writing what it holds.
@@ -210,12 +210,12 @@ impl LibrarySession {
         self.done(found).map(|()| found > 0)
     }
 
-    pub fn object(&self, from: Hid, name: &CStr) -> Result<Handle<'_>, LibraryError> {
+    pub fn object(&self, from: Hid, name: &CStr) -> Result<ObjectHandle<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Oopen)(from, name.as_ptr(), DEFAULT) })
     }
 
-    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<Handle<'_>, LibraryError> {
+    pub fn create_group(&self, from: Hid, name: &CStr) -> Result<ObjectHandle<'_>, LibraryError> {
         // SAFETY: a text.
         self.id(unsafe { (self.call().H5Gcreate2)(from, name.as_ptr(), DEFAULT, DEFAULT, DEFAULT) })
     }
@@ -363,7 +363,11 @@ impl LibrarySession {
         self.done(unsafe { (self.call().H5Awrite)(attribute.id, native, bytes.as_ptr().cast()) })
     }
 
-    pub fn attribute(&self, object: Hid, name: &CStr) -> Result<Option<Handle<'_>>, LibraryError> {
+    pub fn attribute(
+        &self,
+        object: Hid,
+        name: &CStr,
+    ) -> Result<Option<ObjectHandle<'_>>, LibraryError> {
         // SAFETY: a text.
         let exists = unsafe { (self.call().H5Aexists)(object, name.as_ptr()) };
         self.done(exists)?;
@@ -375,7 +379,7 @@ impl LibrarySession {
     }
 
     /// The type of texts with this many bytes, padded with zeros.
-    pub fn text_type(&self, width: usize) -> Result<Handle<'_>, LibraryError> {
+    pub fn text_type(&self, width: usize) -> Result<ObjectHandle<'_>, LibraryError> {
         // SAFETY: identifiers are looked up.
         unsafe {
             let of = self.id((self.call().H5Tcopy)(self.known().text))?;
@@ -400,7 +404,7 @@ impl LibrarySession {
         }
     }
 
-    fn space(&self, dimensions: &[usize]) -> Result<Handle<'_>, LibraryError> {
+    fn space(&self, dimensions: &[usize]) -> Result<ObjectHandle<'_>, LibraryError> {
         let dimensions: Vec<u64> = dimensions.iter().map(|len| *len as u64).collect();
         let rank = c_int::try_from(dimensions.len()).expect("there are one or two dimensions");
         // SAFETY: as many lengths as dimensions.
@@ -410,9 +414,9 @@ impl LibrarySession {
     }
 }
 
-impl Handle<'_> {
+impl ObjectHandle<'_> {
     /// Type of an attribute's elements and their number.
-    pub fn shape(&self) -> Result<(Handle<'_>, i64), LibraryError> {
+    pub fn shape(&self) -> Result<(ObjectHandle<'_>, i64), LibraryError> {
         // SAFETY: identifiers are looked up.
         let (of, space) = unsafe {
             let of = self.session.id((self.session.call().H5Aget_type)(self.id))?;
@@ -436,7 +440,11 @@ impl Handle<'_> {
     }
 
     /// An attribute's texts of any length, `count` of them.
-    pub fn read_texts(&self, of: &Handle<'_>, count: usize) -> Result<Vec<String>, LibraryError> {
+    pub fn read_texts(
+        &self,
+        of: &ObjectHandle<'_>,
+        count: usize,
+    ) -> Result<Vec<String>, LibraryError> {
         // SAFETY: identifiers are looked up.
         let space = self.session.id(unsafe { (self.session.call().H5Aget_space)(self.id) })?;
         if space.points()? != count as i64 || !of.is_variable_text()? {
@@ -503,7 +511,7 @@ impl Handle<'_> {
     }
 }
 
-impl Drop for Handle<'_> {
+impl Drop for ObjectHandle<'_> {
     fn drop(&mut self) {
         // SAFETY: identifiers are looked up. What was to be written was written before, and said
         // so.

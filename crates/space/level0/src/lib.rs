@@ -17,7 +17,7 @@
 //! let name = ProductName::parse("P1570826VIIRSSCIENCEAS15286023813501.PDS")?;
 //! assert_eq!(name.created().to_string(), "2015-10-13T02:38:13.000000Z");
 //! assert_eq!(RecordTime::cds(name.created()).utc(), Some(name.created()));
-//! # Ok::<(), skyhaul_level0::naming::NameError>(())
+//! # Ok::<(), skyhaul_level0::naming::ProductNameError>(())
 //! ```
 
 mod assembly;

@@ -8,13 +8,13 @@
 //!
 //! ```
 //! use skyhaul_identity::OneWayKey;
-//! use skyhaul_oneway::{Assumptions, Listener, Session, Transmitter};
+//! use skyhaul_oneway::{Assumptions, Listener, TransmitSession, Transmitter};
 //! use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 //! use skyhaul_transport::{Block, FlowId};
 //! use skyhaul_units::{Instant, Rate, Utc};
 //!
 //! let key = OneWayKey::from_bytes([7; 32]);
-//! let session = Session { key: key.clone(), began: Utc::default(), salt: [1; 8] };
+//! let session = TransmitSession { key: key.clone(), began: Utc::default(), salt: [1; 8] };
 //! let assumptions = Assumptions::over(Rate::from_mbps(20));
 //! let mut now = Instant::ZERO;
 //! let mut transmitter = Transmitter::new(now, session, &assumptions, SenderConfig::default())?;

@@ -6,21 +6,21 @@
 //! block is coded and sent once; that it was [`Sent`](crate::Outcome::Sent) says nothing about its
 //! arrival. Blocks, classes, priorities and deadlines are those of a session.
 //!
-//! - [`Sender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second says
+//! - [`OneWaySender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second says
 //!   how far each flow is, so that a receiver that starts late, or lost much, knows what it will
 //!   not get.
-//! - [`Receiver`]: plain datagrams in; blocks out, in their flow's order, and [`Gap`]s where
+//! - [`OneWayReceiver`]: plain datagrams in; blocks out, in their flow's order, and [`Gap`]s where
 //!   something is missing.
 //!
 //! ```
 //! use bytes::Bytes;
-//! use skyhaul_transport::oneway::{Assumptions, Design, Event, Receiver, ReceiverConfig, Sender, SenderConfig};
+//! use skyhaul_transport::oneway::{Assumptions, Design, Event, OneWayReceiver, ReceiverConfig, OneWaySender, SenderConfig};
 //! use skyhaul_transport::{Block, FlowId};
 //! use skyhaul_units::{Instant, Rate};
 //!
 //! let assumptions = Assumptions { loss: "5 %".parse()?, ..Assumptions::over(Rate::from_mbps(20)) };
-//! let mut sender = Sender::new(Design::new(&assumptions)?, SenderConfig::default());
-//! let mut receiver = Receiver::new(ReceiverConfig::default());
+//! let mut sender = OneWaySender::new(Design::new(&assumptions)?, SenderConfig::default());
+//! let mut receiver = OneWayReceiver::new(ReceiverConfig::default());
 //! let now = Instant::ZERO;
 //! sender.send(now, Block::reliable(FlowId(0), Bytes::from_static(b"one block")))?;
 //! sender.finish();

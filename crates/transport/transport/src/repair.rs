@@ -10,12 +10,12 @@
 //!   [`FateOrder`] brings the fates into the order of sending.
 //! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline,
 //!   round trip and room.
-//! - [`Coder`] and [`Decoder`]: the two ends of one path. They know nothing of blocks or sessions.
+//! - [`Coder`] and [`RepairDecoder`]: the two ends of one path. They know nothing of blocks or sessions.
 //! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
 //!
 //! ```
 //! use bytes::Bytes;
-//! use skyhaul_transport::repair::{Coder, Decoder, LossEstimate, Planner, Situation};
+//! use skyhaul_transport::repair::{Coder, RepairDecoder, LossEstimate, Planner, Situation};
 //! use skyhaul_units::{Duration, Instant, Rate};
 //! let plan = Planner::default().plan(&Situation {
 //!     loss: LossEstimate::assumed("5 %".parse()?),
@@ -25,7 +25,7 @@
 //!     spare: Rate::from_mbps(20),
 //!     payload: 1_430,
 //! });
-//! let (mut coder, mut decoder) = (Coder::new(), Decoder::new());
+//! let (mut coder, mut decoder) = (Coder::new(), RepairDecoder::new());
 //! coder.adopt(plan);
 //! let due = Instant::ZERO + Duration::from_millis(60);
 //! for number in 0..20u8 {

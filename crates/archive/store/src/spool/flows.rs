@@ -48,7 +48,7 @@ enum End {
 
 /// The records of a flow that are not in custody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct FlowExtent {
     /// The first of them.
     pub custody: Seq,
     /// Behind the last.
@@ -192,8 +192,8 @@ impl Flows {
     }
 
     /// What of a live flow is not in custody.
-    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
-        self.live.get(&flow).map(|flow| Extent { custody: flow.custody, next: flow.next })
+    pub fn extent(&self, flow: FlowId) -> Option<FlowExtent> {
+        self.live.get(&flow).map(|flow| FlowExtent { custody: flow.custody, next: flow.next })
     }
 
     /// Whether the segment holds something that is not in custody.

@@ -203,7 +203,7 @@ impl Spool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Extent;
+    use super::super::FlowExtent;
     use super::*;
     use crate::sim::SimDisk;
     use crate::{SpoolConfig, mark};
@@ -262,19 +262,19 @@ mod tests {
         }
         spool.sync().unwrap();
         spool.custody(flow, Seq(4));
-        assert_eq!(spool.queue().extent(flow), Some(Extent { custody: Seq(4), next: Seq(6) }));
+        assert_eq!(spool.queue().extent(flow), Some(FlowExtent { custody: Seq(4), next: Seq(6) }));
         assert_eq!(spool.queue_mut().mark_of(flow, Seq(3)).unwrap(), Some(mark(&[3; 9])));
         assert_eq!(spool.queue_mut().mark_of(flow, Seq(6)).unwrap(), None);
         spool.renew(SpoolDraw([2; 24])).unwrap();
         assert_eq!(
             (spool.identity().unwrap().id, spool.queue().extent(flow)),
-            (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
+            (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(6) }))
         );
         drop(spool);
         let spool = open(&disk, 3);
         assert_eq!(
             (spool.identity().unwrap().id, spool.queue().extent(flow)),
-            (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(6) }))
+            (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(6) }))
         );
     }
 
@@ -297,7 +297,7 @@ mod tests {
             let spool = open(&disk, 2);
             assert_eq!(
                 (spool.identity().unwrap().id, spool.queue().extent(flow)),
-                (SpoolId([2; 16]), Some(Extent { custody: Seq(0), next: Seq(2) }))
+                (SpoolId([2; 16]), Some(FlowExtent { custody: Seq(0), next: Seq(2) }))
             );
         }
     }
@@ -322,7 +322,7 @@ mod tests {
             assert!(renewed.is_err() || id == SpoolId([2; 16]), "fault {fault}");
             let is_new = id != SpoolId([1; 16]);
             assert!(
-                !is_new || extent == Some(Extent { custody: Seq(0), next: Seq(2) }),
+                !is_new || extent == Some(FlowExtent { custody: Seq(0), next: Seq(2) }),
                 "fault {fault}: {extent:?}"
             );
             assert!(

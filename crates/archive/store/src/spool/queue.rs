@@ -1,7 +1,7 @@
 //! The records of all flows in the order of writing, and how much of each is in custody.
 
 use super::reader::SpoolReader;
-use super::{Depth, Extent, Flows, OpenFlow, SpoolError};
+use super::{Depth, FlowExtent, Flows, OpenFlow, SpoolError};
 use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord, SegmentSummary};
 use crate::{FlowId, Seq, mark};
 use skyhaul_units::{BlockMark, ByteCount, Utc};
@@ -80,7 +80,7 @@ impl SpoolQueue {
     }
 
     /// What of a live flow is not in custody.
-    pub fn extent(&self, flow: FlowId) -> Option<Extent> {
+    pub fn extent(&self, flow: FlowId) -> Option<FlowExtent> {
         self.flows.extent(flow)
     }
 

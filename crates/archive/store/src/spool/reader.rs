@@ -1,6 +1,6 @@
 //! Reading the spool in the order of writing, from the first record without custody.
 
-use super::{Extent, Flows, SpoolError, SpoolQueue};
+use super::{FlowExtent, Flows, SpoolError, SpoolQueue};
 use crate::log::{LogCursor, LogEntry, LogRecord};
 use crate::{FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
@@ -42,7 +42,7 @@ impl SpoolReader {
 
     /// Whether `seq` comes next or later in its flow; what is missing before it is noted.
     fn reach(&mut self, flows: &Flows, flow: FlowId, seq: Seq) -> bool {
-        let Some(Extent { custody: waiting, .. }) = flows.extent(flow) else {
+        let Some(FlowExtent { custody: waiting, .. }) = flows.extent(flow) else {
             return false;
         };
         let expected = self.expected.entry(flow).or_insert(waiting);

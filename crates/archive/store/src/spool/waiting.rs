@@ -1,6 +1,6 @@
 //! What waits of each flow, for whoever foretells when it will be through.
 
-use super::flows::{Extent, Flows};
+use super::flows::{FlowExtent, Flows};
 use super::{Depth, SpoolQueue};
 use crate::log::{FlowSpan, Log};
 use crate::{FlowId, Seq};
@@ -65,7 +65,7 @@ impl SpoolQueue {
     pub fn waiting(&self, from: impl Fn(FlowId) -> Option<Seq>) -> Vec<Waiting> {
         let mut found: BTreeMap<FlowId, Waiting> = BTreeMap::new();
         for span in self.log.segments().iter().flat_map(|(_, summary)| &summary.flows) {
-            let Some(Extent { custody, .. }) = self.flows.extent(span.flow) else { continue };
+            let Some(FlowExtent { custody, .. }) = self.flows.extent(span.flow) else { continue };
             let first = from(span.flow).map_or(custody, |first| first.max(custody));
             if span.last < first {
                 continue;

@@ -246,6 +246,6 @@ const RE_EXPORTS_MAX: usize = 8;
 const MAX_FILES: usize = 4;
 
 /// May only shrink; 5 is the aim.
-const MAX_CIRCLES: usize = 42;
+const MAX_CIRCLES: usize = 34;
 /// May only shrink; 0 is the aim.
 const MAX_LARGE: usize = 7;

@@ -195,8 +195,8 @@ const MAX_METHODS: usize = 25;
 const MIRRORS: &[&str] = &[];
 
 /// Each may only shrink; 0 is the aim.
-const MAX_LARGE_STRUCTS: usize = 32;
-const MAX_LARGE_TYPES: usize = 26;
-const MAX_TUPLE_PARAMETERS: usize = 230;
-const MAX_BOOL_PARAMETERS: usize = 124;
-const MAX_LONG_LINES: usize = 295;
+const MAX_LARGE_STRUCTS: usize = 31;
+const MAX_LARGE_TYPES: usize = 20;
+const MAX_TUPLE_PARAMETERS: usize = 207;
+const MAX_BOOL_PARAMETERS: usize = 113;
+const MAX_LONG_LINES: usize = 96;

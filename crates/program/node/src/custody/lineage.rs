@@ -7,7 +7,7 @@
 //! goes on as another spool, so that nothing of either is taken for the other's.
 
 use skyhaul_store::{
-    BlockMark, Extent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening,
+    BlockMark, FlowExtent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening,
 };
 use skyhaul_transport::Custody;
 
@@ -88,7 +88,7 @@ enum Compared {
 
 fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let Held { flow, next, last } = held;
-    let Some(Extent { custody: waiting, next: end }) = spool.queue().extent(flow) else {
+    let Some(FlowExtent { custody: waiting, next: end }) = spool.queue().extent(flow) else {
         return Ok(Compared::Nothing);
     };
     // Of one that the centre has whole, the last block here must be the last there: it is here
@@ -200,7 +200,7 @@ mod tests {
         part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
         assert_eq!(
             (spool.queue().live_flows(), spool.queue().extent(other)),
-            (vec![other], Some(Extent { custody: Seq(0), next: Seq(2) }))
+            (vec![other], Some(FlowExtent { custody: Seq(0), next: Seq(2) }))
         );
         assert_ne!(spool.identity().unwrap().id, identity.id);
     }
