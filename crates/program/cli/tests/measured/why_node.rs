@@ -118,7 +118,6 @@ fn a_station_from_which_nothing_arrives_any_more_is_told_that_the_line_is_dead()
     let output = run(&["why", "--json", "--config", "station.toml"], site.folder());
     relay.signal(Signal::CONT);
     let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    eprintln!("{said}");
     assert!(!said.contains("line-full"), "{said}");
 }
 
