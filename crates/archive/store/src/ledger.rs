@@ -33,7 +33,8 @@ pub struct Loaded {
     pub records: Vec<(String, Vec<u8>)>,
     /// Files that are no record, or one that the disk gave back damaged.
     pub damaged: Vec<String>,
-    /// Records of which one of two copies was damaged: the other one counted. See [`RecordDirectory::mend`].
+    /// Records of which one of two copies was damaged: the other one counted. See
+    /// [`RecordDirectory::mend`].
     pub mended: Vec<String>,
 }
 

@@ -5,8 +5,8 @@
 //! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log is opened
 //! ```
 //!
-//! An appended record is not durable, and no [`LogCursor`] sees it, until a sync that began after it
-//! ends well. Sealing a segment syncs it before the next one is made, so only the last file can
+//! An appended record is not durable, and no [`LogCursor`] sees it, until a sync that began after
+//! it ends well. Sealing a segment syncs it before the next one is made, so only the last file can
 //! have a torn end.
 //!
 //! Memory: 56 bytes a flow and segment, 100 bytes a segment, and one buffer of the largest record.

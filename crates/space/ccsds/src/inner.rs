@@ -266,7 +266,8 @@ mod tests {
             let inverted = word(&out, found) != first;
             prop_assert!(!inverted || !mark, "changes of level have no polarity");
             for at in 0..8 * wanted.len() {
-                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit {}", at);
+                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit \
+                                                                                             {}", at);
             }
             let sent = |bits: u64| match convolutional {
                 Some((Code { rate: Rate::Half, .. }, _)) => 2 * bits,

@@ -1,9 +1,9 @@
 //! The library's C interface: the only place with calls into it.
 //!
-//! [`LibrarySession`] makes the calls safe. It is there once at a time, so that the library is never
-//! entered twice; texts are zero-terminated; every buffer is measured against what the library says
-//! it will read or write. Identifiers need no proof: the library looks each up and refuses those
-//! that it did not give out.
+//! [`LibrarySession`] makes the calls safe. It is there once at a time, so that the library is
+//! never entered twice; texts are zero-terminated; every buffer is measured against what the
+//! library says it will read or write. Identifiers need no proof: the library looks each up and
+//! refuses those that it did not give out.
 #![allow(unsafe_code, reason = "a library that is loaded at run time is called through pointers")]
 
 mod functions;

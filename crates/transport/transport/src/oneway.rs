@@ -6,9 +6,9 @@
 //! block is coded and sent once; that it was [`Sent`](crate::Outcome::Sent) says nothing about its
 //! arrival. Blocks, classes, priorities and deadlines are those of a session.
 //!
-//! - [`OneWaySender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second says
-//!   how far each flow is, so that a receiver that starts late, or lost much, knows what it will
-//!   not get.
+//! - [`OneWaySender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second
+//!   says how far each flow is, so that a receiver that starts late, or lost much, knows what it
+//!   will not get.
 //! - [`OneWayReceiver`]: plain datagrams in; blocks out, in their flow's order, and [`Gap`]s where
 //!   something is missing.
 //!

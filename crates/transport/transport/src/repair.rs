@@ -10,7 +10,8 @@
 //!   [`FateOrder`] brings the fates into the order of sending.
 //! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline,
 //!   round trip and room.
-//! - [`Coder`] and [`RepairDecoder`]: the two ends of one path. They know nothing of blocks or sessions.
+//! - [`Coder`] and [`RepairDecoder`]: the two ends of one path. They know nothing of blocks or
+//!   sessions.
 //! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
 //!
 //! ```

@@ -61,7 +61,8 @@ impl Log {
     /// Read again after a sync.
     ///
     /// # Errors
-    /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are [`LogEntry::Damaged`].
+    /// [`LogError::Io`] where a file cannot be opened. Unreadable sectors are
+    /// [`LogEntry::Damaged`].
     pub fn read(&mut self, cursor: &mut LogCursor) -> Result<Option<LogEntry>, LogError> {
         self.read_where(cursor, |_, _| true)
     }

@@ -199,4 +199,4 @@ const MAX_LARGE_STRUCTS: usize = 31;
 const MAX_LARGE_TYPES: usize = 20;
 const MAX_TUPLE_PARAMETERS: usize = 207;
 const MAX_BOOL_PARAMETERS: usize = 113;
-const MAX_LONG_LINES: usize = 96;
+const MAX_LONG_LINES: usize = 71;

@@ -16,8 +16,8 @@ fn no_module_has_a_name_that_says_nothing() {
     none(vague.map(|(path, _)| path.display().to_string()), "name it by what it holds");
 }
 
-/// One style: `name.rs` with its parts in `name/`. What several examples or test binaries share needs
-/// the other one: cargo takes each file beside them for a binary.
+/// One style: `name.rs` with its parts in `name/`. What several examples or test binaries share
+/// needs the other one: cargo takes each file beside them for a binary.
 #[test]
 fn a_module_is_a_file_of_its_name() {
     let other = sources().into_iter().filter(|(path, _)| {
