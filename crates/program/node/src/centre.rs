@@ -212,7 +212,9 @@ fn driver(
     let send = if config.has_guests() { guests::window(own).send } else { own.send };
     let window = SessionMemory { send, ..own };
     let place = bind.to_string();
-    let endpoint = services::endpoint(Socket::bind(bind), &place, quic)?;
+    let socket =
+        if config.listen.tcp { services::socket_beside_tcp(bind) } else { Socket::bind(bind) };
+    let endpoint = services::endpoint(socket, &place, quic)?;
     let at = endpoint.socket().local_addr().unwrap_or(bind);
     let mut driver = services::driver(endpoint.into(), &place, window, clock)?;
     if config.listen.tcp {

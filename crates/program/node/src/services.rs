@@ -2,6 +2,8 @@
 
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::{
     AnyEndpoint, Clock, Driver, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint,
@@ -11,6 +13,7 @@ use skyhaul_transport::SessionConfig;
 use skyhaul_units::ByteCount;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
@@ -84,10 +87,7 @@ pub fn make_state_folder(folder: &Path) -> Result<(), Fault> {
 
 /// Makes a folder, and makes sure that it can be written.
 pub fn make_folder(folder: &Path) -> Result<(), Fault> {
-    let probe = folder.join(".skyhaul-probe");
-    let outcome = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&probe, b""))
-        .and_then(|()| fs::remove_file(&probe));
+    let outcome = fs::create_dir_all(folder).and_then(|()| try_to_write(folder));
     outcome.map_err(|error| {
         let help = "give this user write permission there, or configure another folder";
         Fault::environment(
@@ -97,6 +97,35 @@ pub fn make_folder(folder: &Path) -> Result<(), Fault> {
         )
     })
 }
+
+/// Creates a file in the folder and drops it. The file has no name where the file system can do that:
+/// a node that is killed meanwhile leaves nothing behind.
+fn try_to_write(folder: &Path) -> io::Result<()> {
+    let unnamed = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, unnamed, Mode::RUSR | Mode::WUSR) {
+        Ok(_) => Ok(()),
+        // Not on NFS and some overlays; old kernels take it for opening the folder itself.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
+            let probe = folder.join(".skyhaul-probe");
+            fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A UDP socket. Where the system chooses the port, it is one that TCP can listen at too.
+pub fn socket_beside_tcp(bind: SocketAddr) -> io::Result<Socket> {
+    for _ in 1..PORT_ATTEMPTS {
+        let socket = Socket::bind(bind)?;
+        if bind.port() != 0 || TcpListener::bind(socket.local_addr()?).is_ok() {
+            return Ok(socket);
+        }
+    }
+    Socket::bind(bind)
+}
+
+/// Of the ports that the system chooses, connections over TCP hold a few in a thousand on a busy host.
+const PORT_ATTEMPTS: u32 = 8;
 
 /// The state folder cannot be used.
 pub fn disk_fault(folder: &Path, error: &io::Error) -> Fault {
@@ -257,4 +286,22 @@ pub fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHa
             "raise this user's process limit (ulimit -u)",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_the_system_chooses_is_free_for_tcp_too() {
+        let socket = socket_beside_tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+        TcpListener::bind(socket.local_addr().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_was_tried_is_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        make_folder(folder.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

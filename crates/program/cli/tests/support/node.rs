@@ -4,10 +4,11 @@ use super::process::{Running, skyhaul};
 use skyhaul_quic::{Fingerprint, Identity};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The two nodes.
 pub const NODES: [&str; 2] = ["station", "centre"];
@@ -31,10 +32,24 @@ pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
     })
 }
 
-/// An address that a node can bind again and again, which no other process had a moment ago.
+/// An address that a node can bind again and again, over UDP and TCP. Its port is none of those that
+/// the system gives to other sockets, 32768 to 60999 by default, and each call gives another one.
 pub fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static CALLS: AtomicU16 = AtomicU16::new(0);
+    // Test binaries that run at a time begin at different places.
+    let begin = std::process::id() as u16 % PORTS;
+    let is_free = |address: &SocketAddr| {
+        UdpSocket::bind(address).is_ok() && TcpListener::bind(address).is_ok()
+    };
+    (0..PORTS)
+        .map(|_| FIRST_PORT + begin.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed)) % PORTS)
+        .map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
+        .find(is_free)
+        .unwrap()
 }
+
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
 
 /// Starts a node with its configuration from `folder`, where its log goes too.
 pub fn start(name: &str, folder: &Path, flags: &[&str]) -> Running {
