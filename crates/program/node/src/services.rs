@@ -98,8 +98,8 @@ pub fn make_folder(folder: &Path) -> Result<(), Fault> {
     })
 }
 
-/// Creates a file in the folder and drops it. The file has no name where the file system can do that:
-/// a node that is killed meanwhile leaves nothing behind.
+/// Creates a file in the folder and drops it. The file has no name where the file system can do
+/// that: a node that is killed meanwhile leaves nothing behind.
 fn try_to_write(folder: &Path) -> io::Result<()> {
     let unnamed = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     match rustix::fs::open(folder, unnamed, Mode::RUSR | Mode::WUSR) {
@@ -124,7 +124,8 @@ pub fn socket_beside_tcp(bind: SocketAddr) -> io::Result<Socket> {
     Socket::bind(bind)
 }
 
-/// Of the ports that the system chooses, connections over TCP hold a few in a thousand on a busy host.
+/// Of the ports that the system chooses, connections over TCP hold a few in a thousand on a busy
+/// host.
 const PORT_ATTEMPTS: u32 = 8;
 
 /// The state folder cannot be used.

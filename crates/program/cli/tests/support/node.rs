@@ -32,8 +32,9 @@ pub fn make_keys(folder: &Path) -> [Fingerprint; 2] {
     })
 }
 
-/// An address that a node can bind again and again, over UDP and TCP. Its port is none of those that
-/// the system gives to other sockets, 32768 to 60999 by default, and each call gives another one.
+/// An address that a node can bind again and again, over UDP and TCP. Its port is none of those
+/// that the system gives to other sockets, 32768 to 60999 by default, and each call gives another
+/// one.
 pub fn free_address() -> SocketAddr {
     static CALLS: AtomicU16 = AtomicU16::new(0);
     // Test binaries that run at a time begin at different places.
