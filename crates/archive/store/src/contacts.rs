@@ -378,7 +378,7 @@ impl ContactStore {
     /// before anything is receipted that no sync went before.
     ///
     /// # Errors
-    /// As [`Disk::in_place`]: nothing may be receipted any more.
+    /// As [`Spool::in_place`](crate::Spool::in_place): nothing may be receipted any more.
     pub fn in_place(&self) -> io::Result<()> {
         self.room.disk.in_place()
     }

@@ -1,9 +1,9 @@
 //! Sessions for programs: a thread runs the transport, and the program awaits.
 //!
 //! An [`AppClient`] is a node on its sockets. It calls others and is called; each session with
-//! another node is a [`Link`].
-//! [`Link::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to
-//! what became of the block; [`Link::recv`] gives blocks as they arrive, and each holds its part of
+//! another node is a [`AppChannel`].
+//! [`AppChannel::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to
+//! what became of the block; [`AppChannel::recv`] gives blocks as they arrive, and each holds its part of
 //! the receive window until it is dropped. Any executor will do: nothing here needs one of its own.
 //!
 //! ```
@@ -204,7 +204,7 @@ impl AppClient {
     }
 
     /// The same over several paths. The link stands once the first does; the others join it then,
-    /// and those that are turned away are told by [`Link::refused_paths`].
+    /// and those that are turned away are told by [`AppChannel::refused_paths`].
     ///
     /// # Errors
     /// See [`LinkError`].

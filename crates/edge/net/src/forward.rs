@@ -113,7 +113,7 @@ pub struct Setup {
     pub allow_listen: Vec<Allow>,
     /// How each session's line is shared; a forward names its class by [`Carriage::class`].
     pub classes: ClassTree,
-    /// How often [`Notice::Stats`] is told.
+    /// How often [`ForwardNotice::Stats`] is told.
     pub stats: Option<Duration>,
     /// Bytes that came for applications and were not taken by them yet, at most, for each session;
     /// 16 KiB more for each connection.

@@ -2,12 +2,12 @@
 //!
 //! A station and its centre have one session with each other. The station's uplink and the centre's
 //! downlink hold it, for contacts;
-//! [`Guests`] carries applications' connections, files and streams on it, in flows of their own
-//! ([`Range`]). Who holds the session gives it the session's events and calls [`Guests::work`]; it
+//! [`Tenants`] carries applications' connections, files and streams on it, in flows of their own
+//! ([`FlowRange`]). Who holds the session gives it the session's events and calls [`Tenants::work`]; it
 //! takes no event that is the holder's alone. The class tree of the session decides what goes
 //! first; each service has a [`Share`] of the send buffer beside it, so that none keeps the
 //! holder's blocks out. At the receiving end their blocks leave the session's window at once:
-//! windows of their own bound them, and one that does not read holds back itself alone. A [`Door`]
+//! windows of their own bound them, and one that does not read holds back itself alone. A [`ChannelService`]
 //! is where programs on other threads have links over the session, each like one of its own.
 
 mod range;
@@ -50,7 +50,7 @@ pub struct Tenants {
 pub enum LinksTaken {
     /// Nobody: they are ended.
     ByNobody,
-    /// Whoever has the [`Door`] of the service.
+    /// Whoever has the [`ChannelService`] of the service.
     AtTheDoor,
 }
 

@@ -114,7 +114,7 @@ impl Node {
 
     /// Calls the node with the key `peer` over `paths`. The session stands once the first path
     /// does; the others join it then, and what is turned away
-    /// [`Session::refused_paths`](Link::refused_paths) tells.
+    /// [`Session::refused_paths`](AppChannel::refused_paths) tells.
     ///
     /// # Errors
     /// No path is given, nobody answers within a minute, or the far end has another key or does not

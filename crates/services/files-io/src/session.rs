@@ -17,11 +17,11 @@ use skyhaul_net::Clock;
 pub struct TransferTask {
     /// What the far end is told.
     pub hello: TransferHello,
-    /// The class of this end that it is sent under; of [`Direction::Put`].
+    /// The class of this end that it is sent under; of [`TransferDirection::Put`].
     pub class: ClassId,
-    /// What is sent; of [`Direction::Put`].
+    /// What is sent; of [`TransferDirection::Put`].
     pub sources: Vec<FileSource>,
-    /// Where it goes; of [`Direction::Get`]. With [`Naming::As`] in the greeting the folder above
+    /// Where it goes; of [`TransferDirection::Get`]. With [`Naming::As`] in the greeting the folder above
     /// that, in which the target is made as a folder where the far end says that the source is more
     /// than a file.
     pub into: Option<Directory>,
@@ -60,7 +60,7 @@ pub enum TransferEnd {
 /// Carries out `task` over `link`.
 ///
 /// # Errors
-/// See [`End`]. What could not be done with single entries was told to `reports`.
+/// See [`TransferEnd`]. What could not be done with single entries was told to `reports`.
 pub fn call(
     link: &Session,
     mut task: TransferTask,
@@ -125,7 +125,7 @@ fn below(
 /// Does what the node at the far end of `link` asks for, as far as `root` lets it.
 ///
 /// # Errors
-/// See [`End`].
+/// See [`TransferEnd`].
 pub fn serve(
     link: &Session,
     root: &Root,
@@ -171,7 +171,7 @@ pub fn serve(
 /// Tells the node at the far end of `link` that nothing is done here of what it asks for.
 ///
 /// # Errors
-/// See [`End`].
+/// See [`TransferEnd`].
 pub fn decline(
     link: &Session,
     reason: RefusalReason,

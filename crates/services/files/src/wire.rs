@@ -1,6 +1,6 @@
 //! What the two ends say to each other, one message in each block.
 //!
-//! The end that called says what it wants ([`Hello`]) and becomes the sending or the receiving end.
+//! The end that called says what it wants ([`TransferHello`]) and becomes the sending or the receiving end.
 //! Then:
 //!
 //! ```text
@@ -68,7 +68,7 @@ pub enum Message {
     Offer(Vec<(OfferId, Entry)>),
     /// What is wanted of them.
     Answers(Vec<(OfferId, OfferAnswer)>),
-    /// The next chaining values of chunks that the receiving end has; their [`Answer::Send`] comes
+    /// The next chaining values of chunks that the receiving end has; their [`OfferAnswer::Send`] comes
     /// behind them.
     Held(OfferId, Vec<Chain>),
     /// Whole files.
@@ -77,7 +77,7 @@ pub enum Message {
     Data(OfferId, u64, Bytes),
     /// The file has this many bytes and this hash.
     End(OfferId, u64, Hash),
-    /// It has the hash of which [`Answer::Compare`] told: the contents need not come.
+    /// It has the hash of which [`OfferAnswer::Compare`] told: the contents need not come.
     Same(OfferId),
     /// It cannot be sent.
     Abandon(OfferId, TransferRefusal),

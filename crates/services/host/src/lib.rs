@@ -1,7 +1,7 @@
 //! What the settings of a host allow, and what a line needs of them.
 //!
 //! [`Settings`] are read from `/proc` and `/sys` of this host, or of a copy; [`advise`] holds them
-//! against a [`HostLine`] and gives a [`Finding`] for each, with the reason; [`throughput`] says
+//! against a [`HostLine`] and gives a [`SettingFinding`] for each, with the reason; [`throughput`] says
 //! what one TCP connection can reach with them; [`sysctl`] writes down what is to change, and the
 //! way back. Nothing here changes the host but [`sysctl::apply`].
 //!

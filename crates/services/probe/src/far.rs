@@ -35,7 +35,7 @@ pub struct ProbeDatagram {
     pub to: SocketAddr,
     /// Its bytes.
     pub datagram: Vec<u8>,
-    /// The session whose stream it is of: to be told with [`Far::refused`] when the system does not
+    /// The session whose stream it is of: to be told with [`ProbeServer::refused`] when the system does not
     /// take it.
     pub stream: Option<u64>,
 }

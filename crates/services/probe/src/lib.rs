@@ -1,8 +1,8 @@
 //! Measuring a line with datagrams of UDP: round trip, one-way delay, rate, loss, order, path MTU,
 //! and where what is missing went.
 //!
-//! One end serves ([`Far`]), the other measures ([`Near`]) over a [`Line`], which is a socket or a
-//! simulated one. What came of a stream of datagrams is a [`Trace`]; [`stats`] and [`Account`] make
+//! One end serves ([`ProbeServer`]), the other measures ([`ProbeClient`]) over a [`ProbeIo`], which is a socket or a
+//! simulated one. What came of a stream of datagrams is a [`Trace`]; [`stats`] and [`StreamAccount`] make
 //! figures of it, and [`survey`](survey::survey) a whole picture of a line. Nothing here reads a
 //! clock or a socket.
 //!

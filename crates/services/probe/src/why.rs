@@ -1,7 +1,7 @@
 //! Why a transfer is not faster: what was measured of the line, of the transfer and of both hosts,
 //! and the verdict on it.
 //!
-//! [`examine`] measures a line through a [`Near`](crate::Near); a [`Transfer`] is what a transfer
+//! [`examine`] measures a line through a [`ProbeClient`](crate::ProbeClient); a [`Transfer`] is what a transfer
 //! told of itself. [`judge`] weighs both by rules whose thresholds say where they come from;
 //! nothing is trained. Several causes may hold at once: the first is the one to remove first.
 //!

@@ -1,8 +1,8 @@
 //! Streams of a constant rate over a session: sources, sinks, and what the two ends do.
 //!
-//! [`send`] reads a [`Source`] and sends what it gives; [`serve`] takes a stream at the other end
+//! [`send`] reads a [`StreamSource`] and sends what it gives; [`serve`] takes a stream at the other end
 //! and writes it to a sink that is
-//! [`Allowed`] there. Both run over any session, and end with a [`Summary`]. A source is never held
+//! [`AllowedSinks`] there. Both run over any session, and end with a [`StreamSummary`]. A source is never held
 //! back: what the line has no room for within the lateness bound is dropped and counted. A sink
 //! gets frames in their order, each at its time or an invalid one for it.
 //!

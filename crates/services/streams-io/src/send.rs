@@ -52,7 +52,7 @@ pub fn groups(bytes: ByteCount) -> Option<FrameGrouping> {
 /// says so.
 ///
 /// # Errors
-/// See [`End`]. Where the source failed, the far end has what it gave before.
+/// See [`StreamFailure`]. Where the source failed, the far end has what it gave before.
 pub fn send(
     link: &Session,
     source: StreamSource,

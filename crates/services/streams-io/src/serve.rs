@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// `allowed`, to its end. `begun` is called once it is known where it goes.
 ///
 /// # Errors
-/// See [`End`].
+/// See [`StreamFailure`].
 pub fn serve(
     link: &Session,
     allowed: &AllowedSinks,

@@ -76,7 +76,7 @@ impl StreamSource {
     /// Opens what `spec` names; its frames are of `format`, or of the one that is found.
     ///
     /// # Errors
-    /// See [`SourceError`].
+    /// See [`StreamSourceError`].
     pub fn open(
         spec: &SourceSpec,
         format: Option<StreamFormat>,

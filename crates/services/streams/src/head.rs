@@ -107,7 +107,7 @@ impl FromStr for StreamFormat {
 }
 
 impl FrameHead {
-    /// The header at the beginning of `bytes`; [`Format::Datagrams`] has none.
+    /// The header at the beginning of `bytes`; [`StreamFormat::Datagrams`] has none.
     ///
     /// # Errors
     /// There is none.

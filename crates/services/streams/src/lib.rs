@@ -1,10 +1,10 @@
 //! Streams of a constant rate: VDIF and Mark 5B frames, and how they cross a line that loses some
 //! of them.
 //!
-//! A [`Head`] is a frame's header, read once and right since. A [`FrameFinder`] finds frames in
-//! bytes that begin anywhere. A [`Course`] knows which frame comes next, so that the frame which
+//! A [`FrameHead`] is a frame's header, read once and right since. A [`FrameFinder`] finds frames in
+//! bytes that begin anywhere. A [`PathTaken`] knows which frame comes next, so that the frame which
 //! stands for a lost one has the header that the lost one had. On the line frames go in groups
-//! ([`wire`]): a [`Departure`] makes them, an [`Arrival`] gives frames out in order, with an
+//! ([`wire`]): a [`Departure`] makes them, an [`StreamReceiver`] gives frames out in order, with an
 //! invalid one in the place of each that is not there in time, and counts. Sans-IO: time and bytes
 //! are arguments.
 //!

@@ -75,7 +75,7 @@ impl VdifHeader {
         }
     }
 
-    /// The begin of a second of [`Place::second`]. Leap seconds are left out, as they are in most
+    /// The begin of a second of [`FrameTime::second`]. Leap seconds are left out, as they are in most
     /// headers.
     pub fn utc(second: u64) -> Utc {
         let half_years = (second >> 32) as i64;

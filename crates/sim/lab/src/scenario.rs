@@ -2,7 +2,7 @@
 //!
 //! A scenario is a TOML file (`docs/how-to/lab.md` has every key): a [kind](kind::Kind) of
 //! experiment with its parameters, axes whose product makes the cells, seeds, and bars. [`run()`]
-//! runs cells in parallel; an [`Outcome`] is plain data, with JSON, [text](Text) and an HTML
+//! runs cells in parallel; an [`ScenarioResult`] is plain data, with JSON, [text](OutcomeText) and an HTML
 //! [report]. The same scenario and program give the same outcome, but for the time that it took.
 //!
 //! ```

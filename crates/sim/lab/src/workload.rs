@@ -1,6 +1,6 @@
 //! Applications of the lab: what they hand over and when, and how much of it arrives in time.
 //!
-//! [`Traffic`] is a set of [`Stream`]s that feed a session; a [`Ledger`] notes what was handed
+//! [`Traffic`] is a set of [`BlockStream`]s that feed a session; a [`HandedOver`] notes what was handed
 //! over, and [`Arrivals`] when what arrived. Both use a session of a
 //! [`World`](crate::world::World). Sizes and instants of hand-over come from a seed, so that the
 //! same seed gives the same traffic whatever carries it.

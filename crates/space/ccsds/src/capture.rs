@@ -184,7 +184,7 @@ const BELIEVED_FRAMES: u64 = 2;
 
 impl Capture {
     /// Begins. With a mission and no format, bits are expected (CADUs are bits, too); with the
-    /// mission of bare frames, give [`InputFormat::Frames`].
+    /// mission of bare frames, give [`InputLayout::Frames`].
     pub fn new(missions: MissionSet, options: CaptureOptions) -> Self {
         let mut capture = Self {
             missions: missions.identifiable(),

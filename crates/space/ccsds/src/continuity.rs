@@ -38,7 +38,7 @@ pub struct Sign {
 pub struct Followed {
     /// By their counts, and by what came between.
     pub step: CountStep,
-    /// An earlier [`Step::Back`] has turned out to be a loss.
+    /// An earlier [`CountStep::Back`] has turned out to be a loss.
     pub lost: Option<Lost>,
 }
 

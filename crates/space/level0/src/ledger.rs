@@ -2,7 +2,7 @@
 //! what came back.
 //!
 //! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks.
-//! Counts of a virtual channel that were passed over are a [`Gap`]; frames of another contact fill
+//! Counts of a virtual channel that were passed over are a [`MissingFrames`]; frames of another contact fill
 //! it, be it one that the station made to complete this one, or one of another station.
 //! [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers
 //! ([`talk`]).
@@ -318,7 +318,7 @@ impl Ledger {
     /// Takes what was kept of a contact. Questions without an answer are open again.
     ///
     /// # Errors
-    /// [`RecordError`]: it was not taken. The contact is known as far as its blocks are read again.
+    /// [`LedgerRecordError`]: it was not taken. The contact is known as far as its blocks are read again.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), LedgerRecordError> {
         let (id, contact) = record::read(bytes)?;
         if self.contacts.len() >= CONTACTS_MAX {

@@ -7,7 +7,7 @@
 
 use skyhaul_units::{Duration, Utc};
 
-/// How long windows are: a multiple of [`Cell::LENGTH`] that divides a day.
+/// How long windows are: a multiple of [`WindowCell::LENGTH`] that divides a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WindowLength(Duration);
 

@@ -29,9 +29,9 @@ pub enum TcpFrame {
         /// wire.
         delay: Duration,
     },
-    /// Asks for a [`Frame::Pong`] with the same number.
+    /// Asks for a [`TcpFrame::Pong`] with the same number.
     Ping(u64),
-    /// Answers a [`Frame::Ping`].
+    /// Answers a [`TcpFrame::Ping`].
     Pong(u64),
     /// The last frame of an end.
     Close {

@@ -1,6 +1,6 @@
 //! Which block is sent from next: pure policies over what waits, a file each.
 //!
-//! A policy gives each waiting block a [`Key`] for this instant; the smallest is sent from. It sees
+//! A policy gives each waiting block a [`SendOrder`] for this instant; the smallest is sent from. It sees
 //! one block at a time, the line as a whole and the clock, and keeps nothing, so it can be asked as
 //! late as a path has room. Keys are integers and end with the block's number in the queue: the
 //! order is total and repeats exactly.
@@ -9,7 +9,7 @@
 //! for nothing.
 //!
 //! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will
-//! be through, both from the same estimate of arrival ([`Line::arrival`]).
+//! be through, both from the same estimate of arrival ([`LineEstimate::arrival`]).
 
 mod arrival;
 mod draft;

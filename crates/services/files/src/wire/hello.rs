@@ -56,12 +56,12 @@ pub struct TransferHello {
     /// the target. Its
     /// [`super::Message::Welcome`] says which it is.
     pub naming: Naming,
-    /// Where the called end puts what comes; of [`Direction::Get`] with [`Naming::As`], the name
+    /// Where the called end puts what comes; of [`TransferDirection::Get`] with [`Naming::As`], the name
     /// that its source may take.
     pub target: RelPath,
-    /// What the called end is to send, patterns among them; [`Direction::Get`].
+    /// What the called end is to send, patterns among them; [`TransferDirection::Get`].
     pub sources: Vec<RelPath>,
-    /// What takes part of it; [`Direction::Get`], and what is not removed at a
+    /// What takes part of it; [`TransferDirection::Get`], and what is not removed at a
     /// [`super::Message::Only`].
     pub rules: Vec<Rule>,
 }

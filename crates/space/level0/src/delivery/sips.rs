@@ -66,7 +66,7 @@ const FILE_TYPES: [&str; 11] = [
 /// A delivery record's text.
 ///
 /// # Errors
-/// [`RecordError`]: a value cannot be written so that the consumer reads it back.
+/// [`DeliveryRecordError`]: a value cannot be written so that the consumer reads it back.
 pub fn write_record(
     record: &DeliveryRecord,
     terms: &Terms,
@@ -97,7 +97,7 @@ pub fn write_record(
 /// Whether a record can say that files lie in this folder.
 ///
 /// # Errors
-/// [`RecordError`] says what is in the way.
+/// [`DeliveryRecordError`] says what is in the way.
 pub fn check_folder(folder: &str) -> Result<(), DeliveryRecordError> {
     written("DIRECTORY_ID", folder).map(drop)
 }

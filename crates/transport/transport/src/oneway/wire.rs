@@ -17,7 +17,7 @@ pub enum Message {
     Source {
         /// The coding number.
         sid: Sid,
-        /// A [`Piece`], or a list of blocks given up.
+        /// A [`BlockSlice`], or a list of blocks given up.
         content: Bytes,
     },
     /// Computed from several sources.

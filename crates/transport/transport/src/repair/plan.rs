@@ -39,7 +39,7 @@ pub struct Situation {
     pub payload: usize,
 }
 
-/// How to repair on one path. [`Plan::default`] repairs nothing.
+/// How to repair on one path. [`RepairPlan::default`] repairs nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPlan {
     /// What has less time left than this is coded; with more, retransmission alone does.
@@ -205,7 +205,7 @@ impl Planner {
 }
 
 impl RepairPlan {
-    /// What [`Plan::spare`] counts in: bytes of repair for so many bytes protected.
+    /// What [`RepairPlan::spare`] counts in: bytes of repair for so many bytes protected.
     pub const SPARE_UNIT: u32 = 1_024;
 
     /// Whether a block is to be coded that has so much time left (deadline less now less one-way
