@@ -12,5 +12,6 @@ mod random;
 mod sessions;
 mod sessions_greeting;
 mod share;
+mod states;
 mod support;
 mod vectors;
