@@ -59,10 +59,7 @@ impl Clock {
 /// Two clocks read at one moment. A thread that is kept from running between the two readings would
 /// take them for as far apart as that lasted: it reads again, and the readings that were closest
 /// together count.
-pub(crate) fn at_once<T>(
-    mut now: impl FnMut() -> Instant,
-    mut other: impl FnMut() -> T,
-) -> (Instant, T) {
+pub fn at_once<T>(mut now: impl FnMut() -> Instant, mut other: impl FnMut() -> T) -> (Instant, T) {
     let mut read = || {
         let (before, other, after) = (now(), other(), now());
         (after.since(before), (after, other))

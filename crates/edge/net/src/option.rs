@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd as _};
 ///
 /// # Errors
 /// As the system says.
-pub(crate) fn set(socket: impl AsFd, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
+pub fn set(socket: impl AsFd, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
     // SAFETY: the descriptor is open for the length of the call, and the pointer and length are
     // those of `value`.
     let outcome = unsafe {

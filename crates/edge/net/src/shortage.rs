@@ -1,8 +1,6 @@
 //! What keeps a process from running beside its own machine's programs: the quota of its control
 //! group, and the host of a virtual machine.
 
-use crate::threads::ThreadTimes;
-use skyhaul_probe::why::Lack;
 use skyhaul_units::Duration;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,32 +49,6 @@ impl Shortage {
             throttled(&fs::read_to_string(root.join(group).join("cpu.stat")).unwrap_or_default())
         });
         Self { throttled: throttled.max().unwrap_or_default(), stolen, ticks }
-    }
-}
-
-/// Threads and shortage of this process at an instant.
-#[derive(Debug, Clone, Default)]
-pub struct Processors {
-    /// Its threads.
-    pub threads: ThreadTimes,
-    /// What kept it from running.
-    pub shortage: Shortage,
-}
-
-impl Processors {
-    /// Of this process, now.
-    pub fn now() -> Self {
-        Self { threads: ThreadTimes::now(), shortage: Shortage::now() }
-    }
-
-    /// What the process lacked over the `seconds` since `earlier`; `None` where the system does not
-    /// tell.
-    pub fn lack_since(&self, earlier: &Self, seconds: f64) -> Option<Lack> {
-        Some(Lack {
-            ready: self.threads.ready_since(&earlier.threads, seconds)?,
-            throttled: self.shortage.throttled_since(&earlier.shortage, seconds),
-            stolen: self.shortage.stolen_since(&earlier.shortage),
-        })
     }
 }
 

@@ -296,7 +296,7 @@ fn centre_of(config: &StationConfig) -> CentreContact {
 
 /// What tells a spool, and this opening of it, from others.
 fn draw() -> Result<SpoolDraw, Fault> {
-    let random = skyhaul_net::probe::random().map_err(|error| {
+    let random = skyhaul_net::random().map_err(|error| {
         Fault::environment(
             "the system gives no random numbers",
             error,

@@ -332,6 +332,7 @@ const USES: &[(&str, &[&str])] = &[
     ("emulator", &["units", "link", "net"]),
     ("page", &[]),
     ("probe", &["units", "page"]),
+    ("probe-io", &["units", "net", "probe"]),
     (
         "net",
         &[
@@ -345,7 +346,6 @@ const USES: &[(&str, &[&str])] = &[
             "tcp",
             "link",
             "oneway",
-            "probe",
             "forward",
         ],
     ),
@@ -412,6 +412,7 @@ const USES: &[(&str, &[&str])] = &[
             "lab",
             "node",
             "probe",
+            "probe-io",
             "forward",
             "files",
             "files-io",

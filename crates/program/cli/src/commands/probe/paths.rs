@@ -4,9 +4,9 @@ use super::far::{FarEnd, FarFlags, Heading, Missed};
 use super::page::{PageFlag, subject};
 use super::{tell, words};
 use crate::failure::{Exit, Failure};
-use skyhaul_net::probe::SocketLine;
 use skyhaul_probe::paths::{PathFlow, Routes as Found};
 use skyhaul_probe::{NearError, ProbeClient, SESSIONS_MAX, report};
+use skyhaul_probe_io::SocketLine;
 use skyhaul_units::{Duration, Instant};
 use std::io::{self, Write};
 

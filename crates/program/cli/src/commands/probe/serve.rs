@@ -3,8 +3,8 @@
 use super::PORT;
 use crate::commands::signals;
 use crate::failure::Failure;
-use skyhaul_net::probe::{HostFiles, Server};
 use skyhaul_probe::wire::RequestLimits;
+use skyhaul_probe_io::{HostFiles, Server};
 use skyhaul_units::{Duration, Rate};
 use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -40,7 +40,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let address = command.bind.unwrap_or_else(|| (Ipv6Addr::UNSPECIFIED, PORT).into());
     let limits =
         RequestLimits { rate: command.max_rate, time: command.max_time, datagrams: DATAGRAMS_MAX };
-    let failed = |error: skyhaul_net::probe::ServeError| {
+    let failed = |error: skyhaul_probe_io::ServeError| {
         let help = "stop the program that uses the port, or give --bind another address and port \
                    of this host";
         let source = std::io::Error::other(error.to_string());

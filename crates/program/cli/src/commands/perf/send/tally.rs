@@ -9,8 +9,9 @@ use crate::commands::perf::report::{
 };
 use crate::commands::perf::send::run::SendPlan;
 use crate::commands::rate::rate_text;
-use skyhaul_net::{Processors, SessionManager};
+use skyhaul_net::SessionManager;
 use skyhaul_probe::why::{Owes, SilenceDetector};
+use skyhaul_probe_io::Processors;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{Outcome, PathId, PathStats, Seq, Session, Stats, Waits};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};

@@ -1,7 +1,7 @@
 //! What this machine can do: datagrams to itself, as fast as it can, before a line is blamed.
 
-use super::ProbeSocket;
-use crate::Clock;
+use crate::ProbeSocket;
+use skyhaul_net::Clock;
 use skyhaul_probe::Handed;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io;

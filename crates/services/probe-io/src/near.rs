@@ -1,7 +1,7 @@
 //! The measuring end's line: a socket to one far end.
 
-use super::{HostFiles, ProbeSocket};
-use crate::Clock;
+use crate::{HostFiles, ProbeSocket};
+use skyhaul_net::Clock;
 use skyhaul_probe::{Handed, HostCounters, LineError, ProbeIo};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::io;

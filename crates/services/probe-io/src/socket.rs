@@ -1,11 +1,10 @@
 //! A UDP socket that measures: datagrams one by one, never fragmented, with the kernel's time of
 //! arrival.
 
-use crate::clock::at_once;
-use crate::{Clock, drops, option};
 use noq_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
+use skyhaul_net::{Clock, at_once, drops, option};
 use skyhaul_probe::Handed;
 use skyhaul_probe::wire::DATAGRAM_MAX;
 use skyhaul_units::{ByteCount, Duration, Instant};

@@ -1,7 +1,7 @@
 //! The serving end on a socket.
 
-use super::{HostFiles, ProbeSocket, random};
-use crate::Clock;
+use crate::{HostFiles, ProbeSocket};
+use skyhaul_net::{Clock, random};
 use skyhaul_probe::wire::RequestLimits;
 use skyhaul_probe::{FarConfig, FarCounters, Handed, ProbeServer};
 use skyhaul_units::Duration;
@@ -98,7 +98,7 @@ const SENDS_AT_ONCE: u32 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::SocketLine;
+    use crate::SocketLine;
     use skyhaul_probe::{ProbeClient, Spec, StreamAccount, StreamDirection};
     use skyhaul_units::{ByteCount, Rate};
     use std::sync::Arc;

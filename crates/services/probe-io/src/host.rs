@@ -1,7 +1,7 @@
 //! What the host's system counts of dropped datagrams, read from its files below a root that tests
 //! may set.
 
-use crate::drops::kernel_drops;
+use skyhaul_net::drops::kernel_drops;
 use skyhaul_probe::HostCounters;
 use std::path::{Path, PathBuf};
 
