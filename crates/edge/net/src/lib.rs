@@ -1,8 +1,7 @@
 //! Sockets and real time for the sans-IO core.
 //!
 //! A [`Driver`] runs a session manager of sessions over paths of QUIC on UDP sockets and of TLS on
-//! TCP. [`relay`] is a UDP relay that behaves like a long, thin, lossy line, for tests,
-//! demonstrations and rehearsals on machines where the kernel's own emulation would need root.
+//! TCP.
 
 mod busy;
 mod clock;
@@ -18,7 +17,6 @@ pub mod one_way;
 pub mod option;
 mod random;
 mod refusals;
-pub mod relay;
 mod rest;
 mod shortage;
 mod socket;

@@ -13,7 +13,9 @@
 //! Flows can be spread over several links by their addresses and ports, as routers spread them over
 //! equal routes.
 //!
-//! It needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and
+//! [`relay`] is a UDP relay with the same model, which needs no root.
+//!
+//! The rest needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and
 //! routers between the places; a link is one hop.
 
 mod control;
@@ -23,6 +25,7 @@ mod emulation;
 pub mod offload;
 pub mod packet;
 mod place;
+pub mod relay;
 
 pub use control::{ControlSocket, EmulatorOrder, OrderAnswer};
 pub use description::{

@@ -344,7 +344,6 @@ const USES: &[(&str, &[&str])] = &[
             "sessions",
             "quic",
             "tcp",
-            "link",
             "oneway",
             "forward",
         ],

@@ -7,13 +7,13 @@
 )]
 
 use crate::support::block_on;
+use skyhaul_emulator::relay::{Relay, RelayConfig};
 use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_net::exchange::{self, AppChannel, AppClient};
 use skyhaul_net::forward::{
     FarTarget, ForwardNode, ForwardNotice, Forwarder, ListenAddress, Remote, Setup,
 };
-use skyhaul_net::relay::{Relay, RelayConfig};
 use skyhaul_net::{Clock, Driver, SessionManager, Socket, UdpEndpoint};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
 use skyhaul_sessions::SocketId;

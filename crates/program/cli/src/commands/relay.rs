@@ -1,10 +1,10 @@
 //! `skyhaul relay`: an emulated long line for UDP, usable by anyone without root.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
-use skyhaul_net::relay::{
+use skyhaul_emulator::relay::{
     DirectionCounters, Relay as UdpRelay, RelayConfig, RelayCounters, RelayError,
 };
+use skyhaul_link::{GilbertElliott, LinkConfig, Loss, Reordering};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::Write;
 use std::net::SocketAddr;

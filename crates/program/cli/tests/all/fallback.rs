@@ -7,8 +7,8 @@
 use crate::support::process::Running;
 use crate::support::site::{Site, channel};
 use serde_json::Value;
+use skyhaul_emulator::relay::{Relay, RelayConfig, RelayHandle, RelayLine};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::relay::{Relay, RelayConfig, RelayHandle, RelayLine};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

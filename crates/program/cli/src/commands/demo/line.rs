@@ -1,8 +1,8 @@
 //! The long line between the nodes: a relay on a thread of its own.
 
 use crate::failure::{Exit, Failure};
+use skyhaul_emulator::relay::{Relay, RelayConfig, RelayCounters, RelayHandle};
 use skyhaul_link::{LinkConfig, Loss};
-use skyhaul_net::relay::{Relay, RelayConfig, RelayCounters, RelayHandle};
 use skyhaul_units::{Duration, Probability, Rate};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Waiting for sockets with time-outs in nanoseconds, and what the kernel dropped from them.
 
-use crate::drops::{inode, kernel_drops};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
+use skyhaul_net::drops::{inode, kernel_drops};
 use skyhaul_units::Duration;
 use std::collections::BTreeSet;
 use std::io;

@@ -22,12 +22,12 @@ mod shared;
 pub use config::{RelayConfig, RelayError};
 pub use shared::{ClientCounters, DirectionCounters, RelayCounters, RelayHandle, RelayLine};
 
-use crate::clock::Clock;
 use batch::{BatchSocket, Item, Received, Route, Scratch, next_run};
 use clients::Clients;
 use poller::Token;
 use shared::Shared;
 use skyhaul_link::{Link, LinkConfig, ip_packet_size};
+use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// ```
 /// use skyhaul_link::LinkConfig;
-/// use skyhaul_net::relay::{Relay, RelayConfig};
+/// use skyhaul_emulator::relay::{Relay, RelayConfig};
 /// use skyhaul_units::{Duration, Rate};
 /// let line = LinkConfig::line(Rate::from_mbps(93), Duration::from_millis(80));
 /// let config = RelayConfig::new("127.0.0.1:0".parse()?, "127.0.0.1:4433".parse()?, line);
