@@ -5,7 +5,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
-use skyhaul_ccsds::record::RecordWriter;
+use skyhaul_records::RecordWriter;
 use skyhaul_units::Utc;
 use std::hint::black_box;
 

@@ -8,9 +8,9 @@ use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::packet::Packets;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, Quality};
-use skyhaul_ccsds::record::{Record, RecordReader, RecordWriter};
 use skyhaul_ccsds::scan::{DamageKind, FileEnd, Scanned, Scanner};
-use skyhaul_compress::{Effort, Packer, unpack};
+use skyhaul_records::pack::{Effort, Packer, unpack};
+use skyhaul_records::{Record, RecordReader, RecordWriter};
 use skyhaul_units::Utc;
 
 /// Any bits, in two pieces, as an unknown input: the account of every frame adds up.

@@ -8,7 +8,6 @@ mod guests;
 pub mod latency;
 mod life;
 pub mod log;
-pub mod payload;
 pub mod rdr;
 mod services;
 pub mod station;

@@ -5,11 +5,9 @@
 //! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets
 //! of frames,
 //! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of
-//! several inputs.
-//! [`record`] is the form in which captured frames travel and are stored. [`scan`] finds the
-//! packets of a file that may be damaged, [`survey`] counts them. What a spacecraft's downlink
-//! looks like is data: [`mission`]. [`generate`] makes downlinks, out of real packets or made-up
-//! ones.
+//! several inputs. [`scan`] finds the packets of a file that may be damaged, [`survey`] counts
+//! them. What a spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes
+//! downlinks, out of real packets or made-up ones.
 //!
 //! Demodulation, order across channels, duplicates and products are left out: they belong to the
 //! receiver and to Level-0.
@@ -51,7 +49,6 @@ pub mod margin;
 pub mod mission;
 pub mod packet;
 pub mod quality;
-pub mod record;
 pub mod scan;
 pub mod select;
 pub mod survey;

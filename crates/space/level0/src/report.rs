@@ -15,8 +15,8 @@ use serde::Serialize;
 use skyhaul_ccsds::extract::{ChannelCounts, Extractor};
 use skyhaul_ccsds::id::{Apid, Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_ccsds::record::InputReport;
 use skyhaul_ccsds::select::InputAccount;
+use skyhaul_records::InputReport;
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 

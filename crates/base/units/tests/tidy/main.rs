@@ -267,7 +267,7 @@ const SANS_IO: &[&str] = &[
     "forward",
     "files",
     "streams",
-    "compress",
+    "records",
 ];
 
 const BANNED_IN_CORE: &[&str] = &[
@@ -308,9 +308,9 @@ const USES: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("coding", &["units"]),
     ("ccsds", &["units", "coding"]),
-    ("level0", &["units", "coding", "ccsds"]),
+    ("level0", &["units", "coding", "ccsds", "records"]),
     ("hdf5", &["units", "level0"]),
-    ("compress", &["ccsds"]),
+    ("records", &["units", "coding", "ccsds"]),
     ("congestion", &["units"]),
     ("transport", &["units", "coding", "congestion"]),
     ("identity", &[]),
@@ -371,7 +371,7 @@ const USES: &[(&str, &[&str])] = &[
             "coding",
             "ccsds",
             "level0",
-            "compress",
+            "records",
             "hdf5",
             "congestion",
             "transport",

@@ -9,14 +9,12 @@ use super::rdr::{self, NotMade};
 use super::shared::{Shared, Stage};
 use crate::config::ProductRules;
 use crate::custody::Stamps;
-use crate::payload::{BlockHead, PayloadError, split_taken};
 use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::{
@@ -24,6 +22,8 @@ use skyhaul_level0::{
     report::{ContactInput, Product},
 };
 use skyhaul_net::Clock;
+use skyhaul_records::payload::{BlockHead, PayloadError, split_taken};
+use skyhaul_records::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_store::{ContactReader, FlowStatus, LogRecord, StationName};
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::io;

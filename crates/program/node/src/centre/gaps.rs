@@ -8,13 +8,13 @@ use skyhaul_ccsds::continuity::Sign;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::Open;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::ledger::{
     AskedAgain, ContactId, ContactStart, DurableFrame, GapState, Ledger, MissingFrames, PacketGap,
     PacketGapState, PacketLoss, Place,
 };
 use skyhaul_level0::report::Product;
+use skyhaul_records::Open;
 use skyhaul_store::{Disk, LedgerError, RealDisk, RecordDirectory as Records, Seq, StationName};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeSet;

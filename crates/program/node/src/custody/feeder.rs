@@ -6,8 +6,8 @@
 //! each has blocks there; the other half is for whoever has most.
 
 use crate::config::{Delivery, LineSharing};
-use crate::payload::{BlockHead, LOST, with_taken};
 use bytes::Bytes;
+use skyhaul_records::payload::{BlockHead, LOST, with_taken};
 use skyhaul_store::{LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};
 use skyhaul_units::{ByteCount, FlowId, Instant, Utc};

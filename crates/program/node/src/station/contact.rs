@@ -2,14 +2,14 @@
 //! by.
 
 use super::spooler::SpoolBlock;
-use crate::payload::{BlockContent, BlockHead};
 use crate::status::{ContactCaptured, ContactState};
 use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{FrameFormat, Mission};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
-use skyhaul_ccsds::record::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
+use skyhaul_records::payload::{BlockContent, BlockHead};
+use skyhaul_records::{Close, MAX_CLOSE_CHANNELS, Open, Record, RecordWriter};
 use skyhaul_units::{FlowId, Instant, Utc};
 use std::collections::BTreeMap;
 use std::ops::Range;

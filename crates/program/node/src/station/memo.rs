@@ -9,7 +9,7 @@
 //! | further places | u64 each | of the other inputs, in their order; of several inputs in a contact that is closing, then where its capture began in each |
 
 use skyhaul_ccsds::identify::InputLayout;
-use skyhaul_ccsds::record::{Open, Record, RecordReader, RecordWriter};
+use skyhaul_records::{Open, Record, RecordReader, RecordWriter};
 use skyhaul_units::FlowId;
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -3,8 +3,8 @@
 
 use crate::config::Compress;
 use skyhaul_ccsds::mission::FrameFormat;
-use skyhaul_compress::{Effort, Packer};
 use skyhaul_net::Clock;
+use skyhaul_records::pack::{Effort, Packer};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::ops::Range;
 

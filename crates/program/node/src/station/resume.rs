@@ -2,12 +2,12 @@
 //! spool.
 
 use super::memo::{ChannelPosition, Memo};
-use crate::payload::BlockHead;
 use skyhaul_ccsds::capture::CaptureOptions;
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_ccsds::record::{Open, Record, RecordReader};
+use skyhaul_records::payload::BlockHead;
+use skyhaul_records::{Open, Record, RecordReader};
 use skyhaul_store::{Spool, SpoolError};
 use skyhaul_units::FlowId;
 

@@ -4,8 +4,8 @@
 use super::contact::stride;
 use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::InputReport;
 use skyhaul_ccsds::select::{InputAccount, Select, SelectOptions};
+use skyhaul_records::InputReport;
 use skyhaul_units::{Duration, Utc};
 
 /// Joins the inputs of one contact.

@@ -3,9 +3,9 @@
 
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::{InputReport, Record, RecordReader, RecordWriter};
 use skyhaul_ccsds::select::InputAccount;
-use skyhaul_node::payload::{BlockHead, PayloadError, split_taken, with_taken};
+use skyhaul_records::payload::{BlockHead, PayloadError, split_taken, with_taken};
+use skyhaul_records::{InputReport, Record, RecordReader, RecordWriter};
 use std::borrow::Cow;
 
 fn vectors(part: &str) -> Vec<serde_json::Value> {

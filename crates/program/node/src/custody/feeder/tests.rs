@@ -36,7 +36,7 @@ fn payload(channel: &str, number: u8) -> Vec<u8> {
         channel: channel.to_owned(),
         frames: Vec::new(),
     };
-    head.encode(crate::payload::BlockContent::Records(&[]), &mut payload);
+    head.encode(skyhaul_records::payload::BlockContent::Records(&[]), &mut payload);
     payload.resize(20_000, number);
     payload
 }

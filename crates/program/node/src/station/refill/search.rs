@@ -4,13 +4,13 @@
 use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
 use crate::config;
-use crate::payload::BlockHead;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame, FrameVerdict};
-use skyhaul_ccsds::record::{Record, RecordReader};
 use skyhaul_ccsds::sync::SyncConfig;
+use skyhaul_records::payload::BlockHead;
+use skyhaul_records::{Record, RecordReader};
 use skyhaul_store::raw::{RawError, RawKind, RawReader};
 use skyhaul_units::Utc;
 

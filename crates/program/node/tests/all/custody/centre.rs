@@ -6,7 +6,7 @@ use super::{Moment, NAME, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use skyhaul_node::custody::{PREFACE, Stamps, custody_of, keep};
-use skyhaul_node::payload::split_taken;
+use skyhaul_records::payload::split_taken;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{
     ContactConfig, ContactReader, ContactStore, ContactSync, FlowStatus, LogEntry, Receipt, Seq,

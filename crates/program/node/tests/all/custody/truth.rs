@@ -1,6 +1,6 @@
 //! What is true of the flows, whatever the ends believe.
 
-use skyhaul_node::payload::LOST;
+use skyhaul_records::payload::LOST;
 use skyhaul_store::{Seq, StationName};
 use skyhaul_units::FlowId;
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,8 +11,8 @@
 
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::mission::{Mission, MissionSet};
-use skyhaul_ccsds::record::RecordWriter;
-use skyhaul_compress::{Effort, Packer, unpack};
+use skyhaul_records::RecordWriter;
+use skyhaul_records::pack::{Effort, Packer, unpack};
 use skyhaul_units::Utc;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! The packets of a channel by application process and length.
 
-use crate::split::Zones;
+use super::split::Zones;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Unpacking a block. Nothing that is read is trusted.
 
-use crate::columns;
-use crate::error::UnpackError;
-use crate::sections;
-use crate::split::CHANNELS_MAX;
+use super::columns;
+use super::error::UnpackError;
+use super::sections;
+use super::split::CHANNELS_MAX;
 
 /// Where the packets of a group are, and how many bytes of them were taken.
 #[derive(Debug)]

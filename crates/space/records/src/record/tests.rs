@@ -1,8 +1,8 @@
 use super::*;
-use crate::frame::Check;
-use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Quality, Reason};
 use bytes::Bytes;
 use proptest::prelude::*;
+use skyhaul_ccsds::frame::Check;
+use skyhaul_ccsds::quality::{CorrectedSymbols, FrameVerdict, Iterations, Quality, Reason};
 
 fn frame(number: u64) -> CapturedFrame {
     CapturedFrame {
@@ -171,7 +171,7 @@ fn any_record() -> impl Strategy<Value = Record> {
         (channels, any::<u32>(), any::<[u64; 2]>()).prop_map(|(channels, closed, totals)| {
             let channel = |scid, vcid| Channel {
                 scid: Scid::from_bits(scid),
-                vcid: crate::id::Vcid::from_bits(vcid),
+                vcid: skyhaul_ccsds::id::Vcid::from_bits(vcid),
             };
             Record::Close(Close {
                 closed: Utc::from_micros(i64::from(closed)),

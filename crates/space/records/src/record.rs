@@ -35,11 +35,11 @@
 
 mod wire;
 
-use crate::id::{Channel, Scid};
-use crate::mission::MAX_MISSIONS;
-use crate::quality::{BitPosition, CapturedFrame};
-use crate::select::{InputAccount, MAX_INPUTS};
-use crate::sync::SyncCounts;
+use skyhaul_ccsds::id::{Channel, Scid};
+use skyhaul_ccsds::mission::MAX_MISSIONS;
+use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
+use skyhaul_ccsds::select::{InputAccount, MAX_INPUTS};
+use skyhaul_ccsds::sync::SyncCounts;
 use skyhaul_units::{Duration, FlowId, Utc};
 use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
 
@@ -110,7 +110,7 @@ pub struct Close {
 }
 
 /// Most channels that a closing record lists.
-pub const MAX_CLOSE_CHANNELS: usize = crate::extract::MAX_CHANNELS;
+pub const MAX_CLOSE_CHANNELS: usize = skyhaul_ccsds::extract::MAX_CHANNELS;
 /// Longest record body in bytes: a mission's text, or a frame of 16 KiB with its check symbols,
 /// with room.
 pub const LONGEST_BODY: usize = 80 * 1024;
@@ -363,7 +363,7 @@ fn take_close(input: &mut Input<'_>) -> Option<Close> {
     let mut frames = Vec::with_capacity(channels);
     for _ in 0..channels {
         let scid = Scid::new(input.u16()?)?;
-        let vcid = crate::id::Vcid::new(input.u8()?)?;
+        let vcid = skyhaul_ccsds::id::Vcid::new(input.u8()?)?;
         frames.push((Channel { scid, vcid }, input.varint()?));
     }
     Some(Close { closed, last_bit, set_aside, corrected_symbols, frames })

@@ -8,17 +8,17 @@
 //! | set aside, corrected symbols | u64, u64 | totals of the contact up to the end of this block |
 //! | channel | u8 + text | the station's name for the input |
 //! | frames | u16 + 11 each | good frames of the contact up to the end of this block: spacecraft u16, channel u8, count u64 |
-//! | records | to the end | contact records, the first frame among them readable by itself; packed as [`skyhaul_compress`] says, or not |
+//! | records | to the end | contact records, the first frame among them readable by itself; packed as [`pack`](crate::pack) says, or not |
 //!
 //! A block that the station's disk did not give back is the single byte 0.
 //!
 //! On the wire and in the store 8 bytes stand before it: microseconds since 1970 when the block was
 //! taken out of the spool for sending.
 
+use crate::pack::{UnpackError, unpack};
+use crate::record::MAX_CLOSE_CHANNELS;
 use skyhaul_ccsds::id::{Channel, Scid, Vcid};
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_ccsds::record::MAX_CLOSE_CHANNELS;
-use skyhaul_compress::{UnpackError, unpack};
 use skyhaul_units::Utc;
 use std::borrow::Cow;
 

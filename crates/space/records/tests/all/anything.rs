@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind, FrameLengths};
-use skyhaul_compress::{Effort, Packer, unpack};
+use skyhaul_records::pack::{Effort, Packer, unpack};
 use std::ops::Range;
 
 const FORMAT: FrameFormat = FrameFormat {

@@ -1,9 +1,9 @@
 //! Packing a block.
 
-use crate::columns;
-use crate::groups::{PacketGroup, PacketOrder, ZoneRun, sort};
-use crate::sections;
-use crate::split::Split;
+use super::columns;
+use super::groups::{PacketGroup, PacketOrder, ZoneRun, sort};
+use super::sections;
+use super::split::Split;
 use skyhaul_ccsds::mission::FrameFormat;
 use std::fmt;
 use std::ops::Range;

@@ -32,14 +32,14 @@
 //! | for each channel | pieces; then for each its group, and its length where the group has none |
 //!
 //! ```
-//! use skyhaul_compress::{Effort, Packer, unpack};
+//! use skyhaul_records::pack::{Effort, Packer, unpack};
 //! # use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind, FrameLengths};
 //! # let format = FrameFormat { kind: FrameKind::Aos, length: 892, lengths: FrameLengths::Fixed, wide_scid: false, fhec: false, insert_zone: 0, ocf: false, fecf: FrameCheck::None };
 //! let records = vec![0x5A; 10_000];
 //! let packed = Packer::new().pack(&records, &[], &format, Effort::Normal).expect("it repeats");
 //! assert!(packed.len() < 100);
 //! assert_eq!(unpack(&packed, 10_000)?, records);
-//! # Ok::<(), skyhaul_compress::UnpackError>(())
+//! # Ok::<(), skyhaul_records::pack::UnpackError>(())
 //! ```
 
 mod columns;

@@ -1,11 +1,11 @@
 //! Fields of contact records: varints, texts and a frame's annotations.
 
 use super::{Base, LONGEST_BODY, RecordError, damaged};
-use crate::frame::Check;
-use crate::quality::{
+use bytes::Bytes;
+use skyhaul_ccsds::frame::Check;
+use skyhaul_ccsds::quality::{
     BitPosition, CapturedFrame, CorrectedSymbols, FrameVerdict, Iterations, Quality, Reason,
 };
-use bytes::Bytes;
 use skyhaul_coding::MAX_INTERLEAVE;
 use skyhaul_units::Utc;
 

@@ -1,6 +1,6 @@
 //! The sections of a packed block, each made smaller by itself or kept as it is.
 
-use crate::error::UnpackError;
+use super::error::UnpackError;
 
 /// Sections of a block.
 pub const SECTIONS: usize = 4;
