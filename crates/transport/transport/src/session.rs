@@ -206,7 +206,7 @@ impl Session {
     /// What [`Session::send`] takes now.
     pub fn room(&self) -> ByteCount {
         if self.is_open() {
-            self.config.send_buffer - ByteCount::new(self.outbox.held)
+            self.config.send_buffer - ByteCount::new(self.outbox.backlog.flows.held())
         } else {
             ByteCount::ZERO
         }
@@ -215,7 +215,7 @@ impl Session {
     /// Bytes of a class and priority that wait for a path's room. Who hands over no more than keeps
     /// the paths busy decides late what goes next, and lets urgent blocks find a short queue.
     pub fn waiting(&self, class: ClassId, priority: u8) -> ByteCount {
-        ByteCount::new(self.outbox.waiting(class, priority))
+        ByteCount::new(self.outbox.backlog.waiting(class, priority))
     }
 
     /// Whether the application has more to hand over than it did, as soon as less waits. While it
@@ -226,12 +226,12 @@ impl Session {
 
     /// Begins a flow at a place other than 0: what is below is in the far end's custody.
     pub fn start_flow(&mut self, flow: FlowId, place: Seq) {
-        self.outbox.start_flow(flow, place);
+        self.outbox.backlog.flows.start(flow, place);
     }
 
     /// The place that the next block of a flow will have.
     pub fn next_place(&self, flow: FlowId) -> Seq {
-        self.outbox.next_place(flow)
+        self.outbox.backlog.flows.next_seq(flow)
     }
 
     /// Takes a block for sending, at the next place of its flow. Its fate comes as
@@ -247,7 +247,7 @@ impl Session {
             .unwrap_or(usize::MAX)
             .saturating_sub(cost(0) as usize);
         let max = MAX_BLOCK.min(window_max);
-        self.outbox.admits(&block, max, self.room())?;
+        self.outbox.backlog.flows.admits(&block, max, self.room())?;
         self.stats.blocks_taken += 1;
         let id = self.outbox.push(now, block);
         self.take_settled();
@@ -264,7 +264,7 @@ impl Session {
     /// Lets a flow go on one path only, or on all again. A path that is gone or does not answer
     /// holds the flow back.
     pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
-        self.outbox.pin(flow, path);
+        self.outbox.backlog.flows.pin(flow, path);
     }
 
     /// Shares the line otherwise from now on. Blocks that wait go on in the class of the same name,
@@ -273,7 +273,9 @@ impl Session {
         let default = classes.default_leaf();
         let now = self.tree.leaves().map(|(_, name)| classes.find(name).unwrap_or(default));
         let now: Vec<ClassId> = now.collect();
-        self.outbox.reclass(|class| now.get(usize::from(class.0)).copied().unwrap_or(default));
+        self.outbox
+            .backlog
+            .reclass(|class| now.get(usize::from(class.0)).copied().unwrap_or(default));
         self.tree = classes;
         self.policy = policy.build();
     }
@@ -348,7 +350,8 @@ impl Session {
     pub fn has_symbol(&self) -> bool {
         let is_silent = |path: &Attached| path.health.is_silent_since().is_some();
         let usable = || self.paths.values().any(Attached::is_usable);
-        let perishable = || self.paths.values().any(is_silent) && self.outbox.has_perishable();
+        let perishable =
+            || self.paths.values().any(is_silent) && self.outbox.backlog.has_perishable();
         let any = || self.outbox.has_symbol() || self.rerouted.has_any() || self.has_repair();
         self.is_open() && any() && (usable() || perishable())
     }
@@ -374,7 +377,7 @@ impl Session {
     /// The counters.
     pub fn stats(&self) -> Stats {
         let blocks_in_flight = self.inbox.as_ref().map_or(0, Inbox::in_flight);
-        Stats { blocks_in_flight, send_buffer: self.outbox.held, ..self.stats }
+        Stats { blocks_in_flight, send_buffer: self.outbox.backlog.flows.held(), ..self.stats }
     }
 
     /// All usable paths as one: their rates together, the shortest delay.
@@ -399,7 +402,7 @@ impl Session {
         for sent in path.inflight.judge_all() {
             self.lost(sent);
         }
-        self.outbox.drop_path(id);
+        self.outbox.duplicates.drop_path(id);
         if self.control.path == Some(id) {
             self.control.path = None;
             self.choose_control_path();

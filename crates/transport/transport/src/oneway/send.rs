@@ -139,7 +139,7 @@ impl OneWaySender {
     pub fn new(design: Design, config: SenderConfig) -> Self {
         let mut outbox = Outbox::default();
         // Nobody says how much the far end takes.
-        outbox.raise_limit(u64::MAX);
+        outbox.window.raise_limit(u64::MAX);
         let line = LineEstimate { rate: design.block_rate(), one_way_delay: config.one_way_delay };
         Self {
             policy: config.policy.build(),
@@ -177,7 +177,7 @@ impl OneWaySender {
         if self.finish.is_some() {
             return Err(SendError::NotOpen);
         }
-        self.outbox.admits(&block, MAX_BLOCK, self.room())?;
+        self.outbox.backlog.flows.admits(&block, MAX_BLOCK, self.room())?;
         self.counters.blocks_taken += 1;
         let id = self.outbox.push(now, block);
         self.told.flows.entry(flow).or_insert(0);
@@ -194,7 +194,7 @@ impl OneWaySender {
 
     /// How much the send buffer takes now, counted as [`crate::cost`].
     pub const fn room(&self) -> ByteCount {
-        self.config.send_buffer.saturating_sub(ByteCount::new(self.outbox.held))
+        self.config.send_buffer.saturating_sub(ByteCount::new(self.outbox.backlog.flows.held()))
     }
 
     /// What became of a block: [`Outcome::Sent`] when all its repair is out, which is no word of
@@ -248,7 +248,7 @@ impl OneWaySender {
             return None;
         }
         let dues = [
-            self.config.classes.next_timeout(now, |class| self.outbox.has_class(class)),
+            self.config.classes.next_timeout(now, |class| self.outbox.backlog.has_class(class)),
             self.announcement_due(),
             self.coder.close_at(&self.design),
             self.outbox.expiry_due(&self.line),
@@ -331,7 +331,9 @@ impl OneWaySender {
         self.counters.groups += account.groups;
         self.counters.expected_lost += account.expected_lost;
         let touched = core::mem::take(&mut self.touched);
-        self.closing.extend(touched.into_iter().map(|flow| (flow, self.outbox.first_open(flow))));
+        self.closing.extend(
+            touched.into_iter().map(|flow| (flow, self.outbox.backlog.flows.first_held(flow))),
+        );
         if !self.coder.is_repairing() {
             self.repaired();
         }
@@ -356,7 +358,7 @@ impl OneWaySender {
 
     /// Whether nothing is left to send but the announcements of the end.
     fn is_drained(&self) -> bool {
-        let is_sent = !self.outbox.has_symbol() && !self.outbox.has_given_up();
+        let is_sent = !self.outbox.has_symbol() && self.outbox.abandoned.is_empty();
         self.finish.is_some() && is_sent && !self.coder.is_open() && !self.coder.is_repairing()
     }
 

@@ -1,9 +1,10 @@
-//! One block on its way out.
+//! One block that the sender holds, and the symbols cut from it.
 
-use super::repeats::Repeats;
-use crate::block::{Block, BlockId, Mode, Outcome, cost};
+use super::progress::Progress;
+use super::queues::QueueKey;
+use crate::block::{Block, BlockId, Mode, cost};
 use crate::inflight::Slice;
-use crate::ranges::RangeSet;
+use crate::schedule::{Candidate, Followers};
 use crate::wire::{Head, SymbolHeader};
 use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
@@ -11,7 +12,7 @@ use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 /// A block taken from the application.
 #[derive(Debug)]
 pub struct OutgoingBlock {
-    /// Without its bytes once its fate is known.
+    /// Without its bytes once its outcome is known.
     pub block: Block,
     pub len: u32,
     /// Cost of the flow's blocks before it, since the flow's first.
@@ -22,24 +23,29 @@ pub struct OutgoingBlock {
     pub after: Option<u64>,
     pub taken: Instant,
     pub deadline: Option<Instant>,
-    /// Bytes sent at least once, from the start.
-    pub sent: u32,
-    /// From here on its symbols were cut for coding, as the end of a transfer.
-    pub coded_from: Option<u32>,
-    /// What has to be sent again.
-    pub again: RangeSet,
+    /// When to check whether it is late.
+    pub check_at: Option<Instant>,
+    pub stage: Stage,
+    pub progress: Progress,
     first_sent: Option<Utc>,
-    pub repeats: Repeats,
-    /// What the path said has arrived, or repair stood for.
-    pub arrived: RangeSet,
-    /// When the path last claimed something new.
-    pub last_arrival: Instant,
-    pub probed: Instant,
-    pub begun: bool,
-    /// When to look whether it is late.
-    pub look: Option<Instant>,
-    /// What became of it, once that is known here.
-    pub outcome: Option<Outcome>,
+}
+
+/// How far a block has come. From [`Stage::Begun`] on it counts against the far end's limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing of it was sent.
+    Waiting,
+    Begun,
+    /// Its outcome is known.
+    Resolved,
+}
+
+/// Whether bytes are sent for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// They are, or another path sends them at the same time.
+    First,
+    Retransmission,
 }
 
 /// A symbol to send.
@@ -50,16 +56,16 @@ pub struct Outsymbol {
     pub slice: Slice,
     pub deadline: Option<Instant>,
     pub redundant: bool,
-    /// It was lost and is sent again: how often it was sent before.
+    /// Of a retransmission: how often the symbol was sent before.
     pub sends: Option<u8>,
-    /// It goes where another path brought it not, or may not bring it.
+    /// It was lost on another path, or may be lost there.
     pub rerouted: bool,
-    /// It is to be coded, and by when its repair must have left, where it has a deadline.
+    /// It is covered by FEC repair, which must be sent by then, where the block has a deadline.
     pub protection: Option<Option<Instant>>,
 }
 
-/// What is put into a header besides what is known of its block: the time, by both clocks, how long
-/// it will be under way, and from where flows count.
+/// Fields of a symbol's header that do not come from its block: the time by both clocks, the one-way
+/// delay of the path, and the base from which flows count.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub now: Instant,
@@ -79,17 +85,10 @@ impl OutgoingBlock {
             after: None,
             taken: now,
             deadline,
-            sent: 0,
-            coded_from: None,
-            again: RangeSet::default(),
-            repeats: Repeats::default(),
+            check_at: None,
+            stage: Stage::Waiting,
+            progress: Progress::default(),
             first_sent: None,
-            arrived: RangeSet::default(),
-            last_arrival: Instant::ZERO,
-            probed: Instant::ZERO,
-            begun: false,
-            look: None,
-            outcome: None,
         }
     }
 
@@ -98,7 +97,7 @@ impl OutgoingBlock {
     }
 
     pub fn is_open(&self) -> bool {
-        self.outcome.is_none()
+        self.stage != Stage::Resolved
     }
 
     pub fn is_expendable(&self) -> bool {
@@ -107,62 +106,86 @@ impl OutgoingBlock {
 
     /// Bytes to send now.
     pub fn pending(&self) -> u64 {
-        if self.is_open() { u64::from(self.len - self.sent) + self.again.total() } else { 0 }
+        if self.is_open() { self.progress.pending(self.len) } else { 0 }
     }
 
-    /// Whether what arrives at `at` is worth nothing.
+    /// The queue in which it waits.
+    pub const fn queue_key(&self) -> QueueKey {
+        let Block { class, priority, flow, .. } = self.block;
+        QueueKey { class, priority, flow, after: self.after }
+    }
+
+    /// Whether all of it was sent at least once.
+    pub const fn is_sent_whole(&self) -> bool {
+        self.progress.sent == self.len
+    }
+
+    /// Whether it is useless when it arrives at `at`.
     pub fn is_late(&self, at: Instant) -> bool {
         self.is_expendable() && self.deadline.is_some_and(|deadline| at > deadline)
     }
 
     /// Everything was sent, and the paths say that all of it has arrived.
     pub fn is_claimed(&self) -> bool {
-        self.is_open() && self.sent == self.len && self.arrived.contains(0, self.len)
+        self.is_open() && self.is_sent_whole() && self.progress.arrived.contains(0, self.len)
     }
 
-    /// Its fate is known: the bytes are needed no longer.
-    pub fn settle(&mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
+    /// Whether it is open, and the bytes from `start` to `end` have not arrived whole.
+    pub fn needs(&self, start: u32, end: u32) -> bool {
+        self.is_open() && !self.progress.arrived.contains(start, end)
+    }
+
+    /// One transmission of the bytes from `start` to `end` was lost. Returns the part of them that
+    /// must be retransmitted; `soonest` is when it could arrive.
+    pub fn lost(&mut self, start: u32, end: u32, soonest: Instant) -> Option<(u32, u32)> {
+        if !self.needs(start, end) {
+            return None;
+        }
+        self.progress.attempts.lost(start, end).filter(|_| !self.is_late(soonest))
+    }
+
+    /// Its outcome is known: its bytes are no longer needed.
+    pub fn resolve(&mut self) {
+        self.stage = Stage::Resolved;
         self.block.bytes = Bytes::new();
-        self.again = RangeSet::default();
-        self.repeats = Repeats::default();
-        self.arrived = RangeSet::default();
+        self.progress.clear();
     }
 
     /// What scheduling has to know of it.
-    pub fn candidate(&self) -> crate::schedule::Candidate {
-        crate::schedule::Candidate {
+    pub fn candidate(&self) -> Candidate {
+        Candidate {
             size: ByteCount::new(self.len.into()),
             unsent: ByteCount::new(self.pending()),
             priority: self.block.priority,
             deadline: self.deadline,
             taken: self.taken,
             order: self.order,
-            started: self.begun,
-            followers: crate::schedule::Followers::default(),
+            started: self.stage == Stage::Begun,
+            followers: Followers::default(),
         }
     }
 
-    /// The next symbol of at most `payload` bytes: what was lost first, then what was never sent.
+    /// The next symbol of at most `payload` bytes: lost bytes first, then bytes never sent.
     pub fn next(&mut self, id: BlockId, payload: usize, at: Now) -> Option<Outsymbol> {
-        if let Some((start, end)) = self.again.first() {
-            let mut symbol =
-                self.cut(Slice { flow: id.flow, seq: id.seq, start, end }, payload, true, at);
-            symbol.sends = Some(self.repeats.so_far(start));
-            self.again.remove(symbol.slice.start, symbol.slice.end);
+        if let Some((start, end)) = self.progress.retransmit.first() {
+            let slice = Slice { flow: id.flow, seq: id.seq, start, end };
+            let mut symbol = self.cut(slice, payload, Sending::Retransmission, at);
+            symbol.sends = Some(self.progress.attempts.so_far(start));
+            self.progress.retransmit.remove(symbol.slice.start, symbol.slice.end);
             return Some(symbol);
         }
-        if self.sent == self.len {
+        if self.is_sent_whole() {
             return None;
         }
-        let rest = Slice { flow: id.flow, seq: id.seq, start: self.sent, end: self.len };
-        let symbol = self.cut(rest, payload, false, at);
-        self.sent = symbol.slice.end;
+        let start = self.progress.sent;
+        let rest = Slice { flow: id.flow, seq: id.seq, start, end: self.len };
+        let symbol = self.cut(rest, payload, Sending::First, at);
+        self.progress.sent = symbol.slice.end;
         Some(symbol)
     }
 
-    /// As much of `slice`, from its start, as one datagram of `payload` bytes takes.
-    pub fn cut(&mut self, slice: Slice, payload: usize, repeated: bool, at: Now) -> Outsymbol {
+    /// The part of `slice`, from its start, that fits into one datagram of `payload` bytes.
+    pub fn cut(&mut self, slice: Slice, payload: usize, sending: Sending, at: Now) -> Outsymbol {
         let life = self
             .deadline
             .filter(|_| self.is_expendable())
@@ -170,13 +193,13 @@ impl OutgoingBlock {
         let head =
             (slice.start == 0).then(|| Head { sent: *self.first_sent.get_or_insert(at.utc), life });
         let mut header = SymbolHeader {
-            // A flow below the base is far above it on the wire, and its header longer: the slice
-            // must leave it room.
+            // A flow below the base wraps to a large number on the wire, which makes the header
+            // longer: the slice must leave room for that.
             flow: relative(slice.flow, at.flow_base),
             seq_low: (slice.seq.0 & 0xff_ffff) as u32,
             offset: slice.start,
             fin: false,
-            repeated,
+            repeated: sending == Sending::Retransmission,
             head,
         };
         let room = payload.saturating_sub(header.len()).max(1) as u32;
@@ -203,7 +226,11 @@ pub const fn relative(flow: FlowId, base: FlowId) -> FlowId {
     FlowId(flow.0.wrapping_sub(base.0))
 }
 
-/// Its name.
 pub const fn id(flow: FlowId, seq: u64) -> BlockId {
     BlockId { flow, seq: Seq(seq) }
+}
+
+/// The block that a slice is of.
+pub const fn block_of(slice: &Slice) -> BlockId {
+    BlockId { flow: slice.flow, seq: slice.seq }
 }

@@ -4,6 +4,7 @@ use crate::block::BlockId;
 use crate::classes::ClassId;
 use crate::schedule::SendOrder;
 use skyhaul_units::{FlowId, Instant, Seq};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks that are ranked together; of equal rank they go in their order.
@@ -59,6 +60,15 @@ const FEW: usize = 64;
 const ORDER_NANOS_EACH: u64 = 10_000;
 
 impl Queues {
+    /// The pending bytes of a block changed.
+    pub fn update(&mut self, key: QueueKey, seq: u64, before: u64, after: u64) {
+        match after.cmp(&before) {
+            Ordering::Greater => self.add(key, seq, after - before),
+            Ordering::Less => self.take(key, seq, before - after, after),
+            Ordering::Equal => {}
+        }
+    }
+
     /// A block has `bytes` more to send.
     pub fn add(&mut self, key: QueueKey, seq: u64, bytes: u64) {
         let queue = self.queues.entry(key).or_default();
@@ -72,7 +82,7 @@ impl Queues {
     }
 
     /// A block has `bytes` less to send, and `left` in all.
-    pub fn take(&mut self, key: QueueKey, seq: u64, bytes: u64, left: u64) {
+    fn take(&mut self, key: QueueKey, seq: u64, bytes: u64, left: u64) {
         let Some(queue) = self.queues.get_mut(&key) else { return };
         queue.bytes = queue.bytes.saturating_sub(bytes);
         self.bytes = self.bytes.saturating_sub(bytes);

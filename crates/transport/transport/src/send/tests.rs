@@ -1,8 +1,9 @@
 //! What goes next, and what becomes of it, without paths.
 
 use super::*;
-use crate::block::Mode;
+use crate::block::{Mode, cost};
 use crate::classes::ClassesConfig;
+use crate::path::PathId;
 use crate::schedule::{Policy, Strict, Urgency, UrgencyConfig};
 use crate::stats::Stats;
 use crate::wire::FlowReport;
@@ -31,7 +32,7 @@ fn block(flow: u32, priority: u8, len: usize) -> Block {
 impl Sender {
     fn new(limit: u64) -> Self {
         let mut outbox = Outbox::default();
-        outbox.raise_limit(limit);
+        outbox.window.raise_limit(limit);
         Self {
             outbox,
             tree: ClassTree::new(&ClassesConfig::default()).unwrap(),
@@ -106,10 +107,10 @@ fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
     assert!(sender.outbox.is_held_back());
     sender.report(100, 0, 2);
     assert_eq!(sender.settled(), [(first, Outcome::Delivered), (second, Outcome::Delivered)]);
-    sender.outbox.raise_limit(3 * cost(10_000));
+    sender.outbox.window.raise_limit(3 * cost(10_000));
     assert_eq!(sender.send_all(101), [third]);
     sender.report(200, 0, 3);
-    assert_eq!(sender.outbox.held, 0);
+    assert_eq!(sender.outbox.backlog.flows.held(), 0);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() 
     let later = sender.push(Block { depends_on: Some(last), ..block(3, 1, 1_000) });
     assert_eq!(sender.settled(), [(later, Outcome::Expired)], "one that comes later, too");
     assert_eq!(sender.send_all(11), [alone]);
-    let notice = sender.outbox.notice(at(11), Duration::from_millis(300)).unwrap();
+    let notice = sender.outbox.abandoned.notice(at(11), Duration::from_millis(300)).unwrap();
     let costs: Vec<_> =
         notice.given_up.iter().map(|(flow, seq, cost)| (flow.0, *seq, *cost)).collect();
     assert_eq!(
@@ -139,8 +140,8 @@ fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() 
         [(0, 0, cost(100_000)), (1, 0, 0), (2, 0, 0), (3, 0, 0)],
         "only the first was begun"
     );
-    assert_eq!(sender.outbox.notice(at(12), Duration::from_millis(300)), None);
-    assert_eq!(sender.outbox.notice_due(Duration::from_millis(300)), Some(at(311)));
+    assert_eq!(sender.outbox.abandoned.notice(at(12), Duration::from_millis(300)), None);
+    assert_eq!(sender.outbox.abandoned.notice_due(Duration::from_millis(300)), Some(at(311)));
 }
 
 #[test]
@@ -174,15 +175,15 @@ fn what_was_settled_is_forgotten_but_for_its_place() {
         assert!(sender.outbox.give_up(name, Outcome::Cancelled));
     }
     assert_eq!(
-        sender.outbox.held,
+        sender.outbox.backlog.flows.held(),
         cost(1_000) + 500 * cost(0),
         "the first block is open: the places stay"
     );
-    assert!(sender.outbox.deadlines.is_empty());
-    assert_eq!(sender.outbox.dependents.values().map(BTreeSet::len).sum::<usize>(), 0);
+    assert!(sender.outbox.checks.is_empty());
+    assert_eq!(sender.outbox.dependents.len(), 0);
     sender.send_all(0);
     sender.report(100, 0, 501);
-    assert_eq!((sender.outbox.held, sender.outbox.given_up.len()), (0, 0));
+    assert_eq!((sender.outbox.backlog.flows.held(), sender.outbox.abandoned.len()), (0, 0));
 }
 
 /// A group of frames handed over at once: the first of 60 kB, and ten of 6 kB that need it.
@@ -222,7 +223,14 @@ fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
     let policy = Urgency::new(UrgencyConfig::BEST);
     let first = sender.send_by(&policy, 0, (line, 0)).unwrap();
     assert_eq!(first.slice.seq, other[0].seq);
-    assert!(sender.outbox.block(hopeless[0]).is_some_and(|block| block.is_open() && !block.begun));
+    assert!(
+        sender
+            .outbox
+            .backlog
+            .flows
+            .block(hopeless[0])
+            .is_some_and(|block| block.stage == Stage::Waiting)
+    );
 }
 
 #[test]
@@ -262,7 +270,7 @@ fn no_more_queues_are_made_for_a_flow_than_the_bound() {
         [first, chain, sender.push(Block { depends_on: Some(chain), ..expendable(1_000) })]
     };
     let names: Vec<BlockId> = (0..100).flat_map(|_| second(&mut sender)).collect();
-    assert_eq!(sender.outbox.queues.heads().count(), 33, "32, and the flow's own");
+    assert_eq!(sender.outbox.backlog.queues.heads().count(), 33, "32, and the flow's own");
     let mut begun = sender.send_all(0);
     begun.sort_unstable();
     assert_eq!(begun, names, "all go nevertheless");
@@ -276,11 +284,11 @@ fn a_copy_too_long_for_its_path_goes_in_parts() {
     sender.push(block(0, 0, 2_000));
     sender.send_all(0);
     let whole = Slice { flow: FlowId(0), seq: Seq(0), start: 0, end: 2_000 };
-    sender.outbox.sent_again(at(10), whole, 2, Duration::from_millis(5));
+    sender.outbox.retransmitted(at(10), whole, 2, Duration::from_millis(5));
     let [first, rest] = [(); 2].map(|()| sender.send(15).unwrap().slice);
     assert_eq!((first.start, first.end, rest.end), (0, rest.start, 2_000));
     assert!(sender.send(15).is_none());
-    assert!(!sender.outbox.repeat(whole, at(160)), "its parts are under way");
-    sender.outbox.arrived(at(60), first);
-    assert!(sender.outbox.repeat(rest, at(160)), "the last that was under way");
+    assert!(!sender.outbox.backlog.retransmit(whole, at(160)), "its parts are under way");
+    sender.outbox.backlog.arrived(at(60), first);
+    assert!(sender.outbox.backlog.retransmit(rest, at(160)), "the last that was under way");
 }

@@ -64,8 +64,10 @@ impl Session {
         };
         self.aftermath.doubt(now);
         let open = path.inflight.unanswered();
-        for slice in
-            open.into_iter().filter(|slice| self.outbox.was_repeated(slice)).collect::<Vec<_>>()
+        for slice in open
+            .into_iter()
+            .filter(|slice| self.outbox.backlog.flows.was_retransmitted(slice))
+            .collect::<Vec<_>>()
         {
             self.reroute_beside(id, slice);
         }

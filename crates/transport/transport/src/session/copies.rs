@@ -65,7 +65,7 @@ impl Session {
     ) {
         self.allowance.earn();
         let Some(sends) = symbol.sends else { return };
-        let paused = self.outbox.pause_before(now, &symbol.slice);
+        let paused = self.outbox.backlog.flows.pause_before(now, &symbol.slice);
         let other = self.soonest_beside(id).filter(|_| !symbol.rerouted);
         let Some(path) = self.paths.get_mut(&id) else { return };
         let plan = path.coder.plan();
@@ -88,7 +88,7 @@ impl Session {
         let copies = u64::from(times - planned) + u64::from(elsewhere.is_some());
         path.stats.repair_sent += copies;
         path.stats.repair_bytes += copies * len as u64;
-        self.outbox.sent_again(now, symbol.slice, times, gap);
+        self.outbox.retransmitted(now, symbol.slice, times, gap);
         if elsewhere.is_some() {
             self.reroute_beside(id, symbol.slice);
         }

@@ -218,7 +218,7 @@ impl Session {
                     inbox.resume_at(resume);
                 }
                 self.flow_bases.0 = flow_base;
-                self.outbox.raise_limit(window.min(UNANSWERED_MAX));
+                self.outbox.window.raise_limit(window.min(UNANSWERED_MAX));
                 // Names and reasons end in logs and on terminals.
                 let name = printable(&name, SHOWN_MAX);
                 self.events.extend(self.spools.told(name, custody));
@@ -258,7 +258,7 @@ impl Session {
             self.back(id);
         }
         if let SentDatagram::Slice(slice) = sent {
-            self.outbox.arrived(now, slice);
+            self.outbox.backlog.arrived(now, slice);
         }
     }
 
@@ -280,7 +280,7 @@ impl Session {
         match sent {
             SentDatagram::Slice(slice) => {
                 let soonest = self.clock + self.line().one_way_delay;
-                return self.outbox.repeat(slice, soonest);
+                return self.outbox.backlog.retransmit(slice, soonest);
             }
             SentDatagram::Report { flows, recovered } => {
                 if let Some(inbox) = &mut self.inbox {
@@ -304,7 +304,7 @@ impl Session {
             return;
         }
         // It knows this end, and takes what it said in its greeting.
-        self.outbox.raise_limit(report.limit.max(self.peer_window));
+        self.outbox.window.raise_limit(report.limit.max(self.peer_window));
         // What one that was overtaken on a faster path says of what came stays true; what it misses
         // may have come since.
         let is_newest = newest.is_none_or(|newest| report.number > newest);
@@ -326,7 +326,7 @@ impl Session {
             path.coder.settled(sid);
             if let Some(SentDatagram::Slice(slice)) = path.inflight.settle_recovered(sid) {
                 path.stats.recovered_there += 1;
-                self.outbox.arrived(now, slice);
+                self.outbox.backlog.arrived(now, slice);
             }
         }
     }

@@ -31,10 +31,10 @@ impl Session {
         });
         let inbox = self.inbox.as_ref().map_or((0, 0, 0), Inbox::counts);
         let (held, flows, runs) = inbox;
-        let flows = flows as u64 + self.outbox.flows() as u64;
+        let flows = flows as u64 + self.outbox.backlog.flows.len() as u64;
         let control = (self.control.bytes.len() + self.control.greeting.len() + self.heard) as u64;
         ByteCount::new(
-            self.outbox.held
+            self.outbox.backlog.flows.held()
                 + held
                 + self.early.held()
                 + self.rerouted.held()

@@ -49,7 +49,7 @@ impl Session {
         if !self.is_open() {
             return None;
         }
-        if reports && let Some(notice) = self.outbox.notice(now, self.settle()) {
+        if reports && let Some(notice) = self.outbox.abandoned.notice(now, self.settle()) {
             let mut notice = notice;
             for (flow, ..) in &mut notice.given_up {
                 *flow = relative(*flow, self.flow_bases.1);
@@ -210,7 +210,7 @@ impl Session {
         if symbol.redundant {
             let others = self.copy_paths(id);
             for other in others {
-                self.outbox.copy(other, symbol.slice);
+                self.outbox.duplicates.add(other, symbol.slice);
             }
         }
         let header = symbol.header;
@@ -279,14 +279,15 @@ impl Session {
 
     /// When a class that is held back may go on.
     pub(super) fn class_due(&self) -> Option<Instant> {
-        self.tree.next_timeout(self.clock, |class| self.outbox.has_class(class))
+        self.tree.next_timeout(self.clock, |class| self.outbox.backlog.has_class(class))
     }
 
     /// A path that carries nothing while others do is measured now and then: what it showed during
     /// a busy set-up may be long out of date, and would keep it out of use. Where nothing is under
     /// way either way, nothing is measured.
     fn measure(&mut self, now: Instant, id: PathId, payload: usize) -> Option<(Token, Bytes)> {
-        let is_busy = self.outbox.held > 0 || self.inbox.as_ref().is_some_and(Inbox::is_waiting);
+        let is_busy = self.outbox.backlog.flows.held() > 0
+            || self.inbox.as_ref().is_some_and(Inbox::is_waiting);
         let is_wanted = self.paths.len() > 1 && is_busy;
         let path = self.paths.get_mut(&id).filter(|_| is_wanted)?;
         if now < path.try_at || now.since(path.last_symbol) < UNUSED {

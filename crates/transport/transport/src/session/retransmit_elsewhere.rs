@@ -54,7 +54,8 @@ impl Session {
             let flight = path.rtt() / 2 + path.estimate.rtt_variation * 4;
             let (slices, in_a_row) = path.inflight.miss(&lacks, made, flight);
             path.stats.symbols_lost += slices.len() as u64;
-            let again = slices.iter().any(|slice| self.outbox.was_repeated(slice));
+            let again =
+                slices.iter().any(|slice| self.outbox.backlog.flows.was_retransmitted(slice));
             let many = if again { MISSED_AGAIN } else { MISSED_MANY };
             if !slices.is_empty() && in_a_row >= many {
                 self.aftermath.doubt(now);
@@ -62,11 +63,12 @@ impl Session {
             missed.extend(slices.into_iter().map(|slice| (*id, slice)));
         }
         for (id, slice) in missed {
-            let is_free =
-                self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
+            let is_free = self.rerouted.0.len() < REROUTED_MAX
+                && !self.outbox.backlog.flows.is_pinned(slice.flow);
             let wanted = match self.soonest_beside(id) {
                 Some(other) if is_free => {
-                    let lacking = self.outbox.lacks(slice, now + self.line().one_way_delay);
+                    let lacking =
+                        self.outbox.backlog.flows.lost(slice, now + self.line().one_way_delay);
                     self.rerouted.0.extend(lacking.map(|lacking| (other, lacking)));
                     lacking.is_some()
                 }
@@ -78,7 +80,8 @@ impl Session {
 
     /// Sends a slice that is under way on `path` on the one that brings it soonest, too.
     pub(super) fn reroute_beside(&mut self, path: PathId, slice: Slice) {
-        let is_free = self.rerouted.0.len() < REROUTED_MAX && !self.outbox.is_pinned(slice.flow);
+        let is_free = self.rerouted.0.len() < REROUTED_MAX
+            && !self.outbox.backlog.flows.is_pinned(slice.flow);
         let other = self.soonest_beside(path).filter(|_| is_free);
         self.rerouted.0.extend(other.map(|other| (other, slice)));
     }
@@ -109,7 +112,9 @@ impl Session {
             .rerouted
             .take(id, |wanted| self.paths.get(&wanted).is_none_or(|path| !path.is_usable()))
         {
-            if let Some(symbol) = self.outbox.reroute(slice, &offer) {
+            if let Some(symbol) =
+                self.outbox.backlog.flows.cut_rerouted(slice, offer.payload, offer.at)
+            {
                 if symbol.slice.end < slice.end {
                     self.rerouted.0.push_front((id, Slice { start: symbol.slice.end, ..slice }));
                 }

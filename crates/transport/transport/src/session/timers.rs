@@ -64,7 +64,7 @@ impl Session {
     /// The timers of blocks, at both ends of their way.
     fn block_timers(&self) -> [(Timer, Option<Instant>); 3] {
         [
-            (Timer::Probe, (self.outbox.held > 0).then_some(self.next_probe)),
+            (Timer::Probe, (self.outbox.backlog.flows.held() > 0).then_some(self.next_probe)),
             (Timer::SendExpiry, self.outbox.expiry_due(&self.line())),
             (Timer::ReceiveExpiry, self.inbox.as_ref().and_then(Inbox::expiry_due)),
         ]
@@ -74,8 +74,8 @@ impl Session {
     fn sending_timers(&self) -> [(Timer, Option<Instant>); 4] {
         [
             (Timer::Report, self.report_due()),
-            (Timer::AbandonedNotice, self.outbox.notice_due(self.settle())),
-            (Timer::FurtherCopy, self.outbox.extra_due()),
+            (Timer::AbandonedNotice, self.outbox.abandoned.notice_due(self.settle())),
+            (Timer::FurtherCopy, self.outbox.copy_due()),
             (Timer::ClassRate, self.class_due()),
         ]
     }

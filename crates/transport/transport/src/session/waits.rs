@@ -105,7 +105,7 @@ impl Session {
             Wait::Window
         } else if self.has_symbol() || self.outbox.has_symbol() {
             if has_room && self.class_due().is_some() { Wait::Classes } else { Wait::Path }
-        } else if self.outbox.held >= self.config.send_buffer.as_u64() / 8 * 7 {
+        } else if self.outbox.backlog.flows.held() >= self.config.send_buffer.as_u64() / 8 * 7 {
             // Blocks do not fill it to the last byte.
             Wait::Buffer
         } else {
