@@ -6,8 +6,11 @@
 //! (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each),
 //! one that answers for status. They meet in `shared`.
 
+mod admission;
 mod archive;
 mod assembly;
+mod board;
+mod commits;
 mod contact;
 mod delivery;
 mod downlink;
@@ -21,6 +24,7 @@ mod rdr;
 mod reload;
 mod rivals;
 mod shared;
+mod store_news;
 mod streams;
 
 use crate::config::{CentreConfig, PeerEntry};
@@ -29,9 +33,11 @@ use crate::fault::Fault;
 use crate::guests;
 use crate::services::{self, SessionMemory};
 use crate::status::{StatusReply, StatusRequest, StatusServer};
+use admission::AdmittedStation;
 use assembly::{Assembler, AssemblyJournal};
+use board::CentreBoard;
 use delivery::{Deliverer, DeliveryList};
-use downlink::{AdmittedStation, Downlink, Lines};
+use downlink::{Downlink, Lines};
 use gaps::GapLedger;
 pub use gaps::kept as kept_gaps;
 use incoming::FileService;
@@ -39,7 +45,7 @@ use keeper::Keeper;
 use live::Receivers;
 use processor::Processor;
 pub use reload::Reload;
-use shared::{Kept, Shared};
+use shared::{CentreShared, CentreState};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::guests::{LinksTaken, Tenants};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
@@ -78,14 +84,20 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
     tracing::info!("listening on {address}");
     let live = Receivers::start(&config.live, clock)?;
     let name = config.node.name.to_string();
-    let shared = Arc::new(Shared::new((name, address), kept, live, clock, driver.waker()));
-    shared.sockets(sockets);
+    let shared = Arc::new(CentreShared::new(
+        CentreBoard::new(name, address),
+        kept,
+        live,
+        clock,
+        driver.waker(),
+    ));
+    shared.board.sockets(sockets);
     shared.hold_contacts();
-    for record in shared.book().damaged().iter().chain(shared.deliveries().damaged()) {
-        shared.life.alarm("a record of Level-0 products is damaged", record);
+    for record in shared.journal().damaged().iter().chain(shared.deliveries().damaged()) {
+        shared.alarms.raise("a record of Level-0 products is damaged", record);
     }
     for record in shared.gaps().damaged() {
-        shared.life.alarm("a record of gaps is damaged", record);
+        shared.alarms.raise("a record of gaps is damaged", record);
     }
     let status = shared.clone();
     let server = StatusServer::start(&config.node.status_socket(), move |request| match request {
@@ -93,7 +105,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
         StatusRequest::Gaps => StatusReply::Gaps(Box::new(status.gaps().report())),
         StatusRequest::AskGaps(which) => match status.gaps().ask_again(&which) {
             Ok(asked) => {
-                status.life.wake_line();
+                status.shutdown.wake_line();
                 StatusReply::Asked(asked)
             }
             Err(fault) => StatusReply::Answer(Err(fault).into()),
@@ -106,23 +118,24 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
             )
         }
     })?;
-    let of = shared.clone();
-    let guests =
-        guests::start((config.forwarding(), LinksTaken::AtTheDoor), driver.waker(), move |tell| {
-            tell(&of.life);
-        })?;
+    let guests = guests::start(
+        config.forwarding(),
+        LinksTaken::AtTheDoor,
+        driver.waker(),
+        shared.alarms.clone(),
+    )?;
     let threads = start(config, peers, &shared, clock, (driver, guests))?;
-    while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
-        shared.life.pause(LOOK);
+    while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
+        shared.shutdown.pause(LOOK);
         reload.look(&shared);
     }
-    shared.life.stop();
+    shared.shutdown.request();
     for thread in threads {
         // A thread that panicked has said so; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
-    shared.life.failure().map_or(Ok(()), Err)
+    shared.shutdown.fault().map_or(Ok(()), Err)
 }
 
 /// The stations of `config`, whose forwards are those of the ones that the centre began with.
@@ -230,7 +243,7 @@ fn driver(
     Ok(driver)
 }
 
-fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
+fn open_store(config: &CentreConfig, clock: Clock) -> Result<CentreState, Fault> {
     let settings = ContactConfig {
         max_size: config.store.max_size,
         retention: config.store.retention,
@@ -250,7 +263,7 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let store =
         ContactStore::open(disk.clone(), settings).map_err(|error| fault(error.to_string()))?;
-    let book = AssemblyJournal::open(&disk, config.product_rules())
+    let journal = AssemblyJournal::open(&disk, config.product_rules())
         .map_err(|error| fault(error.to_string()))?;
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
@@ -264,13 +277,18 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<Kept, Fault> {
         .map(|space| space.to_string())
         .collect();
     let gaps = GapLedger::open(&disk, first_ask, &stations);
-    Ok(Kept { store, book, deliveries, gaps: gaps.map_err(|error| fault(error.to_string()))? })
+    Ok(CentreState {
+        store,
+        journal,
+        deliveries,
+        gaps: gaps.map_err(|error| fault(error.to_string()))?,
+    })
 }
 
 fn start(
     config: &CentreConfig,
     peers: BTreeMap<Fingerprint, AdmittedStation>,
-    shared: &Arc<Shared>,
+    shared: &Arc<CentreShared>,
     clock: Clock,
     (mut driver, guests): (Driver, Tenants),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
@@ -289,9 +307,9 @@ fn start(
         Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
     let of = shared.clone();
     let line = services::thread("line", move || {
-        if let Err(error) = driver.run(&mut downlink, of.life.stop_flag()) {
+        if let Err(error) = driver.run(&mut downlink, of.shutdown.flag()) {
             let help = "restart the centre: all acknowledged data is in the store";
-            of.life.fail(Fault::environment(
+            of.shutdown.fail(Fault::environment(
                 format!("the socket of the lines failed ({error})"),
                 "the lines",
                 help,

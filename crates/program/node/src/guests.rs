@@ -1,7 +1,7 @@
 //! What stations and centres do alike for what shares their sessions with contacts.
 
+use crate::alarms::Alarms;
 use crate::fault::Fault;
-use crate::life::Life;
 use crate::services::SessionMemory;
 use skyhaul_net::Waker;
 use skyhaul_net::forward::{ForwardNotice, Forwarding, StartError};
@@ -10,6 +10,7 @@ use skyhaul_net::guests::{
 };
 use skyhaul_store::FLOW_END;
 use skyhaul_units::ByteCount;
+use std::sync::Arc;
 
 // The spool gives contacts no flow that is another one's.
 const _: () = assert!(FLOW_END.0 == FIRST_GUEST.0);
@@ -26,17 +27,17 @@ pub fn window(own: SessionMemory) -> SessionMemory {
     }
 }
 
-/// Listens for applications, and tells what happens in the log and among the alarms, both of which
-/// `life` has.
+/// Listens for applications. What happens to forwards goes to the log and to `alarms`.
 ///
 /// # Errors
 /// A port or socket file cannot be listened at.
 pub fn start(
-    (forwarding, taken): (Forwarding, LinksTaken),
+    forwarding: Forwarding,
+    taken: LinksTaken,
     waker: Waker,
-    life: impl Fn(&dyn Fn(&Life)) + Send + 'static,
+    alarms: Arc<Alarms>,
 ) -> Result<Tenants, Fault> {
-    let notify = Box::new(move |notice: &ForwardNotice| life(&|life| tell(life, notice)));
+    let notify = Box::new(move |notice: &ForwardNotice| report(&alarms, notice));
     let guests = Tenants::new(forwarding, taken, waker, notify).map_err(|error| match error {
         StartError::System(_) => Fault::environment(
             error.to_string(),
@@ -55,17 +56,17 @@ pub fn start(
     Ok(guests)
 }
 
-fn tell(life: &Life, notice: &ForwardNotice) {
+fn report(alarms: &Alarms, notice: &ForwardNotice) {
     match notice {
         ForwardNotice::Refused { target, sentence, .. } => {
             tracing::warn!("cannot connect to {target}: {sentence}");
         }
         ForwardNotice::FarListens { node, at, target } => {
-            life.clear_alarm(&unheard(node, at));
+            alarms.clear(&unheard(node, at));
             tracing::info!("{node} listens on {at}, forwarding to {target} here");
         }
         ForwardNotice::FarRefuses { node, at, sentence, .. } => {
-            life.alarm(&unheard(node, at), sentence);
+            alarms.raise(&unheard(node, at), sentence);
         }
         ForwardNotice::Listens { at, target } => {
             tracing::info!("listening on {at}, forwarding to {target} at the other node");

@@ -1,15 +1,17 @@
-//! Station and centre: what each is told to do, and the services that do it.
+//! Station and centre: their configuration, the threads that capture, send, store and process data,
+//! and their status.
 
+mod alarms;
 pub mod centre;
 pub mod config;
 pub mod custody;
 pub mod fault;
 mod guests;
 pub mod latency;
-mod life;
 pub mod log;
 pub mod rdr;
 mod services;
+mod shutdown;
 pub mod station;
 pub mod status;
 

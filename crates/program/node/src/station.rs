@@ -5,6 +5,7 @@
 //! centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), three
 //! for each stream (`streams`), one that answers for status. They meet in `shared`.
 
+mod board;
 mod channel;
 mod connect;
 mod contact;
@@ -46,7 +47,7 @@ use mirrors::Mirror;
 use order::StationOrder;
 use paths::Paths;
 use refill::RefillRunner;
-use shared::Shared;
+use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_net::exchange::ChannelService;
 use skyhaul_net::guests::{LinksTaken, Tenants};
@@ -99,12 +100,13 @@ pub fn run(
     let spool = open_spool(config, disk.clone(), clock)?;
     let (name, channels) =
         (config.node.name.to_string(), config.channel.iter().map(shown).collect());
-    let shared = Arc::new(Shared::new(name, channels, spool, clock, driver.waker()));
-    let of = shared.clone();
-    let guests =
-        guests::start((config.forwarding(), LinksTaken::ByNobody), driver.waker(), move |tell| {
-            tell(&of.life);
-        })?;
+    let shared = Arc::new(StationShared::new(name, channels, spool, clock, driver.waker()));
+    let guests = guests::start(
+        config.forwarding(),
+        LinksTaken::ByNobody,
+        driver.waker(),
+        shared.alarms.clone(),
+    )?;
     let status = shared.clone();
     let server =
         StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
@@ -112,25 +114,25 @@ pub fn run(
     let mut threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
     threads.extend(mirrors(config, &doors.0, (&shared, clock))?);
     let streams = Streams::start(&config.stream, &doors.1, (&shared, clock))?;
-    while !stop.load(Ordering::Relaxed) && !shared.life.is_stopping() {
-        shared.life.pause(LOOK);
+    while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
+        shared.shutdown.pause(LOOK);
         reload.look(&shared);
         if options.until_sent && is_sent(&shared) {
             break;
         }
     }
     threads.extend(streams.end());
-    shared.life.stop();
+    shared.shutdown.request();
     for thread in threads {
         // A thread that panicked has said so; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
-    shared.life.failure().map_or(Ok(()), Err)
+    shared.shutdown.fault().map_or(Ok(()), Err)
 }
 
 /// What is said to whoever asks.
-fn reply(shared: &Shared, request: StatusRequest) -> StatusReply {
+fn reply(shared: &StationShared, request: StatusRequest) -> StatusReply {
     let order = match request {
         StatusRequest::Status => return StatusReply::Status(Box::new(shared.status())),
         StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
@@ -144,7 +146,7 @@ fn reply(shared: &Shared, request: StatusRequest) -> StatusReply {
         StatusRequest::RemovePath { name } => StationOrder::Remove(name),
         StatusRequest::HintPath { name, hint } => StationOrder::Hint(name, hint),
     };
-    let outcome = shared.orders.give(order, || shared.life.wake_line());
+    let outcome = shared.orders.give(order, || shared.shutdown.wake_line());
     if let Ok(said) = &outcome {
         tracing::info!("{said}");
     }
@@ -158,7 +160,7 @@ fn refused(sentence: &str) -> StatusReply {
 }
 
 /// Whether nothing more comes in, and nothing is left to send.
-fn is_sent(shared: &Shared) -> bool {
+fn is_sent(shared: &StationShared) -> bool {
     let NodeStatus::Station(status) = shared.status() else { return false };
     let over = |channel: &ChannelStatus| {
         matches!(channel.state, ChannelState::Ended | ChannelState::Failed)
@@ -206,7 +208,7 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
 /// Starts the threads; the order is that in which they end.
 fn start(
     config: &StationConfig,
-    (shared, disk): (&Arc<Shared>, Arc<dyn Disk>),
+    (shared, disk): (&Arc<StationShared>, Arc<dyn Disk>),
     clock: Clock,
     line: (Driver, Paths, Tenants),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
@@ -239,9 +241,9 @@ fn start(
 fn mirrors(
     config: &StationConfig,
     door: &ChannelService,
-    (shared, clock): (&Arc<Shared>, Clock),
+    (shared, clock): (&Arc<StationShared>, Clock),
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
-    shared.mirrors(config.mirror.iter().map(mirrors::shown).collect());
+    shared.board.mirrors(config.mirror.iter().map(mirrors::shown).collect());
     let start = |(place, mirror): (usize, &MirrorEntry)| {
         let mirror = Mirror::new((mirror.clone(), place), door.clone(), shared.clone(), clock);
         services::thread("mirror", move || mirror.run())
@@ -251,7 +253,7 @@ fn mirrors(
 
 /// Closes the flows that neither a channel nor a refill goes on with: the station ended between
 /// opening them and remembering so.
-fn close_forgotten(shared: &Shared, known: &[FlowId]) -> Result<(), Fault> {
+fn close_forgotten(shared: &StationShared, known: &[FlowId]) -> Result<(), Fault> {
     let mut spool = shared.spool();
     for open in spool.queue().open_flows() {
         if !known.contains(&open.flow) {
@@ -263,7 +265,7 @@ fn close_forgotten(shared: &Shared, known: &[FlowId]) -> Result<(), Fault> {
 
 fn line(
     config: &StationConfig,
-    shared: &Arc<Shared>,
+    shared: &Arc<StationShared>,
     clock: Clock,
     (mut driver, paths, guests): (Driver, Paths, Tenants),
 ) -> Result<JoinHandle<()>, Fault> {
@@ -274,9 +276,9 @@ fn line(
     };
     let shared = shared.clone();
     services::thread("line", move || {
-        if let Err(error) = driver.run(&mut uplink, shared.life.stop_flag()) {
+        if let Err(error) = driver.run(&mut uplink, shared.shutdown.flag()) {
             let help = "restart the station: all captured data is in the spool";
-            shared.life.fail(Fault::environment(
+            shared.shutdown.fail(Fault::environment(
                 format!("the line's socket failed ({error})"),
                 "the line",
                 help,

@@ -2,36 +2,36 @@
 //! when another contact completes it. Made behind the contacts' own products, from what the store
 //! keeps.
 
-mod book;
 mod fill;
 mod forms;
 mod job;
 mod join;
+mod journal;
 mod overlap;
 mod records;
+mod source;
 
 use super::rdr;
-use super::shared::Shared;
+use super::shared::CentreShared;
 use crate::config::ProductRules;
 use crate::rdr::MadeFile;
 use crate::status::{AssembledProduct, AssemblyState, ContactState};
 use forms::{AssemblyJob, ProductTarget};
-use job::Undone;
 use skyhaul_level0::report::Product;
 use skyhaul_net::Clock;
-use skyhaul_store::StationName;
-use skyhaul_units::{Duration, FlowId, Utc};
+use skyhaul_units::{Duration, Utc};
+use source::Undone;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use book::PendingProduct;
-pub use book::{AssemblyJournal, OpenContact};
-pub use forms::{ContactKey, ContactSummary, Version};
+pub use forms::{ContactKey, ContactSummary, Version, stored};
+use journal::PendingProduct;
+pub use journal::{AssemblyJournal, OpenContact};
 
 /// The thread that makes products of several contacts.
 #[derive(Debug)]
 pub struct Assembler {
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     clock: Clock,
     rules: ProductRules,
 }
@@ -45,19 +45,19 @@ const FORGET: u32 = 120;
 
 impl Assembler {
     /// Makes products as `rules` say.
-    pub const fn new(shared: Arc<Shared>, clock: Clock, rules: ProductRules) -> Self {
+    pub const fn new(shared: Arc<CentreShared>, clock: Clock, rules: ProductRules) -> Self {
         Self { shared, clock, rules }
     }
 
     /// Runs until the centre stops.
     pub fn run(self) {
         let mut looks = 0u32;
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             let pause = match self.turn() {
                 Ok(true) => continue,
                 Ok(false) => LOOK,
                 Err(reason) => {
-                    self.shared.life.alarm(PRODUCTS, &reason);
+                    self.shared.alarms.raise(PRODUCTS, &reason);
                     RETRY
                 }
             };
@@ -65,17 +65,20 @@ impl Assembler {
             if looks.is_multiple_of(FORGET) {
                 self.forget();
             }
-            self.shared.life.pause(pause);
+            self.shared.shutdown.pause(pause);
         }
     }
 
     /// Does the next job; whether there was one.
     fn turn(&self) -> Result<bool, String> {
         let open = self.open_contacts();
-        let next =
-            self.shared.book().next(self.clock.utc(), &open).map_err(|error| error.to_string())?;
+        let next = self
+            .shared
+            .journal()
+            .next(self.clock.utc(), &open)
+            .map_err(|error| error.to_string())?;
         let Some(job) = next else {
-            self.shared.life.clear_alarm(PRODUCTS);
+            self.shared.alarms.clear(PRODUCTS);
             return Ok(false);
         };
         let Some(plan) = &job.plan else { return Ok(false) };
@@ -93,7 +96,7 @@ impl Assembler {
                     packets are in its own products",
                     job.target.key()
                 );
-                self.shared.book().seal(&job).map_err(|error| error.to_string())?;
+                self.shared.journal().seal(&job).map_err(|error| error.to_string())?;
             }
         }
         self.shared.hold_contacts();
@@ -111,7 +114,7 @@ impl Assembler {
             published().map(|product| (product.sidecar.product.name.clone(), Version::of(product)));
         let versions = versions.collect();
         self.shared.offer(products)?;
-        self.shared.book().done(job, versions).map_err(|error| error.to_string())?;
+        self.shared.journal().done(job, versions).map_err(|error| error.to_string())?;
         for product in published() {
             let shown = self.shown(job, product);
             tracing::info!(
@@ -120,7 +123,7 @@ impl Assembler {
                 path = shown.path,
                 "made"
             );
-            self.shared.assembled(&shown);
+            self.shared.board.assembled(&shown);
         }
         let version =
             published().map(|product| product.sidecar.product.version).max().unwrap_or_default();
@@ -133,7 +136,7 @@ impl Assembler {
             let (path, sha256) = (record.path, record.sha256);
             let missing = rdr::missing(file);
             let mission = file.mission.clone();
-            self.shared.assembled(&AssembledProduct {
+            self.shared.board.assembled(&AssembledProduct {
                 mission,
                 product: name,
                 state: AssemblyState::Made,
@@ -193,7 +196,8 @@ impl Assembler {
                 .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
                 .collect()
         };
-        let shown = |(station, flow): &(String, u32)| self.shared.shown(station, *flow);
+        let shown =
+            |(station, flow): &(String, u32)| self.shared.board.find_contact(station, *flow);
         let states = open.iter().map(shown);
         let going = states
             .filter(|shown| shown.as_ref().is_none_or(|shown| shown.state != ContactState::Failed));
@@ -209,15 +213,10 @@ impl Assembler {
                 .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
                 .collect()
         };
-        if let Err(error) = self.shared.book().forget(|contact| kept.contains(contact)) {
+        if let Err(error) = self.shared.journal().forget(|contact| kept.contains(contact)) {
             tracing::warn!("old records of products cannot be removed: {error}");
         }
     }
-}
-
-/// As the store names contacts; none where a name is not a station's.
-pub fn stored(contact: &ContactKey) -> Option<(StationName, FlowId)> {
-    Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
 }
 
 const PRODUCTS: &str = "products of several contacts cannot be made, retrying";

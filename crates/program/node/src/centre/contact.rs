@@ -2,11 +2,12 @@
 
 use super::archive::Archive;
 use super::assembly::{ContactSummary, Version};
+use super::board::Stage;
 use super::files::ProductFiles;
 use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
-use super::shared::{Shared, Stage};
+use super::shared::CentreShared;
 use crate::config::ProductRules;
 use crate::custody::Stamps;
 use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
@@ -146,7 +147,7 @@ impl Processing {
     }
 
     /// The store did not give a block back.
-    pub fn count_damage(&mut self, shared: &Shared) {
+    pub fn count_damage(&mut self, shared: &CentreShared) {
         self.watch.damaged(shared);
         self.shown.damaged_blocks += 1;
     }
@@ -158,7 +159,7 @@ impl Processing {
     pub fn block(
         &mut self,
         record: &LogRecord,
-        shared: &Shared,
+        shared: &CentreShared,
         clock: Clock,
     ) -> Result<BlockEffect, String> {
         let opened = Stamps::split(&record.payload).and_then(|(stamps, wire)| {
@@ -182,14 +183,14 @@ impl Processing {
                     disk",
                     record.seq, self.shown.damaged_blocks
                 );
-                shared.life.alarm("a station's disk could not read blocks", &lost);
+                shared.alarms.raise("a station's disk could not read blocks", &lost);
                 return Ok(BlockEffect::More);
             }
             Err(error) => {
                 return Ok(BlockEffect::Unreadable(format!("block {}: {error}", record.seq)));
             }
         };
-        let durable = shared.commit_time(&self.station, self.flow, record.seq);
+        let durable = shared.commits.take(&self.station, self.flow, record.seq);
         let (mut reader, mut records) = (RecordReader::new(), &records[..]);
         let mut frames = Vec::new();
         loop {
@@ -229,7 +230,7 @@ impl Processing {
     pub fn finish(
         mut self,
         clock: Clock,
-        shared: &Shared,
+        shared: &CentreShared,
     ) -> Result<(ContactReceived, Option<ContactSummary>), String> {
         if let Some(reason) = self.unwritten {
             return Err(reason);
@@ -266,15 +267,15 @@ impl Processing {
     /// The creation time and the digit of the contact's products: of the contact, not of now, so
     /// that processed again it gives the same files. Names have whole seconds, and contacts of two
     /// stations may end in the same one.
-    fn naming(&self, closed: Utc, shared: &Shared) -> Result<(Utc, Digit), String> {
+    fn naming(&self, closed: Utc, shared: &CentreShared) -> Result<(Utc, Digit), String> {
         let own = (self.station.as_str().to_owned(), self.flow.0);
-        let book = shared.book();
+        let journal = shared.journal();
         let seconds = (0..NAMING_SECONDS).map(|later| closed + Duration::from_secs(later));
         let digits =
             (0..8).filter_map(|step| Digit::new((self.flow.0.wrapping_add(step) % 8) as u8));
         let digits: Vec<Digit> = digits.collect();
         let mut names = seconds.flat_map(|second| digits.iter().map(move |digit| (second, *digit)));
-        let free = names.find(|(created, digit)| book.is_free(&own, *created, *digit));
+        let free = names.find(|(created, digit)| journal.is_free(&own, *created, *digit));
         free.ok_or_else(|| "no free name is left for its products".to_owned())
     }
 
@@ -284,7 +285,7 @@ impl Processing {
         &self,
         made: &[Product],
         closed: Utc,
-        shared: &Shared,
+        shared: &CentreShared,
     ) -> Result<Vec<ProductStatus>, String> {
         let products = &self.rules.products;
         // What completes a contact has its packets in the products of that.
@@ -293,7 +294,7 @@ impl Processing {
         match rdr::of_contact(mission, made, products, closed) {
             Ok(records) => {
                 if !records.is_empty() {
-                    shared.life.clear_alarm(rdr::NO_RECORDS);
+                    shared.alarms.clear(rdr::NO_RECORDS);
                 }
                 Ok(records.iter().map(|file| rdr::shown(file, &products.dir)).collect())
             }
@@ -301,7 +302,7 @@ impl Processing {
             Err(NotMade::ByHand(reason)) => {
                 let by_hand =
                     format!("{}: {reason}; then make them with `skyhaul rdr make`", self.name());
-                shared.life.alarm(rdr::NO_RECORDS, &by_hand);
+                shared.alarms.raise(rdr::NO_RECORDS, &by_hand);
                 Ok(Vec::new())
             }
         }
@@ -336,7 +337,7 @@ impl Processing {
         })
     }
 
-    fn frame(&mut self, frame: &CapturedFrame, shared: &Shared) -> Result<(), String> {
+    fn frame(&mut self, frame: &CapturedFrame, shared: &CentreShared) -> Result<(), String> {
         self.watch.frame(frame);
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
         self.shown.corrected_codewords += u64::from(corrected);
@@ -376,7 +377,7 @@ impl Processing {
     }
 
     /// Takes what is no frame; the inner error is a contact that cannot be read.
-    fn entry(&mut self, entry: Entry, shared: &Shared) -> Result<Result<(), String>, String> {
+    fn entry(&mut self, entry: Entry, shared: &CentreShared) -> Result<Result<(), String>, String> {
         match entry {
             Entry::Open(open) => return self.open(&open, shared),
             Entry::Close(close) => {
@@ -398,7 +399,7 @@ impl Processing {
         Ok(Ok(()))
     }
 
-    fn open(&mut self, open: &Open, shared: &Shared) -> Result<Result<(), String>, String> {
+    fn open(&mut self, open: &Open, shared: &CentreShared) -> Result<Result<(), String>, String> {
         let mission = match Mission::from_toml(&open.mission) {
             Ok(mission) => mission,
             Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
@@ -426,8 +427,8 @@ impl Processing {
     }
 
     /// Whether a contact of the same station is going on, or is done and its data kept.
-    fn is_there(&self, flow: FlowId, shared: &Shared) -> bool {
-        shared.book().is_noted(&(self.station.as_str().to_owned(), flow.0))
+    fn is_there(&self, flow: FlowId, shared: &CentreShared) -> bool {
+        shared.journal().is_noted(&(self.station.as_str().to_owned(), flow.0))
             || matches!(
                 shared.store().spaces().status(&self.station, flow),
                 FlowStatus::Open { .. }
@@ -502,11 +503,11 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn record(&self, shared: &Shared) {
+    fn record(&self, shared: &CentreShared) {
         let count = self.frames.len() as u64;
         for received in &self.frames {
-            shared.latency(Stage::Capture, self.head.closed.since(*received), 1);
-            shared.latency(Stage::Total, self.durable.since(*received), 1);
+            shared.board.latency(Stage::Capture, self.head.closed.since(*received), 1);
+            shared.board.latency(Stage::Total, self.durable.since(*received), 1);
         }
         let Stamps { sent, last_original, delivered, .. } = self.stamps;
         let stages = [
@@ -518,7 +519,7 @@ impl Way<'_> {
             (Stage::Level0, self.durable, self.processed),
         ];
         for (stage, from, to) in stages {
-            shared.latency(stage, to.since(from), count);
+            shared.board.latency(stage, to.since(from), count);
         }
     }
 }

@@ -4,7 +4,7 @@
 mod copy;
 mod list;
 
-use super::shared::Shared;
+use super::shared::CentreShared;
 use crate::config::{DeliveryEntry, DeliveryFormat};
 use crate::status::DeliveryState;
 use list::{ItemFile, ProductDelivery};
@@ -21,7 +21,7 @@ pub use list::DeliveryList;
 /// The thread that hands over.
 #[derive(Debug)]
 pub struct Deliverer {
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     clock: Clock,
     /// This centre's name.
     name: String,
@@ -36,26 +36,31 @@ const RETRY: Duration = Duration::from_secs(2);
 
 impl Deliverer {
     /// Hands over what is published in the folder `products`, as the centre called `name`.
-    pub const fn new(shared: Arc<Shared>, clock: Clock, name: String, products: PathBuf) -> Self {
+    pub const fn new(
+        shared: Arc<CentreShared>,
+        clock: Clock,
+        name: String,
+        products: PathBuf,
+    ) -> Self {
         Self { shared, clock, name, products }
     }
 
     /// Runs until the centre stops.
     pub fn run(self) {
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             let mut pause = LOOK;
             let consumers = self.shared.deliveries().consumers().to_vec();
             for consumer in &consumers {
                 let alarm = format!("products cannot be delivered to {}, retrying", consumer.name);
                 match self.deliver(consumer).and_then(|()| self.notices(consumer)) {
-                    Ok(()) => drop(self.shared.life.clear_alarm(&alarm)),
+                    Ok(()) => drop(self.shared.alarms.clear(&alarm)),
                     Err(reason) => {
-                        self.shared.life.alarm(&alarm, &reason);
+                        self.shared.alarms.raise(&alarm, &reason);
                         pause = RETRY;
                     }
                 }
             }
-            self.shared.life.pause(pause);
+            self.shared.shutdown.pause(pause);
         }
     }
 
@@ -63,7 +68,7 @@ impl Deliverer {
     fn deliver(&self, consumer: &DeliveryEntry) -> Result<(), String> {
         let due = self.shared.deliveries().due(self.clock.utc());
         for item in due.iter().filter(|item| item.consumer == consumer.name.as_str()) {
-            if self.shared.life.is_stopping() {
+            if self.shared.shutdown.is_requested() {
                 return Ok(());
             }
             if !consumer.dir.is_dir() {
@@ -130,8 +135,8 @@ impl Deliverer {
         self.shared.deliveries().withhold(item, &reason).map_err(|error| error.to_string())?;
         let what = format!("a product is not delivered to {}", item.consumer);
         self.shared
-            .life
-            .alarm(&what, &format!("{reason}; the published SHA-256 is in the account beside it"));
+            .alarms
+            .raise(&what, &format!("{reason}; the published SHA-256 is in the account beside it"));
         Ok(())
     }
 
@@ -214,7 +219,7 @@ impl Deliverer {
                 if item.state == DeliveryState::Refused {
                     // One alarm a consumer, the newest: the list of deliveries has all.
                     let what = format!("{} refuses products", item.consumer);
-                    self.shared.life.alarm(&what, &format!("{}: {reason}", item.stem));
+                    self.shared.alarms.raise(&what, &format!("{}: {reason}", item.stem));
                 }
                 put_away(path, "read")
             }

@@ -1,15 +1,15 @@
 //! The centre's end of the lines: sessions of trusted stations, blocks to the keeper, receipts
 //! back.
 
+use super::admission::{Admission, AdmittedStation};
 use super::keeper::{Kept, ToKeep};
 use super::rivals::{CallerVerdict, Rivals};
-use super::shared::Shared;
+use super::shared::CentreShared;
 use crate::custody::custody_of;
 use crate::status::{ForwardsStatus, StationPeer};
 use bytes::Bytes;
 use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::forward::FarRules;
 use skyhaul_net::guests::{SessionPeer, Tenants};
 use skyhaul_net::{Refusals, RefusedCaller, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
@@ -35,32 +35,12 @@ pub struct Lines {
     pub guests: Tenants,
 }
 
-/// What the lines are served by from now on.
-#[derive(Debug)]
-pub struct Adopted {
-    /// The stations that may come, by key.
-    pub peers: BTreeMap<Fingerprint, AdmittedStation>,
-    /// How what the centre sends is shared, where that is otherwise than before.
-    pub classes: Option<ClassTree>,
-}
-
-/// A station that may come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdmittedStation {
-    /// Its name.
-    pub name: StationName,
-    /// Its place in the configuration that the centre began with; none where it was not there.
-    pub place: Option<usize>,
-    /// What it may have this centre do for applications.
-    pub rules: Arc<FarRules>,
-}
-
 /// Serves the stations.
 #[derive(Debug)]
 pub struct Downlink {
     name: String,
     lines: Lines,
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     connections: BTreeMap<SessionId, Caller>,
     /// By station: no more than the configuration has.
     rivals: BTreeMap<StationName, Rivals>,
@@ -92,7 +72,7 @@ impl Downlink {
     pub fn new(
         name: String,
         mut lines: Lines,
-        shared: Arc<Shared>,
+        shared: Arc<CentreShared>,
         channels: (Sender<ToKeep>, Receiver<Kept>),
     ) -> Self {
         let (blocks, kept) = channels;
@@ -222,7 +202,7 @@ impl Downlink {
         let reason = "two nodes connect with it in turns: the newer stays connected, the other \
                      waits; give each station its own key \
                       (skyhaul keygen)";
-        self.shared.life.alarm(&the_key_of(station), reason);
+        self.shared.alarms.raise(&the_key_of(station), reason);
         if let Some(session) = manager.session(id) {
             let reason = "another node with this key is connected; give each station its own key";
             session.replace(reason);
@@ -230,7 +210,7 @@ impl Downlink {
     }
 
     fn refuse(&self, manager: &mut SessionManager, id: SessionId, reason: &str) {
-        self.shared.life.alarm("a station's connection was closed", reason);
+        self.shared.alarms.raise("a station's connection was closed", reason);
         if let Some(session) = manager.session(id) {
             session.refuse(reason);
         }
@@ -245,7 +225,7 @@ impl Downlink {
                 {name}; unless its disk was replaced, or its \
                  state folder removed or restored, two nodes use one key"
             );
-            self.shared.life.alarm(&format!("station {station} has another spool"), &reason);
+            self.shared.alarms.raise(&format!("station {station} has another spool"), &reason);
         }
     }
 
@@ -266,10 +246,10 @@ impl Downlink {
 
     /// Serves the lines so from now on. A station with other rights, or none any more, is
     /// disconnected: it has what it may when it calls again.
-    fn adopt(&mut self, now: Instant, manager: &mut SessionManager, adopted: Adopted) {
-        let trusted: BTreeSet<Fingerprint> = adopted.peers.keys().copied().collect();
+    fn adopt(&mut self, now: Instant, manager: &mut SessionManager, admission: Admission) {
+        let trusted: BTreeSet<Fingerprint> = admission.peers.keys().copied().collect();
         manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
-        let before = core::mem::replace(&mut self.lines.peers, adopted.peers);
+        let before = core::mem::replace(&mut self.lines.peers, admission.peers);
         let of = |peers: &BTreeMap<Fingerprint, AdmittedStation>, station: &StationName| {
             let found = peers.iter().find(|(_, admitted)| admitted.name == *station);
             found.map(|(key, admitted)| (*key, admitted.clone()))
@@ -282,7 +262,7 @@ impl Downlink {
         for id in others.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.let_go(now, manager, id, "the centre's configuration of this station has changed");
         }
-        let Some(classes) = adopted.classes else { return };
+        let Some(classes) = admission.classes else { return };
         self.lines.classes = classes;
         for id in self.connections.keys() {
             if let Some(session) = manager.session(*id) {
@@ -417,8 +397,8 @@ impl Downlink {
                 window_bytes: session.receive_window().as_u64(),
             })
         });
-        self.shared.stations(stations.collect());
-        self.shared.forwards(ForwardsStatus::of(self.lines.guests.forwards()));
+        self.shared.board.stations(stations.collect());
+        self.shared.board.forwards(ForwardsStatus::of(self.lines.guests.forwards()));
     }
 }
 
@@ -457,7 +437,7 @@ impl Service for Downlink {
                 tracing::debug!(%remote, "{}", Refusal::Withdrawn);
             }
             SessionManagerEvent::Refused { remote, fingerprint, reason, .. } => {
-                self.shared.count_refused();
+                self.shared.board.count_refused();
                 if let Some(refused) = self.refusals.add(now, remote, &reason) {
                     let key =
                         fingerprint.map_or("no key presented".to_owned(), |key| key.to_string());
@@ -471,8 +451,8 @@ impl Service for Downlink {
         while let Ok(kept) = self.kept.try_recv() {
             self.kept(manager, kept);
         }
-        if let Some(adopted) = self.shared.to_adopt() {
-            self.adopt(now, manager, adopted);
+        if let Some(admission) = self.shared.admission.take() {
+            self.adopt(now, manager, admission);
         }
         self.refusals.due(now).iter().for_each(warn);
         if now >= self.ask_at {
@@ -484,7 +464,7 @@ impl Service for Downlink {
             self.update(manager);
             for (station, rivals) in &mut self.rivals {
                 if rivals.is_over(now) {
-                    self.shared.life.clear_alarm(&the_key_of(station));
+                    self.shared.alarms.clear(&the_key_of(station));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Files that stations put into, or fetch from, their folders here: each transfer over a link of
 //! the station's session, on a thread of its own.
 
-use super::shared::Shared;
+use super::shared::CentreShared;
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{Cancel, Counters, Event, Fate, Reports, Root, TransferEnd};
 use skyhaul_net::exchange::{AppChannel, ChannelService};
@@ -17,7 +17,7 @@ pub struct FileService {
     door: ChannelService,
     /// By the station's key, its name and its folder; those that have one.
     roots: BTreeMap<Fingerprint, (String, Root)>,
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
 }
 
 /// Transfers at a time; each has five threads.
@@ -32,7 +32,7 @@ impl FileService {
     pub const fn new(
         door: ChannelService,
         roots: BTreeMap<Fingerprint, (String, Root)>,
-        shared: Arc<Shared>,
+        shared: Arc<CentreShared>,
     ) -> Self {
         Self { door, roots, shared }
     }
@@ -83,7 +83,7 @@ impl FileService {
     fn transfer(&self, link: &AppChannel, (station, root): (&str, &Root), cancel: &Cancel) {
         let (events, told) = sync_channel(EVENTS);
         let reports = Reports { events, counters: Arc::new(Counters::default()) };
-        self.shared.files(station, |files| files.transfers += 1);
+        self.shared.board.files(station, |files| files.transfers += 1);
         let end = std::thread::scope(|scope| {
             let counting = scope.spawn(move || self.count(station, told));
             let end = skyhaul_files_io::serve(link, root, &reports, cancel);
@@ -91,7 +91,7 @@ impl FileService {
             counting.join().expect("counting does not panic");
             end
         });
-        self.shared.files(station, |files| files.transfers -= 1);
+        self.shared.board.files(station, |files| files.transfers -= 1);
         match end {
             Ok(()) => {}
             Err(TransferEnd::Refused(refused) | TransferEnd::Here(refused)) => {
@@ -109,13 +109,13 @@ impl FileService {
     fn count(&self, station: &str, told: Receiver<Event>) {
         for Event { path, bytes, fate } in told {
             match fate {
-                Fate::Copied(_) => self.shared.files(station, |files| {
+                Fate::Copied(_) => self.shared.board.files(station, |files| {
                     files.copied += 1;
                     files.bytes += bytes;
                 }),
-                Fate::Removed => self.shared.files(station, |files| files.removed += 1),
+                Fate::Removed => self.shared.board.files(station, |files| files.removed += 1),
                 Fate::Failed(refusal) | Fate::Refused(refusal) => {
-                    self.shared.files(station, |files| files.failed += 1);
+                    self.shared.board.files(station, |files| files.failed += 1);
                     tracing::warn!(station, %path, "{refusal}");
                 }
                 Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}

@@ -1,6 +1,7 @@
 //! Writes arrived blocks to the store, waits for the disk, and only then lets receipts go out.
 
-use super::shared::Shared;
+use super::commits::Commit;
+use super::shared::CentreShared;
 use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
 use crate::services;
@@ -41,7 +42,7 @@ pub enum Kept {
 /// The keeper's thread.
 #[derive(Debug)]
 pub struct Keeper {
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     clock: Clock,
     /// The longest that a block waits for others before the disk is waited for.
     sync_interval: Duration,
@@ -63,7 +64,7 @@ const FULL: &str = "stations are paused";
 impl Keeper {
     /// A keeper that takes from `blocks` and tells `kept`.
     pub fn new(
-        shared: Arc<Shared>,
+        shared: Arc<CentreShared>,
         clock: Clock,
         sync_interval: Duration,
         channels: (Receiver<ToKeep>, Sender<Kept>),
@@ -98,7 +99,7 @@ impl Keeper {
                 free_at = self.clock.now() + FREE;
                 let freed = self.shared.store().free(self.clock.utc());
                 if let Err(error) = freed {
-                    self.shared.life.alarm("old contacts cannot be removed", &error.to_string());
+                    self.shared.alarms.raise("old contacts cannot be removed", &error.to_string());
                 }
             }
         }
@@ -122,12 +123,12 @@ impl Keeper {
                     }
                     break;
                 }
-                Err(StoreError::Full { .. }) if self.shared.life.is_stopping() => return,
+                Err(StoreError::Full { .. }) if self.shared.shutdown.is_requested() => return,
                 Err(error @ StoreError::Full { .. }) => {
-                    self.shared.store_state(StoreState::Full);
-                    self.shared.life.alarm(FULL, &error.to_string());
+                    self.shared.board.store(StoreState::Full);
+                    self.shared.alarms.raise(FULL, &error.to_string());
                     self.sync();
-                    self.shared.life.pause(RETRY);
+                    self.shared.shutdown.pause(RETRY);
                 }
                 Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
                     self.tell(Kept::Broken(connection, error.to_string()));
@@ -142,8 +143,8 @@ impl Keeper {
                 }
             }
         }
-        self.shared.store_state(StoreState::Ok);
-        self.shared.life.clear_alarm(FULL);
+        self.shared.board.store(StoreState::Ok);
+        self.shared.alarms.clear(FULL);
         self.tell(Kept::Written(connection, received.bytes.len()));
     }
 
@@ -155,14 +156,14 @@ impl Keeper {
             (store.in_place(), store.mended().map(ToString::to_string), store.stats().state_mended)
         };
         if let Some(damage) = mended {
-            self.shared.life.alarm("damage in the store was repaired", &damage);
+            self.shared.alarms.raise("damage in the store was repaired", &damage);
         }
         if states > 0 {
             self.shared
-                .life
-                .alarm("a list of finished contacts was damaged", services::STATE_MENDED);
+                .alarms
+                .raise("a list of finished contacts was damaged", services::STATE_MENDED);
         }
-        in_place.map_err(|error| self.shared.life.fail(services::gone(&error))).is_ok()
+        in_place.map_err(|error| self.shared.shutdown.fail(services::gone(&error))).is_ok()
     }
 
     /// Waits for the disk without keeping the store from its readers.
@@ -176,7 +177,12 @@ impl Keeper {
         let now = self.clock.utc();
         for receipt in &commit.receipts {
             // Before the processor can read them: it asks when they became durable.
-            self.shared.committed(&receipt.station, receipt.flow, receipt.next, now);
+            self.shared.commits.add(Commit {
+                station: receipt.station.clone(),
+                flow: receipt.flow,
+                next: receipt.next,
+                at: now,
+            });
         }
         drop(store);
         for receipt in commit.receipts {
@@ -186,7 +192,7 @@ impl Keeper {
             let what = format!("the store failed at flow {flow} of {}", station.as_str());
             self.fail(&what, &error.to_string());
         }
-        self.shared.wake_processor();
+        self.shared.news.notify();
     }
 
     fn fail(&self, what: &str, reason: &str) {
@@ -194,12 +200,12 @@ impl Keeper {
         let gone = self.shared.store().in_place().err();
         let fault = gone
             .map_or_else(|| Fault::environment(what, reason, help), |gone| services::gone(&gone));
-        self.shared.life.fail(fault);
+        self.shared.shutdown.fail(fault);
     }
 
     fn tell(&self, kept: Kept) {
         // A downlink that is gone has stopped, and the station will be told at its next greeting.
         let _ = self.kept.send(kept);
-        self.shared.life.wake_line();
+        self.shared.shutdown.wake_line();
     }
 }

@@ -2,7 +2,7 @@
 //! after a restart alike.
 
 use super::contact::{BlockEffect, Processing};
-use super::shared::Shared;
+use super::shared::CentreShared;
 use crate::config::ProductRules;
 use crate::status::ContactState;
 use skyhaul_net::Clock;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The Level-0 thread.
 #[derive(Debug)]
 pub struct Processor {
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     clock: Clock,
     rules: ProductRules,
     contacts: BTreeMap<Key, Work>,
@@ -41,15 +41,15 @@ const TURN: usize = 32;
 
 impl Processor {
     /// Makes products as `rules` say.
-    pub const fn new(shared: Arc<Shared>, clock: Clock, rules: ProductRules) -> Self {
+    pub const fn new(shared: Arc<CentreShared>, clock: Clock, rules: ProductRules) -> Self {
         Self { shared, clock, rules, contacts: BTreeMap::new() }
     }
 
     /// Runs until the centre stops.
     pub fn run(mut self) {
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             if !self.turn() {
-                self.shared.wait_for_news(IDLE);
+                self.shared.news.wait(IDLE);
             }
         }
     }
@@ -66,8 +66,8 @@ impl Processor {
         }
         let changes = self.shared.gaps().changes(self.clock.now());
         match changes.map_or(Ok(()), |changes| self.shared.keep_gaps(changes)) {
-            Ok(()) => drop(self.shared.life.clear_alarm(GAPS)),
-            Err(error) => self.shared.life.alarm(GAPS, &error.to_string()),
+            Ok(()) => drop(self.shared.alarms.clear(GAPS)),
+            Err(error) => self.shared.alarms.raise(GAPS, &error.to_string()),
         }
         more
     }
@@ -91,7 +91,7 @@ impl Processor {
         };
         let outcome = self.blocks(&mut going);
         if let Some(reason) = going.unwritten() {
-            self.shared.life.alarm(PRODUCTS, reason);
+            self.shared.alarms.raise(PRODUCTS, reason);
         }
         let (work, more) = match outcome {
             Ok(BlockEffect::Idle) => (Work::Going(going), false),
@@ -101,12 +101,12 @@ impl Processor {
                 Err(reason) => return self.again(key, &reason),
             },
             Ok(BlockEffect::Unreadable(reason)) => {
-                self.shared.life.alarm(
+                self.shared.alarms.raise(
                     &format!("flow {} of {} cannot be processed", key.1, key.0.as_str()),
                     &reason,
                 );
                 going.show(ContactState::Failed);
-                self.shared.contact(going.shown());
+                self.shared.board.contact(going.shown());
                 (Work::Failed, false)
             }
             Err(reason) => return self.again(key, &reason),
@@ -131,20 +131,20 @@ impl Processor {
                 None => BlockEffect::Idle,
                 Some(LogEntry::Block(record)) => going.block(&record, &self.shared, self.clock)?,
                 Some(LogEntry::Damaged(damage)) => {
-                    self.shared.life.alarm("the store is damaged", &damage.to_string());
+                    self.shared.alarms.raise("the store is damaged", &damage.to_string());
                     going.count_damage(&self.shared);
                     BlockEffect::More
                 }
                 Some(LogEntry::SegmentEnd(_)) => BlockEffect::More,
             };
             if outcome != BlockEffect::More {
-                self.shared.contact(going.shown());
+                self.shared.board.contact(going.shown());
                 return Ok(outcome);
             }
         }
         // What was shown before is further.
         if !going.is_again() {
-            self.shared.contact(going.shown());
+            self.shared.board.contact(going.shown());
         }
         Ok(BlockEffect::More)
     }
@@ -156,11 +156,11 @@ impl Processor {
         let now = self.clock.utc();
         // Before the store is told: a contact that is finished is not looked at again.
         if let Some(note) = note {
-            self.shared.book().note(note).map_err(|error| error.to_string())?;
+            self.shared.journal().note(note).map_err(|error| error.to_string())?;
             self.shared.hold_contacts();
         }
         self.shared.store().finish(&station, flow, now).map_err(|error| error.to_string())?;
-        self.shared.contact(&shown);
+        self.shared.board.contact(&shown);
         self.well();
         tracing::info!(
             station = station.as_str(),
@@ -179,12 +179,12 @@ impl Processor {
             Work::Failed => false,
         };
         if !self.contacts.values().any(waits) {
-            self.shared.life.clear_alarm(PRODUCTS);
+            self.shared.alarms.clear(PRODUCTS);
         }
     }
 
     fn again(&mut self, key: Key, reason: &str) -> bool {
-        self.shared.life.alarm(PRODUCTS, reason);
+        self.shared.alarms.raise(PRODUCTS, reason);
         self.contacts.insert(key, Work::Again(self.clock.now() + RETRY));
         false
     }

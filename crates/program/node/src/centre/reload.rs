@@ -1,8 +1,8 @@
 //! Reading the configuration again while the centre runs: stations, what they may, classes and the
 //! store's limits change; the rest is named.
 
-use super::downlink::Adopted;
-use super::shared::Shared;
+use super::admission::Admission;
+use super::shared::CentreShared;
 use crate::config::{self, CentreConfig, Config, ConfigError, PeerEntry};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl<'a> Reload<'a> {
     }
 
     /// Reads again where that is wanted. A file that is wrong changes nothing.
-    pub(super) fn look(&mut self, shared: &Shared) {
+    pub(super) fn look(&mut self, shared: &CentreShared) {
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -52,7 +52,8 @@ impl<'a> Reload<'a> {
             new.peer.iter().map(|peer| peer.name.to_string()).collect();
         shared.gaps().ledger().stations(&stations);
         let classes = (self.before.class != new.class).then(|| new.classes());
-        shared.adopt(Adopted { peers, classes });
+        shared.admission.put(Admission { peers, classes });
+        shared.shutdown.wake_line();
         if said.is_empty() {
             tracing::info!("configuration reloaded: no changes");
         } else {

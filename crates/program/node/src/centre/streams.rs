@@ -1,7 +1,7 @@
 //! Streams of stations to sinks here: each over a link of the station's session, on a thread of its
 //! own.
 
-use super::shared::Shared;
+use super::shared::CentreShared;
 use skyhaul_net::Clock;
 use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_quic::Fingerprint;
@@ -18,7 +18,7 @@ pub struct Streams {
     door: ChannelService,
     /// By the station's key: its name, and where its streams may go.
     stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
-    shared: Arc<Shared>,
+    shared: Arc<CentreShared>,
     clock: Clock,
 }
 
@@ -32,7 +32,7 @@ impl Streams {
     pub fn new(
         door: ChannelService,
         stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
-        (shared, clock): (Arc<Shared>, Clock),
+        (shared, clock): (Arc<CentreShared>, Clock),
     ) -> Self {
         Self { door, stations, shared, clock }
     }
@@ -41,7 +41,7 @@ impl Streams {
     pub fn run(self) {
         let (waiter, running) = (Waiter::new(self.clock), AtomicUsize::new(0));
         std::thread::scope(|scope| {
-            while !self.shared.life.is_stopping() {
+            while !self.shared.shutdown.is_requested() {
                 let link = match waiter.within(LOOK, self.door.accept()) {
                     None => continue,
                     Some(None) => return,
@@ -70,7 +70,7 @@ impl Streams {
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
             let since = counters.since(&before);
             *before = *counters;
-            self.shared.streams(station, |streams| {
+            self.shared.board.streams(station, |streams| {
                 streams.received += since.received;
                 streams.repaired += since.repaired;
                 streams.late += since.late;
@@ -81,14 +81,14 @@ impl Streams {
         let sink = Mutex::new(None);
         let tell = |look: &Look| count(&look.counters);
         let run =
-            StreamContext { clock: self.clock, stop: self.shared.life.stop_flag(), tell: &tell };
+            StreamContext { clock: self.clock, stop: self.shared.shutdown.flag(), tell: &tell };
         let end = serve(link, allowed, &run, &|hello| {
             tracing::info!(station, sink = hello.sink, "stream of {} started", hello.format.name());
-            self.shared.streams(station, |streams| streams.sinks.push(hello.sink.clone()));
+            self.shared.board.streams(station, |streams| streams.sinks.push(hello.sink.clone()));
             *sink.lock().unwrap_or_else(PoisonError::into_inner) = Some(hello.sink.clone());
         });
         let sink = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.shared.streams(station, |streams| {
+        self.shared.board.streams(station, |streams| {
             if let Some(place) = streams.sinks.iter().position(|open| Some(open) == sink.as_ref()) {
                 streams.sinks.remove(place);
             }

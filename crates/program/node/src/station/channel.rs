@@ -10,7 +10,7 @@ use super::packing::{Packing, PackingContext};
 use super::quiet::Quiet;
 use super::receiver::After;
 use super::resume::{ResumePoint, Resumed};
-use super::shared::Shared;
+use super::shared::StationShared;
 use super::spooler::ToSpool;
 use crate::config;
 use crate::fault::Fault;
@@ -34,7 +34,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 pub struct ChannelRunner {
     index: usize,
     config: config::Channel,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     blocks: SyncSender<ToSpool>,
     clock: Clock,
     /// The longest that a record waits in a block.
@@ -59,7 +59,7 @@ pub struct ChannelRunner {
 #[derive(Debug, Clone)]
 pub struct Common {
     /// The station's state.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<StationShared>,
     /// Its state folder.
     pub disk: Arc<dyn Disk>,
     /// Where blocks go.
@@ -102,7 +102,7 @@ impl ChannelRunner {
         let start = |at| if is_file { resume.position(at, feeds) } else { BitPosition::START };
         let inputs = Inputs::open(index, &config, &common, start)?;
         let Common { shared, blocks, clock, gather, .. } = common;
-        shared.channel(index, |shown| {
+        shared.board.channel(index, |shown| {
             shown.address = inputs.address();
             inputs.show(&mut shown.inputs);
         });
@@ -141,11 +141,11 @@ impl ChannelRunner {
             // What was sent meanwhile is gone: the contact ends where the station did.
             self.end_contact(After::Break);
         }
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             let chunk = match self.inputs.read(self.patience()) {
                 Ok(chunk) => chunk,
                 Err(error) => {
-                    self.shared.life.alarm(
+                    self.shared.alarms.raise(
                         &format!("channel {}", self.config.name),
                         &format!("input failed ({error})"),
                     );
@@ -187,7 +187,7 @@ impl ChannelRunner {
         {
             self.progress_at = now + PROGRESS;
             let drops = self.inputs.kernel_drops();
-            self.shared.channel(self.index, |shown| {
+            self.shared.board.channel(self.index, |shown| {
                 shown.dropped_datagrams = drops;
                 self.inputs.show_drops(&mut shown.inputs);
             });
@@ -205,7 +205,7 @@ impl ChannelRunner {
             self.flush();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
-            self.shared.life.alarm(&title, &doubt.to_string());
+            self.shared.alarms.raise(&title, &doubt.to_string());
         }
         if now >= self.show_at {
             self.show_at = now + SHOW;
@@ -229,15 +229,15 @@ impl ChannelRunner {
                         "also frames of spacecraft {}; each spacecraft has its own account",
                         scid.value()
                     );
-                    self.shared.life.alarm(
+                    self.shared.alarms.raise(
                         &format!("channel {} carries two spacecraft", self.config.name),
                         &reason,
                     );
                 }
                 CaptureEvent::Unidentified(reason) if self.inputs.has_heard() => {
                     self.shared
-                        .life
-                        .alarm(&format!("channel {}", self.config.name), &reason.to_string());
+                        .alarms
+                        .raise(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
                 CaptureEvent::OtherDownlink(other) => self.tell_of(&other),
@@ -282,20 +282,20 @@ impl ChannelRunner {
                 // The frame is lost with the input where that is live; a file is read again from
                 // here.
                 Err(SpoolError::Full { .. } | SpoolError::TooManyFlows)
-                    if self.shared.life.is_stopping() =>
+                    if self.shared.shutdown.is_requested() =>
                 {
                     return;
                 }
                 Err(error @ (SpoolError::Full { .. } | SpoolError::TooManyFlows)) => {
                     if let SpoolError::Full { .. } = error {
-                        self.shared.store_state(StoreState::Full);
+                        self.shared.board.spool(StoreState::Full);
                     }
-                    self.shared.life.alarm("cannot open a contact", &error.to_string());
-                    self.shared.life.pause(RETRY);
+                    self.shared.alarms.raise("cannot open a contact", &error.to_string());
+                    self.shared.shutdown.pause(RETRY);
                 }
                 Err(error) => {
                     let help = "repair the disk and restart the station";
-                    return self.shared.life.fail(Fault::environment(
+                    return self.shared.shutdown.fail(Fault::environment(
                         "the spool failed",
                         error,
                         help,
@@ -303,7 +303,7 @@ impl ChannelRunner {
                 }
             }
         };
-        self.shared.life.clear_alarm("cannot open a contact");
+        self.shared.alarms.clear("cannot open a contact");
         let (format, from) = (identified.format, self.inputs.capture_from());
         self.from.clone_from(&from);
         self.remember(&ChannelPosition::Open { from, format, flow, open: open.clone() });
@@ -332,27 +332,28 @@ impl ChannelRunner {
     fn remember(&self, place: &ChannelPosition) -> bool {
         let held = format!("channel {} is paused", self.config.name);
         let forgetful = format!("channel {} cannot save its position", self.config.name);
-        let life = &self.shared.life;
+        let StationShared { board, alarms, shutdown, .. } = &*self.shared;
         loop {
             let outcome = self.memo.remember(place);
             match &outcome {
-                Err(error) if is_full(error) && !life.is_stopping() => {
-                    self.shared.store_state(StoreState::Full);
+                Err(error) if is_full(error) && !shutdown.is_requested() => {
+                    board.spool(StoreState::Full);
                     let reason =
                         format!("{error}; free space on the file system of the state folder");
-                    life.alarm(&held, &reason);
-                    life.pause(RETRY);
+                    alarms.raise(&held, &reason);
+                    shutdown.pause(RETRY);
                     continue;
                 }
                 Err(error) => {
-                    life.alarm(&forgetful, &format!("{error}; check the disk and the permissions"));
+                    let reason = format!("{error}; check the disk and the permissions");
+                    alarms.raise(&forgetful, &reason);
                 }
                 Ok(()) => {
-                    life.clear_alarm(&forgetful);
+                    alarms.clear(&forgetful);
                 }
             }
-            if life.clear_alarm(&held) {
-                self.shared.store_state(StoreState::Ok);
+            if alarms.clear(&held) {
+                board.spool(StoreState::Ok);
             }
             return outcome.is_ok();
         }
@@ -389,7 +390,7 @@ impl ChannelRunner {
             other.mission.name(),
             other.scid.map_or(String::new(), |scid| format!(", spacecraft {}", scid.value())),
         );
-        self.shared.life.alarm(
+        self.shared.alarms.raise(
             &format!("channel {name} receives another mission than configured{configured}"),
             &reason,
         );
@@ -435,7 +436,7 @@ impl ChannelRunner {
             self.remember(&ChannelPosition::Between(next));
         }
         let shown = contact.shown();
-        self.shared.contact(shown);
+        self.shared.board.contact(shown);
         self.before.0 += shown.frames;
         self.before.1 += shown.corrected_symbols;
         self.before.2 += shown.set_aside;
@@ -468,7 +469,7 @@ impl ChannelRunner {
             .since()
             .filter(|_| !self.inputs.waits())
             .map(|since| self.clock.now().since(since));
-        let (line, unsent) = (self.shared.line_rate(), self.shared.unsent());
+        let (line, unsent) = (self.shared.board.line_rate(), self.shared.board.unsent());
         let (clock, pace) = (self.clock, PackingContext { live, line, unsent });
         let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
             self.packing.pack(clock, pace, (records, frames), format)
@@ -482,11 +483,11 @@ impl ChannelRunner {
     fn show(&self, state: ChannelState) {
         let contact = self.contact.as_ref().map(CapturedContact::shown);
         if let Some(contact) = contact {
-            self.shared.contact(contact);
+            self.shared.board.contact(contact);
         }
         let (identified, bytes) = (self.inputs.identified(), self.inputs.offsets().iter().sum());
         let packets = self.inputs.packets();
-        self.shared.channel(self.index, |shown| {
+        self.shared.board.channel(self.index, |shown| {
             shown.state = state;
             shown.bytes = bytes;
             shown.vita49 = packets;

@@ -6,10 +6,11 @@
 //! out does not depend on when it is read: after a restart the contact is captured again from its
 //! beginning, and what is durable of it passed over by counting frames.
 
+use super::board::InputIndex;
 use super::channel::Common;
 use super::input::InputRead;
 use super::receiver::{After, Hurry, InputReceiver};
-use super::shared::Shared;
+use super::shared::StationShared;
 use super::union::{Sighting, Union};
 use crate::config;
 use crate::fault::Fault;
@@ -43,7 +44,7 @@ pub struct Inputs {
     changed_at: Option<Instant>,
     /// The captures have ended: nothing more is waited for.
     is_finishing: bool,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     clock: Clock,
 }
 
@@ -90,7 +91,8 @@ impl Inputs {
         start: impl Fn(usize) -> BitPosition,
     ) -> Result<Self, Fault> {
         let open = |at| {
-            let receiver = InputReceiver::open((index, at), config.clone(), common, start(at))?;
+            let of = InputIndex { channel: index, input: at };
+            let receiver = InputReceiver::open(of, config.clone(), common, start(at))?;
             let (sync, before) = (SyncCounts::default(), (InputAccount::default(), 0));
             let later = VecDeque::new();
             Ok(Entry { receiver, over: None, sync, before, late: 0, gone_over: None, later })
@@ -225,7 +227,7 @@ impl Inputs {
         entry.over = Some(*over.as_ref().unwrap_or(&Over::Failed));
         if let Err(error) = &over {
             let reason = format!("input failed ({error}); the other inputs continue");
-            self.shared.life.alarm(&self.entries[at].receiver.title(), &reason);
+            self.shared.alarms.raise(&self.entries[at].receiver.title(), &reason);
         }
         if self.entries.iter().any(|entry| entry.over.is_none()) {
             return Ok(InputRead::Data(0));
@@ -265,11 +267,11 @@ impl Inputs {
                         "it receives {its}, the other inputs receive {of_contact}; its frames are \
                         excluded from this contact. Configure one channel for each downlink"
                     );
-                    self.shared.life.alarm(&foreign(receiver), &reason);
+                    self.shared.alarms.raise(&foreign(receiver), &reason);
                 }
             },
             CaptureEvent::Unidentified(reason) if receiver.has_heard() => {
-                self.shared.life.alarm(&receiver.title(), &reason.to_string());
+                self.shared.alarms.raise(&receiver.title(), &reason.to_string());
             }
             CaptureEvent::Changed { at: place, stats } => {
                 let entry = &mut self.entries[at];
@@ -392,8 +394,8 @@ impl Inputs {
             let (account, foreign) = self.union.account(at);
             entry.before = (entry.before.0.plus(account), entry.before.1 + foreign);
             (entry.sync, entry.late) = (SyncCounts::default(), 0);
-            self.shared.life.clear_alarm(&self::foreign(&entry.receiver));
-            self.shared.life.clear_alarm(&too_late(&entry.receiver));
+            self.shared.alarms.clear(&self::foreign(&entry.receiver));
+            self.shared.alarms.clear(&too_late(&entry.receiver));
         }
         self.union = Union::new(self.entries.len(), self.window);
     }
@@ -487,7 +489,7 @@ impl Inputs {
             are lost; raise select_window of channel {} above the lag",
             account.skew, account.late, self.channel
         );
-        self.shared.life.alarm(&too_late(&entry.receiver), &reason);
+        self.shared.alarms.raise(&too_late(&entry.receiver), &reason);
     }
 
     /// What status shows of each of several.

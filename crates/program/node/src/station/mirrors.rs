@@ -1,6 +1,6 @@
 //! Folders that the centre's are made like, each on a thread of its own over a link of the session.
 
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::config::MirrorEntry;
 use crate::status::{MirrorState, MirrorStatus};
 use skyhaul_files_io::{
@@ -20,7 +20,7 @@ pub struct Mirror {
     /// Its place in the configuration.
     place: usize,
     door: ChannelService,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     clock: Clock,
 }
 
@@ -49,7 +49,7 @@ impl Mirror {
     pub fn new(
         (config, place): (MirrorEntry, usize),
         door: ChannelService,
-        shared: Arc<Shared>,
+        shared: Arc<StationShared>,
         clock: Clock,
     ) -> Self {
         Self { config, place, door, shared, clock }
@@ -57,7 +57,7 @@ impl Mirror {
 
     /// Goes on until the station ends; one that is not to watch, until it was done once.
     pub fn run(self) {
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             // Watched before it is gone through: no change falls between.
             let watch = self.config.watch.then(|| TreeWatch::new(&self.config.source)).transpose();
             match watch {
@@ -79,12 +79,12 @@ impl Mirror {
     /// Goes through what changes; whether nothing is to be done any more.
     fn follow(&self, mut watch: Option<TreeWatch>) -> bool {
         let mut changes = Changes::All;
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             let retry = match self.pass(&changes) {
                 Ok(()) => None,
                 Err(Trouble::Lost) => {
                     self.show(|status| status.state = MirrorState::Waiting);
-                    self.shared.life.pause(PAUSE);
+                    self.shared.shutdown.pause(PAUSE);
                     continue;
                 }
                 Err(Trouble::Failed(sentence)) => {
@@ -110,7 +110,7 @@ impl Mirror {
     /// What changed, once something has; everything, where a former pass is to be tried again.
     /// `None` where nothing can be told of changes any more.
     fn wait_for_changes(&self, watch: &mut TreeWatch, retry: Option<Instant>) -> Option<Changes> {
-        while !self.shared.life.is_stopping() {
+        while !self.shared.shutdown.is_requested() {
             match self.quiet(watch) {
                 Ok(Changes::None) if retry.is_some_and(|at| self.clock.now() >= at) => {
                     return Some(Changes::All);
@@ -133,9 +133,9 @@ impl Mirror {
     fn quiet(&self, watch: &mut TreeWatch) -> std::io::Result<Changes> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
-            self.shared.life.pause(LOOK);
+            self.shared.shutdown.pause(LOOK);
             let found = watch.changes()?;
-            if found == Changes::None || self.shared.life.is_stopping() {
+            if found == Changes::None || self.shared.shutdown.is_requested() {
                 break;
             }
             all = all.and(found);
@@ -155,7 +155,7 @@ impl Mirror {
             worker.join().expect("no thread of a transfer panics")?;
             match failures {
                 (0, _) => {
-                    self.shared.life.clear_alarm(&self.name());
+                    self.shared.alarms.clear(&self.name());
                     self.show(|status| {
                         (status.state, status.passes, status.reason) =
                             (MirrorState::Done, status.passes + 1, None);
@@ -217,7 +217,9 @@ impl Mirror {
                     }
                     Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
                 },
-                Err(RecvTimeoutError::Timeout) if self.shared.life.is_stopping() => cancel.set(),
+                Err(RecvTimeoutError::Timeout) if self.shared.shutdown.is_requested() => {
+                    cancel.set();
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return failures,
             }
@@ -225,7 +227,7 @@ impl Mirror {
     }
 
     fn failed(&self, sentence: &str) {
-        self.shared.life.alarm(&self.name(), sentence);
+        self.shared.alarms.raise(&self.name(), sentence);
         self.show(|status| {
             (status.state, status.reason) = (MirrorState::Failed, Some(sentence.to_owned()));
         });
@@ -236,14 +238,14 @@ impl Mirror {
     }
 
     fn show(&self, change: impl FnOnce(&mut MirrorStatus)) {
-        self.shared.mirror(self.place, change);
+        self.shared.board.mirror(self.place, change);
     }
 
     /// Waits for so long, or until the station ends.
     fn rest(&self, span: Duration) {
         let until = self.clock.now() + span;
-        while self.clock.now() < until && !self.shared.life.is_stopping() {
-            self.shared.life.pause(LOOK);
+        while self.clock.now() < until && !self.shared.shutdown.is_requested() {
+            self.shared.shutdown.pause(LOOK);
         }
     }
 }

@@ -2,11 +2,12 @@
 //! and nothing of contacts: the channel asks it to read, takes the events that this gave, and says
 //! when a transmission is over.
 
+use super::board::InputIndex;
 use super::channel::Common;
 use super::front::Front;
 use super::input::{self, InputRead, InputSource, ReadSizes};
 use super::recording::{Destination, Recording};
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::config::{self, ResolvedInput};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
@@ -39,7 +40,7 @@ pub struct InputReceiver {
     front: Front,
     /// What came as other symbols than before: it belongs to the next capture.
     held: Option<(Utc, Vec<u8>)>,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     /// Until when the input is said to bring what cannot be used.
     refusing_until: Option<Instant>,
     buffer: Vec<u8>,
@@ -60,12 +61,12 @@ const READ: usize = 64 << 10;
 const CALM: Duration = Duration::from_secs(10);
 
 impl InputReceiver {
-    /// Opens input number `at` of the channel; a file is read from `start` on.
+    /// Opens an input of the channel `config`; a file is read from `start` on.
     ///
     /// # Errors
     /// The input or its recording cannot be opened; the mission configured cannot be read.
     pub fn open(
-        (index, at): (usize, usize),
+        index: InputIndex,
         config: config::Channel,
         common: &Common,
         start: BitPosition,
@@ -73,7 +74,7 @@ impl InputReceiver {
         let mission = super::mission_of(&config, &common.missions)?;
         let mut feeds = config.feeds();
         let steps = if feeds.len() > 1 { ReadSizes::Equal } else { ReadSizes::Any };
-        let feed = feeds.swap_remove(at);
+        let feed = feeds.swap_remove(index.input);
         let source =
             InputSource::open(&feed.input, (config.rate, steps), start.byte(), common.clock)?;
         let front = Front::of(&feed);
@@ -89,7 +90,7 @@ impl InputReceiver {
             sync: common.sync,
             clock: common.clock,
             source,
-            recording: recording((index, at), &config, common)?,
+            recording: recording(index, &config, common)?,
             buffer: vec![0; READ],
             capture: Capture::new(common.missions.clone(), options),
             identified: None,
@@ -188,7 +189,7 @@ impl InputReceiver {
     /// Says once that the input brings what cannot be used.
     fn refuse(&mut self, reason: &str) {
         if self.refusing_until.is_none() {
-            self.shared.life.alarm(&self.refusal(), reason);
+            self.shared.alarms.raise(&self.refusal(), reason);
         }
         self.refusing_until = Some(self.clock.now() + CALM);
     }
@@ -196,7 +197,7 @@ impl InputReceiver {
     fn forgive(&mut self) {
         if self.refusing_until.is_some_and(|until| self.clock.now() >= until) {
             self.refusing_until = None;
-            self.shared.life.clear_alarm(&self.refusal());
+            self.shared.alarms.clear(&self.refusal());
         }
     }
 
@@ -324,7 +325,7 @@ pub enum Hurry {
 
 /// The recording of an input, where the channel wants one.
 fn recording(
-    place: (usize, usize),
+    of: InputIndex,
     config: &config::Channel,
     common: &Common,
 ) -> Result<Option<Recording>, Fault> {
@@ -340,10 +341,10 @@ fn recording(
     let channel = match &feeds[..] {
         [_] => config.name.to_string(),
         // No channel has this name: `@` is no letter of names.
-        _ => format!("{}@{}", config.name, feeds[place.1].name),
+        _ => format!("{}@{}", config.name, feeds[of.input].name),
     };
     let waits = config.is_files() && config.rate.is_none();
-    let to = Destination { disk: common.disk.clone(), place, channel, config: bounds, waits };
+    let to = Destination { disk: common.disk.clone(), of, channel, config: bounds, waits };
     Recording::start(to, common.shared.clone(), common.clock).map(Some)
 }
 

@@ -1,7 +1,8 @@
 //! The recording of what a receiver takes in, beside the capture: a thread of its own writes it, so
 //! that a slow or full disk ends the recording and never holds the capture.
 
-use super::shared::Shared;
+use super::board::InputIndex;
+use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::RecordingStatus;
@@ -30,7 +31,7 @@ pub struct Destination {
     /// The station's state folder.
     pub disk: Arc<dyn Disk>,
     /// The channel's number in the status, and the input's in the channel.
-    pub place: (usize, usize),
+    pub of: InputIndex,
     /// The channel's name, which names the folder; with the input's where it has several.
     pub channel: String,
     /// Its bounds.
@@ -72,7 +73,7 @@ impl Recording {
     ///
     /// # Errors
     /// The recording cannot be opened, or no thread be started.
-    pub fn start(to: Destination, shared: Arc<Shared>, clock: Clock) -> Result<Self, Fault> {
+    pub fn start(to: Destination, shared: Arc<StationShared>, clock: Clock) -> Result<Self, Fault> {
         let dir = folder(&to.channel);
         let recorder = RawRecorder::open(to.disk, &dir, to.config).map_err(|error| {
             let help = "repair the disk, or write `record_raw = false` for the channel";
@@ -86,7 +87,7 @@ impl Recording {
             backlog: backlog.clone(),
             shared,
             clock,
-            place: to.place,
+            of: to.of,
             channel: to.channel,
             retry_at: Instant::ZERO,
             refused_at: ByteCount::ZERO,
@@ -146,9 +147,9 @@ struct Writer {
     recorder: RawRecorder,
     taken: Receiver<Taken>,
     backlog: Arc<Backlog>,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     clock: Clock,
-    place: (usize, usize),
+    of: InputIndex,
     channel: String,
     retry_at: Instant,
     /// What had been recorded when the disk last refused.
@@ -198,7 +199,7 @@ impl Writer {
             // An empty flush succeeds on a full disk too: what tells is that something was
             // recorded.
             if self.recorder.stats().recorded > self.refused_at {
-                self.shared.life.clear_alarm(&self.alarm());
+                self.shared.alarms.clear(&self.alarm());
             }
         }
         let dropped = self.backlog.dropped.load(Ordering::Relaxed);
@@ -209,10 +210,10 @@ impl Writer {
             self.dropped = dropped;
             self.calm_at = now + CALM;
             self.shared
-                .life
-                .alarm(&behind, "part of the input is not recorded; the capture continues");
+                .alarms
+                .raise(&behind, "part of the input is not recorded; the capture continues");
         } else if now >= self.calm_at {
-            self.shared.life.clear_alarm(&behind);
+            self.shared.alarms.clear(&behind);
         }
         self.show();
     }
@@ -229,7 +230,7 @@ impl Writer {
         } else {
             format!("{error}. The capture continues")
         };
-        self.shared.life.alarm(&self.alarm(), &reason);
+        self.shared.alarms.raise(&self.alarm(), &reason);
     }
 
     fn alarm(&self) -> String {
@@ -243,7 +244,7 @@ impl Writer {
             dropped_bytes: stats.dropped.as_u64(),
             disk_bytes: stats.disk.as_u64(),
         };
-        self.shared.recording(self.place, recording);
+        self.shared.board.recording(self.of, recording);
     }
 }
 
@@ -256,7 +257,7 @@ mod tests {
     use skyhaul_store::sim::SimDisk;
     use skyhaul_store::{Spool, SpoolConfig, SpoolDraw};
 
-    fn shared(clock: Clock) -> Arc<Shared> {
+    fn shared(clock: Clock) -> Arc<StationShared> {
         let spool = Spool::open(
             Arc::new(SimDisk::new(ByteCount::mib(512))),
             SpoolConfig::default(),
@@ -264,7 +265,7 @@ mod tests {
             SpoolDraw([7; 24]),
         );
         let waker = Waker::new().unwrap();
-        Arc::new(Shared::new(
+        Arc::new(StationShared::new(
             "s".to_owned(),
             vec![ChannelStatus::default()],
             spool.unwrap(),
@@ -273,7 +274,7 @@ mod tests {
         ))
     }
 
-    fn shown(shared: &Shared) -> (Option<RecordingStatus>, Vec<String>) {
+    fn shown(shared: &StationShared) -> (Option<RecordingStatus>, Vec<String>) {
         let NodeStatus::Station(status) = shared.status() else { panic!("a station") };
         (status.channels[0].recording, status.alarms)
     }
@@ -285,7 +286,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(sim.clone());
         let to = Destination {
             disk: disk.clone(),
-            place: (0, 0),
+            of: InputIndex { channel: 0, input: 0 },
             channel: "x".to_owned(),
             config: RawConfig::default(),
             waits: false,
@@ -299,7 +300,7 @@ mod tests {
                 if is_so() {
                     return true;
                 }
-                shared.life.pause(Duration::from_millis(5));
+                shared.shutdown.pause(Duration::from_millis(5));
             }
             false
         };

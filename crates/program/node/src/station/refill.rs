@@ -126,7 +126,7 @@ impl RefillRunner {
     /// Runs until the station ends.
     pub fn run(mut self) {
         self.end_all(|_| true);
-        while !self.common.shared.life.is_stopping() {
+        while !self.common.shared.shutdown.is_requested() {
             if let Some(ask) = self.common.shared.questions.next(LOOK) {
                 // One without an answer is put again later.
                 if let Some(answer) = self.look(&ask) {
@@ -136,7 +136,7 @@ impl RefillRunner {
                         in_words(&answer, &ask)
                     );
                     self.common.shared.questions.answer(answer);
-                    self.common.shared.life.wake_line();
+                    self.common.shared.shutdown.wake_line();
                 }
             }
             let now = self.common.clock.now();
@@ -209,7 +209,7 @@ impl RefillRunner {
         match self.look_in_recording(ask, (&reader, (channel, feed), &mission), wanted) {
             Ok(()) => None,
             Err(error) => {
-                self.common.shared.life.alarm("a recording cannot be read", &error.to_string());
+                self.common.shared.alarms.raise("a recording cannot be read", &error.to_string());
                 Some(UnavailableReason::Refused)
             }
         }
@@ -225,7 +225,7 @@ impl RefillRunner {
                 Ok(Some(record)) => record,
                 Ok(None) => return true,
                 Err(error) => {
-                    self.common.shared.life.alarm("the spool cannot be read", &error.to_string());
+                    self.common.shared.alarms.raise("the spool cannot be read", &error.to_string());
                     return false;
                 }
             };
@@ -257,12 +257,12 @@ impl RefillRunner {
             in_recording(reader, &decoding, wanted, &mut found)?;
             let now = clock.utc();
             if wanted.behind().is_none_or(|received| received + LAG < now)
-                || shared.life.is_stopping()
+                || shared.shutdown.is_requested()
             {
                 return Ok(());
             }
             // The disk that records is behind what came in.
-            shared.life.pause(LOOK);
+            shared.shutdown.pause(LOOK);
         }
     }
 
@@ -318,11 +318,11 @@ impl RefillRunner {
         let flow = match shared.spool().open_flow(clock.utc()) {
             Ok(flow) => flow,
             Err(error) => {
-                shared.life.alarm("requested frames cannot be sent", &error.to_string());
+                shared.alarms.raise("requested frames cannot be sent", &error.to_string());
                 return None;
             }
         };
-        shared.life.clear_alarm("requested frames cannot be sent");
+        shared.alarms.clear("requested frames cannot be sent");
         let memo = Memo::of_refill(&self.state, &ask.channel);
         if let Err(error) = memo.remember(&ChannelPosition::Open {
             from: vec![0],
@@ -330,7 +330,7 @@ impl RefillRunner {
             flow,
             open: open.clone(),
         }) {
-            shared.life.alarm("a refill's state cannot be saved", &error.to_string());
+            shared.alarms.raise("a refill's state cannot be saved", &error.to_string());
         }
         let mut contact = CapturedContact::new(flow, &open, mission, format, None).sent_as(REFILL);
         contact.record(clock.now(), &Record::Open(open.clone()));
@@ -351,7 +351,7 @@ impl RefillRunner {
         {
             // A spooler that is gone has failed, and the station is stopping.
             let _ = self.common.blocks.send(ToSpool::Block(block));
-            self.common.shared.contact(completing.contact.shown());
+            self.common.shared.board.contact(completing.contact.shown());
         }
     }
 
@@ -398,7 +398,7 @@ impl RefillRunner {
                 "the end of a refill cannot be saved; it is checked again after a restart"
             );
         }
-        shared.contact(contact.shown());
+        shared.board.contact(contact.shown());
     }
 }
 
@@ -408,7 +408,8 @@ fn block(
     contact: &mut CapturedContact,
 ) -> Option<SpoolBlock> {
     let Common { shared, clock, .. } = common;
-    let pace = PackingContext { live: None, line: shared.line_rate(), unsent: ByteCount::ZERO };
+    let pace =
+        PackingContext { live: None, line: shared.board.line_rate(), unsent: ByteCount::ZERO };
     contact.take_block(clock.utc(), |records, frames, format| {
         packing.pack(*clock, pace, (records, frames), format)
     })

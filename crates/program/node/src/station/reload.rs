@@ -2,7 +2,7 @@
 //! change; the rest is named.
 
 use super::order::StationOrder;
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::config::{self, Config, ConfigError, Refill, StationConfig};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ impl<'a> Reload<'a> {
     }
 
     /// Reads again where that is wanted. A file that is wrong changes nothing.
-    pub(super) fn look(&mut self, shared: &Shared) {
+    pub(super) fn look(&mut self, shared: &StationShared) {
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -40,7 +40,7 @@ impl<'a> Reload<'a> {
             );
         }
         let order = StationOrder::Adopt(new.paths(), Box::new(new.sharing()));
-        match shared.orders.give(order, || shared.life.wake_line()) {
+        match shared.orders.give(order, || shared.shutdown.wake_line()) {
             Ok(said) if said.is_empty() => tracing::info!("configuration reloaded: no changes"),
             Ok(said) => tracing::info!("configuration reloaded: {said}"),
             Err(fault) => {

@@ -1,6 +1,6 @@
 //! Writes blocks to the spool and waits for the disk, so that capturing does not.
 
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::services;
 use crate::status::StoreState;
 use skyhaul_net::Clock;
@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const GROUP: usize = 16;
 
 /// Runs until every channel has hung up.
-pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
+pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock) {
     let mut look_at = Instant::ZERO;
     loop {
         if clock.now() >= look_at {
@@ -72,13 +72,13 @@ pub fn run(shared: &Arc<Shared>, blocks: &Receiver<ToSpool>, clock: Clock) {
                 let _ = done.try_send(());
             }
         }
-        shared.life.wake_line();
+        shared.shutdown.wake_line();
     }
 }
 
 /// Whether the state folder is where it was; ends the station where it is not. Says what damage was
 /// met.
-fn look(shared: &Shared) -> bool {
+fn look(shared: &StationShared) -> bool {
     let (in_place, stats, damages) = {
         let spool = shared.spool();
         let newest = |fate| {
@@ -93,45 +93,45 @@ fn look(shared: &Shared) -> bool {
         (spool.in_place(), spool.stats(), newest)
     };
     if let Err(error) = in_place {
-        shared.store_state(StoreState::Failed);
-        shared.life.fail(services::gone(&error));
+        shared.board.spool(StoreState::Failed);
+        shared.shutdown.fail(services::gone(&error));
         return false;
     }
     let [lost, mended] = damages;
     if let Some(damage) = lost {
         let blocks = stats.missing;
-        shared.life.alarm(
+        shared.alarms.raise(
             "the spool is damaged",
             &format!("{damage}; {blocks} blocks are reported to the centre as lost"),
         );
     }
     if let Some(damage) = mended {
-        shared.life.alarm("damage in the spool was repaired", &damage);
+        shared.alarms.raise("damage in the spool was repaired", &damage);
     }
     if stats.state_mended > 0 {
-        shared.life.alarm("the spool's state was damaged", services::STATE_MENDED);
+        shared.alarms.raise("the spool's state was damaged", services::STATE_MENDED);
     }
     true
 }
 
 /// Appends, for as long as it takes; `false` where the station ends first.
-fn append(shared: &Shared, block: &SpoolBlock, clock: Clock) -> bool {
+fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
     loop {
         let appended = shared.spool().append(block.flow, &block.payload, clock.utc());
         match appended {
             Ok(_) => {
-                shared.store_state(StoreState::Ok);
-                shared.life.clear_alarm(FULL);
+                shared.board.spool(StoreState::Ok);
+                shared.alarms.clear(FULL);
                 return true;
             }
-            Err(SpoolError::Full { .. }) if shared.life.is_stopping() => return false,
+            Err(SpoolError::Full { .. }) if shared.shutdown.is_requested() => return false,
             Err(error @ SpoolError::Full { .. }) => {
-                shared.store_state(StoreState::Full);
-                shared.life.alarm(FULL, &error.to_string());
+                shared.board.spool(StoreState::Full);
+                shared.alarms.raise(FULL, &error.to_string());
                 // What was appended before may be what the centre needs to make room.
                 sync(shared);
-                shared.life.wake_line();
-                shared.life.pause(RETRY);
+                shared.shutdown.wake_line();
+                shared.shutdown.pause(RETRY);
                 let freed = shared.spool().free(clock.utc());
                 report(shared, freed.map(|_| ()));
             }
@@ -146,7 +146,7 @@ fn append(shared: &Shared, block: &SpoolBlock, clock: Clock) -> bool {
 const FULL: &str = "the inputs are paused";
 
 /// Waits for the disk without keeping the spool from its readers.
-fn sync(shared: &Shared) {
+fn sync(shared: &StationShared) {
     let handle = shared.spool().sync_handle();
     if let Some(handle) = handle {
         let synced = handle.sync();
@@ -157,10 +157,12 @@ fn sync(shared: &Shared) {
 
 /// A spool that fails cannot promise anything: the station ends with the reason, and checks it at
 /// the next start.
-fn report(shared: &Shared, outcome: Result<(), SpoolError>) -> bool {
+fn report(shared: &StationShared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
-    shared.store_state(StoreState::Failed);
+    shared.board.spool(StoreState::Failed);
     let gone = shared.spool().in_place().err();
-    shared.life.fail(gone.map_or_else(|| super::spool_fault(&error), |gone| services::gone(&gone)));
+    shared
+        .shutdown
+        .fail(gone.map_or_else(|| super::spool_fault(&error), |gone| services::gone(&gone)));
     false
 }

@@ -1,6 +1,6 @@
 //! Streams that the centre gets, each on a thread of its own over a link of the session.
 
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::config::StreamEntry;
 use crate::fault::Fault;
 use crate::services;
@@ -32,7 +32,7 @@ struct Stream {
     /// Its place in the configuration.
     place: usize,
     door: ChannelService,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     clock: Clock,
     stop: Arc<AtomicBool>,
 }
@@ -64,9 +64,9 @@ impl Streams {
     pub fn start(
         entries: &[StreamEntry],
         door: &ChannelService,
-        (shared, clock): (&Arc<Shared>, Clock),
+        (shared, clock): (&Arc<StationShared>, Clock),
     ) -> Result<Self, Fault> {
-        shared.streams(entries.iter().map(shown).collect());
+        shared.board.streams(entries.iter().map(shown).collect());
         let (stop, mut threads) = (Arc::new(AtomicBool::new(false)), Vec::new());
         for (place, config) in entries.iter().enumerate() {
             let stream = Stream {
@@ -111,7 +111,7 @@ impl Stream {
                     self.rest(PAUSE);
                 }
                 Err(Trouble::Failed(sentence)) => {
-                    self.shared.life.alarm(&self.name(), &sentence);
+                    self.shared.alarms.raise(&self.name(), &sentence);
                     self.show(|status| {
                         (status.state, status.reason) = (StreamState::Failed, Some(sentence));
                     });
@@ -164,7 +164,7 @@ impl Stream {
     }
 
     fn ended(&self, summary: &StreamSummary) {
-        self.shared.life.clear_alarm(&self.name());
+        self.shared.alarms.clear(&self.name());
         self.show(|status| {
             (status.state, status.ended, status.reason) =
                 (StreamState::Ended, status.ended + 1, None);
@@ -179,18 +179,18 @@ impl Stream {
     }
 
     fn show(&self, change: impl FnOnce(&mut StreamStatus)) {
-        self.shared.stream(self.place, change);
+        self.shared.board.stream(self.place, change);
     }
 
     fn is_ending(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.shared.life.is_stopping()
+        self.stop.load(Ordering::Relaxed) || self.shared.shutdown.is_requested()
     }
 
     /// Waits for so long, or until the station ends.
     fn rest(&self, span: Duration) {
         let until = self.clock.now() + span;
         while self.clock.now() < until && !self.is_ending() {
-            self.shared.life.pause(LOOK);
+            self.shared.shutdown.pause(LOOK);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::foresight::{self, Behind, ForecastChange, Foresight, in_words};
 use super::order::StationOrder;
 use super::paths::Paths;
 use super::rivals::{Rivals, SHARED_KEY};
-use super::shared::Shared;
+use super::shared::StationShared;
 use crate::config::LineSharing;
 use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
@@ -46,7 +46,7 @@ pub struct CentreContact {
 pub struct Uplink {
     name: String,
     centre: CentreContact,
-    shared: Arc<Shared>,
+    shared: Arc<StationShared>,
     clock: Clock,
     paths: Paths,
     connection: Option<SessionId>,
@@ -91,7 +91,7 @@ impl Uplink {
     pub fn new(
         name: String,
         centre: CentreContact,
-        (shared, clock): (Arc<Shared>, Clock),
+        (shared, clock): (Arc<StationShared>, Clock),
         (paths, feeder, guests): (Paths, Feeder, Tenants),
     ) -> Self {
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
@@ -244,8 +244,8 @@ impl Uplink {
         self.guests.unreached(0);
         self.feeder.disconnected();
         self.shared.questions.forget();
-        self.shared.forecasts(Vec::new());
-        self.shared.line(self.status.clone());
+        self.shared.board.forecasts(Vec::new());
+        self.shared.board.line(self.status.clone());
     }
 
     fn session_event(
@@ -283,7 +283,7 @@ impl Uplink {
             },
             Event::Closed(CloseReason::Replaced(reason)) => {
                 self.retry_at = self.rivals.replaced(now);
-                self.shared.life.alarm(SHARED_KEY, &reason);
+                self.shared.alarms.raise(SHARED_KEY, &reason);
                 self.down(LineState::Refused, reason);
             }
             Event::Closed(reason) => {
@@ -354,7 +354,7 @@ impl Uplink {
 
     /// Ends a session that must not go on, and says why; the centre is called again.
     fn hang_up(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
-        self.shared.life.alarm(what, reason);
+        self.shared.alarms.raise(what, reason);
         let reason = format!("{what}: {reason}");
         if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
             session.refuse(&reason);
@@ -382,10 +382,10 @@ impl Uplink {
         match self.feeder.feed(read, session, (now, taken)) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
-                self.shared.life.alarm("the spool cannot be read", &error.to_string());
+                self.shared.alarms.raise("the spool cannot be read", &error.to_string());
             }
             Err(error @ (FeedError::Session(_) | FeedError::Order { .. })) => {
-                self.shared.life.alarm("the spool cannot be transmitted", &error.to_string());
+                self.shared.alarms.raise("the spool cannot be transmitted", &error.to_string());
                 session.refuse("the station's spool is out of order");
             }
         }
@@ -395,7 +395,7 @@ impl Uplink {
         self.update_at = now + UPDATE;
         if self.feeder.is_feeding() && now >= self.called_at + PATIENCE {
             // The session stands: the other node has gone.
-            self.shared.life.clear_alarm(SHARED_KEY);
+            self.shared.alarms.clear(SHARED_KEY);
         }
         if let Some(id) = self.connection
             && let Some(estimate) = manager.estimate(id)
@@ -422,8 +422,8 @@ impl Uplink {
                 }
             }
         }
-        self.shared.line(self.status.clone());
-        self.shared.forwards(ForwardsStatus::of(self.guests.forwards()));
+        self.shared.board.line(self.status.clone());
+        self.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
     }
 
     fn tell_hints(&self, manager: &mut SessionManager, path: PathId) {
@@ -564,7 +564,7 @@ impl Service for Uplink {
             self.free_at = now + FREE;
             let freed = self.shared.spool().free(self.clock.utc_of(now));
             if let Err(error) = freed {
-                self.shared.life.alarm("the spool cannot be freed", &error.to_string());
+                self.shared.alarms.raise("the spool cannot be freed", &error.to_string());
             }
         }
         let retry = self.connection.is_none().then_some(self.retry_at);
@@ -621,7 +621,8 @@ mod tests {
             Box::new(|_| {}),
         )
         .expect("a poller");
-        let shared = Arc::new(Shared::new("station".to_owned(), Vec::new(), spool, clock, waker));
+        let shared =
+            Arc::new(StationShared::new("station".to_owned(), Vec::new(), spool, clock, waker));
         let quic =
             EndpointConfig::new(identity, PathConfig::over(Rate::from_mbps(10)), clock.std_start());
         let socket = Socket::bind(([127, 0, 0, 1], 0).into()).expect("a socket");

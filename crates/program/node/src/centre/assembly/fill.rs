@@ -1,8 +1,8 @@
 //! Frames of contacts that complete another one, put among its frames where they belong, so that
 //! packets come whole that lie in frames of both.
 
-use super::job::{ContactSource, Undone, walk};
-use crate::centre::shared::Shared;
+use super::source::{ContactSource, Undone, walk};
+use crate::centre::shared::CentreShared;
 use bytes::Bytes;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_level0::Novelty;
@@ -31,7 +31,10 @@ const FRAME: usize = 256;
 ///
 /// # Errors
 /// [`Undone`]: a contact cannot be read.
-pub fn weave(sources: &[(ContactSource, Novelty)], shared: &Shared) -> Result<Vec<Fill>, Undone> {
+pub fn weave(
+    sources: &[(ContactSource, Novelty)],
+    shared: &CentreShared,
+) -> Result<Vec<Fill>, Undone> {
     let mut fills: Vec<Fill> = sources.iter().map(|_| Fill::default()).collect();
     let mut room = HELD_MAX;
     for (at, (source, standing)) in sources.iter().enumerate() {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use skyhaul_level0::naming::ProductName;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Previous, TimeWindow, WindowCell, WindowLength};
+use skyhaul_store::StationName;
 use skyhaul_units::{Duration, FlowId, Utc};
 use std::collections::BTreeMap;
 
@@ -208,3 +209,8 @@ impl ProductTarget {
 }
 
 const MICROS: i64 = 1_000_000;
+
+/// As the store names contacts; none where a name is not a station's.
+pub fn stored(contact: &ContactKey) -> Option<(StationName, FlowId)> {
+    Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
+}

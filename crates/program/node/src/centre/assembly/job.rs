@@ -3,63 +3,16 @@
 use super::fill::weave;
 use super::forms::{AssemblyJob, ProductTarget, VersionPlan};
 use super::join::{self, JoinedContact};
+use super::source::{ContactSource, Undone, source, walk};
 use crate::centre::files::ProductFiles;
-use crate::centre::shared::Shared;
+use crate::centre::shared::CentreShared;
 use crate::config::ProductRules;
-use crate::custody::Stamps;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_level0::report::{ContactInput, Product};
+use skyhaul_ccsds::record::Record as Entry;
+use skyhaul_level0::report::Product;
 use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
-use skyhaul_records::payload::{BlockHead, split_taken};
-use skyhaul_records::{Open, Record as Entry, RecordReader};
-use skyhaul_store::{KeptReader, LogEntry, LogRecord, StationName};
-use skyhaul_units::{FlowId, Utc};
-use std::path::Path;
-
-/// Why a job was not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undone {
-    /// Data of a contact is gone from the store.
-    Gone(String),
-    /// Products cannot be written, or contacts not be read now.
-    Refused(String),
-    /// The centre ends.
-    Stopped,
-}
-
-impl Undone {
-    /// The same, saying where.
-    fn about(self, dir: &Path) -> Self {
-        match self {
-            Self::Refused(reason) => Self::Refused(format!("{}: {reason}", dir.display())),
-            other => other,
-        }
-    }
-}
-
-/// One contact of a job.
-#[derive(Debug)]
-pub struct ContactSource {
-    /// The station.
-    pub station: String,
-    /// Its number there.
-    pub flow: u32,
-    /// Its opening record.
-    pub open: Open,
-    /// The mission as the contact has it.
-    pub mission: Mission,
-    closed: Utc,
-    /// What each of several inputs of the station gave.
-    pub inputs: Vec<ContactInput>,
-}
-
-impl ContactSource {
-    /// As accounts name it.
-    pub fn name(&self) -> String {
-        format!("{}-{}", self.station, self.flow)
-    }
-}
+use skyhaul_units::Utc;
 
 /// Publishes the products of a planned job; returns them and the mission as the newest contact has
 /// it.
@@ -70,7 +23,7 @@ pub fn run(
     job: &AssemblyJob,
     plan: &VersionPlan,
     rules: &ProductRules,
-    shared: &Shared,
+    shared: &CentreShared,
 ) -> Result<(Mission, Vec<Product>), Undone> {
     let sources: Vec<ContactSource> = plan
         .contacts
@@ -136,7 +89,7 @@ pub fn run(
 fn give(
     member: &JoinedContact<'_>,
     scid: Scid,
-    shared: &Shared,
+    shared: &CentreShared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
     let JoinedContact { source, standing, fill, is_other } = *member;
@@ -178,75 +131,6 @@ fn with_standing(job: &AssemblyJob, source: ContactSource) -> (ContactSource, No
     let is_known =
         job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
     (source, if is_known { Novelty::Known } else { Novelty::New })
-}
-
-/// What a contact says of itself.
-fn source(station: &str, flow: u32, shared: &Shared) -> Result<ContactSource, Undone> {
-    let mut open = None;
-    let mut closed = None;
-    let mut inputs = Vec::new();
-    walk(station, flow, shared, &mut |entry| {
-        match entry {
-            Entry::Open(found) => open = Some(found),
-            Entry::Close(close) => closed = Some(close.closed),
-            Entry::Inputs(given) => inputs = given.into_iter().map(ContactInput::from).collect(),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let unreadable = || Undone::Gone(format!("flow {flow} of {station}"));
-    let open = open.ok_or_else(unreadable)?;
-    let mission = Mission::from_toml(&open.mission).map_err(|_| unreadable())?;
-    let closed = closed.unwrap_or(open.opened);
-    Ok(ContactSource { station: station.to_owned(), flow, closed, open, mission, inputs })
-}
-
-/// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed
-/// over: it was told when the contact was processed.
-pub fn walk(
-    station: &str,
-    flow: u32,
-    shared: &Shared,
-    sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
-) -> Result<(), Undone> {
-    let mut reader = reader(station, flow, shared)?;
-    loop {
-        if shared.life.is_stopping() {
-            return Err(Undone::Stopped);
-        }
-        match reader.read().map_err(|error| Undone::Refused(error.to_string()))? {
-            Some(LogEntry::Block(record)) => records(&record, sink)?,
-            Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) => {}
-            None => return Ok(()),
-        }
-    }
-}
-
-/// Reads a finished contact from its beginning.
-pub fn reader(station: &str, flow: u32, shared: &Shared) -> Result<KeptReader, Undone> {
-    let gone = || Undone::Gone(format!("flow {flow} of {station}"));
-    let name = StationName::new(station).map_err(|_| gone())?;
-    let store = shared.store();
-    if !store.kept().contains(&name, FlowId(flow)) {
-        return Err(gone());
-    }
-    store.kept().reader(&name, FlowId(flow)).map_err(|error| Undone::Refused(error.to_string()))
-}
-
-/// Hands the contact's records in a block to `sink`.
-pub fn records(
-    record: &LogRecord,
-    sink: &mut impl FnMut(Entry) -> Result<(), Undone>,
-) -> Result<(), Undone> {
-    let Some((_, wire)) = Stamps::split(&record.payload) else { return Ok(()) };
-    let Ok((_, payload)) = split_taken(wire) else { return Ok(()) };
-    let Ok((_, content)) = BlockHead::decode(payload) else { return Ok(()) };
-    let Ok(records) = content.records() else { return Ok(()) };
-    let (mut reader, mut records) = (RecordReader::new(), &records[..]);
-    while let Ok(Some(entry)) = reader.read(&mut records) {
-        sink(entry)?;
-    }
-    Ok(())
 }
 
 /// The folder worked in; contacts' names have a `-`.

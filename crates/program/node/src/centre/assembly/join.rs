@@ -6,9 +6,9 @@
 
 use super::fill::{Fill, FrameCursor};
 use super::forms::ContactKey;
-use super::job::{ContactSource, Undone, reader, records};
+use super::source::{ContactSource, Undone, reader, records};
 use crate::centre::files::ProductFiles;
-use crate::centre::shared::Shared;
+use crate::centre::shared::CentreShared;
 use bytes::Bytes;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
@@ -76,7 +76,7 @@ pub fn group<'a>(contacts: &[ContactKey], all: &[JoinedContact<'a>]) -> JoinGrou
 pub fn give(
     group: &JoinGroup<'_>,
     scid: Scid,
-    shared: &Shared,
+    shared: &CentreShared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
     let [JoinedContact { source: first, .. }, _, ..] = &group.members[..] else { return Ok(()) };
@@ -129,7 +129,7 @@ pub fn give(
 pub fn beside(
     member: &JoinedContact<'_>,
     scid: Scid,
-    shared: &Shared,
+    shared: &CentreShared,
     assembly: &mut Assembly<ProductFiles>,
 ) -> Result<(), Undone> {
     let mut side = Side::open(member, Novelty::New, shared)?;
@@ -160,7 +160,11 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn open(member: &JoinedContact<'a>, given: Novelty, shared: &Shared) -> Result<Self, Undone> {
+    fn open(
+        member: &JoinedContact<'a>,
+        given: Novelty,
+        shared: &CentreShared,
+    ) -> Result<Self, Undone> {
         let source = member.source;
         let usual = 8 * source.mission.cadu_len() as u64;
         let place = (!source.inputs.is_empty()).then_some(BitPosition::START);
@@ -174,7 +178,7 @@ impl<'a> Side<'a> {
         Ok(side)
     }
 
-    fn next(&mut self, shared: &Shared) -> Result<Option<CapturedFrame>, Undone> {
+    fn next(&mut self, shared: &CentreShared) -> Result<Option<CapturedFrame>, Undone> {
         while self.ready.is_empty() && self.read(shared)? {}
         let Some(mut frame) = self.completing().or_else(|| self.ready.pop_front()) else {
             return Ok(None);
@@ -202,8 +206,8 @@ impl<'a> Side<'a> {
     }
 
     /// Reads the next block; whether there was one.
-    fn read(&mut self, shared: &Shared) -> Result<bool, Undone> {
-        if shared.life.is_stopping() {
+    fn read(&mut self, shared: &CentreShared) -> Result<bool, Undone> {
+        if shared.shutdown.is_requested() {
             return Err(Undone::Stopped);
         }
         let ready = &mut self.ready;

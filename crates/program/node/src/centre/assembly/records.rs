@@ -2,7 +2,7 @@
 
 use super::forms::{AssemblyJob, ProductTarget, Version, VersionPlan};
 use crate::centre::rdr::{self, Material, NO_RECORDS, NotMade};
-use crate::centre::shared::Shared;
+use crate::centre::shared::CentreShared;
 use crate::config::ProductRules;
 use crate::rdr::MadeFile;
 use skyhaul_ccsds::mission::Mission;
@@ -23,7 +23,7 @@ pub fn make(
     plan: &VersionPlan,
     (mission, products): (&Mission, &[Product]),
     rules: &ProductRules,
-    shared: &Shared,
+    shared: &CentreShared,
 ) -> Result<Vec<MadeFile>, String> {
     let is_wanted = rules.products.rdr && rdr::has_records(mission);
     if !is_wanted || !products.iter().any(Product::is_published) {
@@ -46,7 +46,7 @@ pub fn make(
     match rdr::of(material, &rules.products) {
         Ok(made) => {
             if !made.is_empty() {
-                shared.life.clear_alarm(NO_RECORDS);
+                shared.alarms.clear(NO_RECORDS);
             }
             Ok(made)
         }
@@ -54,7 +54,7 @@ pub fn make(
         Err(NotMade::ByHand(reason)) => {
             let by_hand =
                 format!("{}: {reason}; then make them with `skyhaul rdr make`", job.target.key());
-            shared.life.alarm(NO_RECORDS, &by_hand);
+            shared.alarms.raise(NO_RECORDS, &by_hand);
             Ok(Vec::new())
         }
     }
@@ -88,7 +88,7 @@ fn beside(
     window: TimeWindow,
     mission: &Mission,
     rules: &ProductRules,
-    shared: &Shared,
+    shared: &CentreShared,
 ) -> Vec<String> {
     let whose = |target: &ProductTarget| match target {
         ProductTarget::Window { mission, scid, .. } => Some((mission.clone(), *scid)),
@@ -96,8 +96,8 @@ fn beside(
     };
     let is_near =
         |other: &TimeWindow| other.from < window.to + LONGEST && window.from < other.to + LONGEST;
-    let book = shared.book();
-    let others = book.standing().filter(|other| {
+    let journal = shared.journal();
+    let others = journal.standing().filter(|other| {
         whose(&other.job.target) == whose(&job.target)
             && other.job.target != job.target
             && other.job.target.span().as_ref().is_some_and(is_near)

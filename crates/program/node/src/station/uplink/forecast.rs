@@ -30,13 +30,13 @@ impl Uplink {
         let shown = forecasts
             .iter()
             .map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
-        self.shared.forecasts(shown.collect());
+        self.shared.board.forecasts(shown.collect());
     }
 
     /// The channel of a contact; empty where it is not known yet.
     pub(super) fn channel(&self, flow: FlowId) -> String {
         let known = self.feeder.channel(flow).map(str::to_owned);
-        known.or_else(|| self.shared.channel_of(flow)).unwrap_or_default()
+        known.or_else(|| self.shared.board.channel_of(flow)).unwrap_or_default()
     }
 
     pub(super) fn say(&self, flow: FlowId, said: ForecastChange) {
@@ -45,17 +45,17 @@ impl Uplink {
             ForecastChange::Late(late) => {
                 let reason =
                     format!("at the present rate it will miss its deadline by {}", in_words(late));
-                self.shared.life.alarm(&contact, &reason);
+                self.shared.alarms.raise(&contact, &reason);
             }
             ForecastChange::OnTime(spare) => {
-                self.shared.life.clear_alarm(&contact);
+                self.shared.alarms.clear(&contact);
                 tracing::info!(
                     "{contact}: back on schedule, {} before its deadline",
                     in_words(spare)
                 );
             }
             ForecastChange::Over => {
-                self.shared.life.clear_alarm(&contact);
+                self.shared.alarms.clear(&contact);
             }
         }
     }

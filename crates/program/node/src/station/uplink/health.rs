@@ -30,7 +30,7 @@ impl Uplink {
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
                 let about = about(self.paths.title(path));
-                if !self.shared.life.clear_alarm(&about) {
+                if !self.shared.alarms.clear(&about) {
                     tracing::info!(path = self.paths.title(path), "path answers again");
                 }
             }
@@ -45,7 +45,7 @@ impl Uplink {
             PathState::BlackHole => {
                 let reason = "only short packets arrive; no larger size works; \
                               ask the line's operator for packets of 1280 bytes";
-                self.shared.life.alarm(&about(title), reason);
+                self.shared.alarms.raise(&about(title), reason);
             }
             PathState::Silent => tracing::warn!(
                 path = title,
@@ -69,17 +69,17 @@ impl Uplink {
                     \"{size} B\"` under \
                      [line] if this is permanent"
                 );
-                self.shared.life.alarm(&about, &reason);
+                self.shared.alarms.raise(&about, &reason);
             }
-            None => drop(self.shared.life.clear_alarm(&about)),
+            None => drop(self.shared.alarms.clear(&about)),
         }
     }
 
     /// The session is over: the next one finds out for itself.
     pub(super) fn forget_paths_health(&self) {
         for title in self.paths.titles() {
-            self.shared.life.clear_alarm(&about(title));
-            self.shared.life.clear_alarm(&format!("packets on path {title}"));
+            self.shared.alarms.clear(&about(title));
+            self.shared.alarms.clear(&format!("packets on path {title}"));
         }
     }
 

@@ -1,0 +1,49 @@
+//! The stations that a centre admits, and how what it sends to them is shared.
+
+use skyhaul_net::forward::FarRules;
+use skyhaul_quic::Fingerprint;
+use skyhaul_store::StationName;
+use skyhaul_transport::ClassTree;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A station that the centre admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmittedStation {
+    /// Its name.
+    pub name: StationName,
+    /// Its index in the configuration that the centre began with; none where it was not there.
+    pub place: Option<usize>,
+    /// What it may have this centre do for applications.
+    pub rules: Arc<FarRules>,
+}
+
+/// What the line's thread adopts of a configuration that was read again.
+#[derive(Debug)]
+pub struct Admission {
+    /// The stations that are admitted, by key.
+    pub peers: BTreeMap<Fingerprint, AdmittedStation>,
+    /// The class tree of what the centre sends; none where it did not change.
+    pub classes: Option<ClassTree>,
+}
+
+/// The newest admission that the line's thread has not adopted yet.
+#[derive(Debug, Default)]
+pub struct PendingAdmission {
+    pending: Mutex<Option<Admission>>,
+}
+
+impl PendingAdmission {
+    /// Replaces the pending admission. A class tree that was not adopted yet stays pending.
+    pub fn put(&self, mut admission: Admission) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = pending.take().and_then(|before| before.classes);
+        admission.classes = admission.classes.or(before);
+        *pending = Some(admission);
+    }
+
+    /// Takes the pending admission.
+    pub fn take(&self) -> Option<Admission> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

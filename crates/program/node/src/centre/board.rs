@@ -1,0 +1,175 @@
+//! The status board of a centre: each thread puts up what it does, and status reads it.
+
+use crate::latency::Latency;
+use crate::status::{
+    AssembledProduct, CentreStatus, ContactReceived, FilesStatus, ForwardsStatus, Recent,
+    StationPeer, StoreState, StreamsStatus,
+};
+use skyhaul_net::drops;
+use skyhaul_units::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the threads of a centre show.
+#[derive(Debug, Default)]
+pub struct CentreBoard {
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    name: String,
+    address: String,
+    stations: Vec<StationPeer>,
+    contacts: Recent<ContactReceived>,
+    assembled: Recent<AssembledProduct>,
+    store: StoreState,
+    /// The inodes of the lines' sockets.
+    sockets: Vec<u64>,
+    latency: BTreeMap<Stage, Latency>,
+    refused: u64,
+    forwards: Option<ForwardsStatus>,
+    /// By station: no more than the configuration has.
+    files: BTreeMap<String, FilesStatus>,
+    /// By station: no more than the configuration has.
+    streams: BTreeMap<String, StreamsStatus>,
+}
+
+/// A stage of a frame's way from the antenna to Level-0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// From the frame's last bit until its block was closed.
+    Capture,
+    /// From there until the block was read from the durable spool for sending.
+    Spool,
+    /// From there until its first symbol was sent.
+    Queue,
+    /// From there until its last symbol arrived that was not retransmitted.
+    Line,
+    /// From there until the block and all before it were whole.
+    Repair,
+    /// From there until the block was durable.
+    Store,
+    /// From there until its packets were sorted in.
+    Level0,
+    /// From the frame's last bit until it was durable.
+    Total,
+}
+
+impl Stage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Capture => "capture",
+            Self::Spool => "spool",
+            Self::Queue => "queue",
+            Self::Line => "line",
+            Self::Repair => "repair",
+            Self::Store => "store",
+            Self::Level0 => "level0",
+            Self::Total => "total",
+        }
+    }
+}
+
+impl CentreBoard {
+    /// Of the centre `name`, which listens at `address` and has done nothing yet.
+    pub fn new(name: String, address: String) -> Self {
+        Self { shown: Mutex::new(Shown { name, address, ..Shown::default() }) }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a product of several contacts.
+    pub fn assembled(&self, product: &AssembledProduct) {
+        let key = |one: &AssembledProduct| {
+            (
+                one.mission.clone(),
+                one.product.clone(),
+                one.contact.clone(),
+                one.from.clone(),
+                one.to.clone(),
+            )
+        };
+        self.shown().assembled.show(product, |shown| key(shown) == key(product));
+    }
+
+    /// Shows a contact, new or changed.
+    pub fn contact(&self, contact: &ContactReceived) {
+        let same = |shown: &ContactReceived| {
+            shown.flow == contact.flow && shown.station == contact.station
+        };
+        self.shown().contacts.show(contact, same);
+    }
+
+    /// The status of a contact; none where it is not shown.
+    pub fn find_contact(&self, station: &str, flow: u32) -> Option<ContactReceived> {
+        let same = |shown: &ContactReceived| shown.flow == flow && shown.station == station;
+        self.shown().contacts.newest(same).cloned()
+    }
+
+    /// Counts an unknown caller that was refused.
+    pub fn count_refused(&self) {
+        self.shown().refused += 1;
+    }
+
+    /// Changes the status of a station's file transfers.
+    pub fn files(&self, station: &str, change: impl FnOnce(&mut FilesStatus)) {
+        let mut shown = self.shown();
+        let fresh = || FilesStatus { station: station.to_owned(), ..FilesStatus::default() };
+        change(shown.files.entry(station.to_owned()).or_insert_with(fresh));
+    }
+
+    /// Changes the status of a station's streams.
+    pub fn streams(&self, station: &str, change: impl FnOnce(&mut StreamsStatus)) {
+        let mut shown = self.shown();
+        let fresh = || StreamsStatus { station: station.to_owned(), ..StreamsStatus::default() };
+        change(shown.streams.entry(station.to_owned()).or_insert_with(fresh));
+    }
+
+    /// Shows the forwards.
+    pub fn forwards(&self, forwards: Option<ForwardsStatus>) {
+        self.shown().forwards = forwards;
+    }
+
+    /// Shows the stations that are connected.
+    pub fn stations(&self, stations: Vec<StationPeer>) {
+        self.shown().stations = stations;
+    }
+
+    /// Shows whether the store takes data.
+    pub fn store(&self, state: StoreState) {
+        self.shown().store = state;
+    }
+
+    /// Names the inodes of the lines' sockets, so that status shows what the system drops there.
+    pub fn sockets(&self, inodes: Vec<u64>) {
+        self.shown().sockets = inodes;
+    }
+
+    /// Counts `frames` frames that took `span` in `stage`.
+    pub fn latency(&self, stage: Stage, span: Duration, frames: u64) {
+        self.shown().latency.entry(stage).or_default().record(span, frames);
+    }
+
+    /// Copies everything that is shown into `status`. Assembled products are added behind those
+    /// that are there.
+    pub fn copy_to(&self, status: &mut CentreStatus) {
+        let shown = self.shown();
+        status.name.clone_from(&shown.name);
+        status.address.clone_from(&shown.address);
+        status.socket_drops = drops::kernel_drops(|inode| shown.sockets.contains(&inode));
+        status.stations.clone_from(&shown.stations);
+        status.contacts = shown.contacts.to_vec();
+        status.assembled.extend(shown.assembled.to_vec());
+        status.store.state = shown.store;
+        let latency = shown.latency.iter();
+        status.latency_s =
+            latency.map(|(stage, times)| (stage.name().to_owned(), times.summary())).collect();
+        status.refused = shown.refused;
+        status.forwards.clone_from(&shown.forwards);
+        status.files = shown.files.values().cloned().collect();
+        status.streams = shown.streams.values().cloned().collect();
+    }
+}
