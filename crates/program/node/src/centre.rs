@@ -27,6 +27,7 @@ mod shared;
 mod store_news;
 mod streams;
 
+use crate::address_family::AddressFamily;
 use crate::config::{CentreConfig, PeerEntry};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
@@ -210,7 +211,7 @@ fn driver(
 ) -> Result<Driver, Fault> {
     let identity = services::identity(&config.node)?;
     let bind = config.listen.bind;
-    let payload = services::udp_payload(config.listen.mtu, bind.is_ipv6());
+    let payload = services::udp_payload(config.listen.mtu, AddressFamily::of_socket(&bind));
     let path = PathConfig {
         udp_payload: payload,
         controller: config.controller(),

@@ -1,6 +1,7 @@
 //! Station and centre: their configuration, the threads that capture, send, store and process data,
 //! and their status.
 
+mod address_family;
 mod alarms;
 pub mod centre;
 pub mod config;

@@ -1,5 +1,6 @@
 //! What stations and centres do alike when they start.
 
+use crate::address_family::AddressFamily;
 use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use rustix::fs::{Mode, OFlags};
@@ -272,10 +273,9 @@ pub struct SessionMemory {
     pub send: ByteCount,
 }
 
-/// What a UDP datagram holds on a line with this largest IP packet.
-pub fn udp_payload(mtu: Mtu, remote_is_ipv6: bool) -> u16 {
-    let headers = if remote_is_ipv6 { 48 } else { 28 };
-    u16::try_from(mtu.size().as_u64().saturating_sub(headers)).unwrap_or(u16::MAX)
+/// The largest UDP payload on a line with this largest IP packet.
+pub fn udp_payload(mtu: Mtu, family: AddressFamily) -> u16 {
+    u16::try_from(mtu.size().as_u64().saturating_sub(family.headers())).unwrap_or(u16::MAX)
 }
 
 /// Starts a thread.

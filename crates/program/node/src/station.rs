@@ -7,6 +7,7 @@
 
 mod board;
 mod channel;
+mod channel_context;
 mod connect;
 mod contact;
 mod fallback;
@@ -42,7 +43,8 @@ use crate::services::{self, SessionMemory};
 use crate::status::{
     ChannelState, ChannelStatus, NodeStatus, StatusReply, StatusRequest, StatusServer,
 };
-use channel::{ChannelRunner, Common};
+use channel::ChannelRunner;
+use channel_context::ChannelContext;
 use mirrors::Mirror;
 use order::StationOrder;
 use paths::Paths;
@@ -60,7 +62,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use streams::Streams;
-use uplink::{CentreContact, Uplink};
+use uplink::{CentreContact, Uplink, UplinkParts};
 
 pub use reach::reach;
 pub use reload::Reload;
@@ -111,8 +113,8 @@ pub fn run(
     let server =
         StatusServer::start(&config.node.status_socket(), move |request| reply(&status, request))?;
     let doors = (guests.files(), guests.streams());
-    let mut threads = start(config, (&shared, disk), clock, (driver, paths, guests))?;
-    threads.extend(mirrors(config, &doors.0, (&shared, clock))?);
+    let mut threads = start(config, &shared, disk, clock, LineParts { driver, paths, guests })?;
+    threads.extend(mirrors(config, &doors.0, &shared, clock)?);
     let streams = Streams::start(&config.stream, &doors.1, (&shared, clock))?;
     while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
         shared.shutdown.pause(LOOK);
@@ -184,12 +186,12 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
     let mut driver: Option<Driver> = None;
     let mut planned = Vec::new();
     for path in config.paths() {
-        let PathSocket { endpoint, is_ipv6 } = opener.open(&path)?;
+        let PathSocket { endpoint, family } = opener.open(&path)?;
         match &mut driver {
             None => driver = Some(services::driver(endpoint, &path.place(), window, clock)?),
             Some(driver) => drop(driver.add_carrier(endpoint)),
         }
-        planned.push((path, is_ipv6));
+        planned.push((path, family));
     }
     let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
     Ok((driver, Paths::new(opener, &planned)))
@@ -205,25 +207,39 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
     Spool::open(disk, settings, clock.utc(), draw()?).map_err(|error| spool_fault(&error))
 }
 
+/// What the thread of the line serves.
+struct LineParts {
+    driver: Driver,
+    paths: Paths,
+    guests: Tenants,
+}
+
 /// Starts the threads; the order is that in which they end.
 fn start(
     config: &StationConfig,
-    (shared, disk): (&Arc<StationShared>, Arc<dyn Disk>),
+    shared: &Arc<StationShared>,
+    disk: Arc<dyn Disk>,
     clock: Clock,
-    line: (Driver, Paths, Tenants),
+    line: LineParts,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     let (blocks, queue) = sync_channel(spooler::QUEUE);
     let missions = services::missions(&config.missions)?;
-    let gather = config.spool.sync_interval / 2;
-    let (shared_too, sync) = (shared.clone(), config.sync.thresholds());
-    let common = Common { shared: shared_too, disk, blocks, clock, missions, gather, sync };
+    let context = ChannelContext {
+        shared: shared.clone(),
+        disk,
+        blocks,
+        clock,
+        missions,
+        gather: config.spool.sync_interval / 2,
+        sync: config.sync.thresholds(),
+    };
     let channels = config.channel.iter().enumerate();
     let runners: Vec<ChannelRunner> = channels
         .map(|(index, channel)| {
-            ChannelRunner::open(index, channel.clone(), &config.node.state, common.clone())
+            ChannelRunner::open(index, channel.clone(), &config.node.state, context.clone())
         })
         .collect::<Result<_, Fault>>()?;
-    let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, common)?;
+    let refill = RefillRunner::open(&config.refill, &config.channel, &config.node.state, context)?;
     let known =
         runners.iter().filter_map(ChannelRunner::flow).chain(refill.flows()).collect::<Vec<_>>();
     close_forgotten(shared, &known)?;
@@ -241,7 +257,8 @@ fn start(
 fn mirrors(
     config: &StationConfig,
     door: &ChannelService,
-    (shared, clock): (&Arc<StationShared>, Clock),
+    shared: &Arc<StationShared>,
+    clock: Clock,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     shared.board.mirrors(config.mirror.iter().map(mirrors::shown).collect());
     let start = |(place, mirror): (usize, &MirrorEntry)| {
@@ -267,13 +284,13 @@ fn line(
     config: &StationConfig,
     shared: &Arc<StationShared>,
     clock: Clock,
-    (mut driver, paths, guests): (Driver, Paths, Tenants),
+    line: LineParts,
 ) -> Result<JoinHandle<()>, Fault> {
-    let mut uplink = {
-        let feeder = Feeder::new(config.sharing(), WINDOW.send);
-        let lines = (paths, feeder, guests);
-        Uplink::new(config.node.name.to_string(), centre_of(config), (shared.clone(), clock), lines)
-    };
+    let LineParts { mut driver, paths, guests } = line;
+    let feeder = Feeder::new(config.sharing(), WINDOW.send);
+    let parts = UplinkParts { paths, feeder, guests };
+    let name = config.node.name.to_string();
+    let mut uplink = Uplink::new(name, centre_of(config), shared.clone(), clock, parts);
     let shared = shared.clone();
     services::thread("line", move || {
         if let Err(error) = driver.run(&mut uplink, shared.shutdown.flag()) {

@@ -1,12 +1,13 @@
-//! One channel: what its inputs bring in, contacts out. A contact opens with the first frame and
-//! closes after silence, or when the input says that it is over; where there are several, when all
-//! do.
+//! One channel: frames of its inputs in, blocks of contacts out. A contact opens with the first
+//! frame and closes after silence, or when the input says that it is over; where there are several
+//! inputs, when all do.
 
+use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
 use super::input::InputRead;
-use super::inputs::Inputs;
+use super::inputs::{ContactChange, Inputs};
 use super::memo::{ChannelPosition, Memo};
-use super::packing::{Packing, PackingContext};
+use super::packing::{BlockRecords, Packing, PackingContext};
 use super::quiet::Quiet;
 use super::receiver::After;
 use super::resume::{ResumePoint, Resumed};
@@ -17,14 +18,11 @@ use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::CaptureEvent;
 use skyhaul_ccsds::identify::Identification;
-use skyhaul_ccsds::mission::{FrameFormat, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
-use skyhaul_ccsds::sync::SyncConfig;
+use skyhaul_ccsds::record::{Open, Record};
 use skyhaul_net::Clock;
-use skyhaul_records::{Open, Record};
-use skyhaul_store::{Disk, SpoolError, is_full};
+use skyhaul_store::{SpoolError, is_full};
 use skyhaul_units::{Duration, FlowId, Instant, Utc};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -41,37 +39,32 @@ pub struct ChannelRunner {
     gather: Duration,
     inputs: Inputs,
     memo: Memo,
-    contact: Option<CapturedContact>,
+    contact: Option<PresentContact>,
     packing: Packing,
     /// For how long no frame has come.
     quiet: Quiet,
     progress_at: Instant,
     show_at: Instant,
-    /// Of earlier contacts: what the channel's totals begin with.
-    before: (u64, u64, u64),
-    /// The opening record of the contact.
-    open: Option<Open>,
-    /// Where its capture began in each input.
+    /// The totals of earlier contacts.
+    before: Totals,
+}
+
+/// The contact that the channel is in.
+#[derive(Debug)]
+struct PresentContact {
+    contact: CapturedContact,
+    /// Its opening record.
+    open: Open,
+    /// The byte of each input that its capture began with.
     from: Vec<u64>,
 }
 
-/// What all channels of a station have in common.
-#[derive(Debug, Clone)]
-pub struct Common {
-    /// The station's state.
-    pub shared: Arc<StationShared>,
-    /// Its state folder.
-    pub disk: Arc<dyn Disk>,
-    /// Where blocks go.
-    pub blocks: SyncSender<ToSpool>,
-    /// The process's clock.
-    pub clock: Clock,
-    /// The missions known.
-    pub missions: MissionSet,
-    /// The longest that a record waits in a block.
-    pub gather: Duration,
-    /// When a marker is believed.
-    pub sync: SyncConfig,
+/// Frames of a channel since the station started.
+#[derive(Debug, Default)]
+struct Totals {
+    frames: u64,
+    corrected_symbols: u64,
+    set_aside: u64,
 }
 
 /// The longest wait for input: the stop flag is looked at this often.
@@ -84,8 +77,8 @@ const SHOW: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(200);
 
 impl ChannelRunner {
-    /// Opens channel number `index`; goes on with the contact that the reading of files was in when
-    /// the station ended.
+    /// Opens channel number `index`. Where the inputs are files, it resumes the contact that the
+    /// channel was in when the station ended.
     ///
     /// # Errors
     /// An input cannot be opened; the mission configured cannot be read.
@@ -93,18 +86,18 @@ impl ChannelRunner {
         index: usize,
         config: config::Channel,
         state: &Path,
-        common: Common,
+        context: ChannelContext,
     ) -> Result<Self, Fault> {
         let memo = Memo::of(state, config.name.as_str());
         let (is_file, feeds) = (config.is_files(), config.feeds().len());
-        let resume = ResumePoint::find(&mut common.shared.spool(), &memo, feeds)
+        let resume = ResumePoint::find(&mut context.shared.spool(), &memo, feeds)
             .map_err(|error| super::spool_fault(&error))?;
         let start = |at| if is_file { resume.position(at, feeds) } else { BitPosition::START };
-        let inputs = Inputs::open(index, &config, &common, start)?;
-        let Common { shared, blocks, clock, gather, .. } = common;
+        let inputs = Inputs::open(index, &config, &context, start)?;
+        let ChannelContext { shared, blocks, clock, gather, .. } = context;
         shared.board.channel(index, |shown| {
             shown.address = inputs.address();
-            inputs.show(&mut shown.inputs);
+            inputs.show(shown);
         });
         let mut runner = Self {
             index,
@@ -118,32 +111,31 @@ impl ChannelRunner {
             quiet: Quiet::from(clock.now()),
             progress_at: Instant::ZERO,
             show_at: Instant::ZERO,
-            before: (0, 0, 0),
-            open: None,
-            from: Vec::new(),
+            before: Totals::default(),
             shared,
             config,
         };
         if let ResumePoint::In(resumed) = resume {
-            runner.go_on(*resumed);
+            runner.resume(*resumed);
         }
         Ok(runner)
     }
 
     /// The flow of the contact that it is in.
     pub fn flow(&self) -> Option<FlowId> {
-        self.contact.as_ref().map(CapturedContact::flow)
+        self.contact.as_ref().map(|present| present.contact.flow())
     }
 
     /// Runs until the input is exhausted or the station ends.
     pub fn run(mut self) {
         if self.contact.is_some() && !self.inputs.is_file() {
-            // What was sent meanwhile is gone: the contact ends where the station did.
+            // A live input sent on while the station did not run: the contact ends where the
+            // station ended.
             self.end_contact(After::Break);
         }
         while !self.shared.shutdown.is_requested() {
-            let chunk = match self.inputs.read(self.patience()) {
-                Ok(chunk) => chunk,
+            let read = match self.inputs.read(self.patience()) {
+                Ok(read) => read,
                 Err(error) => {
                     self.shared.alarms.raise(
                         &format!("channel {}", self.config.name),
@@ -153,7 +145,7 @@ impl ChannelRunner {
                     return self.show(ChannelState::Failed);
                 }
             };
-            match chunk {
+            match read {
                 // Frames of several inputs may be due.
                 InputRead::Data(_) | InputRead::Idle => self.take_events(),
                 InputRead::Break => self.end_contact(After::Break),
@@ -168,9 +160,14 @@ impl ChannelRunner {
     }
 
     fn patience(&self) -> Duration {
-        let due = self.contact.as_ref().and_then(|contact| contact.due(self.gather));
-        due.map_or(PATIENCE, |due| self.clock.until(due).min(PATIENCE))
+        self.block_due()
+            .map_or(PATIENCE, |due| self.clock.until(due).min(PATIENCE))
             .max(Duration::from_millis(1))
+    }
+
+    /// When the block that is being gathered is to be sent.
+    fn block_due(&self) -> Option<Instant> {
+        self.contact.as_ref().and_then(|present| present.contact.due(self.gather))
     }
 
     fn keep_time(&mut self) {
@@ -182,26 +179,17 @@ impl ChannelRunner {
         if self.quiet.lasted() >= self.config.silence && self.contact.is_some() {
             self.end_contact(After::Pause);
         }
-        if let Some(contact) = &mut self.contact
+        if let Some(PresentContact { contact, .. }) = &mut self.contact
             && now >= self.progress_at
         {
             self.progress_at = now + PROGRESS;
-            let drops = self.inputs.kernel_drops();
-            self.shared.board.channel(self.index, |shown| {
-                shown.dropped_datagrams = drops;
-                self.inputs.show_drops(&mut shown.inputs);
-            });
+            self.shared.board.channel(self.index, |shown| self.inputs.show_drops(shown));
             contact.record(now, &Record::Progress(self.inputs.sync_counts()));
             if let Some(account) = self.inputs.account() {
                 contact.record(now, &account);
             }
         }
-        if self
-            .contact
-            .as_ref()
-            .and_then(|contact| contact.due(self.gather))
-            .is_some_and(|due| due <= now)
-        {
+        if self.block_due().is_some_and(|due| due <= now) {
             self.flush();
         }
         if let Some((title, doubt)) = self.inputs.doubt() {
@@ -240,8 +228,8 @@ impl ChannelRunner {
                         .raise(&format!("channel {}", self.config.name), &reason.to_string());
                 }
                 CaptureEvent::Changed { at, .. } => self.change(at),
-                CaptureEvent::OtherDownlink(other) => self.tell_of(&other),
-                // Nothing came in that could have been anything.
+                CaptureEvent::OtherDownlink(other) => self.report_other_mission(&other),
+                // Nothing came in: there was nothing to identify.
                 CaptureEvent::Unidentified(_) => {}
                 CaptureEvent::Identified(_)
                 | CaptureEvent::Locked(_)
@@ -256,7 +244,7 @@ impl ChannelRunner {
         if self.contact.is_none() {
             self.begin_contact(now, frame.received);
         }
-        let Some(contact) = &mut self.contact else { return };
+        let Some(PresentContact { contact, .. }) = &mut self.contact else { return };
         contact.frame(now, frame);
         if contact.due(self.gather) == Some(Instant::ZERO) {
             self.flush();
@@ -305,9 +293,10 @@ impl ChannelRunner {
         };
         self.shared.alarms.clear("cannot open a contact");
         let (format, from) = (identified.format, self.inputs.capture_from());
-        self.from.clone_from(&from);
-        self.remember(&ChannelPosition::Open { from, format, flow, open: open.clone() });
-        // Waiting for space is no silence of the input.
+        let position =
+            ChannelPosition::Open { from: from.clone(), format, flow, open: open.clone() };
+        self.remember(&position);
+        // Time spent waiting for disk space does not count as silence of the input.
         self.quiet.heard(self.clock.now());
         tracing::info!(
             channel = %self.config.name,
@@ -317,24 +306,25 @@ impl ChannelRunner {
         );
         if !identified.also_fits.is_empty() {
             let others = identified.also_fits.join(", ");
-            tracing::warn!(channel = %self.config.name, others, "other missions match too; set the \
-                                                                channel's `mission` if this one is \
-                                                                    wrong");
+            tracing::warn!(
+                channel = %self.config.name,
+                others,
+                "other missions match too; set the channel's `mission` if this one is wrong"
+            );
         }
         let mut contact = CapturedContact::new(flow, &open, &identified.mission, format, None);
         contact.record(now, &Record::Open(open.clone()));
-        self.contact = Some(contact);
-        self.open = Some(open);
+        self.contact = Some(PresentContact { contact, open, from });
     }
 
-    /// Remembers a place, waiting for space as long as the station runs: a file would be captured
-    /// twice after a restart at a place before this one. Whether it is remembered.
-    fn remember(&self, place: &ChannelPosition) -> bool {
+    /// Saves a position, and waits for disk space as long as the station runs: from an earlier
+    /// position, a file would be captured twice after a restart. Returns whether it is saved.
+    fn remember(&self, position: &ChannelPosition) -> bool {
         let held = format!("channel {} is paused", self.config.name);
         let forgetful = format!("channel {} cannot save its position", self.config.name);
         let StationShared { board, alarms, shutdown, .. } = &*self.shared;
         loop {
-            let outcome = self.memo.remember(place);
+            let outcome = self.memo.remember(position);
             match &outcome {
                 Err(error) if is_full(error) && !shutdown.is_requested() => {
                     board.spool(StoreState::Full);
@@ -359,29 +349,27 @@ impl ChannelRunner {
         }
     }
 
-    fn go_on(&mut self, resumed: Resumed) {
+    fn resume(&mut self, resumed: Resumed) {
         let now = self.clock.now();
         let Resumed { flow, open, mission, format, head, from } = resumed;
-        self.from = from;
         tracing::info!(channel = %self.config.name, flow = flow.0, "contact resumed");
         let mut contact = CapturedContact::new(flow, &open, &mission, format, Some(head.clone()));
         contact.record(now, &Record::Resumed(head.position));
-        self.contact = Some(contact);
-        self.open = Some(open);
+        self.contact = Some(PresentContact { contact, open, from });
         if self.inputs.is_file() {
-            self.inputs.go_on(&head, mission, format);
+            self.inputs.resume(&head, mission, format);
         }
     }
 
     /// Another downlink came without a break: the contact ends, and the next frame begins another
     /// one.
     fn change(&mut self, at: BitPosition) {
-        let (account, next) = self.inputs.change(at);
+        let ContactChange { account, next } = self.inputs.change(at);
         self.close_contact(account.as_ref(), next);
     }
 
-    /// Says that what comes is not the mission's.
-    fn tell_of(&self, other: &Identification) {
+    /// Raises the alarm that the downlink is not that of the configured mission.
+    fn report_other_mission(&self, other: &Identification) {
         let config::Channel { name, mission, .. } = &self.config;
         let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
         let reason = format!(
@@ -405,24 +393,15 @@ impl ChannelRunner {
         self.close_contact(account.as_ref(), self.inputs.capture_from());
     }
 
-    /// Closes the contact with this account of its inputs; they are read on from bytes `next` after
-    /// a restart.
+    /// Closes the contact with this account of its inputs; after a restart, they are read on from
+    /// the bytes `next`.
     fn close_contact(&mut self, account: Option<&Record>, next: Vec<u64>) {
-        let (Some(mut contact), Some(open)) = (self.contact.take(), self.open.take()) else {
-            return;
-        };
-        let (flow, format, from) =
-            (contact.flow(), contact.layout(), core::mem::take(&mut self.from));
-        if !self.remember(&ChannelPosition::Closing {
-            next: next.clone(),
-            from,
-            format,
-            flow,
-            open,
-        }) && self.inputs.is_file()
-        {
-            // A contact that were closed now would be captured again; left open, it goes on at the
-            // next start.
+        let Some(PresentContact { mut contact, open, from }) = self.contact.take() else { return };
+        let (flow, format) = (contact.flow(), contact.layout());
+        let closing = ChannelPosition::Closing { next: next.clone(), from, format, flow, open };
+        if !self.remember(&closing) && self.inputs.is_file() {
+            // Closed now, the contact would be captured again; left open, it is resumed at the next
+            // start.
             return;
         }
         if let Some(account) = account {
@@ -437,9 +416,9 @@ impl ChannelRunner {
         }
         let shown = contact.shown();
         self.shared.board.contact(shown);
-        self.before.0 += shown.frames;
-        self.before.1 += shown.corrected_symbols;
-        self.before.2 += shown.set_aside;
+        self.before.frames += shown.frames;
+        self.before.corrected_symbols += shown.corrected_symbols;
+        self.before.set_aside += shown.set_aside;
         tracing::info!(
             channel = %self.config.name,
             flow = shown.flow,
@@ -448,22 +427,23 @@ impl ChannelRunner {
         );
     }
 
-    /// The station ends: a file's contact goes on at the next start, a live one is closed.
+    /// The station ends: a file's contact is resumed at the next start, a live one is closed.
     fn stop(&mut self) {
         if self.inputs.is_file() { self.flush() } else { self.end_contact(After::Break) }
     }
 
     fn flush(&mut self) {
-        if let Some(mut contact) = self.contact.take() {
+        if let Some(mut present) = self.contact.take() {
             self.quiet.pass(self.clock.now());
-            self.send(&mut contact);
-            self.contact = Some(contact);
-            // Time in which the input is held back is no silence of the input.
+            self.send(&mut present.contact);
+            self.contact = Some(present);
+            // Time under backpressure does not count as silence of the input.
             self.quiet.leave_out(self.clock.now());
         }
     }
 
-    /// Hands the gathered block over; waits where the spool is behind, which holds the input back.
+    /// Hands the gathered block to the spool. Where the spool is behind, this blocks: backpressure on
+    /// the input.
     fn send(&mut self, contact: &mut CapturedContact) {
         let live = contact
             .since()
@@ -471,9 +451,7 @@ impl ChannelRunner {
             .map(|since| self.clock.now().since(since));
         let (line, unsent) = (self.shared.board.line_rate(), self.shared.board.unsent());
         let (clock, pace) = (self.clock, PackingContext { live, line, unsent });
-        let pack = |records: &[u8], frames: &[Range<usize>], format: &FrameFormat| {
-            self.packing.pack(clock, pace, (records, frames), format)
-        };
+        let pack = |block: BlockRecords<'_>| self.packing.pack(clock, pace, block);
         if let Some(block) = contact.take_block(clock.utc(), pack) {
             // A spooler that is gone has failed, and the station is stopping.
             let _ = self.blocks.send(ToSpool::Block(block));
@@ -481,25 +459,23 @@ impl ChannelRunner {
     }
 
     fn show(&self, state: ChannelState) {
-        let contact = self.contact.as_ref().map(CapturedContact::shown);
+        let contact = self.contact.as_ref().map(|present| present.contact.shown());
         if let Some(contact) = contact {
             self.shared.board.contact(contact);
         }
-        let (identified, bytes) = (self.inputs.identified(), self.inputs.offsets().iter().sum());
-        let packets = self.inputs.packets();
+        let identified = self.inputs.identified();
         self.shared.board.channel(self.index, |shown| {
             shown.state = state;
-            shown.bytes = bytes;
-            shown.vita49 = packets;
-            self.inputs.show(&mut shown.inputs);
+            self.inputs.show(shown);
             if let Some(identified) = identified {
                 shown.mission = Some(identified.mission.name().to_owned());
                 shown.scid = identified.scid.map(|scid| scid.value());
             }
-            shown.frames = self.before.0 + contact.map_or(0, |contact| contact.frames);
-            shown.corrected_symbols =
-                self.before.1 + contact.map_or(0, |contact| contact.corrected_symbols);
-            shown.set_aside = self.before.2 + contact.map_or(0, |contact| contact.set_aside);
+            shown.frames = self.before.frames + contact.map_or(0, |contact| contact.frames);
+            shown.corrected_symbols = self.before.corrected_symbols
+                + contact.map_or(0, |contact| contact.corrected_symbols);
+            shown.set_aside =
+                self.before.set_aside + contact.map_or(0, |contact| contact.set_aside);
         });
     }
 }

@@ -1,6 +1,7 @@
 //! A contact as it is written: records gathered into blocks, and the totals that its end is checked
 //! by.
 
+use super::packing::BlockRecords;
 use super::spooler::SpoolBlock;
 use crate::status::{ContactCaptured, ContactState};
 use skyhaul_ccsds::frame::glimpse_as;
@@ -165,7 +166,7 @@ impl CapturedContact {
     pub fn take_block(
         &mut self,
         closed: Utc,
-        pack: impl FnOnce(&[u8], &[Range<usize>], &FrameFormat) -> Option<Vec<u8>>,
+        pack: impl FnOnce(BlockRecords<'_>) -> Option<Vec<u8>>,
     ) -> Option<SpoolBlock> {
         self.since.take()?;
         let head = BlockHead {
@@ -176,7 +177,8 @@ impl CapturedContact {
             channel: self.channel.clone(),
             frames: self.frames.iter().map(|(channel, frames)| (*channel, *frames)).collect(),
         };
-        let packed = pack(&self.records, &self.places, &self.format);
+        let (records, frames) = (&self.records[..], &self.places[..]);
+        let packed = pack(BlockRecords { records, frames, format: &self.format });
         let content =
             packed.as_deref().map_or(BlockContent::Records(&self.records), BlockContent::Packed);
         let mut payload = Vec::with_capacity(self.records.len() + 128);
@@ -262,7 +264,7 @@ mod tests {
                 check_symbols: Bytes::new(),
             };
             contact.frame(Instant::ZERO, &frame);
-            let block = contact.take_block(opened, |_, _, _| None).expect("a block");
+            let block = contact.take_block(opened, |_| None).expect("a block");
             let (head, _) = BlockHead::decode(&block.payload).expect("a head");
             assert_eq!(head.position.as_bits(), 8_000 + 8 * len, "{layout:?}");
             assert_eq!(contact.shown().bytes_saved, len - 1113, "{layout:?}");

@@ -85,7 +85,8 @@ impl InputSource {
     /// The port is in use, the file cannot be read.
     pub fn open(
         input: &Input,
-        (rate, steps): (Option<Rate>, ReadSizes),
+        rate: Option<Rate>,
+        steps: ReadSizes,
         from: u64,
         clock: Clock,
     ) -> Result<Self, Fault> {

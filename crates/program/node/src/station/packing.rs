@@ -28,6 +28,17 @@ pub struct PackingContext {
     pub unsent: ByteCount,
 }
 
+/// The records of a block.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockRecords<'a> {
+    /// Their bytes.
+    pub records: &'a [u8],
+    /// Where good frames are in them.
+    pub frames: &'a [Range<usize>],
+    /// The format of these frames.
+    pub format: &'a FrameFormat,
+}
+
 /// What is known of an effort.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -61,14 +72,14 @@ impl Packing {
         Self { wanted, packer: Packer::new(), known: EFFORTS, blocks: 0 }
     }
 
-    /// `records` packed; `None` where they are better sent as they are.
+    /// Compresses the records of a block; `None` where they are better sent as they are.
     pub fn pack(
         &mut self,
         clock: Clock,
         pace: PackingContext,
-        (records, frames): (&[u8], &[Range<usize>]),
-        format: &FrameFormat,
+        block: BlockRecords<'_>,
     ) -> Option<Vec<u8>> {
+        let BlockRecords { records, frames, format } = block;
         let choice = self.choose(records.len(), pace)?;
         let from = clock.now();
         let packed = self.packer.pack(records, frames, format, self.known[choice].effort);

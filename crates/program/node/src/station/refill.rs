@@ -12,7 +12,7 @@ mod wanted;
 
 pub use questions::Questions;
 
-use super::channel::Common;
+use super::channel_context::ChannelContext;
 use super::contact::CapturedContact;
 use super::memo::{ChannelPosition, Memo};
 use super::packing::{Packing, PackingContext};
@@ -41,7 +41,7 @@ use wanted::{Wanted, seen};
 pub struct RefillRunner {
     config: Refill,
     channels: Vec<config::Channel>,
-    common: Common,
+    context: ChannelContext,
     state: PathBuf,
     packing: Packing,
     /// The open contacts, by channel.
@@ -84,13 +84,13 @@ impl RefillRunner {
         config: &Refill,
         channels: &[config::Channel],
         state: &Path,
-        common: Common,
+        context: ChannelContext,
     ) -> Result<Self, Fault> {
         let packing = Packing::new(Compress::Auto);
         let mut runner = Self {
             config: config.clone(),
             channels: channels.to_vec(),
-            common,
+            context,
             state: state.to_owned(),
             packing,
             open: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl RefillRunner {
         };
         for channel in channels {
             let memo = Memo::of_refill(state, channel.name.as_str());
-            let found = ResumePoint::find(&mut runner.common.shared.spool(), &memo, 1);
+            let found = ResumePoint::find(&mut runner.context.shared.spool(), &memo, 1);
             if let ResumePoint::In(resumed) = found.map_err(|error| super::spool_fault(&error))? {
                 let (format, open) = (resumed.format, resumed.open);
                 let contact = CapturedContact::new(
@@ -109,7 +109,7 @@ impl RefillRunner {
                     Some(resumed.head),
                 );
                 let contact = contact.sent_as(REFILL);
-                let asked_at = runner.common.clock.now();
+                let asked_at = runner.context.clock.now();
                 let completing =
                     Completing { contact, open, format, memo, asked_at, sent: BTreeMap::new() };
                 runner.open.insert(channel.name.to_string(), completing);
@@ -126,8 +126,8 @@ impl RefillRunner {
     /// Runs until the station ends.
     pub fn run(mut self) {
         self.end_all(|_| true);
-        while !self.common.shared.shutdown.is_requested() {
-            if let Some(ask) = self.common.shared.questions.next(LOOK) {
+        while !self.context.shared.shutdown.is_requested() {
+            if let Some(ask) = self.context.shared.questions.next(LOOK) {
                 // One without an answer is put again later.
                 if let Some(answer) = self.look(&ask) {
                     tracing::info!(
@@ -135,11 +135,11 @@ impl RefillRunner {
                         "refill request: {}",
                         in_words(&answer, &ask)
                     );
-                    self.common.shared.questions.answer(answer);
-                    self.common.shared.shutdown.wake_line();
+                    self.context.shared.questions.answer(answer);
+                    self.context.shared.shutdown.wake_line();
                 }
             }
-            let now = self.common.clock.now();
+            let now = self.context.clock.now();
             self.end_all(|completing| completing.asked_at + SILENCE <= now);
         }
         self.end_all(|_| true);
@@ -163,7 +163,7 @@ impl RefillRunner {
             Some(channel) => self.look_in(ask, &channel, &mut wanted),
         };
         if let Some(open) = self.open.get_mut(&ask.channel) {
-            open.asked_at = self.common.clock.now();
+            open.asked_at = self.context.clock.now();
         }
         self.hand_over(&ask.channel);
         if ask.is_last {
@@ -183,9 +183,9 @@ impl RefillRunner {
         if wanted.is_complete() {
             return None;
         }
-        let mission = match super::mission_of(channel, &self.common.missions) {
+        let mission = match super::mission_of(channel, &self.context.missions) {
             Ok(Some(mission)) => mission,
-            _ => match self.common.missions.by_name(&ask.mission) {
+            _ => match self.context.missions.by_name(&ask.mission) {
                 Some(mission) => mission.clone(),
                 None => return Some(UnavailableReason::NoChannel),
             },
@@ -205,11 +205,11 @@ impl RefillRunner {
             return Some(UnavailableReason::Packets);
         }
         let reader =
-            RawReader::open(self.common.disk.clone(), &recording::folder(channel.name.as_str()));
+            RawReader::open(self.context.disk.clone(), &recording::folder(channel.name.as_str()));
         match self.look_in_recording(ask, (&reader, (channel, feed), &mission), wanted) {
             Ok(()) => None,
             Err(error) => {
-                self.common.shared.alarms.raise("a recording cannot be read", &error.to_string());
+                self.context.shared.alarms.raise("a recording cannot be read", &error.to_string());
                 Some(UnavailableReason::Refused)
             }
         }
@@ -218,14 +218,17 @@ impl RefillRunner {
     /// Whether the spool could be read.
     fn look_in_spool(&mut self, ask: &Ask, mission: &Mission, wanted: &mut Wanted) -> bool {
         let Some((from, _)) = wanted.extent() else { return true };
-        let mut reader = self.common.shared.spool().queue().recall_reader(ask.contact, from);
+        let mut reader = self.context.shared.spool().queue().recall_reader(ask.contact, from);
         loop {
-            let read = self.common.shared.spool().queue_mut().recall(&mut reader);
+            let read = self.context.shared.spool().queue_mut().recall(&mut reader);
             let record = match read {
                 Ok(Some(record)) => record,
                 Ok(None) => return true,
                 Err(error) => {
-                    self.common.shared.alarms.raise("the spool cannot be read", &error.to_string());
+                    self.context
+                        .shared
+                        .alarms
+                        .raise("the spool cannot be read", &error.to_string());
                     return false;
                 }
             };
@@ -247,10 +250,10 @@ impl RefillRunner {
         ),
         wanted: &mut Wanted,
     ) -> Result<(), RawError> {
-        let (missions, attempts) = (self.common.missions.clone(), self.config.attempts());
+        let (missions, attempts) = (self.context.missions.clone(), self.config.attempts());
         let decoding =
             Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
-        let Common { shared, clock, .. } = self.common.clone();
+        let ChannelContext { shared, clock, .. } = self.context.clone();
         let mut found =
             |frame: &CapturedFrame, format: InputLayout| self.send(ask, mission, frame, format);
         loop {
@@ -269,7 +272,7 @@ impl RefillRunner {
     /// Adds a frame to the contact that completes the one asked about, which is opened where it is
     /// not.
     fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputLayout) {
-        let now = self.common.clock.now();
+        let now = self.context.clock.now();
         if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact))
         {
             self.end_all(|completing| completing.open.channel == ask.channel);
@@ -301,7 +304,7 @@ impl RefillRunner {
         opened: Utc,
         format: InputLayout,
     ) -> Option<Completing> {
-        let Common { shared, clock, .. } = &self.common;
+        let ChannelContext { shared, clock, .. } = &self.context;
         let keeps = self
             .channels
             .iter()
@@ -347,11 +350,11 @@ impl RefillRunner {
     /// Hands the gathered block of a channel's contact over.
     fn hand_over(&mut self, channel: &str) {
         if let Some(completing) = self.open.get_mut(channel)
-            && let Some(block) = block(&mut self.packing, &self.common, &mut completing.contact)
+            && let Some(block) = block(&mut self.packing, &self.context, &mut completing.contact)
         {
             // A spooler that is gone has failed, and the station is stopping.
-            let _ = self.common.blocks.send(ToSpool::Block(block));
-            self.common.shared.board.contact(completing.contact.shown());
+            let _ = self.context.blocks.send(ToSpool::Block(block));
+            self.context.shared.board.contact(completing.contact.shown());
         }
     }
 
@@ -372,7 +375,7 @@ impl RefillRunner {
 
     fn end(&mut self, completing: Completing) {
         let Completing { mut contact, open, format, memo, .. } = completing;
-        let (Common { shared, clock, .. }, flow) = (&self.common, contact.flow());
+        let (ChannelContext { shared, clock, .. }, flow) = (&self.context, contact.flow());
         if memo
             .remember(&ChannelPosition::Closing {
                 next: vec![0],
@@ -387,11 +390,11 @@ impl RefillRunner {
             return;
         }
         contact.close(clock.now(), clock.utc());
-        if let Some(block) = block(&mut self.packing, &self.common, &mut contact) {
-            let _ = self.common.blocks.send(ToSpool::Block(block));
+        if let Some(block) = block(&mut self.packing, &self.context, &mut contact) {
+            let _ = self.context.blocks.send(ToSpool::Block(block));
         }
         let (closed, is_closed) = sync_channel(1);
-        let _ = self.common.blocks.send(ToSpool::CloseFlow(flow, closed));
+        let _ = self.context.blocks.send(ToSpool::CloseFlow(flow, closed));
         if is_closed.recv().is_ok() && memo.remember(&ChannelPosition::Between(vec![0])).is_err() {
             tracing::warn!(
                 flow = flow.0,
@@ -404,15 +407,13 @@ impl RefillRunner {
 
 fn block(
     packing: &mut Packing,
-    common: &Common,
+    context: &ChannelContext,
     contact: &mut CapturedContact,
 ) -> Option<SpoolBlock> {
-    let Common { shared, clock, .. } = common;
+    let ChannelContext { shared, clock, .. } = context;
     let pace =
         PackingContext { live: None, line: shared.board.line_rate(), unsent: ByteCount::ZERO };
-    contact.take_block(clock.utc(), |records, frames, format| {
-        packing.pack(*clock, pace, (records, frames), format)
-    })
+    contact.take_block(clock.utc(), |block| packing.pack(*clock, pace, block))
 }
 
 fn in_words(answer: &GapAnswer, ask: &Ask) -> String {

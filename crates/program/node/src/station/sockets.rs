@@ -1,5 +1,6 @@
 //! The sockets of paths: from a local address, an interface, or wherever the system chooses.
 
+use crate::address_family::AddressFamily;
 use crate::config::{InterfaceName, Line, LinePath, Transport};
 use crate::fault::Fault;
 use crate::services;
@@ -8,7 +9,7 @@ use skyhaul_net::{AnyEndpoint, Clock, Socket, TcpConfig, TcpEndpoint, interfaces
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 /// What is needed to open a path's socket.
 #[derive(Debug)]
@@ -27,8 +28,8 @@ pub struct PathSocketOpener {
 pub struct PathSocket {
     /// The socket, and what speaks there.
     pub endpoint: AnyEndpoint,
-    /// Which family of addresses it speaks to.
-    pub is_ipv6: bool,
+    /// The family of the addresses it speaks to.
+    pub family: AddressFamily,
 }
 
 impl PathSocketOpener {
@@ -49,28 +50,28 @@ impl PathSocketOpener {
         let remote = self.remote(path);
         let found: Vec<SocketAddr> =
             remote.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-        let (socket, place, is_ipv6) = match (&path.interface, path.local) {
+        let (socket, place, family) = match (&path.interface, path.local) {
             (Some(interface), _) => {
-                let (socket, is_ipv6) = on_interface(interface, (&remote, &found))?;
-                (socket, format!("interface {interface}"), is_ipv6)
+                let bound = on_interface(interface, &remote, &found)?;
+                (bound.socket, format!("interface {interface}"), bound.family)
             }
             (None, local) => {
-                let is_ipv6 = found.first().is_some_and(SocketAddr::is_ipv6);
-                let local = local.unwrap_or(any(is_ipv6));
+                let family = family_of(found.first());
+                let local = local.unwrap_or(family.unspecified());
                 let bind = SocketAddr::new(local, 0);
-                (Socket::bind(bind), bind.to_string(), local.is_ipv6())
+                (Socket::bind(bind), bind.to_string(), AddressFamily::of(&local))
             }
         };
-        let settings = self.settings(path, is_ipv6);
+        let settings = self.settings(path, family);
         let config = EndpointConfig::new(self.identity.clone(), settings, self.clock.std_start());
         let endpoint = services::endpoint(socket, &place, config)?.into();
-        Ok(PathSocket { endpoint, is_ipv6 })
+        Ok(PathSocket { endpoint, family })
     }
 
-    /// How a path over UDP runs.
-    pub fn settings(&self, path: &LinePath, is_ipv6: bool) -> PathConfig {
+    /// The settings of a path over UDP.
+    pub fn settings(&self, path: &LinePath, family: AddressFamily) -> PathConfig {
         PathConfig {
-            udp_payload: services::udp_payload(self.line.mtu, is_ipv6),
+            udp_payload: services::udp_payload(self.line.mtu, family),
             controller: path.rate.map_or(self.line.controller(), ControllerConfig::declared),
             ..PathConfig::default()
         }
@@ -78,32 +79,39 @@ impl PathSocketOpener {
 
     fn open_only_tcp(&self, path: &LinePath) -> Result<PathSocket, Fault> {
         let found = self.remote(path).to_socket_addrs().ok().and_then(|mut found| found.next());
-        let is_ipv6 =
-            path.local.map_or(found.is_some_and(|found| found.is_ipv6()), |local| local.is_ipv6());
-        Ok(PathSocket { endpoint: self.open_tcp(path, is_ipv6)?.into(), is_ipv6 })
+        let family =
+            path.local.as_ref().map_or_else(|| family_of(found.as_ref()), AddressFamily::of);
+        Ok(PathSocket { endpoint: self.open_tcp(path, family)?.into(), family })
     }
 
-    /// What calls over TCP on a path.
+    /// Opens the endpoint that calls over TCP on a path.
     ///
     /// # Errors
-    /// As [`Opener::open`].
-    pub fn open_tcp(&self, path: &LinePath, is_ipv6: bool) -> Result<TcpEndpoint, Fault> {
+    /// As [`Self::open`].
+    pub fn open_tcp(&self, path: &LinePath, family: AddressFamily) -> Result<TcpEndpoint, Fault> {
         let local = match &path.interface {
-            Some(interface) => Some(address_of(interface, is_ipv6)?),
+            Some(interface) => Some(address_of(interface, family)?),
             None => path.local,
         };
-        let udp_payload = services::udp_payload(self.line.mtu, is_ipv6);
+        let udp_payload = services::udp_payload(self.line.mtu, family);
         let config = TcpConfig { local, udp_payload, ..TcpConfig::new(self.identity.clone()) };
         services::over_tcp(config, &path.place())
     }
 }
 
-/// A socket on an interface, and its family: that of the first of the centre's addresses that the
-/// interface has too.
+/// A socket that is bound to an interface.
+struct InterfaceSocket {
+    socket: io::Result<Socket>,
+    family: AddressFamily,
+}
+
+/// Opens a socket on an interface. Its family is that of the first of the addresses `found` for the
+/// centre at `remote` that the interface has too.
 fn on_interface(
     name: &InterfaceName,
-    (remote, found): (&str, &[SocketAddr]),
-) -> Result<(io::Result<Socket>, bool), Fault> {
+    remote: &str,
+    found: &[SocketAddr],
+) -> Result<InterfaceSocket, Fault> {
     let place = format!("interface {name}");
     let all = interfaces().map_err(|error| {
         let what = format!("the network interfaces cannot be listed ({error})");
@@ -114,14 +122,14 @@ fn on_interface(
         let help = format!("the interfaces of this host are {}", known.join(", "));
         return Err(Fault::configuration("there is no such network interface", place, help));
     };
-    let has = |is_ipv6: bool| own.iter().any(|address| address.is_ipv6() == is_ipv6);
-    let families = found.iter().map(SocketAddr::is_ipv6);
+    let has =
+        |family: &AddressFamily| own.iter().any(|address| AddressFamily::of(address) == *family);
     let family = if found.is_empty() {
-        [false, true].into_iter().find(|family| has(*family))
+        [AddressFamily::V4, AddressFamily::V6].into_iter().find(has)
     } else {
-        families.into_iter().find(|family| has(*family))
+        found.iter().map(AddressFamily::of_socket).find(has)
     };
-    let Some(is_ipv6) = family else {
+    let Some(family) = family else {
         let what = format!("the network interface has no address of the same family as {remote}");
         return Err(Fault::configuration(
             what,
@@ -129,37 +137,31 @@ fn on_interface(
             format!("the addresses here are {}", listed(&all)),
         ));
     };
-    let socket = Socket::bind_on(SocketAddr::new(any(is_ipv6), 0), name.as_str());
+    let socket = Socket::bind_on(SocketAddr::new(family.unspecified(), 0), name.as_str());
     let socket = match socket {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            bind_one_of(own, is_ipv6, error)
+            bind_one_of(own, family, error)
         }
         outcome => outcome,
     };
-    Ok((socket, is_ipv6))
+    Ok(InterfaceSocket { socket, family })
 }
 
-/// The address of an interface from which calls over TCP go: what leaves by it, the routes say.
-fn address_of(name: &InterfaceName, is_ipv6: bool) -> Result<IpAddr, Fault> {
+/// The address of an interface from which calls over TCP go. The system's routes decide which
+/// interface they leave by.
+fn address_of(name: &InterfaceName, family: AddressFamily) -> Result<IpAddr, Fault> {
     let own = interfaces().ok().and_then(|mut all| all.remove(name.as_str())).unwrap_or_default();
-    let is_local =
-        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut fitting =
-        own.into_iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
-    fitting.next().ok_or_else(|| {
+    own.into_iter().find(|address| is_usable(address, family)).ok_or_else(|| {
         let what = "the network interface has no address to connect to the centre over TCP";
         Fault::configuration(what, format!("interface {name}"), "set `local`, or another interface")
     })
 }
 
-/// A socket on the first of an interface's addresses that lets itself be used without more: what
-/// leaves by it, the routes say.
-fn bind_one_of(own: &[IpAddr], is_ipv6: bool, refused: io::Error) -> io::Result<Socket> {
-    let is_local =
-        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut fitting =
-        own.iter().filter(|address| address.is_ipv6() == is_ipv6 && !is_local(address));
-    fitting.next().map_or(Err(refused), |address| Socket::bind(SocketAddr::new(*address, 0)))
+/// A socket on the first usable address of an interface, where this user may not bind to the
+/// interface itself. The system's routes decide which interface its datagrams leave by.
+fn bind_one_of(own: &[IpAddr], family: AddressFamily, refused: io::Error) -> io::Result<Socket> {
+    let mut usable = own.iter().filter(|address| is_usable(address, family));
+    usable.next().map_or(Err(refused), |address| Socket::bind(SocketAddr::new(*address, 0)))
 }
 
 fn listed(all: &BTreeMap<String, Vec<IpAddr>>) -> String {
@@ -171,8 +173,16 @@ fn listed(all: &BTreeMap<String, Vec<IpAddr>>) -> String {
     with.map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn any(is_ipv6: bool) -> IpAddr {
-    if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+/// The family of the centre's address; IPv4 where none is found.
+fn family_of(found: Option<&SocketAddr>) -> AddressFamily {
+    found.map_or(AddressFamily::V4, AddressFamily::of_socket)
+}
+
+/// Whether a socket can be bound to an address of this family as it is: a link-local one needs a
+/// zone.
+fn is_usable(address: &IpAddr, family: AddressFamily) -> bool {
+    let is_link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    AddressFamily::of(address) == family && !is_link_local
 }
 
 /// The first address of `host:port`.
@@ -187,9 +197,8 @@ pub fn resolve(address: &str) -> Result<SocketAddr, String> {
 ///
 /// # Errors
 /// A sentence for the log.
-pub fn resolve_in(address: &str, is_ipv6: bool) -> Result<SocketAddr, String> {
-    let family = if is_ipv6 { "IPv6" } else { "IPv4" };
-    let found = addresses(address)?.find(|found| found.is_ipv6() == is_ipv6);
+pub fn resolve_in(address: &str, family: AddressFamily) -> Result<SocketAddr, String> {
+    let found = addresses(address)?.find(|found| AddressFamily::of_socket(found) == family);
     found.ok_or_else(|| format!("`{address}` has no {family} address, as the path needs"))
 }
 
@@ -200,6 +209,7 @@ fn addresses(address: &str) -> Result<impl Iterator<Item = SocketAddr>, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     fn opener() -> PathSocketOpener {
         PathSocketOpener {
@@ -217,7 +227,8 @@ mod tests {
     #[test]
     fn an_interface_that_is_there_gives_a_socket_of_the_remotes_family() {
         let opened = opener().open(&path("interface = \"lo\"")).expect("a socket");
-        assert!(!opened.is_ipv6 && opened.endpoint.local_addr().expect("bound").is_ipv4());
+        assert!(opened.family == AddressFamily::V4);
+        assert!(opened.endpoint.local_addr().expect("bound").is_ipv4());
     }
 
     #[test]
@@ -239,13 +250,16 @@ mod tests {
     fn without_the_right_to_keep_to_an_interface_one_of_its_addresses_serves() {
         let refused = || io::Error::from(io::ErrorKind::PermissionDenied);
         let own = ["fe80::1", "127.0.0.1"].map(|text| text.parse().expect("an address"));
-        assert!(bind_one_of(&own, false, refused()).is_ok());
-        assert!(bind_one_of(&own, true, refused()).is_err(), "a link-local address needs a zone");
+        assert!(bind_one_of(&own, AddressFamily::V4, refused()).is_ok());
+        assert!(
+            bind_one_of(&own, AddressFamily::V6, refused()).is_err(),
+            "a link-local address needs a zone"
+        );
     }
 
     #[test]
     fn names_are_looked_up_in_the_family_that_is_needed() {
-        assert_eq!(resolve_in("127.0.0.1:9", false).expect("found").port(), 9);
-        assert!(resolve_in("127.0.0.1:9", true).unwrap_err().contains("no IPv6"));
+        assert_eq!(resolve_in("127.0.0.1:9", AddressFamily::V4).expect("found").port(), 9);
+        assert!(resolve_in("127.0.0.1:9", AddressFamily::V6).unwrap_err().contains("no IPv6"));
     }
 }

@@ -1,13 +1,13 @@
-//! The station's end of the line: keeps a session to the centre, feeds it from the spool, frees
+//! The station's end of the line: keeps a session to the centre, feeds it from the spool, and frees
 //! what is in custody.
 
+mod connection;
 mod forecast;
 mod health;
 
-use super::fallback::FALL_BACK;
 use super::foresight::{self, Behind, ForecastChange, Foresight, in_words};
 use super::order::StationOrder;
-use super::paths::Paths;
+use super::paths::{CallPath, Paths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
 use crate::config::LineSharing;
@@ -15,6 +15,7 @@ use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
+use connection::{Call, Connection, Ending};
 use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::forward::FarRules;
@@ -49,41 +50,41 @@ pub struct Uplink {
     shared: Arc<StationShared>,
     clock: Clock,
     paths: Paths,
-    connection: Option<SessionId>,
-    /// The same over TCP, called while the first has no answer.
-    second: Option<SessionId>,
-    fall_back_at: Instant,
-    called_at: Instant,
+    connection: Connection,
     feeder: Feeder,
     guests: Tenants,
-    retry_at: Instant,
-    /// Calls in a row that were refused.
-    refusals: u32,
-    update_at: Instant,
-    free_at: Instant,
-    foresee_at: Instant,
+    timers: Timers,
     foresight: Foresight,
     rivals: Rivals,
     status: LineStatus,
 }
 
-/// Between two attempts to reach the centre.
-const RETRY: Duration = Duration::from_secs(1);
-/// Twice as long after each refusal, up to this: what is refused has to be mended by somebody.
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// A call without an answer for this long is made anew: the tries of one call come ever more
-/// seldom, and would miss the line's return by as long as it was out. At 660 ms and 10 % loss a
-/// call takes 2 s.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// Between two calls over TCP while the first call has no answer.
-const FALL_BACK_RETRY: Duration = Duration::from_secs(5);
-/// Between two looks at the figures.
+/// What an uplink serves.
+#[derive(Debug)]
+pub struct UplinkParts {
+    /// The paths to the centre.
+    pub paths: Paths,
+    /// Moves blocks from the spool to the session.
+    pub feeder: Feeder,
+    /// What shares the session with contacts.
+    pub guests: Tenants,
+}
+
+/// When the uplink does next what it does at intervals.
+#[derive(Debug)]
+struct Timers {
+    update_at: Instant,
+    free_at: Instant,
+    forecast_at: Instant,
+}
+
+/// Between two updates of the status.
 const UPDATE: Duration = Duration::from_millis(200);
 /// Between two forecasts.
-const FORESEE: Duration = Duration::from_millis(500);
-/// What the alarm is about.
+const FORECAST: Duration = Duration::from_millis(500);
+/// The subject of the alarm where the centre has data of another copy of this spool.
 const COPIED: &str = "this spool exists in two copies";
-/// Between two looks for segments to free.
+/// Between two times that the spool frees segments.
 const FREE: Duration = Duration::from_secs(1);
 
 impl Uplink {
@@ -91,9 +92,11 @@ impl Uplink {
     pub fn new(
         name: String,
         centre: CentreContact,
-        (shared, clock): (Arc<StationShared>, Clock),
-        (paths, feeder, guests): (Paths, Feeder, Tenants),
+        shared: Arc<StationShared>,
+        clock: Clock,
+        parts: UplinkParts,
     ) -> Self {
+        let UplinkParts { paths, feeder, guests } = parts;
         let status = LineStatus { peer: centre.address.clone(), ..LineStatus::default() };
         Self {
             name,
@@ -101,17 +104,14 @@ impl Uplink {
             shared,
             clock,
             paths,
-            connection: None,
-            second: None,
-            fall_back_at: Instant::ZERO,
-            called_at: Instant::ZERO,
+            connection: Connection::default(),
             feeder,
             guests,
-            retry_at: Instant::ZERO,
-            refusals: 0,
-            update_at: Instant::ZERO,
-            free_at: Instant::ZERO,
-            foresee_at: Instant::ZERO,
+            timers: Timers {
+                update_at: Instant::ZERO,
+                free_at: Instant::ZERO,
+                forecast_at: Instant::ZERO,
+            },
             foresight: Foresight::default(),
             rivals: Rivals::default(),
             status,
@@ -119,14 +119,12 @@ impl Uplink {
     }
 
     fn connect(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.retry_at = now + RETRY;
-        self.called_at = now;
-        self.fall_back_at = now + FALL_BACK;
+        self.connection.attempt(now);
         if self.shared.spool().identity().is_none() {
             self.status.reason = Some("no disk space left for the spool's state".to_owned());
             return;
         }
-        let Some((socket, remote)) = self.paths.call(self.clock.utc_of(now)) else {
+        let Some(CallPath { socket, remote }) = self.paths.call(self.clock.utc_of(now)) else {
             self.status.reason = Some("no path is usable".to_owned());
             return;
         };
@@ -135,37 +133,33 @@ impl Uplink {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match outcome {
-            Ok(id) => self.connection = Some(id),
-            Err(reason) => self.down(LineState::Down, reason),
+            Ok(id) => self.connection.calling(id),
+            Err(reason) => self.down(Ending::Lost, reason),
         }
     }
 
-    /// Calls over TCP too, where the path may.
+    /// Calls over TCP too, where the path has a TCP side.
     fn fall_back(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.fall_back_at = now + FALL_BACK_RETRY;
-        let Some((socket, remote)) = self.paths.call_tcp(manager) else { return };
+        self.connection.called_second(now, None);
+        let Some(CallPath { socket, remote }) = self.paths.call_tcp(manager) else { return };
         let key = self.centre.fingerprint;
         let called = remote.and_then(|address| {
             manager.connect_from(now, socket, address, key).map_err(|error| error.to_string())
         });
         match called {
-            Ok(id) => self.second = Some(id),
+            Ok(id) => self.connection.called_second(now, Some(id)),
             Err(reason) => tracing::warn!("cannot connect to the centre over TCP: {reason}"),
         }
     }
 
-    /// A call stands. The other, if there is one, is not needed.
-    fn connected(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId) {
-        let is_second = self.second == Some(id);
-        let other = if is_second { self.connection.replace(id) } else { self.second };
-        self.second = None;
-        if let Some(other) = other.filter(|other| *other != id) {
+    /// A call was answered. The other one, if there is one, is closed.
+    fn connected(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, call: Call) {
+        if let Some(other) = self.connection.answered(id) {
             manager.close(now, other, "another connection was established first");
         }
-        let options = if is_second {
-            self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string())
-        } else {
-            self.paths.begun()
+        let options = match call {
+            Call::First => self.paths.begun(),
+            Call::Second => self.paths.begun_over_tcp(now, &Refusal::NoAnswer.to_string()),
         };
         let sharing = self.feeder.sharing();
         if let Some(session) = manager.session(id) {
@@ -191,56 +185,52 @@ impl Uplink {
         }
     }
 
-    /// A call came to nothing. One that nobody heard leaves the decision to the other.
+    /// A call failed. Where the centre did not decide it, the other call goes on.
     fn refused(
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
-        (id, reason): (SessionId, &Refusal),
+        call: Call,
+        reason: &Refusal,
     ) {
         let is_busy = *reason == Refusal::Busy;
-        let is_unheard = is_busy
+        let is_undecided = is_busy
             || matches!(reason, Refusal::NoAnswer | Refusal::ClosedHere | Refusal::Unreachable(_));
-        let is_second = self.second == Some(id);
-        if is_busy && !is_second && self.second.is_none() {
+        if is_busy && call == Call::First && self.connection.second().is_none() {
             tracing::info!("the centre refuses the connection over UDP, it is full: {reason}");
             self.fall_back(now, manager);
         }
-        if is_unheard && is_second {
+        if is_undecided && call == Call::Second {
             tracing::info!("the centre does not answer over TCP: {reason}");
-            self.second = None;
+            return self.connection.second_unanswered();
         }
-        if is_unheard && (is_second || self.second.is_some()) {
+        if is_undecided && self.connection.second().is_some() {
             return;
         }
-        let other = if is_second { self.connection } else { self.second };
-        self.second = None;
+        let other = match call {
+            Call::First => self.connection.second(),
+            Call::Second => self.connection.id(),
+        };
         if let Some(other) = other {
             manager.close(now, other, "the far end refused another connection");
         }
-        self.down(
-            if is_unheard { LineState::Down } else { LineState::Refused },
-            reason.to_string(),
-        );
+        self.down(if is_undecided { Ending::Lost } else { Ending::Refused }, reason.to_string());
     }
 
-    fn down(&mut self, state: LineState, reason: String) {
+    fn down(&mut self, ending: Ending, reason: String) {
         if self.status.reason.as_ref() != Some(&reason) {
             tracing::warn!(centre = %self.centre.address, "the line is down: {reason}");
         }
         self.forget_paths_health();
         self.paths.ended(&reason);
         self.status.paths = self.paths.status(&[], self.clock);
-        self.refusals =
-            if state == LineState::Refused { self.refusals.saturating_add(1) } else { 0 };
-        if self.refusals > 1 {
-            let pause = RETRY * (1 << (self.refusals - 1).min(6));
-            self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
-        }
-        self.status.state = state;
+        self.status.state = match ending {
+            Ending::Lost => LineState::Down,
+            Ending::Refused => LineState::Refused,
+        };
         self.status.reason = Some(reason);
         self.status.session = None;
-        self.connection.take().into_iter().for_each(|id| self.guests.ended(id));
+        self.connection.end(ending).into_iter().for_each(|id| self.guests.ended(id));
         self.guests.unreached(0);
         self.feeder.disconnected();
         self.shared.questions.forget();
@@ -264,7 +254,7 @@ impl Uplink {
             Event::Block(received) => {
                 let refusal = "a station does not accept data";
                 tracing::warn!(flow = received.id.flow.0, "{refusal}");
-                if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+                if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
                     session.refuse(refusal);
                 }
             }
@@ -282,13 +272,13 @@ impl Uplink {
                 Err(error) => tracing::warn!(centre = %self.centre.address, "{error}"),
             },
             Event::Closed(CloseReason::Replaced(reason)) => {
-                self.retry_at = self.rivals.replaced(now);
+                self.connection.wait_until(self.rivals.replaced(now));
                 self.shared.alarms.raise(SHARED_KEY, &reason);
-                self.down(LineState::Refused, reason);
+                self.down(Ending::Refused, reason);
             }
             Event::Closed(reason) => {
                 self.rivals.gone();
-                self.down(LineState::Refused, reason.to_string());
+                self.down(Ending::Refused, reason.to_string());
             }
         }
     }
@@ -306,10 +296,10 @@ impl Uplink {
                 configurations",
                 self.centre.name
             );
-            if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+            if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
                 session.refuse(&reason);
             }
-            return self.down(LineState::Refused, reason);
+            return self.down(Ending::Refused, reason);
         }
         let custody = custody.unwrap_or_default();
         let is_known = custody != Custody::default();
@@ -322,11 +312,11 @@ impl Uplink {
             }
         }
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
-        self.connection.into_iter().for_each(|id| self.guests.opened(id, name));
+        self.connection.id().into_iter().for_each(|id| self.guests.opened(id, name));
         self.status.state = LineState::Open;
         self.status.reason = None;
         self.status.connects += 1;
-        self.update_at = now;
+        self.timers.update_at = now;
         tracing::info!(centre = %self.centre.address, "the line is open");
     }
 
@@ -356,15 +346,15 @@ impl Uplink {
     fn hang_up(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
         self.shared.alarms.raise(what, reason);
         let reason = format!("{what}: {reason}");
-        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             session.refuse(&reason);
         }
-        self.down(LineState::Down, reason);
+        self.down(Ending::Lost, reason);
     }
 
     /// Says what was found of the frames asked for.
     fn answer(&self, manager: &mut SessionManager) {
-        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             self.shared.questions.give(|answer| {
                 let said = Talk::Answer(answer.clone()).encode();
                 session.tell(Bytes::from(said)).is_ok()
@@ -374,7 +364,7 @@ impl Uplink {
 
     /// Moves blocks from the spool to the session while it has room.
     fn feed(&mut self, now: Instant, manager: &mut SessionManager) {
-        let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
+        let Some(session) = self.connection.id().and_then(|id| manager.session(id)) else { return };
         let (shared, taken) = (&self.shared, self.clock.utc());
         let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
             shared.spool().queue_mut().read_flows(reader, wanted)
@@ -392,12 +382,12 @@ impl Uplink {
     }
 
     fn update(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.update_at = now + UPDATE;
-        if self.feeder.is_feeding() && now >= self.called_at + PATIENCE {
-            // The session stands: the other node has gone.
+        self.timers.update_at = now + UPDATE;
+        if self.feeder.is_feeding() && self.connection.is_settled(now) {
+            // The session lasts: the other node has gone.
             self.shared.alarms.clear(SHARED_KEY);
         }
-        if let Some(id) = self.connection
+        if let Some(id) = self.connection.id()
             && let Some(estimate) = manager.estimate(id)
         {
             self.status.rtt_s = estimate.rtt.as_secs_f64();
@@ -405,7 +395,7 @@ impl Uplink {
             self.status.loss = estimate.loss.as_f64();
             self.status.rate_bps = estimate.rate.as_bps();
         }
-        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             let stats = session.stats();
             self.status.bytes_reported = stats.bytes_reported;
             self.status.symbols_sent = stats.symbols_sent;
@@ -417,9 +407,7 @@ impl Uplink {
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {
                 self.say_whether_silent(&used);
-                if now >= self.called_at + LONGEST_RETRY {
-                    self.refusals = 0;
-                }
+                self.connection.lasts(now);
             }
         }
         self.shared.board.line(self.status.clone());
@@ -427,7 +415,7 @@ impl Uplink {
     }
 
     fn tell_hints(&self, manager: &mut SessionManager, path: PathId) {
-        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             self.paths.hint(session, path, self.clock);
         }
     }
@@ -438,32 +426,31 @@ impl Uplink {
         manager: &mut SessionManager,
         order: StationOrder,
     ) -> Result<String, Fault> {
-        let session = self.connection.filter(|_| self.feeder.is_feeding());
+        let session = self.connection.id().filter(|_| self.feeder.is_feeding());
         let outcome = match order {
             StationOrder::Add(path) => self.paths.add(*path),
-            StationOrder::Remove(name) => self.paths.remove(now, &name, (manager, session)),
+            StationOrder::Remove(name) => self.paths.remove(now, &name, manager, session),
             StationOrder::Hint(name, hint) => self.hint(manager, &name, hint),
             StationOrder::Adopt(paths, sharing) => {
-                let (mut said, hinted) = self.paths.adopt(now, paths, (manager, session));
-                for path in hinted {
+                let mut adopted = self.paths.adopt(now, paths, manager, session);
+                for path in adopted.hinted {
                     self.tell_hints(manager, path);
                 }
-                said.extend(self.share(manager, *sharing));
-                Ok(said.join("; "))
+                adopted.changes.extend(self.share(manager, *sharing));
+                Ok(adopted.changes.join("; "))
             }
         };
         if session.is_none()
-            && let Some(id) = self.connection.take()
+            && let Some(id) = self.connection.id()
         {
             // The call may be on a path that is gone.
             self.guests.ended(id);
-            manager.close(now, id, "the station's paths have changed");
-            if let Some(second) = self.second.take() {
-                manager.close(now, second, "the station's paths have changed");
+            for call in [Some(id), self.connection.second()].into_iter().flatten() {
+                manager.close(now, call, "the station's paths have changed");
             }
-            self.retry_at = now;
+            self.connection.restart(now);
         }
-        self.update_at = now;
+        self.timers.update_at = now;
         outcome
     }
 
@@ -473,11 +460,11 @@ impl Uplink {
         name: &str,
         hint: PathHint,
     ) -> Result<String, Fault> {
-        let (path, said) = self.paths.foretell(name, hint, self.clock.utc())?;
-        if let Some(path) = path {
+        let accepted = self.paths.forecast(name, hint, self.clock.utc())?;
+        if let Some(path) = accepted.path {
             self.tell_hints(manager, path);
         }
-        Ok(said)
+        Ok(accepted.said)
     }
 
     /// Shares the line otherwise; a sentence where it does.
@@ -486,10 +473,10 @@ impl Uplink {
         if !is_other(self.feeder.sharing()) {
             return None;
         }
-        if let Some(session) = self.connection.and_then(|id| manager.session(id)) {
+        if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             session.share(sharing.tree.clone(), sharing.policy);
         }
-        self.connection.into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
+        self.connection.id().into_iter().for_each(|id| self.guests.shared(id, &sharing.tree));
         self.feeder.share(&self.shared.spool(), sharing);
         Some("the classes of the line are changed".to_owned())
     }
@@ -498,24 +485,26 @@ impl Uplink {
 impl Service for Uplink {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
-            SessionManagerEvent::Connected { id, .. }
-                if [self.connection, self.second].contains(&Some(id)) =>
-            {
-                self.connected(now, manager, id);
+            SessionManagerEvent::Connected { id, .. } => {
+                if let Some(call) = self.connection.call_of(id) {
+                    self.connected(now, manager, id, call);
+                }
             }
-            SessionManagerEvent::Session { id, event } if Some(id) == self.connection => {
+            SessionManagerEvent::Session { id, event } if Some(id) == self.connection.id() => {
                 self.session_event(now, manager, id, event);
             }
-            SessionManagerEvent::Disconnected { id, reason } if Some(id) == self.connection => {
-                self.down(LineState::Down, reason.to_string());
-            }
-            SessionManagerEvent::Refused { id: Some(id), reason, .. }
-                if [self.connection, self.second].contains(&Some(id)) =>
+            SessionManagerEvent::Disconnected { id, reason }
+                if Some(id) == self.connection.id() =>
             {
-                self.refused(now, manager, (id, &reason));
+                self.down(Ending::Lost, reason.to_string());
+            }
+            SessionManagerEvent::Refused { id: Some(id), reason, .. } => {
+                if let Some(call) = self.connection.call_of(id) {
+                    self.refused(now, manager, call, &reason);
+                }
             }
             SessionManagerEvent::PathRefused { id, path, reason, .. }
-                if Some(id) == self.connection =>
+                if Some(id) == self.connection.id() =>
             {
                 self.paths.down(now, path, &reason);
             }
@@ -528,54 +517,49 @@ impl Service for Uplink {
             // Who gave it may have gone.
             let _ = done.try_send(self.carry_out(now, manager, order));
         }
-        if let Some(id) = self
-            .connection
-            .filter(|_| !self.feeder.is_feeding() && now >= self.called_at + PATIENCE)
-        {
-            manager.close(now, id, "handshake timed out");
-            if let Some(second) = self.second.take() {
-                manager.close(now, second, "handshake timed out");
+        if !self.feeder.is_feeding() && self.connection.is_overdue(now) {
+            let calls = [self.connection.id(), self.connection.second()];
+            for call in calls.into_iter().flatten() {
+                manager.close(now, call, "handshake timed out");
             }
-            self.down(LineState::Down, Refusal::NoAnswer.to_string());
+            self.down(Ending::Lost, Refusal::NoAnswer.to_string());
         }
-        if self.connection.is_none() && now >= self.retry_at {
+        if self.connection.is_due(now) {
             self.connect(now, manager);
         }
-        let is_late = now >= self.fall_back_at && self.second.is_none();
-        if let Some(id) = self.connection.filter(|_| is_late && !self.feeder.is_feeding())
+        if let Some(id) = self.connection.id()
+            && self.connection.is_second_due(now)
             && manager.session(id).is_none()
         {
             self.fall_back(now, manager);
         }
-        if let Some(id) = self.connection.filter(|_| self.feeder.is_feeding()) {
-            self.paths.fall_back((now, self.clock.utc_of(now)), manager, id);
-            self.paths.call_missing((now, self.clock.utc_of(now)), manager, id);
+        if let Some(id) = self.connection.id().filter(|_| self.feeder.is_feeding()) {
+            let utc = self.clock.utc_of(now);
+            self.paths.fall_back(now, utc, manager, id);
+            self.paths.call_missing(now, utc, manager, id);
         }
         self.answer(manager);
         self.feed(now, manager);
         let guests_due = self.guests.work(now, manager);
-        if now >= self.foresee_at {
-            self.foresee(now, manager);
+        if now >= self.timers.forecast_at {
+            self.forecast(now, manager);
         }
-        if now >= self.update_at {
+        if now >= self.timers.update_at {
             self.update(now, manager);
         }
-        if now >= self.free_at {
-            self.free_at = now + FREE;
+        if now >= self.timers.free_at {
+            self.timers.free_at = now + FREE;
             let freed = self.shared.spool().free(self.clock.utc_of(now));
             if let Err(error) = freed {
                 self.shared.alarms.raise("the spool cannot be freed", &error.to_string());
             }
         }
-        let retry = self.connection.is_none().then_some(self.retry_at);
-        [retry, Some(self.update_at), Some(self.free_at), Some(guests_due)]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [self.timers.update_at, self.timers.free_at, guests_due];
+        due.into_iter().chain(self.connection.due_at()).min()
     }
 
     fn next_socket(&mut self) -> Option<AnyEndpoint> {
-        self.paths.next_socket()
+        self.paths.next_endpoint()
     }
 
     fn socket_added(&mut self, id: SocketId) {
@@ -590,6 +574,7 @@ impl Service for Uplink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address_family::AddressFamily;
     use skyhaul_net::forward::Forwarding;
     use skyhaul_net::guests::LinksTaken;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
@@ -634,12 +619,11 @@ mod tests {
             centre: "127.0.0.1:9".to_owned(),
             clock,
         };
-        let paths = Paths::new(opener, &[(crate::config::LinePath::any().named(0), false)]);
+        let path = (crate::config::LinePath::any().named(0), AddressFamily::V4);
+        let paths = Paths::new(opener, &[path]);
         let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
-        (
-            Uplink::new("station".to_owned(), centre, (shared, clock), (paths, feeder, guests)),
-            manager,
-        )
+        let parts = UplinkParts { paths, feeder, guests };
+        (Uplink::new("station".to_owned(), centre, shared, clock, parts), manager)
     }
 
     /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as
@@ -649,11 +633,11 @@ mod tests {
         let (mut uplink, mut manager) = uplink(Clock::start());
         let at = |secs| Instant::ZERO + Duration::from_secs(secs);
         uplink.work(at(0), &mut manager);
-        let first = uplink.connection.expect("called");
+        let first = uplink.connection.id().expect("called");
         uplink.work(at(14), &mut manager);
-        assert_eq!(uplink.connection, Some(first), "patient so far");
+        assert_eq!(uplink.connection.id(), Some(first), "patient so far");
         uplink.work(at(15), &mut manager);
-        let second = uplink.connection.expect("called anew");
+        let second = uplink.connection.id().expect("called anew");
         assert_ne!(second, first);
         let address = "127.0.0.1:9".parse().expect("an address");
         let late = SessionManagerEvent::Refused {
@@ -663,12 +647,16 @@ mod tests {
             reason: Refusal::ClosedHere,
         };
         uplink.event(at(15), &mut manager, late);
-        assert_eq!(uplink.connection, Some(second));
+        assert_eq!(uplink.connection.id(), Some(second));
+    }
+
+    fn retry_at(uplink: &Uplink) -> Instant {
+        uplink.connection.due_at().expect("down")
     }
 
     fn refused(uplink: &mut Uplink, manager: &mut SessionManager, now: Instant, reason: Refusal) {
         let address = "127.0.0.1:9".parse().expect("an address");
-        let id = uplink.connection;
+        let id = uplink.connection.id();
         assert!(id.is_some(), "called at {now}");
         uplink.event(
             now,
@@ -688,23 +676,23 @@ mod tests {
             uplink.work(now, &mut manager);
             refused(&mut uplink, &mut manager, now, Refusal::OwnKeyUntrusted { ours: own });
             assert_eq!(uplink.status.state, LineState::Refused);
-            pauses.push(uplink.retry_at.since(now).as_millis() / 1_000);
-            now = uplink.retry_at;
+            pauses.push(retry_at(&uplink).since(now).as_millis() / 1_000);
+            now = retry_at(&uplink);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         uplink.work(now, &mut manager);
         let closed = Refusal::NoAnswer;
         refused(&mut uplink, &mut manager, now, closed);
-        assert_eq!((uplink.refusals, uplink.status.state), (0, LineState::Down));
+        assert_eq!((uplink.connection.refusals(), uplink.status.state), (0, LineState::Down));
     }
 
     #[test]
     fn where_the_centre_has_no_place_for_a_call_over_udp_it_is_called_over_tcp_at_once() {
         let (mut uplink, mut manager) = uplink(Clock::start());
         uplink.work(Instant::ZERO, &mut manager);
-        assert!(uplink.second.is_none());
+        assert!(uplink.connection.second().is_none());
         refused(&mut uplink, &mut manager, Instant::ZERO, Refusal::Busy);
-        assert!(uplink.second.is_some(), "called over TCP");
-        assert!(uplink.connection.is_some(), "the other call decides");
+        assert!(uplink.connection.second().is_some(), "called over TCP");
+        assert!(uplink.connection.id().is_some(), "the other call decides");
     }
 }

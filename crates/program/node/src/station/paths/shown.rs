@@ -1,7 +1,7 @@
 //! Paths for status output.
 
 use super::super::fallback::Twin;
-use super::Planned;
+use super::planned::PlannedPath;
 use crate::config::Transport;
 use crate::status::LinePath;
 use skyhaul_net::Clock;
@@ -9,7 +9,7 @@ use skyhaul_quic::PathConfig;
 use skyhaul_transport::{PathId, PathState, PathStatus};
 use skyhaul_units::{Rate, Utc};
 
-impl Planned {
+impl PlannedPath {
     pub(super) fn shown_over_tcp(
         &self,
         twin: &Twin,

@@ -3,10 +3,11 @@
 use super::*;
 
 impl Uplink {
-    /// Foretells each contact, and says what will be late before it is.
-    pub(super) fn foresee(&mut self, now: Instant, manager: &mut SessionManager) {
-        self.foresee_at = now + FORESEE;
-        let Some(session) = self.connection.and_then(|id| manager.session(id)) else { return };
+    /// Forecasts when each contact will be at the centre, and raises an alarm about those that will
+    /// miss their deadline.
+    pub(super) fn forecast(&mut self, now: Instant, manager: &mut SessionManager) {
+        self.timers.forecast_at = now + FORECAST;
+        let Some(session) = self.connection.id().and_then(|id| manager.session(id)) else { return };
         if !self.feeder.is_feeding() {
             return;
         }

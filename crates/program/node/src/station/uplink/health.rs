@@ -19,7 +19,7 @@ impl Uplink {
         else {
             return;
         };
-        let session = self.connection.and_then(|id| manager.session(id));
+        let session = self.connection.id().and_then(|id| manager.session(id));
         let status = session.and_then(|session| session.paths().find(|(id, _)| *id == path));
         let Some((_, status)) = status else { return };
         match event {
@@ -36,7 +36,7 @@ impl Uplink {
             }
             _ => self.path_resized(path, status.payload),
         }
-        self.update_at = skyhaul_units::Instant::ZERO;
+        self.timers.update_at = skyhaul_units::Instant::ZERO;
     }
 
     fn path_stalled(&self, path: PathId, status: &PathStatus) {
@@ -61,7 +61,7 @@ impl Uplink {
 
     fn path_resized(&self, path: PathId, payload: usize) {
         let about = format!("packets on path {}", self.paths.title(path));
-        match self.paths.packet(path, payload) {
+        match self.paths.smaller_packet(path, payload) {
             Some(size) => {
                 let full = self.paths.mtu();
                 let reason = format!(

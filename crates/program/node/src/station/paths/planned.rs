@@ -1,0 +1,115 @@
+//! A path that is to be used: its socket, its part in the session, its TCP side.
+
+use super::forecasts::PathForecasts;
+use super::pool::SocketPool;
+use crate::address_family::AddressFamily;
+use crate::config::{LinePath as PathConfig, Transport};
+use crate::station::fallback::Twin;
+use crate::station::sockets::resolve_in;
+use skyhaul_net::SessionManager;
+use skyhaul_sessions::SocketId;
+use skyhaul_transport::{PathId, PathOptions};
+use skyhaul_units::{Duration, Instant, Utc};
+use std::net::SocketAddr;
+
+/// A path of the configuration, or one that an operator added.
+#[derive(Debug)]
+pub struct PlannedPath {
+    /// Its configuration.
+    pub config: PathConfig,
+    /// The centre's host and port on it.
+    pub remote: String,
+    /// The family of its addresses.
+    pub family: AddressFamily,
+    /// Its socket; none until that is served.
+    pub socket: Option<SocketId>,
+    /// Forecast outages and rates.
+    pub forecasts: PathForecasts,
+    /// The session's number of it, while it is called or in use.
+    pub path: Option<PathId>,
+    /// When it is called again.
+    pub retry_at: Instant,
+    /// Why it is not in use.
+    pub reason: Option<String>,
+    /// The largest symbol datagram when it came up.
+    pub full_payload: usize,
+    /// Its TCP side, where it has both.
+    pub tcp: Option<Twin>,
+}
+
+/// Between two calls on a path that is missing.
+pub const RETRY: Duration = Duration::from_secs(5);
+
+impl PlannedPath {
+    /// A path that is not in use yet.
+    pub fn new(
+        config: PathConfig,
+        remote: String,
+        family: AddressFamily,
+        socket: Option<SocketId>,
+    ) -> Self {
+        Self {
+            remote,
+            forecasts: PathForecasts::of(&config),
+            family,
+            socket,
+            path: None,
+            retry_at: Instant::ZERO,
+            reason: None,
+            full_payload: 0,
+            tcp: (config.transport == Transport::Auto).then(Twin::default),
+            config,
+        }
+    }
+
+    /// Its name, or what stands for it.
+    pub fn title(&self) -> &str {
+        self.config.title()
+    }
+
+    /// How the session may use it.
+    pub const fn options(&self) -> PathOptions {
+        PathOptions { metered: self.config.metered, standby: self.config.standby }
+    }
+
+    /// When the forecast outage ends that it is in at `now`; none where it is in none.
+    pub fn out_until(&self, now: Utc) -> Option<Utc> {
+        self.forecasts.out_until(now)
+    }
+
+    /// Whether one of its sides is this path of the session.
+    pub fn has(&self, path: PathId) -> bool {
+        self.path == Some(path) || self.tcp.as_ref().is_some_and(|twin| twin.path == Some(path))
+    }
+
+    /// The centre's address on it.
+    ///
+    /// # Errors
+    /// The name has no address of its family: a sentence for the log.
+    pub fn resolve(&self) -> Result<SocketAddr, String> {
+        resolve_in(&self.remote, self.family)
+    }
+
+    /// The socket of its TCP side, which is opened at the first use; none where there is no such
+    /// side, or no socket can be had.
+    pub fn tcp_socket(
+        &mut self,
+        pool: &mut SocketPool,
+        manager: &mut SessionManager,
+    ) -> Option<SocketId> {
+        let twin = self.tcp.as_mut()?;
+        if twin.socket.is_none() {
+            match pool.open_tcp(&self.config, self.family) {
+                Ok(Some(endpoint)) => twin.socket = Some(manager.add_carrier(endpoint.into())),
+                Ok(None) => {}
+                Err(fault) => twin.reason = Some(fault.to_string()),
+            }
+        }
+        twin.socket
+    }
+
+    /// The bytes by which datagrams of `payload` bytes are smaller than when the path came up.
+    pub const fn shrunk_by(&self, payload: usize) -> u64 {
+        self.full_payload.saturating_sub(payload) as u64
+    }
+}
