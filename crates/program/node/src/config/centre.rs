@@ -1,7 +1,7 @@
 //! `centre.toml`: the receiving end.
 
 use super::delivery::{DeliveryEntry, ExpeditedEntry};
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigText, KeyPlace};
 use super::forwards::{ForwardEntry, ForwardRules};
 use super::mirrors::FilesEntry;
 use super::name::{Mtu, Name};
@@ -196,7 +196,8 @@ impl CentreConfig {
         let classes = super::sending::classes(&self.class);
         let tree =
             ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
-        super::forwards::check((text, file), &self.forward, (&self.names(), "a [[peer]]"), &tree)
+        let config = ConfigText { text, file };
+        super::forwards::check(config, &self.forward, &self.names(), "a [[peer]]", &tree)
     }
 
     fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
@@ -210,14 +211,15 @@ impl CentreConfig {
         }
         let mut consumers = BTreeSet::new();
         let base = file.parent().unwrap_or(Path::new(""));
-        for (at, consumer) in self.delivery.iter().enumerate() {
+        for (nth, consumer) in self.delivery.iter().enumerate() {
             if !consumers.insert(&consumer.name) {
                 return Err(ConfigError::twice(text, file, "delivery", consumer.name.as_str()));
             }
             consumer.check_folder(base).map_err(|what| {
                 let help =
                     "name another folder, or write format = \"edos\" if the consumer reads that";
-                ConfigError::at((text, file), ("[[delivery]]", at, "dir"), what, help)
+                let place = KeyPlace { heading: "[[delivery]]", nth, key: "dir" };
+                ConfigError::at(ConfigText { text, file }, place, what, help)
             })?;
         }
         Ok(())

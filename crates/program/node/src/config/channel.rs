@@ -1,12 +1,13 @@
 //! A station's channels: where downlink data comes in, and what is known about it beforehand.
 
-use super::feeds::ChannelInputs;
-use super::name::{HostPort, Name, from_text};
+use super::channel_error::{ChannelError, LAST_PRIORITY, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
+use super::feeds::{ChannelInputs, ResolvedInput};
+use super::input::{Input, InputFormat, SoftForm};
+use super::name::{Name, from_text};
 use super::section::section;
-use skyhaul_ccsds::identify;
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_units::{ByteCount, Duration, Rate};
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -73,63 +74,6 @@ section! {
     }
 }
 
-/// Where a channel's data comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// Waits for one TCP connection at a time on this address.
-    TcpListen(SocketAddr),
-    /// Connects, and connects again, to a TCP server.
-    Tcp(HostPort),
-    /// Takes the payloads of UDP datagrams sent to this address.
-    Udp(SocketAddr),
-    /// Reads a file once, from its beginning.
-    File(PathBuf),
-    /// Reads standard input.
-    Stdin,
-}
-
-/// What a channel's data is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputFormat {
-    /// Found out from the data.
-    Auto,
-    /// A bit stream, at any bit offset.
-    Bits,
-    /// Channel access data units, marker first, on byte boundaries.
-    Cadus,
-    /// Transfer frames without marker and check symbols.
-    Frames,
-    /// A demodulator's symbols, one bit each, packed.
-    Symbols,
-    /// A demodulator's symbols, one byte each.
-    Soft,
-    /// VITA 49 or DIFI packets.
-    Vita49,
-}
-
-/// What a byte of a soft symbol means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SoftForm {
-    /// Signed: positive for a one.
-    Signed,
-    /// Unsigned: above 127 for a one.
-    Offset,
-}
-
-impl InputFormat {
-    /// What is known of the data; `None` where it is found out.
-    pub const fn known(self) -> Option<identify::InputLayout> {
-        match self {
-            Self::Auto | Self::Vita49 => None,
-            Self::Bits => Some(identify::InputLayout::Bits),
-            Self::Cadus => Some(identify::InputLayout::Cadus),
-            Self::Frames => Some(identify::InputLayout::Frames),
-            Self::Symbols => Some(identify::InputLayout::Symbols),
-            Self::Soft => Some(identify::InputLayout::Soft),
-        }
-    }
-}
-
 /// How much effort goes into making blocks smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compress {
@@ -152,94 +96,6 @@ pub enum MissionRef {
     Named(String),
     /// A mission file.
     File(PathBuf),
-}
-
-/// Why an input, format or mission was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChannelError {
-    /// Not one of the forms of an input.
-    #[error(
-        "`{0}` is not an input; write tcp-listen:192.0.2.1:5000, tcp:host:5000, udp:0.0.0.0:5000, \
-        file:PATH or stdin"
-    )]
-    Input(String),
-    /// Not one of the formats.
-    #[error("`{0}` is not a format; write auto, bits, cadus, frames, symbols, soft or vita49")]
-    Format(String),
-    /// Not one of the conventions.
-    #[error("`{0}` is not a convention of soft symbols; write signed or offset")]
-    Soft(String),
-    /// Packets that do not come in datagrams.
-    #[error(
-        "channel `{0}` has format vita49 but no udp: input; these packets come in datagrams, write \
-        udp:0.0.0.0:4991"
-    )]
-    NoDatagrams(Name),
-    /// Not one of the efforts.
-    #[error("`{0}` is not a compression effort; write auto, off, fast, normal or thorough")]
-    Compress(String),
-    /// Neither a name nor a file.
-    #[error("a mission's name is empty; write a name such as suomi-npp, or a file ending in .toml")]
-    Mission,
-    /// Inputs in two places.
-    #[error(
-        "channel `{0}` has both `input` and `inputs`; write only one of them: a list for several \
-        inputs, or a single input"
-    )]
-    BothInputs(Name),
-    /// Nothing to read.
-    #[error(
-        "channel `{0}` has neither `input` nor `inputs`; write input = \
-        \"tcp-listen:127.0.0.1:5000\" or the like"
-    )]
-    NoInput(Name),
-    /// No inputs, or more than are selected from.
-    #[error("channel `{0}` has {1} inputs; write 1 to {MAX_INPUTS}")]
-    InputCount(Name, usize),
-    /// An input that stands twice in the list.
-    #[error("channel `{0}` has the input `{1}` twice; write each once")]
-    SameInput(Name, String),
-    /// Two inputs that are called the same.
-    #[error("channel `{0}` has two inputs named `{1}`; write another name for one of them")]
-    SameName(Name, String),
-    /// A file that would have to keep up with a receiver.
-    #[error(
-        "channel `{0}` has a file beside a live input; write files only, or a channel for the file"
-    )]
-    FileBesideLive(Name),
-    /// A window that no antennas need.
-    #[error(
-        "channel `{0}` has a select_window of {1}; write at most {LONGEST_SELECT_WINDOW}: every \
-        frame may wait that long"
-    )]
-    LongSelectWindow(Name, Duration),
-    /// A replay rate where nothing is replayed.
-    #[error(
-        "channel `{0}` has a rate but is not read from a file; remove `rate`, the sender sets the \
-        pace"
-    )]
-    RateOfLiveInput(Name),
-    /// A priority that there is none of.
-    #[error(
-        "channel `{0}` has priority {1}; write one from 0, the most important, to {LAST_PRIORITY}"
-    )]
-    Priority(Name, u8),
-    /// A deadline that nothing can meet.
-    #[error(
-        "channel `{0}` has a deadline of zero, all data would be late; write one such as \"30 s\""
-    )]
-    AlwaysLate(Name),
-    /// A recording that has no room for two files.
-    #[error(
-        "channel `{0}` has raw_size {1}; write \"128 MiB\" or more: the recording's files have 64 \
-        MiB"
-    )]
-    SmallRecording(Name, ByteCount),
-    /// A replay that would never move.
-    #[error(
-        "channel `{0}` would be played at 0 bit/s; write a rate such as \"15 Mbit/s\", or remove it"
-    )]
-    StandingStill(Name),
 }
 
 impl Channel {
@@ -270,56 +126,81 @@ impl Channel {
             super::from_base(base, path);
         }
     }
-}
 
-/// Two files of a recording.
-const LEAST_RECORDING: ByteCount = ByteCount::mib(128);
-/// A frame that waits longer is not live any more.
-const LONGEST_SELECT_WINDOW: Duration = Duration::from_secs(10);
-/// As many as classes have.
-const LAST_PRIORITY: u8 = 7;
-
-impl FromStr for Input {
-    type Err = ChannelError;
-    fn from_str(text: &str) -> Result<Self, ChannelError> {
-        let refuse = || ChannelError::Input(text.to_owned());
-        if text == "stdin" {
-            return Ok(Self::Stdin);
-        }
-        let (kind, place) = text.split_once(':').ok_or_else(refuse)?;
-        match kind {
-            "tcp-listen" => place.parse().map(Self::TcpListen).map_err(|_| refuse()),
-            "tcp" => place.parse().map(Self::Tcp).map_err(|_| refuse()),
-            "udp" => place.parse().map(Self::Udp).map_err(|_| refuse()),
-            "file" if !place.is_empty() => Ok(Self::File(PathBuf::from(place))),
-            _ => Err(refuse()),
-        }
+    /// Its inputs, one or more, in the order of the configuration.
+    pub fn feeds(&self) -> Vec<ResolvedInput> {
+        let one = self.input.iter().map(|input| ResolvedInput {
+            name: "1".to_owned(),
+            input: input.clone(),
+            format: self.format,
+            soft: self.soft,
+        });
+        let several =
+            self.inputs.iter().flat_map(ChannelInputs::entries).zip(1..).map(|(entry, number)| {
+                ResolvedInput {
+                    name: entry
+                        .name
+                        .as_ref()
+                        .map_or_else(|| number.to_string(), ToString::to_string),
+                    input: entry.input.clone(),
+                    format: entry.format.unwrap_or(self.format),
+                    soft: entry.soft.unwrap_or(self.soft),
+                }
+            });
+        one.chain(several).collect()
     }
-}
 
-impl FromStr for InputFormat {
-    type Err = ChannelError;
-    fn from_str(text: &str) -> Result<Self, ChannelError> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "bits" => Ok(Self::Bits),
-            "cadus" => Ok(Self::Cadus),
-            "frames" => Ok(Self::Frames),
-            "symbols" => Ok(Self::Symbols),
-            "soft" => Ok(Self::Soft),
-            "vita49" => Ok(Self::Vita49),
-            _ => Err(ChannelError::Format(text.to_owned())),
-        }
+    /// Its inputs in words.
+    pub fn sources(&self) -> String {
+        let sources: Vec<String> = self.feeds().iter().map(|feed| feed.input.to_string()).collect();
+        sources.join(" and ")
     }
-}
 
-impl FromStr for SoftForm {
-    type Err = ChannelError;
-    fn from_str(text: &str) -> Result<Self, ChannelError> {
-        match text {
-            "signed" => Ok(Self::Signed),
-            "offset" => Ok(Self::Offset),
-            _ => Err(ChannelError::Soft(text.to_owned())),
+    /// Whether all of its inputs are files: then they can be held back, and read again.
+    pub fn is_files(&self) -> bool {
+        self.feeds().iter().all(|feed| feed.input.is_file())
+    }
+
+    fn check_feeds(&self) -> Result<(), ChannelError> {
+        match (&self.input, &self.inputs) {
+            (Some(_), Some(_)) => return Err(ChannelError::BothInputs(self.name.clone())),
+            (None, None) => return Err(ChannelError::NoInput(self.name.clone())),
+            _ => {}
+        }
+        let feeds = self.feeds();
+        if feeds.is_empty() || feeds.len() > MAX_INPUTS {
+            return Err(ChannelError::InputCount(self.name.clone(), feeds.len()));
+        }
+        let (mut inputs, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for feed in &feeds {
+            // A port that the system chooses is another one each time.
+            if !inputs.insert(feed.input.to_string()) && !feed.input.is_any_port() {
+                return Err(ChannelError::SameInput(self.name.clone(), feed.input.to_string()));
+            }
+            if !names.insert(&feed.name) {
+                return Err(ChannelError::SameName(self.name.clone(), feed.name.clone()));
+            }
+            if feed.format == InputFormat::Vita49 && !matches!(feed.input, Input::Udp(_)) {
+                return Err(ChannelError::NoDatagrams(self.name.clone()));
+            }
+        }
+        let is_file = |feed: &ResolvedInput| feed.input.is_file();
+        if feeds.iter().any(is_file) && !feeds.iter().all(is_file) {
+            return Err(ChannelError::FileBesideLive(self.name.clone()));
+        }
+        Ok(())
+    }
+
+    fn resolve_feeds(&mut self, base: &Path) {
+        let several = self
+            .inputs
+            .iter_mut()
+            .flat_map(ChannelInputs::entries_mut)
+            .map(|entry| &mut entry.input);
+        for input in self.input.iter_mut().chain(several) {
+            if let Input::File(path) = input {
+                super::from_base(base, path);
+            }
         }
     }
 }
@@ -352,30 +233,6 @@ impl FromStr for MissionRef {
     }
 }
 
-impl std::fmt::Display for Input {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::TcpListen(address) => write!(f, "tcp-listen:{address}"),
-            Self::Tcp(address) => write!(f, "tcp:{address}"),
-            Self::Udp(address) => write!(f, "udp:{address}"),
-            Self::File(path) => write!(f, "file:{}", path.display()),
-            Self::Stdin => f.write_str("stdin"),
-        }
-    }
-}
-impl std::fmt::Display for InputFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Auto => "auto",
-            Self::Bits => "bits",
-            Self::Cadus => "cadus",
-            Self::Frames => "frames",
-            Self::Symbols => "symbols",
-            Self::Soft => "soft",
-            Self::Vita49 => "vita49",
-        })
-    }
-}
 impl std::fmt::Display for MissionRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -385,4 +242,4 @@ impl std::fmt::Display for MissionRef {
     }
 }
 
-from_text!(Compress, Input, InputFormat, MissionRef, SoftForm);
+from_text!(Compress, MissionRef);

@@ -1,6 +1,6 @@
 //! Why a configuration was refused: what, where, and what to do.
 
-use skyhaul_transport::ClassError;
+use skyhaul_transport::{ClassError, ClassTree};
 use std::path::{Path, PathBuf};
 
 /// Why a configuration was refused. The person who wrote the file must act.
@@ -11,6 +11,26 @@ pub struct ConfigError {
     file: PathBuf,
     line: Option<usize>,
     help: String,
+}
+
+/// A configuration that was read, and the file that it came from.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfigText<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The file.
+    pub file: &'a Path,
+}
+
+/// Where a key stands in a configuration.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyPlace<'a> {
+    /// The heading of its table.
+    pub heading: &'a str,
+    /// Which of the tables with this heading, from 0.
+    pub nth: usize,
+    /// The key; the heading for the table as a whole.
+    pub key: &'a str,
 }
 
 impl ConfigError {
@@ -80,21 +100,20 @@ impl ConfigError {
     }
 
     /// Too many tables of one heading; the first one too many is named.
-    pub(super) fn many(
-        (text, file): (&str, &Path),
-        heading: &str,
-        count: usize,
-        most: usize,
-    ) -> Self {
-        let line = nth_line(text, (heading, most, heading));
+    pub(super) fn many(config: ConfigText<'_>, heading: &str, count: usize, most: usize) -> Self {
+        let line = nth_line(config.text, KeyPlace { heading, nth: most, key: heading });
         let what = format!("there are {count} {heading} tables");
-        Self::content(file, line, what, &format!("write at most {most}"))
+        Self::content(config.file, line, what, &format!("write at most {most}"))
     }
 
-    /// What a key of the `nth` table of a heading says cannot be; `at` is the heading, which of its
-    /// tables, and the key.
-    pub(super) fn at((text, file): (&str, &Path), at: At<'_>, what: String, help: &str) -> Self {
-        Self::content(file, nth_line(text, at), what, help)
+    /// The value of a key is refused.
+    pub(super) fn at(
+        config: ConfigText<'_>,
+        place: KeyPlace<'_>,
+        what: String,
+        help: &str,
+    ) -> Self {
+        Self::content(config.file, nth_line(config.text, place), what, help)
     }
 
     pub(super) fn twice(text: &str, file: &Path, kind: &str, value: &str) -> Self {
@@ -116,20 +135,23 @@ impl ConfigError {
         Self::content(file, line, what.to_owned(), help)
     }
 
+    /// A key of a `user` of the line names a class that is none of the tree's leaves.
     pub(super) fn no_class(
-        (text, file): (&str, &Path),
-        at: At<'_>,
-        (class, user): (&str, &str),
-        leaves: &[&str],
+        config: ConfigText<'_>,
+        place: KeyPlace<'_>,
+        class: &str,
+        user: &str,
+        tree: &ClassTree,
     ) -> Self {
-        let help = match leaves {
+        let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
+        let help = match &leaves[..] {
             [] | ["default"] => {
                 format!("add a [[class]] table with the name \"{class}\", or remove `class`")
             }
             leaves => format!("the classes that can be used are {}", leaves.join(", ")),
         };
         let what = format!("there is no class `{class}` for {user}");
-        Self::content(file, nth_line(text, at), what, &help)
+        Self::content(config.file, nth_line(config.text, place), what, &help)
     }
 
     pub(super) fn from_toml(error: &toml::de::Error, text: &str, file: &Path) -> Self {
@@ -144,12 +166,10 @@ impl ConfigError {
     }
 }
 
-/// Where something stands: a table's heading, which one of these tables from 0, and the key.
-pub(super) type At<'a> = (&'a str, usize, &'a str);
-
 /// The line of a key; that of the table's heading, where the key is the heading or is written on no
 /// line of its own.
-fn nth_line(text: &str, (heading, nth, key): At<'_>) -> Option<usize> {
+fn nth_line(text: &str, place: KeyPlace<'_>) -> Option<usize> {
+    let KeyPlace { heading, nth, key } = place;
     let mut tables = text.lines().enumerate().filter(|(_, line)| line.trim().starts_with(heading));
     let (head, _) = tables.nth(nth)?;
     let mut keys = text.lines().enumerate().skip(head + 1);

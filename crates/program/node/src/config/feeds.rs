@@ -1,15 +1,12 @@
 //! The inputs of a channel: one, or several of the same downlink of which the better copy of each
 //! frame is taken.
 
-use super::channel::{Channel, ChannelError, Input, InputFormat, SoftForm};
+use super::input::{Input, InputFormat, SoftForm};
 use super::name::Name;
 use super::section::section;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use skyhaul_ccsds::select::MAX_INPUTS;
-use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 
 section! {
     /// One of several inputs of the same downlink (two antennas, two receivers). If only `input` is
@@ -44,91 +41,15 @@ pub struct ResolvedInput {
     pub soft: SoftForm,
 }
 
-impl Channel {
-    /// Its inputs, one or more, in the order of the configuration.
-    pub fn feeds(&self) -> Vec<ResolvedInput> {
-        let one = self.input.iter().map(|input| ResolvedInput {
-            name: "1".to_owned(),
-            input: input.clone(),
-            format: self.format,
-            soft: self.soft,
-        });
-        let several =
-            self.inputs.iter().flat_map(|inputs| &inputs.0).zip(1..).map(|(entry, number)| {
-                ResolvedInput {
-                    name: entry
-                        .name
-                        .as_ref()
-                        .map_or_else(|| number.to_string(), ToString::to_string),
-                    input: entry.input.clone(),
-                    format: entry.format.unwrap_or(self.format),
-                    soft: entry.soft.unwrap_or(self.soft),
-                }
-            });
-        one.chain(several).collect()
+impl ChannelInputs {
+    /// The inputs.
+    pub fn entries(&self) -> &[ChannelInput] {
+        &self.0
     }
 
-    /// Its inputs in words.
-    pub fn sources(&self) -> String {
-        let sources: Vec<String> = self.feeds().iter().map(|feed| feed.input.to_string()).collect();
-        sources.join(" and ")
-    }
-
-    /// Whether all of its inputs are files: then they can be held back, and read again.
-    pub fn is_files(&self) -> bool {
-        self.feeds().iter().all(|feed| feed.input.is_file())
-    }
-
-    pub(super) fn check_feeds(&self) -> Result<(), ChannelError> {
-        match (&self.input, &self.inputs) {
-            (Some(_), Some(_)) => return Err(ChannelError::BothInputs(self.name.clone())),
-            (None, None) => return Err(ChannelError::NoInput(self.name.clone())),
-            _ => {}
-        }
-        let feeds = self.feeds();
-        if feeds.is_empty() || feeds.len() > MAX_INPUTS {
-            return Err(ChannelError::InputCount(self.name.clone(), feeds.len()));
-        }
-        let (mut inputs, mut names) = (BTreeSet::new(), BTreeSet::new());
-        for feed in &feeds {
-            // A port that the system chooses is another one each time.
-            if !inputs.insert(feed.input.to_string()) && !feed.input.is_any_port() {
-                return Err(ChannelError::SameInput(self.name.clone(), feed.input.to_string()));
-            }
-            if !names.insert(&feed.name) {
-                return Err(ChannelError::SameName(self.name.clone(), feed.name.clone()));
-            }
-            if feed.format == InputFormat::Vita49 && !matches!(feed.input, Input::Udp(_)) {
-                return Err(ChannelError::NoDatagrams(self.name.clone()));
-            }
-        }
-        let is_file = |feed: &ResolvedInput| feed.input.is_file();
-        if feeds.iter().any(is_file) && !feeds.iter().all(is_file) {
-            return Err(ChannelError::FileBesideLive(self.name.clone()));
-        }
-        Ok(())
-    }
-
-    pub(super) fn resolve_feeds(&mut self, base: &Path) {
-        let several =
-            self.inputs.iter_mut().flat_map(|inputs| &mut inputs.0).map(|entry| &mut entry.input);
-        for input in self.input.iter_mut().chain(several) {
-            if let Input::File(path) = input {
-                super::from_base(base, path);
-            }
-        }
-    }
-}
-
-impl Input {
-    /// Whether it can be read again from any place.
-    pub const fn is_file(&self) -> bool {
-        matches!(self, Self::File(_))
-    }
-
-    /// Whether the system chooses its port.
-    const fn is_any_port(&self) -> bool {
-        matches!(self, Self::TcpListen(address) | Self::Udp(address) if address.port() == 0)
+    /// The inputs, to be changed.
+    pub(super) fn entries_mut(&mut self) -> &mut [ChannelInput] {
+        &mut self.0
     }
 }
 
@@ -181,6 +102,7 @@ impl<'de> Deserialize<'de> for ChannelInputs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Channel;
 
     fn channel(keys: &str) -> Result<Channel, String> {
         let text = format!("name = \"x\"\n{keys}");

@@ -1,13 +1,12 @@
 //! `[[forward]]`: applications whose connections share the session between a station and its
 //! centre, and what the other end may ask for.
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigText, KeyPlace};
 use super::section::section;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
 use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration};
-use std::path::Path;
 use std::str::FromStr;
 
 section! {
@@ -131,49 +130,44 @@ pub(super) fn rules(allow: &ForwardRules, allow_listen: &ForwardRules) -> FarRul
     FarRules { allow: allow.0.clone(), allow_listen: allow_listen.0.clone() }
 }
 
-/// That each of a file's `[[forward]]` tables says one thing that is forwarded.
+/// Checks that each `[[forward]]` table of a file has exactly one kind of forward.
 ///
 /// # Errors
-/// The first that does not, with its line.
-pub fn each_is_one(
-    (text, file): (&str, &Path),
-    entries: &[ForwardEntry],
-) -> Result<(), ConfigError> {
+/// The first that has not, with its line.
+pub fn each_is_one(config: ConfigText<'_>, entries: &[ForwardEntry]) -> Result<(), ConfigError> {
     let Some(nth) = entries.iter().position(|entry| !entry.is_one()) else {
         return Ok(());
     };
     let what = "a [[forward]] table needs exactly one kind of forward".to_owned();
     let help = "give it one of `local`, `remote`, `socks` and `transparent`";
-    Err(ConfigError::at((text, file), (HEADING, nth, HEADING), what, help))
+    let place = KeyPlace { heading: HEADING, nth, key: HEADING };
+    Err(ConfigError::at(config, place, what, help))
 }
 
-/// That each entry says one thing, and names a node and a class that are there.
+/// Checks that each entry has exactly one kind of forward, and names a node and a class that exist.
+/// `whose` is the table that declares nodes.
 pub(super) fn check(
-    (text, file): (&str, &Path),
+    config: ConfigText<'_>,
     entries: &[ForwardEntry],
-    (nodes, whose): (&[String], &str),
+    nodes: &[String],
+    whose: &str,
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if entries.len() > MAX_FORWARDS {
-        return Err(ConfigError::many((text, file), "[[forward]]", entries.len(), MAX_FORWARDS));
+        return Err(ConfigError::many(config, HEADING, entries.len(), MAX_FORWARDS));
     }
-    each_is_one((text, file), entries)?;
+    each_is_one(config, entries)?;
     for (nth, entry) in entries.iter().enumerate() {
-        let at = |key| (HEADING, nth, key);
+        let place_of = |key| KeyPlace { heading: HEADING, nth, key };
         if place(nodes, entry.what().node()).is_none() {
             let (what, help) = unknown_node(entry.what().node(), nodes, whose);
-            return Err(ConfigError::at((text, file), at(entry.key()), what, &help));
+            return Err(ConfigError::at(config, place_of(entry.key()), what, &help));
         }
         if let Some(class) = &entry.class
             && tree.find(class).is_none()
         {
-            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-            return Err(ConfigError::no_class(
-                (text, file),
-                at("class"),
-                (class, "a forward"),
-                &leaves,
-            ));
+            let place = place_of("class");
+            return Err(ConfigError::no_class(config, place, class, "a forward", tree));
         }
     }
     Ok(())

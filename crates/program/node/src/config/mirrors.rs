@@ -1,13 +1,13 @@
 //! `[[mirror]]` and `[peer.files]`: folders of a station that the centre gets, over the session
 //! that they have.
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigText, KeyPlace};
 use super::section::section;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{Duration, Rate};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 section! {
@@ -131,24 +131,19 @@ impl FilesEntry {
     }
 }
 
-/// That each mirror names a class that is there.
+/// Checks that each mirror names a class that exists.
 pub(super) fn check(
-    (text, file): (&str, &Path),
+    config: ConfigText<'_>,
     mirrors: &[MirrorEntry],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if mirrors.len() > MAX_MIRRORS {
-        return Err(ConfigError::many((text, file), HEADING, mirrors.len(), MAX_MIRRORS));
+        return Err(ConfigError::many(config, HEADING, mirrors.len(), MAX_MIRRORS));
     }
     for (nth, mirror) in mirrors.iter().enumerate() {
         if let Some(class) = mirror.class.as_ref().filter(|class| tree.find(class).is_none()) {
-            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-            return Err(ConfigError::no_class(
-                (text, file),
-                (HEADING, nth, "class"),
-                (class, "a mirror"),
-                &leaves,
-            ));
+            let place = KeyPlace { heading: HEADING, nth, key: "class" };
+            return Err(ConfigError::no_class(config, place, class, "a mirror", tree));
         }
     }
     Ok(())

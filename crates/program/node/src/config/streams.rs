@@ -1,7 +1,7 @@
 //! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over
 //! the session that they have.
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigText, KeyPlace};
 use super::forwards::AsFlag;
 use super::section::section;
 use skyhaul_streams::StreamFormat;
@@ -205,20 +205,19 @@ impl StreamsEntry {
     }
 }
 
-/// That each stream names a class that is there.
+/// Checks that each stream names a class that exists.
 pub(super) fn check(
-    (text, file): (&str, &Path),
+    config: ConfigText<'_>,
     streams: &[StreamEntry],
     tree: &ClassTree,
 ) -> Result<(), ConfigError> {
     if streams.len() > MAX_STREAMS {
-        return Err(ConfigError::many((text, file), HEADING, streams.len(), MAX_STREAMS));
+        return Err(ConfigError::many(config, HEADING, streams.len(), MAX_STREAMS));
     }
     for (nth, stream) in streams.iter().enumerate() {
         if let Some(class) = stream.class.as_ref().filter(|class| tree.find(class).is_none()) {
-            let leaves: Vec<&str> = tree.leaves().map(|(_, name)| name).collect();
-            let at = (HEADING, nth, "class");
-            return Err(ConfigError::no_class((text, file), at, (class, "a stream"), &leaves));
+            let place = KeyPlace { heading: HEADING, nth, key: "class" };
+            return Err(ConfigError::no_class(config, place, class, "a stream", tree));
         }
     }
     Ok(())

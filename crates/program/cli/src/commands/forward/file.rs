@@ -4,7 +4,7 @@ use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use skyhaul_forward::{Allow, What};
-use skyhaul_node::config::{ForwardEntry, ForwardRules, each_is_one};
+use skyhaul_node::config::{ConfigText, ForwardEntry, ForwardRules, each_is_one};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
@@ -70,7 +70,7 @@ struct Alone {
 /// It cannot be read, or is wrong somewhere.
 pub fn read_near(path: &Path) -> Result<(ClassesConfig, Vec<ForwardTable>), Failure> {
     let (Near { class, forward }, text) = read(path)?;
-    each_is_one((&text, path), &forward)?;
+    each_is_one(ConfigText { text: &text, file: path }, &forward)?;
     Ok((classes(class), forward.into_iter().map(ForwardTable::from).collect()))
 }
 
