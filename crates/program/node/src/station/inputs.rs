@@ -9,15 +9,15 @@ use super::input::InputRead;
 use super::receiver::{After, InputReceiver};
 use crate::config;
 use crate::fault::Fault;
-use crate::payload::BlockHead;
 use crate::status::ChannelStatus;
 use joined::JoinedInputs;
 use skyhaul_ccsds::capture::CaptureEvent;
 use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_ccsds::record::Record;
 use skyhaul_ccsds::sync::SyncCounts;
+use skyhaul_records::Record;
+use skyhaul_records::payload::BlockHead;
 use skyhaul_units::Duration;
 use std::io;
 

@@ -9,9 +9,9 @@ use crate::centre::shared::CentreShared;
 use crate::config::ProductRules;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_ccsds::record::Record as Entry;
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
+use skyhaul_records::Record as Entry;
 use skyhaul_units::Utc;
 
 /// Publishes the products of a planned job; returns them and the mission as the newest contact has

@@ -2,10 +2,10 @@
 
 use crate::centre::shared::CentreShared;
 use crate::custody::Stamps;
-use crate::payload::{BlockHead, split_taken};
 use skyhaul_ccsds::mission::Mission;
-use skyhaul_ccsds::record::{Open, Record as Entry, RecordReader};
 use skyhaul_level0::report::ContactInput;
+use skyhaul_records::payload::{BlockHead, split_taken};
+use skyhaul_records::{Open, Record as Entry, RecordReader};
 use skyhaul_store::{KeptReader, LogEntry, LogRecord, StationName};
 use skyhaul_units::{FlowId, Utc};
 use std::path::Path;

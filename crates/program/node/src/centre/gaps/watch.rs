@@ -5,10 +5,10 @@ use skyhaul_ccsds::continuity::Sign;
 use skyhaul_ccsds::frame::Frame;
 use skyhaul_ccsds::mission::{Content, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_ccsds::record::Open;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::ledger::{ContactId, ContactStart, DurableFrame, PacketGap, Place};
 use skyhaul_level0::report::Product;
+use skyhaul_records::Open;
 use skyhaul_store::{LedgerError, Seq, StationName};
 use skyhaul_units::FlowId;
 

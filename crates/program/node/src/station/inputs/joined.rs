@@ -7,7 +7,6 @@
 
 use super::joined_input::{InputEnd, JoinedInput, NextDownlink};
 use crate::config;
-use crate::payload::BlockHead;
 use crate::station::channel_context::ChannelContext;
 use crate::station::input::InputRead;
 use crate::station::receiver::{After, Hurry, InputReceiver};
@@ -17,9 +16,10 @@ use crate::status::InputStatus;
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureStats};
 use skyhaul_ccsds::identify::Identification;
 use skyhaul_ccsds::quality::BitPosition;
-use skyhaul_ccsds::record::Record;
 use skyhaul_ccsds::sync::SyncCounts;
 use skyhaul_net::Clock;
+use skyhaul_records::Record;
+use skyhaul_records::payload::BlockHead;
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::io;
