@@ -51,8 +51,10 @@ pub fn forward(input: &[u8]) {
                 }
                 Event::Data(id, bytes) => mux.taken(now, Duration::from_millis(9), id, bytes.len()),
                 Event::Finished(id) => mux.finish(id),
-                Event::Datagram(id, bytes) => mux.datagram(id, &bytes),
-                Event::ListenAsked { number, listen } => mux.listening(number, listen.at),
+                Event::Datagram(id, bytes) => {
+                    mux.datagram(id, &bytes);
+                }
+                Event::ListenAsked { number, listen } => mux.listens.grant(number, listen.at),
                 _ => {}
             }
         }

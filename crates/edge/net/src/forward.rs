@@ -8,9 +8,11 @@
 //! room for them, so that what waits, waits in the application's own socket. What is not here: the
 //! streams' protocol (crate `forward`).
 
+mod associations;
+mod common;
 mod connection;
+mod connections;
 mod counters;
-mod datagrams;
 mod dial;
 mod diverted;
 mod forwarder;
@@ -21,13 +23,17 @@ mod peer;
 mod poller;
 mod proxy;
 mod pump;
+mod refusal;
 mod remote;
 mod resolver;
+mod sessions;
 mod socket;
+mod streams;
 
+pub use common::Notify;
 pub use counters::{Counters, DatagramCounters, SessionCounters};
 pub use forwarder::Forwarder;
-pub use forwards::{Forwards, Notify};
+pub use forwards::Forwards;
 pub use peer::ForwardSession;
 
 use crate::RefusedCaller;

@@ -19,6 +19,7 @@
 //! ```
 
 mod allow;
+mod carriage;
 mod mux;
 pub mod socks;
 mod spec;
@@ -26,9 +27,10 @@ mod target;
 pub mod wire;
 
 pub use allow::{Allow, AllowError};
+pub use carriage::{Carriage, DATAGRAM_DEADLINE, Lane};
 pub use mux::{
-    Carriage, DATAGRAM_DEADLINE, Event, INITIAL_CREDIT, Mux, OpenError, PeerError, Role,
-    STREAMS_MAX, StreamId, WINDOW_MAX,
+    Event, INITIAL_CREDIT, ListenRequests, Mux, OpenError, PeerError, Role, STREAMS_MAX, StreamId,
+    WINDOW_MAX,
 };
 pub use spec::{Entrance, Forward, Local, SpecError, What};
 pub use target::{Target, TargetError};

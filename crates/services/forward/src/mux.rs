@@ -2,24 +2,31 @@
 //!
 //! A stream has one flow number, the same in both directions, of those that its opener gives: the
 //! calling node the odd ones, the called node the even ones. A flow is used again when both
-//! directions of its stream have ended; each message names its stream too, so that what came late
-//! for one is never taken for the next. Flow 0 carries the windows, and what is said of listening.
+//! directions of its stream have ended; each message names its stream too, so that a late message
+//! of one is never taken for the next. Flow 0 carries the windows, and requests to listen.
 
 mod budget;
-mod datagrams;
+mod early;
+mod flows;
 mod listens;
+mod outgoing;
 mod stream;
 
+pub use listens::ListenRequests;
+
+use crate::carriage::{Carriage, ClassNames, Lane};
 use crate::spec::Local;
 use crate::target::Target;
-use crate::wire::{self, ConnectRefusal, Listen, MalformedMessage, Message, WINDOWS_MAX, Window};
+use crate::wire::{self, ConnectRefusal, Listen, MalformedMessage, Message};
 use budget::Budget;
 use bytes::Bytes;
-use datagrams::Early;
-use skyhaul_transport::{Block, ClassId, ClassTree};
+use early::EarlyDatagrams;
+use flows::Flows;
+use outgoing::Outgoing;
+use skyhaul_transport::{Block, ClassTree};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use stream::{Receiving, Sending, Stream, Way};
+use std::collections::{BTreeMap, VecDeque};
+use stream::{Carries, Opener, Return, Stream};
 
 /// A stream of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,29 +44,11 @@ pub enum Role {
     Called,
 }
 
-/// How a stream is carried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carriage {
-    /// The class of its blocks at both ends; none, and one that is not known, is the default class.
-    pub class: String,
-    /// 0 is the most important.
-    pub priority: u8,
-    /// By when its bytes are wanted at the other end: what is wanted sooner goes first. A datagram
-    /// that is later is dropped; where none is given, [`DATAGRAM_DEADLINE`] holds for them.
-    pub deadline: Option<Duration>,
-}
-
-impl Default for Carriage {
-    fn default() -> Self {
-        Self { class: String::new(), priority: skyhaul_transport::PRIORITY_NORMAL, deadline: None }
-    }
-}
-
-/// What became known of a stream.
+/// What has happened to a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The far end asks to connect: answer with [`Mux::accept`] or [`Mux::refuse`]. Bytes may come
-    /// before that.
+    /// before the answer.
     Opened {
         /// The stream.
         id: StreamId,
@@ -77,7 +66,7 @@ pub enum Event {
         /// For people.
         sentence: String,
     },
-    /// The next bytes: tell with [`Mux::taken`] when the application has them.
+    /// The next bytes: call [`Mux::taken`] when the application has them.
     Data(StreamId, Bytes),
     /// No more bytes come.
     Finished(StreamId),
@@ -85,27 +74,26 @@ pub enum Event {
     Reset(StreamId),
     /// More may be sent, where nothing could be.
     Credit(StreamId),
-    /// A datagram of a stream that carries them; it needs no telling of [`Mux::taken`]. It may come
-    /// before the stream is accepted.
+    /// A datagram, which needs no [`Mux::taken`]. It may come before the stream is accepted.
     Datagram(StreamId, Bytes),
-    /// The far end wishes that this one listens: answer with [`Mux::listening`] or
-    /// [`Mux::not_listening`].
+    /// The far end asks this one to listen: answer with [`ListenRequests::grant`] or
+    /// [`ListenRequests::refuse`] of [`Mux::listens`].
     ListenAsked {
-        /// The wish's number there.
+        /// The request's number there.
         number: u32,
-        /// What it wishes.
+        /// The request.
         listen: Listen,
     },
     /// The far end listens, as it was asked to.
     Listening {
-        /// The wish's number.
+        /// The request's number.
         number: u32,
-        /// Where: with the port that its system gave, where none was asked for.
+        /// Where: with the port that its system chose, where none was asked for.
         at: Local,
     },
     /// The far end does not listen.
     NotListening {
-        /// The wish's number.
+        /// The request's number.
         number: u32,
         /// For programs.
         reason: ConnectRefusal,
@@ -119,16 +107,16 @@ pub enum Event {
 #[error("the session has {STREAMS_MAX} connections, its limit")]
 pub struct OpenError;
 
-/// The far end said what no node of this version says.
+/// The far end breaks the protocol of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PeerError {
-    /// A block is no message.
+    /// A block is not a message.
     #[error(transparent)]
     Malformed(#[from] MalformedMessage),
-    /// More bytes than it was given.
+    /// More bytes than its window allows.
     #[error("stream {0} exceeds its flow-control window")]
     OverWindow(u32),
-    /// A message in a state where it is none.
+    /// A message that the stream's state does not allow.
     #[error("the far end sent a message that stream {0} does not allow in its state")]
     OutOfPlace(u32),
 }
@@ -140,136 +128,94 @@ pub enum PeerError {
 /// [`INITIAL_CREDIT`] for each stream.
 #[derive(Debug)]
 pub struct Mux {
-    role: Role,
-    classes: BTreeMap<String, ClassId>,
-    default: ClassId,
+    /// Requests to listen, on their way to the far end.
+    pub listens: ListenRequests,
+    classes: ClassNames,
+    flows: Flows,
     streams: BTreeMap<StreamId, Stream>,
-    /// Flows that were used, and may be again.
-    free: BTreeSet<FlowId>,
-    /// Flows ever used.
-    used: u32,
-    next_number: u32,
     budget: Budget,
-    out: VecDeque<Block>,
-    /// Streams of whose new limit the far end is to hear.
-    raised: BTreeSet<StreamId>,
-    early: Early,
+    out: Outgoing,
+    early: EarlyDatagrams,
     events: VecDeque<Event>,
 }
 
-/// By when datagrams are wanted, of which nothing else is said: one that was lost is sent again
-/// once on a line with a round trip of 660 ms, and those who ask ask again after more than that.
-pub const DATAGRAM_DEADLINE: Duration = Duration::from_secs(2);
 /// Streams opened by one end at a time: with both ends' and the flow of windows, half of a
 /// session's flows.
 pub const STREAMS_MAX: u32 = 16_384;
-/// What may be sent before the far end has answered: a request goes along with the wish to connect.
+/// What may be sent before the far end has answered: a request goes along with the message that
+/// opens the stream.
 pub const INITIAL_CREDIT: u64 = 16 << 10;
-/// The widest window of a stream: 1 Gbit/s at 270 ms, or 93 Mbit/s at 160 ms through losses
-/// repeated a dozen times in a row.
+/// The widest window of a stream: 1 Gbit/s at 270 ms, or 93 Mbit/s at 160 ms through a dozen
+/// retransmissions of the same symbol.
 pub const WINDOW_MAX: u64 = 32 << 20;
-/// Round trips in which a stream that its window holds back uses half of it, at most.
+/// A stream that uses half of its window within so many round trips may be held back by it: the
+/// usual flow needs a few, and a symbol that is lost several times in a row makes the rest wait for
+/// as many.
 const HELD_BACK: u64 = 8;
 
 impl Mux {
-    /// No streams yet, of a session shared as `classes` says. Bytes received and not taken may be
-    /// so many.
+    /// No streams yet, of a session with these classes. Bytes received and not taken are bounded by
+    /// `budget`.
     pub fn new(role: Role, classes: &ClassTree, budget: ByteCount) -> Self {
         Self {
-            role,
-            classes: classes.leaves().map(|(id, name)| (name.to_owned(), id)).collect(),
-            default: classes.default_leaf(),
+            listens: ListenRequests::default(),
+            classes: ClassNames::new(classes),
+            flows: Flows::new(role),
             streams: BTreeMap::new(),
-            free: BTreeSet::new(),
-            used: 0,
-            next_number: 0,
             budget: Budget::new(budget.as_u64()),
-            out: VecDeque::new(),
-            raised: BTreeSet::new(),
-            early: Early::default(),
+            out: Outgoing::default(),
+            early: EarlyDatagrams::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// The session is shared otherwise from now on: streams go on in the class of the same name, or
-    /// in the default one.
+    /// The session has another class tree from now on: streams go on in the class of the same name,
+    /// or in the default one.
     pub fn share(&mut self, classes: &ClassTree) {
-        let before = core::mem::take(&mut self.classes);
-        self.classes = classes.leaves().map(|(id, name)| (name.to_owned(), id)).collect();
-        self.default = classes.default_leaf();
-        let (now, default) = (&self.classes, self.default);
-        let moved: BTreeMap<ClassId, ClassId> = before
-            .iter()
-            .map(|(name, id)| (*id, now.get(name).copied().unwrap_or(default)))
-            .collect();
-        let of = |class: ClassId| moved.get(&class).copied().unwrap_or(default);
-        self.streams.values_mut().for_each(|stream| stream.way.class = of(stream.way.class));
-        self.out.iter_mut().for_each(|block| block.class = of(block.class));
+        let moved = self.classes.change(classes);
+        for stream in self.streams.values_mut() {
+            stream.way.lane.class = moved.of(stream.way.lane.class);
+        }
+        self.out.change_classes(&moved);
     }
 
     /// Asks the far end to connect to `target`. The answer comes as an event; up to
     /// [`INITIAL_CREDIT`] may be sent before.
     ///
     /// # Errors
-    /// There are [`STREAMS_MAX`] of this end.
+    /// This end has opened [`STREAMS_MAX`] streams.
     pub fn open(
         &mut self,
         now: Instant,
         target: Target,
         carriage: &Carriage,
     ) -> Result<StreamId, OpenError> {
-        let flow = self.next_flow().ok_or(OpenError)?;
-        self.next_number = self.next_number.wrapping_add(1);
-        let id = StreamId { flow, number: self.next_number };
-        let way = self.way(carriage);
-        // Datagrams have no windows: what there is no room for is dropped.
-        let (datagrams, (window, limit)) = match target.is_for_datagrams() {
-            true => (true, (0, 0)),
-            false => (false, (self.budget.begin(), INITIAL_CREDIT)),
-        };
-        let send = Sending { limit, ..Sending::default() };
-        let recv = Receiving::new(now, window, window);
-        let stream = Stream {
-            way,
-            datagrams,
-            ours: true,
-            accepted: false,
-            aborted: false,
-            left: false,
-            send,
-            recv,
-        };
-        self.streams.insert(id, stream);
-        let &Carriage { ref class, priority, deadline } = carriage;
-        let window = u32::try_from(window).unwrap_or(u32::MAX);
-        self.say(
-            id,
-            way,
-            &Message::Open { target, window, deadline, priority, class: class.clone() },
-        );
+        let id = self.flows.next().ok_or(OpenError)?;
+        let way = self.classes.way(carriage);
+        let carries = carried_to(&target);
+        let window = if carries == Carries::Bytes { self.budget.begin() } else { 0 };
+        self.streams.insert(id, Stream::asked_for(now, way, carries, window));
+        let (window, carriage) = (u32::try_from(window).unwrap_or(u32::MAX), carriage.clone());
+        self.out.say(id, way, &Message::Open { target, window, carriage });
         Ok(id)
     }
 
-    /// It is connected.
+    /// This end has connected.
     pub fn accept(&mut self, now: Instant, id: StreamId) {
-        let asked = self.streams.get_mut(&id).filter(|stream| !stream.ours && !stream.accepted);
+        let asked = self.streams.get_mut(&id).filter(|stream| stream.is_asked());
         let Some(stream) = asked else { return };
-        stream.accepted = true;
-        let window = if stream.datagrams { 0 } else { self.budget.begin() };
-        stream.recv.window = window;
-        stream.recv.limit = stream.recv.limit.max(stream.recv.taken + window);
-        stream.recv.raised = now;
-        let (way, limit) = (stream.way, stream.recv.limit);
-        self.say(id, way, &Message::Accepted { window: u32::try_from(limit).unwrap_or(u32::MAX) });
+        let window = if stream.carries == Carries::Bytes { self.budget.begin() } else { 0 };
+        let window = u32::try_from(stream.accept(now, window)).unwrap_or(u32::MAX);
+        self.out.say(id, stream.way, &Message::Accepted { window });
     }
 
-    /// It cannot be connected.
+    /// This end does not connect.
     pub fn refuse(&mut self, id: StreamId, reason: ConnectRefusal, sentence: &str) {
-        let asked = self.streams.get_mut(&id).filter(|stream| !stream.ours && !stream.accepted);
+        let asked = self.streams.get_mut(&id).filter(|stream| stream.is_asked());
         let Some(stream) = asked else { return };
         stream.end();
-        let way = stream.way;
-        self.say(id, way, &Message::Refused { reason, sentence: sentence.to_owned() });
+        let sentence = sentence.to_owned();
+        self.out.say(id, stream.way, &Message::Refused { reason, sentence });
         self.settle(id);
     }
 
@@ -280,16 +226,16 @@ impl Mux {
     }
 
     /// The class and priority of a stream's blocks.
-    pub fn lane(&self, id: StreamId) -> Option<(ClassId, u8)> {
-        self.streams.get(&id).map(|stream| (stream.way.class, stream.way.priority))
+    pub fn lane(&self, id: StreamId) -> Option<Lane> {
+        self.streams.get(&id).map(|stream| stream.way.lane)
     }
 
-    /// By when a stream's bytes are wanted at the other end.
+    /// How soon a stream's bytes are wanted at the other end.
     pub fn deadline(&self, id: StreamId) -> Option<Duration> {
         self.streams.get(&id).and_then(|stream| stream.way.deadline)
     }
 
-    /// Sends bytes, no more of them than [`Mux::credit`] says. Nothing of a stream that has ended.
+    /// Sends bytes, at most [`Mux::credit`]. Those of a stream that has ended are dropped.
     pub fn data(&mut self, id: StreamId, bytes: &[u8]) {
         let len = bytes.len() as u64;
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.send.ended && len > 0)
@@ -298,8 +244,17 @@ impl Mux {
         };
         debug_assert!(len <= stream.credit(), "no more is sent than the window has room for");
         stream.send.sent += len;
-        let way = stream.way;
-        self.out.push_back(way.block(id.flow, wire::data(id.number, bytes)));
+        self.out.block(id.flow, stream.way, wire::data(id.number, bytes));
+    }
+
+    /// Sends a datagram on a stream that was opened for them. Returns whether the stream takes any.
+    pub fn datagram(&mut self, id: StreamId, bytes: &[u8]) -> bool {
+        let Some(stream) = self.streams.get(&id) else { return false };
+        let is_open = stream.carries == Carries::Datagrams && !stream.send.ended;
+        if is_open {
+            self.out.datagram(id.flow, stream.way, wire::datagram(id.number, bytes));
+        }
+        is_open
     }
 
     /// No more bytes will be sent.
@@ -308,8 +263,7 @@ impl Mux {
             return;
         };
         stream.send.ended = true;
-        let way = stream.way;
-        self.say(id, way, &Message::Finish);
+        self.out.say(id, stream.way, &Message::Finish);
         self.settle(id);
     }
 
@@ -320,10 +274,9 @@ impl Mux {
         };
         stream.aborted = true;
         stream.send.ended = true;
-        // Whoever was asked may forget it: what still comes for it is for nobody.
-        stream.recv.ended |= !stream.ours;
-        let way = stream.way;
-        self.say(id, way, &Message::Reset);
+        // The end that was asked may forget the stream: what still comes for it is dropped.
+        stream.recv.ended |= stream.opener == Opener::There;
+        self.out.say(id, stream.way, &Message::Reset);
         self.settle(id);
     }
 
@@ -331,85 +284,79 @@ impl Mux {
     pub fn taken(&mut self, now: Instant, rtt: Duration, id: StreamId, len: usize) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let recv = &mut stream.recv;
-        // What was never accepted has its first credit and no more.
+        // A stream that was never accepted has its first credit and no more.
         if recv.taken(len as u64) && stream.accepted {
-            // It takes a few round trips for half of its window: the window may be what holds it
-            // back. What is lost several times in a row keeps what came behind it waiting for as
-            // many round trips.
             if now.since(recv.raised) < rtt * HELD_BACK {
                 recv.window += self.budget.grow(recv.window);
             }
             recv.raise(now);
-            self.raised.insert(id);
+            self.out.raise(id, recv.limit);
         }
         self.settle(id);
     }
 
-    /// Takes in a block of the session.
+    /// Takes a block of the session.
     ///
     /// # Errors
-    /// The far end keeps to no rule: close the session.
+    /// The far end breaks the protocol: close the session.
     pub fn receive(&mut self, now: Instant, flow: FlowId, block: &Bytes) -> Result<(), PeerError> {
         let (number, message) = Message::decode(block)?;
         let id = StreamId { flow, number };
         match message {
             Message::Windows(windows) => {
-                for window in windows {
-                    self.raise(StreamId { flow: window.flow, number: window.stream }, window.limit);
+                for wire::Window { flow, stream: number, limit } in windows {
+                    let id = StreamId { flow, number };
+                    let stream = self.streams.get_mut(&id);
+                    if stream.is_some_and(|stream| stream.raise(limit)) {
+                        self.events.push_back(Event::Credit(id));
+                    }
                 }
-                Ok(())
             }
-            Message::Open { target, window, deadline, priority, class } => {
-                let way = self.way(&Carriage { class, priority, deadline });
-                self.opened(now, id, (target, window.into()), way)
+            Message::Open { target, window, carriage } => {
+                self.offered(now, id, target, Offer { window, carriage: &carriage })?;
             }
-            Message::Datagram(bytes) => {
-                self.datagram_came(id, bytes);
-                Ok(())
-            }
-            Message::Listen(listen) => self.event(Event::ListenAsked { number, listen }),
-            Message::Listening(at) => self.event(Event::Listening { number, at }),
+            Message::Datagram(bytes) => match self.streams.get(&id) {
+                Some(stream) if stream.takes_datagrams() => {
+                    self.events.push_back(Event::Datagram(id, bytes));
+                }
+                None if self.flows.is_theirs(flow) => self.early.keep(id, bytes),
+                // It came late, or the stream carries no datagrams.
+                Some(_) | None => self.early.drop_one(),
+            },
+            Message::Listen(listen) => self.events.push_back(Event::ListenAsked { number, listen }),
+            Message::Listening(at) => self.events.push_back(Event::Listening { number, at }),
             Message::NotListening { reason, sentence } => {
-                self.event(Event::NotListening { number, reason, sentence })
+                self.events.push_back(Event::NotListening { number, reason, sentence });
             }
-            message => self.told(now, id, message),
+            message => {
+                // A message for a stream that is gone came late, and is dropped.
+                let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+                let answer = stream.receive(now, id, message, &mut self.events)?;
+                if answer == Return::Reset {
+                    self.out.say(id, stream.way, &Message::Reset);
+                }
+                self.settle(id);
+            }
         }
+        Ok(())
     }
 
-    /// What became known.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// The next block to send, in this order: one that the session does not take is offered again
+    /// The next block to send, in this order. One that the session has no room for is offered again
     /// with [`Mux::put_back`].
     pub fn poll_block(&mut self) -> Option<Block> {
-        if self.raised.is_empty() {
-            return self.out.pop_front();
-        }
-        let mut windows = Vec::new();
-        while windows.len() < WINDOWS_MAX
-            && let Some(id) = self.raised.pop_first()
-        {
-            let limit = self.streams.get(&id).map(|stream| stream.recv.limit);
-            windows.extend(limit.map(|limit| Window { flow: id.flow, stream: id.number, limit }));
-        }
-        Some(self.urgent().block(FlowId(0), Message::Windows(windows).encode(0)))
-    }
-
-    /// What is said of the streams as such.
-    const fn urgent(&self) -> Way {
-        Way { class: self.default, priority: 0, deadline: None }
-    }
-
-    fn event(&mut self, event: Event) -> Result<(), PeerError> {
-        self.events.push_back(event);
-        Ok(())
+        let urgent = self.classes.urgent();
+        let request = self.listens.poll().map(|bytes| urgent.block(FlowId(0), bytes));
+        request.or_else(|| self.out.poll(urgent))
     }
 
     /// The session had no room for a block just polled.
     pub fn put_back(&mut self, block: Block) {
-        self.out.push_front(block);
+        self.out.put_back(block);
     }
 
     /// Streams of which something is left.
@@ -417,9 +364,9 @@ impl Mux {
         self.streams.len()
     }
 
-    /// Whether there is no stream, and nothing to be said.
+    /// Whether there is no stream, and nothing to be sent.
     pub fn is_quiet(&self) -> bool {
-        self.streams.is_empty() && self.out.is_empty() && self.raised.is_empty()
+        self.streams.is_empty() && self.out.is_empty() && self.listens.is_empty()
     }
 
     /// All bytes that the far end may send of all streams.
@@ -427,155 +374,67 @@ impl Mux {
         ByteCount::new(self.budget.granted())
     }
 
-    fn way(&self, carriage: &Carriage) -> Way {
-        let class = self.classes.get(&carriage.class).copied().unwrap_or(self.default);
-        Way { class, priority: carriage.priority, deadline: carriage.deadline }
+    /// Received datagrams that were not handed over: their stream was gone, or too many came before
+    /// it was open.
+    pub const fn datagrams_dropped(&self) -> u64 {
+        self.early.dropped()
     }
 
-    fn say(&mut self, id: StreamId, way: Way, message: &Message) {
-        self.out.push_back(way.block(id.flow, message.encode(id.number)));
+    /// Datagrams that wait for the session.
+    pub fn datagrams_unsent(&self) -> usize {
+        self.out.datagrams()
     }
 
-    /// The lowest flow of this end's that is free: few flows are few states in the session.
-    fn next_flow(&mut self) -> Option<FlowId> {
-        if let Some(flow) = self.free.pop_first() {
-            return Some(flow);
-        }
-        let place = Some(self.used).filter(|used| *used < STREAMS_MAX)?;
-        self.used += 1;
-        Some(FlowId(2 * place + if self.role == Role::Calling { 1 } else { 2 }))
-    }
-
-    /// Whether the far end may open a stream on this flow.
-    fn is_theirs(&self, flow: FlowId) -> bool {
-        let odd = flow.0 % 2 == 1;
-        flow.0 > 0 && flow.0 <= 2 * STREAMS_MAX && odd == (self.role == Role::Called)
-    }
-
-    fn opened(
+    /// The far end asks to connect.
+    fn offered(
         &mut self,
         now: Instant,
         id: StreamId,
-        (target, window): (Target, u64),
-        way: Way,
+        target: Target,
+        offer: Offer<'_>,
     ) -> Result<(), PeerError> {
         let all = StreamId { number: 0, ..id }..=StreamId { number: u32::MAX, ..id };
         let is_taken = self.streams.range(all).any(|(_, stream)| !stream.is_over());
-        if !self.is_theirs(id.flow) || is_taken || self.streams.contains_key(&id) {
+        if !self.flows.is_theirs(id.flow) || is_taken || self.streams.contains_key(&id) {
             return Err(PeerError::OutOfPlace(id.number));
         }
-        // Of streams that are over, bytes may be left which the application has not taken yet.
+        let way = self.classes.way(offer.carriage);
+        // Streams that are over count too: the application may not have taken all their bytes yet.
         if self.streams.len() >= 2 * STREAMS_MAX as usize {
-            self.say(
-                id,
-                way,
-                &Message::Refused { reason: ConnectRefusal::Busy, sentence: OpenError.to_string() },
-            );
+            let (reason, sentence) = (ConnectRefusal::Busy, OpenError.to_string());
+            self.out.say(id, way, &Message::Refused { reason, sentence });
             return Ok(());
         }
-        let datagrams = target.is_for_datagrams();
-        let limit = if datagrams { 0 } else { INITIAL_CREDIT };
-        let send = Sending { limit: window, ..Sending::default() };
-        let recv = Receiving::new(now, limit, 0);
-        let stream = Stream {
-            way,
-            datagrams,
-            ours: false,
-            accepted: false,
-            aborted: false,
-            left: false,
-            send,
-            recv,
-        };
+        let stream = Stream::offered(now, way, carried_to(&target), offer.window.into());
         self.streams.insert(id, stream);
         self.events.push_back(Event::Opened { id, target });
-        self.events.extend(self.early.of(id).map(|bytes| Event::Datagram(id, bytes)));
+        let early = self.early.opened(id).into_iter();
+        self.events.extend(early.map(|bytes| Event::Datagram(id, bytes)));
         Ok(())
-    }
-
-    /// A message of a stream that is there; what comes for one that is not came late, and is for
-    /// nobody.
-    fn told(&mut self, now: Instant, id: StreamId, message: Message) -> Result<(), PeerError> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        if stream.recv.ended && !matches!(message, Message::Reset) {
-            return Err(PeerError::OutOfPlace(id.number));
-        }
-        match message {
-            Message::Accepted { window } if stream.ours && !stream.accepted => {
-                stream.accepted = true;
-                stream.recv.raised = now;
-                if !stream.aborted {
-                    self.events.push_back(Event::Accepted(id));
-                    self.raise(id, window.into());
-                }
-            }
-            Message::Refused { reason, sentence } if stream.ours && !stream.accepted => {
-                let is_news = !stream.aborted;
-                stream.end();
-                if is_news {
-                    self.events.push_back(Event::Refused { id, reason, sentence });
-                }
-            }
-            Message::Data(bytes) if stream.accepted || !stream.ours => {
-                stream.recv.received += bytes.len() as u64;
-                if stream.recv.received > stream.recv.limit {
-                    return Err(PeerError::OverWindow(id.number));
-                }
-                if !stream.aborted {
-                    self.events.push_back(Event::Data(id, bytes));
-                }
-            }
-            Message::Finish if stream.accepted || !stream.ours => {
-                stream.recv.ended = true;
-                if !stream.aborted {
-                    self.events.push_back(Event::Finished(id));
-                }
-            }
-            Message::Reset => {
-                let (is_news, answers, way) = (!stream.aborted, !stream.send.ended, stream.way);
-                stream.end();
-                if is_news {
-                    self.events.push_back(Event::Reset(id));
-                }
-                if answers {
-                    self.say(id, way, &Message::Reset);
-                }
-            }
-            _ => return Err(PeerError::OutOfPlace(id.number)),
-        }
-        self.settle(id);
-        Ok(())
-    }
-
-    fn raise(&mut self, id: StreamId, limit: u64) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let was_stopped = stream.credit() == 0;
-        stream.send.limit = stream.send.limit.max(limit);
-        if was_stopped && stream.credit() > 0 {
-            self.events.push_back(Event::Credit(id));
-        }
     }
 
     /// Gives back what a stream does not need any more.
     fn settle(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
-        if stream.ours && stream.is_over() && !stream.left {
-            stream.left = true;
-            self.free.insert(id.flow);
+        if stream.opener == Opener::Here && stream.is_over() && !stream.gave_flow_back {
+            stream.gave_flow_back = true;
+            self.flows.give_back(id.flow);
         }
         if stream.is_gone() {
             self.budget.end(stream.recv.window);
             self.streams.remove(&id);
-            self.raised.remove(&id);
+            self.out.forget(id);
         }
     }
 }
 
-impl Stream {
-    /// Both directions are over, and what is left of it is worth nothing.
-    const fn end(&mut self) {
-        self.aborted = true;
-        self.send.ended = true;
-        self.recv.ended = true;
-    }
+/// How the far end offers a stream.
+struct Offer<'a> {
+    /// What it takes, in bytes.
+    window: u32,
+    carriage: &'a Carriage,
+}
+
+const fn carried_to(target: &Target) -> Carries {
+    if target.is_for_datagrams() { Carries::Datagrams } else { Carries::Bytes }
 }

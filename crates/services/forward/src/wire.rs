@@ -1,8 +1,8 @@
-//! What the two ends say to each other, one message in each block.
+//! Messages between the two ends, one in each block.
 //!
 //! ```text
 //!   kind (1 byte)  stream (4)  the rest, as the kind has it          numbers are big-endian
-//!   0 open         window (4)  deadline ms (4)  priority (1)  class length (1)  class  target
+//!   0 open         window (4)  carriage  target
 //!   1 accepted     window (4)
 //!   2 refused      reason (1)  sentence
 //!   3 data         bytes
@@ -10,34 +10,33 @@
 //!   5 reset
 //!   6 windows      stream is 0; then for each stream: flow (4)  stream (4)  limit (8)
 //!   7 datagram     bytes
-//!   8 listen       idle ms (4)  deadline ms (4)  priority (1)  class length (1)  class  place length (1)  place  target
-//!   9 listening    place
+//!   8 listen       idle ms (4)  carriage  address length (1)  address  target
+//!   9 listening    address
 //!  10 not listening  reason (1)  sentence
+//!
+//!   carriage:      deadline ms (4)  priority (1)  class length (1)  class
 //! ```
 //!
-//! In the last three, what stands for the stream is the number of the wish to listen.
+//! In the last three, the field of the stream has the number of the request to listen.
 
-use crate::mux::Carriage;
+use crate::carriage::Carriage;
 use crate::spec::Local;
 use crate::target::{TARGET_MAX, Target};
 use bytes::Bytes;
+use skyhaul_units::wire::{ByteReader, ByteWriter};
 use skyhaul_units::{Duration, FlowId};
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// Connect to `target`, and carry it so.
+    /// Connect to `target`.
     Open {
         /// Where.
         target: Target,
         /// What the sender of this takes of the stream, in bytes.
         window: u32,
-        /// By when what is sent is wanted at the other end.
-        deadline: Option<Duration>,
-        /// As in a block: 0 is the most important.
-        priority: u8,
-        /// The class of both ends' blocks; none is the default one.
-        class: String,
+        /// How both ends' blocks are carried.
+        carriage: Carriage,
     },
     /// It is connected.
     Accepted {
@@ -55,17 +54,17 @@ pub enum Message {
     Data(Bytes),
     /// No more bytes come.
     Finish,
-    /// The stream is over at once; what is under way is worth nothing.
+    /// The stream ends at once; what is in transit is worth nothing.
     Reset,
-    /// How many bytes of streams may be sent in all.
+    /// How many bytes of each stream may be sent in all.
     Windows(Vec<Window>),
     /// One datagram, of a stream that was opened for them.
     Datagram(Bytes),
-    /// Listen for the sender of this, which connects.
+    /// Listen for the sender of this, which will connect.
     Listen(Listen),
-    /// It listens there.
+    /// The sender of this listens there.
     Listening(Local),
-    /// It does not listen.
+    /// The sender of this does not listen.
     NotListening {
         /// For programs.
         reason: ConnectRefusal,
@@ -74,17 +73,17 @@ pub enum Message {
     },
 }
 
-/// A wish that the other end listens, and opens a stream for each connection that comes, or each
-/// sender of datagrams.
+/// A request to listen, and to open a stream for each connection that comes, or each sender of
+/// datagrams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// Where.
     pub at: Local,
-    /// What it then asks to be connected to, at the end that wishes.
+    /// What it then asks to be connected to, at the end that makes this request.
     pub target: Target,
-    /// How those streams go.
+    /// How those streams are carried.
     pub carriage: Carriage,
-    /// How long one may be still.
+    /// How long a stream may be idle.
     pub idle: Option<Duration>,
 }
 
@@ -106,17 +105,17 @@ pub enum ConnectRefusal {
     NotAllowed,
     /// Nobody listens there.
     ConnectionRefused,
-    /// There is no way to that host.
+    /// There is no route to that host.
     HostUnreachable,
-    /// There is no way to that network.
+    /// There is no route to that network.
     NetworkUnreachable,
     /// Nothing answered.
     TimedOut,
     /// The name is not known.
     NameUnknown,
-    /// The far end has as many streams as it keeps.
+    /// The far end has as many streams as it may.
     Busy,
-    /// The far end's system refused otherwise.
+    /// The far end's system refused for another reason.
     Failed,
     /// Another program listens there.
     InUse,
@@ -130,91 +129,94 @@ pub struct MalformedMessage {
     pub len: usize,
 }
 
-/// Kind and stream: what stands before the bytes of [`Message::Data`].
+/// Bytes of kind and stream.
 const HEAD: usize = 5;
 /// Streams in one [`Message::Windows`], at most: a datagram's worth.
 pub const WINDOWS_MAX: usize = 80;
 /// The longest sentence, in bytes.
 pub const SENTENCE_MAX: usize = 512;
-const WINDOW_LEN: usize = 16;
 const KIND_DATA: u8 = 3;
 const KIND_DATAGRAM: u8 = 7;
 
 impl Message {
     /// The block's bytes, for the stream of this number.
     pub fn encode(&self, stream: u32) -> Bytes {
-        let mut out = vec![self.kind()];
-        out.extend(stream.to_be_bytes());
+        let mut out = ByteWriter::default();
+        out.u8(self.kind());
+        out.u32(stream);
         match self {
-            Self::Open { target, window, deadline, priority, class } => {
-                out.extend(window.to_be_bytes());
-                put_way(&mut out, (class, *priority), *deadline);
-                out.extend(target.to_string().as_bytes());
+            Self::Open { target, window, carriage } => {
+                out.u32(*window);
+                put_carriage(&mut out, carriage);
+                out.bytes(target.to_string().as_bytes());
             }
-            Self::Accepted { window } => out.extend(window.to_be_bytes()),
+            Self::Accepted { window } => out.u32(*window),
             Self::Listen(Listen { at, target, carriage, idle }) => {
-                out.extend(millis(*idle));
-                put_way(&mut out, (&carriage.class, carriage.priority), carriage.deadline);
-                let at = at.to_string();
-                let at = cut(&at, u8::MAX.into());
-                out.push(at.len() as u8);
-                out.extend(at.as_bytes());
-                out.extend(target.to_string().as_bytes());
+                out.u32(millis(*idle));
+                put_carriage(&mut out, carriage);
+                put_text8(&mut out, &at.to_string());
+                out.bytes(target.to_string().as_bytes());
             }
-            Self::Listening(at) => out.extend(at.to_string().as_bytes()),
+            Self::Listening(at) => out.bytes(at.to_string().as_bytes()),
             Self::Refused { reason, sentence } | Self::NotListening { reason, sentence } => {
-                out.push(reason.number());
-                out.extend(cut(sentence, SENTENCE_MAX).as_bytes());
+                out.u8(reason.number());
+                out.bytes(cut(sentence, SENTENCE_MAX).as_bytes());
             }
-            Self::Data(bytes) | Self::Datagram(bytes) => out.extend(bytes),
+            Self::Data(bytes) | Self::Datagram(bytes) => out.bytes(bytes),
             Self::Finish | Self::Reset => {}
             Self::Windows(windows) => {
                 for window in windows.iter().take(WINDOWS_MAX) {
-                    out.extend(window.flow.0.to_be_bytes());
-                    out.extend(window.stream.to_be_bytes());
-                    out.extend(window.limit.to_be_bytes());
+                    out.u32(window.flow.0);
+                    out.u32(window.stream);
+                    out.u64(window.limit);
                 }
             }
         }
-        out.into()
+        out.into_bytes().into()
     }
 
     /// The number of the stream, and the message.
     ///
     /// # Errors
-    /// The bytes are no message.
+    /// The bytes are not a message.
     pub fn decode(block: &Bytes) -> Result<(u32, Self), MalformedMessage> {
         Self::read(block).ok_or(MalformedMessage { len: block.len() })
     }
 
     fn read(block: &Bytes) -> Option<(u32, Self)> {
-        let (kind, rest) = block.split_first()?;
-        let (stream, rest) = number(rest)?;
+        let mut reader = ByteReader::new(block);
+        let (kind, stream) = (reader.u8()?, reader.u32()?);
         let message = match kind {
-            0 => open(rest)?,
-            1 => Self::Accepted { window: number(rest).filter(|(_, rest)| rest.is_empty())?.0 },
+            0 => Self::Open {
+                window: reader.u32()?,
+                carriage: carriage(&mut reader)?,
+                target: target(&mut reader)?,
+            },
+            1 => Self::Accepted { window: reader.u32()? },
             2 => {
-                let (reason, sentence) = refusal(rest)?;
+                let (reason, sentence) = refusal(&mut reader)?;
                 Self::Refused { reason, sentence }
             }
-            &KIND_DATA => Self::Data(block.slice(HEAD..)),
-            4 if rest.is_empty() => Self::Finish,
-            5 if rest.is_empty() => Self::Reset,
-            6 if rest.len().is_multiple_of(WINDOW_LEN)
-                && rest.len() <= WINDOWS_MAX * WINDOW_LEN =>
-            {
-                Self::Windows(rest.chunks_exact(WINDOW_LEN).map(window).collect::<Option<_>>()?)
+            KIND_DATA => return Some((stream, Self::Data(block.slice(HEAD..)))),
+            4 => Self::Finish,
+            5 => Self::Reset,
+            6 => {
+                let windows = reader.all(window).filter(|windows| windows.len() <= WINDOWS_MAX)?;
+                return Some((stream, Self::Windows(windows)));
             }
-            &KIND_DATAGRAM => Self::Datagram(block.slice(HEAD..)),
-            8 => Self::Listen(listen(rest)?),
-            9 if rest.len() <= usize::from(u8::MAX) => Self::Listening(text(rest)?.parse().ok()?),
+            KIND_DATAGRAM => return Some((stream, Self::Datagram(block.slice(HEAD..)))),
+            8 => Self::Listen(listen(&mut reader)?),
+            9 => {
+                let address = rest(&mut reader, u8::MAX.into())?;
+                Self::Listening(address.parse().ok()?)
+            }
             10 => {
-                let (reason, sentence) = refusal(rest)?;
+                let (reason, sentence) = refusal(&mut reader)?;
                 Self::NotListening { reason, sentence }
             }
             _ => return None,
         };
-        Some((stream, message))
+        reader.is_empty().then_some((stream, message))
     }
 
     const fn kind(&self) -> u8 {
@@ -289,72 +291,65 @@ fn carrying(kind: u8, stream: u32, bytes: &[u8]) -> Bytes {
     out.into()
 }
 
-fn open(rest: &[u8]) -> Option<Message> {
-    let (window, rest) = number(rest)?;
-    let (Carriage { class, priority, deadline }, rest) = way(rest)?;
-    Some(Message::Open { target: target(rest)?, window, deadline, priority, class })
+fn listen(reader: &mut ByteReader<'_>) -> Option<Listen> {
+    let (idle, carriage) = (span(reader.u32()?), carriage(reader)?);
+    let at = text8(reader)?.parse().ok()?;
+    Some(Listen { at, target: target(reader)?, carriage, idle })
 }
 
-fn listen(rest: &[u8]) -> Option<Listen> {
-    let (idle, rest) = number(rest)?;
-    let (carriage, rest) = way(rest)?;
-    let (len, rest) = rest.split_first()?;
-    let (at, rest) = rest.split_at_checked(usize::from(*len))?;
-    let at = text(at)?.parse().ok()?;
-    Some(Listen { at, target: target(rest)?, carriage, idle: span(idle) })
+fn put_carriage(out: &mut ByteWriter, carriage: &Carriage) {
+    out.u32(millis(carriage.deadline));
+    out.u8(carriage.priority);
+    put_text8(out, &carriage.class);
 }
 
-/// Deadline, priority and class: how what follows of a stream goes.
-fn put_way(out: &mut Vec<u8>, (class, priority): (&str, u8), deadline: Option<Duration>) {
-    out.extend(millis(deadline));
-    let class = cut(class, u8::MAX.into());
-    out.extend([priority, class.len() as u8]);
-    out.extend(class.as_bytes());
+fn carriage(reader: &mut ByteReader<'_>) -> Option<Carriage> {
+    let (deadline, priority) = (span(reader.u32()?), reader.u8()?);
+    let class = text8(reader)?;
+    let class = skyhaul_units::printable(class, class.len());
+    Some(Carriage { class, priority, deadline })
 }
 
-fn way(rest: &[u8]) -> Option<(Carriage, &[u8])> {
-    let (deadline, rest) = number(rest)?;
-    let ([priority, len], rest) = rest.split_first_chunk::<2>()?;
-    let (class, rest) = rest.split_at_checked(usize::from(*len))?;
-    let class = skyhaul_units::printable(text(class)?, class.len());
-    Some((Carriage { class, priority: *priority, deadline: span(deadline) }, rest))
+/// A text behind its length, cut where it is too long for that.
+fn put_text8(out: &mut ByteWriter, text: &str) {
+    let text = cut(text, u8::MAX.into());
+    out.u8(text.len() as u8);
+    out.bytes(text.as_bytes());
 }
 
-/// A span that is shorter than a millisecond is one of a millisecond, and none is 0.
-fn millis(span: Option<Duration>) -> [u8; 4] {
+fn text8<'a>(reader: &mut ByteReader<'a>) -> Option<&'a str> {
+    let len = reader.u8()?;
+    core::str::from_utf8(reader.take(len.into())?).ok()
+}
+
+/// The rest as text, of at most `max` bytes.
+fn rest<'a>(reader: &mut ByteReader<'a>, max: usize) -> Option<&'a str> {
+    let len = reader.rest().len();
+    core::str::from_utf8(reader.take(len).filter(|rest| rest.len() <= max)?).ok()
+}
+
+/// 0 means none, so that a span shorter than a millisecond is one millisecond.
+fn millis(span: Option<Duration>) -> u32 {
     let millis = span.map_or(0, |span| span.as_millis().max(1));
-    u32::try_from(millis).unwrap_or(u32::MAX).to_be_bytes()
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 fn span(millis: u32) -> Option<Duration> {
     (millis > 0).then(|| Duration::from_millis(millis.into()))
 }
 
-fn refusal(rest: &[u8]) -> Option<(ConnectRefusal, String)> {
-    let (reason, sentence) = rest.split_first().filter(|(_, rest)| rest.len() <= SENTENCE_MAX)?;
-    Some((
-        ConnectRefusal::from_number(*reason)?,
-        skyhaul_units::printable(text(sentence)?, SENTENCE_MAX),
-    ))
+fn refusal(reader: &mut ByteReader<'_>) -> Option<(ConnectRefusal, String)> {
+    let reason = ConnectRefusal::from_number(reader.u8()?)?;
+    Some((reason, skyhaul_units::printable(rest(reader, SENTENCE_MAX)?, SENTENCE_MAX)))
 }
 
-fn target(bytes: &[u8]) -> Option<Target> {
-    text(bytes).filter(|target| target.len() <= TARGET_MAX)?.parse().ok()
+fn target(reader: &mut ByteReader<'_>) -> Option<Target> {
+    rest(reader, TARGET_MAX)?.parse().ok()
 }
 
-fn text(bytes: &[u8]) -> Option<&str> {
-    core::str::from_utf8(bytes).ok()
-}
-
-fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    bytes.split_first_chunk().map(|(number, rest)| (u32::from_be_bytes(*number), rest))
-}
-
-fn window(bytes: &[u8]) -> Option<Window> {
-    let (flow, rest) = number(bytes)?;
-    let (stream, rest) = number(rest)?;
-    let limit = u64::from_be_bytes(*rest.first_chunk()?);
-    Some(Window { flow: FlowId(flow), stream, limit })
+fn window(reader: &mut ByteReader<'_>) -> Option<Window> {
+    let (flow, stream, limit) = (FlowId(reader.u32()?), reader.u32()?, reader.u64()?);
+    Some(Window { flow, stream, limit })
 }
 
 /// At most `max` bytes of a text, cut between characters.
@@ -368,8 +363,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn messages() -> Vec<Message> {
-        let class = "bulk".to_owned();
         let deadline = Some(Duration::from_millis(250));
+        let carriage = Carriage { class: "bulk".to_owned(), priority: 3, deadline };
         let window = Window { flow: FlowId(7), stream: 9, limit: 1 << 40 };
         let sentence = "nobody listens at 10.0.0.1:80".to_owned();
         let target: Target = "[::1]:80".parse().unwrap();
@@ -380,7 +375,7 @@ mod tests {
             idle: Some(Duration::from_secs(60)),
         };
         vec![
-            Message::Open { target, window: 65_536, deadline, priority: 3, class },
+            Message::Open { target, window: 65_536, carriage },
             Message::Accepted { window: u32::MAX },
             Message::Refused { reason: ConnectRefusal::ConnectionRefused, sentence },
             Message::Data("bytes".into()),

@@ -1,159 +1,169 @@
-//! One application's connection, and what waits to be written to it.
+//! One application's connection: its socket, and how far each direction is.
 
 use super::socket::{self, Moved};
+use super::streams::{OnStream, StreamKey};
 use bytes::{Buf as _, Bytes};
-use skyhaul_forward::{StreamId, Target};
-use skyhaul_sessions::SessionId;
-use skyhaul_transport::ClassId;
+use skyhaul_forward::{Lane, Target};
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// Where a connection is on its way.
-///
-/// ```text
-///   accepted here:      Asking ── the far end accepts ──► Open
-///   for a far node:     Resolving ── addresses ──► Connecting ── connected ──► Open
-///                                                    │    ▲
-///                                                    └────┘ the next address
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// The far end connects.
-    Asking,
-    /// The name is looked up.
-    Resolving,
-    /// The system connects.
-    Connecting,
-    /// Both ends are connected.
-    Open,
-}
-
-/// One connection.
+/// An application's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub session: SessionId,
-    pub stream: StreamId,
-    pub target: Target,
-    /// Class and priority of its blocks.
-    pub lane: (ClassId, u8),
-    pub phase: Phase,
-    /// The application has asked by SOCKS, and waits for the answer.
-    pub expects_answer: bool,
-    /// None before it is dialled.
-    pub socket: Option<OwnedFd>,
-    /// Addresses still to be tried.
-    pub candidates: VecDeque<SocketAddr>,
-    pub readable: bool,
-    /// It stands in its lane's queue.
-    pub queued: bool,
-    /// The application sends nothing more.
-    pub read_ended: bool,
-    writable: bool,
-    /// The far end sends nothing more, and it was passed on when nothing waits.
-    finishing: bool,
-    write_ended: bool,
-    /// Bytes that came, bounded by the stream's window.
-    waiting: VecDeque<Bytes>,
-    /// When something last came or went.
+    pub stream: StreamKey,
+    pub lane: Lane,
+    pub socket: OwnedFd,
+    pub far: FarEnd,
+    pub reading: Reading,
+    /// The socket takes bytes, or has an error that writing will show.
+    pub writable: bool,
+    pub unwritten: Unwritten,
+    /// When bytes were last read or written.
     pub active: Instant,
     pub idle: Option<Duration>,
 }
 
-impl Connection {
-    pub fn new(
-        now: Instant,
-        (session, stream): (SessionId, StreamId),
+/// The connection at the far node.
+#[derive(Debug)]
+pub(super) enum FarEnd {
+    /// It is being made.
+    Connecting {
         target: Target,
-        phase: Phase,
-    ) -> Self {
-        Self {
-            session,
-            stream,
-            target,
-            lane: (ClassId::default(), 0),
-            phase,
-            expects_answer: false,
-            socket: None,
-            candidates: VecDeque::new(),
-            readable: false,
-            queued: false,
-            read_ended: false,
-            writable: false,
-            finishing: false,
-            write_ended: false,
-            waiting: VecDeque::new(),
-            active: now,
-            idle: None,
+        answer: Answer,
+    },
+    Connected,
+}
+
+/// What the application expects to hear once the far node has connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Nothing,
+    /// It has asked by SOCKS.
+    Socks,
+}
+
+/// Reading from the application.
+///
+/// ```text
+///  Blocked ── readable ──► Ready ── enters its lane's queue ──► Queued
+///  Queued, when it is its turn: some bytes ──► Queued   no window left ──► Ready
+///                               no bytes ────► Blocked  the end ─────────► Ended
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// The socket has nothing.
+    Blocked,
+    /// The socket has bytes.
+    Ready,
+    /// It is in its lane's queue.
+    Queued,
+    /// The application sends nothing more.
+    Ended,
+}
+
+/// Bytes that came for an application, and their end. The stream's window bounds them.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten {
+    bytes: VecDeque<Bytes>,
+    end: WriteEnd,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum WriteEnd {
+    /// More may come.
+    #[default]
+    Open,
+    /// The far end sends nothing more; the application has not been told.
+    Received,
+    /// The application has been told.
+    Written,
+}
+
+/// What one call wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    pub bytes: usize,
+    pub socket: AfterWrite,
+}
+
+/// The socket after writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterWrite {
+    Usable,
+    Broken,
+}
+
+impl Connection {
+    /// The socket has bytes, or the end of them.
+    pub fn set_readable(&mut self) {
+        if self.reading == Reading::Blocked {
+            self.reading = Reading::Ready;
         }
     }
 
-    /// Bytes came for the application.
-    pub fn push(&mut self, bytes: Bytes) {
-        self.waiting.push_back(bytes);
-    }
-
-    /// The far end sends nothing more.
-    pub const fn finish(&mut self) {
-        self.finishing = true;
-    }
-
-    /// The socket takes bytes, or an error is to be found out by writing.
-    pub const fn set_writable(&mut self) {
-        self.writable = true;
-    }
-
-    /// Writes what waits; then the end, if it has come. Returns the bytes written, and whether the
-    /// socket still stands.
-    pub fn write(&mut self, now: Instant) -> (usize, bool) {
-        let mut written = 0;
-        let Some(socket) = self.socket.as_ref().filter(|_| self.phase != Phase::Connecting) else {
-            return (0, true);
-        };
+    /// Writes what has come, and then the end, if that has come.
+    pub fn write(&mut self, now: Instant) -> Written {
+        let mut written = Written { bytes: 0, socket: AfterWrite::Usable };
         while self.writable
-            && let Some(bytes) = self.waiting.front_mut()
+            && let Some(bytes) = self.unwritten.bytes.front_mut()
         {
-            match socket::write(socket, bytes) {
+            match socket::write(&self.socket, bytes) {
                 Moved::Some(count) => {
-                    written += count;
+                    written.bytes += count;
                     bytes.advance(count);
                     if bytes.is_empty() {
-                        self.waiting.pop_front();
+                        self.unwritten.bytes.pop_front();
                     }
                 }
                 Moved::Blocked => self.writable = false,
-                Moved::End | Moved::Broken => return (written, false),
+                Moved::End | Moved::Broken => {
+                    written.socket = AfterWrite::Broken;
+                    return written;
+                }
             }
         }
-        if self.waiting.is_empty() && self.finishing && !self.write_ended {
-            self.write_ended = true;
-            socket::finish(socket);
+        if self.unwritten.bytes.is_empty() && self.unwritten.end == WriteEnd::Received {
+            self.unwritten.end = WriteEnd::Written;
+            socket::finish(&self.socket);
         }
-        if written > 0 {
+        if written.bytes > 0 {
             self.active = now;
         }
-        (written, true)
+        written
     }
 
     /// Both directions have ended.
-    pub const fn is_done(&self) -> bool {
-        self.read_ended && self.write_ended
+    pub fn is_done(&self) -> bool {
+        self.reading == Reading::Ended && self.unwritten.end == WriteEnd::Written
     }
 
-    /// Bytes that came and wait.
-    pub fn waiting(&self) -> usize {
-        self.waiting.iter().map(Bytes::len).sum()
+    /// Nothing was read or written for longer than allowed.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.idle.is_some_and(|idle| now.since(self.active) >= idle)
+    }
+}
+
+impl OnStream for Connection {
+    fn stream(&self) -> StreamKey {
+        self.stream
+    }
+}
+
+impl Unwritten {
+    /// Bytes came.
+    pub fn push(&mut self, bytes: Bytes) {
+        self.bytes.push_back(bytes);
     }
 
-    /// Nothing came or went for longer than it may, or it is not connected after so long.
-    pub fn is_overdue(&self, now: Instant, connect: Duration) -> bool {
-        let most = if self.phase == Phase::Connecting { Some(connect) } else { self.idle };
-        most.is_some_and(|most| now.since(self.active) >= most)
+    /// No more bytes come.
+    pub fn finish(&mut self) {
+        if self.end == WriteEnd::Open {
+            self.end = WriteEnd::Received;
+        }
     }
 
-    /// Closes it so that the application sees a reset.
-    pub fn abort(self) {
-        self.socket.into_iter().for_each(socket::abort);
+    pub fn len(&self) -> usize {
+        self.bytes.iter().map(Bytes::len).sum()
     }
 }

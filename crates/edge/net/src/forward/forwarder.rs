@@ -1,6 +1,7 @@
 //! Forwards on sessions of their own: calls far nodes, takes calls, greets.
 
-use super::forwards::{Forwards, Notify};
+use super::common::Notify;
+use super::forwards::Forwards;
 use super::nodes::Calls;
 use super::peer::ForwardSession;
 use super::{
@@ -103,6 +104,9 @@ impl Service for Forwarder {
             }
             SessionManagerEvent::Session { id, event: Event::Block(received) } => {
                 self.forwards.block(now, manager, id, &received);
+            }
+            SessionManagerEvent::Session { id, event: Event::Settled { id: block, .. } } => {
+                self.forwards.settled(id, block);
             }
             SessionManagerEvent::Session { .. } | SessionManagerEvent::PathRefused { .. } => {}
             SessionManagerEvent::Disconnected { id, reason } => {

@@ -1,146 +1,163 @@
 //! Applications that name their targets themselves, by SOCKS: from the first byte to the request.
 
+use super::common::Common;
 use super::dial::CONNECT_MAX;
-use super::forwards::Forwards;
-use super::listeners::{Entry, Leads, Reach};
+use super::listeners::{Entry, Leads};
 use super::socket::{self, Moved};
 use skyhaul_forward::socks::{Handshake, Reply, Request, SocksStep, UNKNOWN, reply};
 use skyhaul_forward::{Local, Target};
 use skyhaul_units::Instant;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-/// An application that has not asked yet, or the connection that keeps its datagrams going.
+/// All applications in the SOCKS handshake, and those that have a socket for datagrams.
+#[derive(Debug, Default)]
+pub(super) struct SocksClients {
+    all: BTreeMap<u64, SocksClient>,
+}
+
 #[derive(Debug)]
-pub(super) struct Greeting {
+struct SocksClient {
     socket: OwnedFd,
     handshake: Handshake,
-    entry: Entry,
+    entry: Arc<Entry>,
     since: Instant,
-    /// The socket for its datagrams, which goes when this connection does.
+    /// The listener for its datagrams, which is closed when this connection ends.
     datagrams: Option<u64>,
 }
 
-/// Applications that have not asked yet, and those with datagrams; one more is reset.
-const GREETINGS_MAX: usize = 1_024;
+/// What an application wants.
+#[derive(Debug)]
+pub(super) enum SocksRequest {
+    Connect {
+        target: Target,
+        entry: Arc<Entry>,
+        socket: OwnedFd,
+    },
+    /// A socket for datagrams at this address: answer with [`SocksClients::associated`].
+    Associate {
+        local: Local,
+        entry: Entry,
+    },
+    /// It has gone: its socket for datagrams is to be closed.
+    Close {
+        listener: u64,
+    },
+}
 
-impl Forwards {
-    /// An application has come.
-    pub(super) fn greet(&mut self, now: Instant, listener: u64, socket: OwnedFd) {
-        let entry = self.listeners.get(&listener).map(|listener| listener.entry.clone());
-        let Some(entry) = entry.filter(|_| self.greetings.len() < GREETINGS_MAX) else {
-            return socket::abort(socket);
-        };
-        let token = self.token();
-        if self.poller.watch(&socket, token).is_err() {
+/// A socket for datagrams.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DatagramSocket {
+    pub listener: u64,
+    pub address: SocketAddr,
+}
+
+/// Applications in the handshake, and those with datagrams; one more is reset.
+const CLIENTS_MAX: usize = 1_024;
+
+impl SocksClients {
+    /// An application has connected.
+    pub fn begin(&mut self, common: &mut Common, entry: Arc<Entry>, socket: OwnedFd) {
+        let token = common.poller.token();
+        if self.all.len() >= CLIENTS_MAX || common.poller.watch(&socket, token).is_err() {
             return socket::abort(socket);
         }
-        let handshake = Handshake::default();
-        self.greetings
-            .insert(token, Greeting { socket, handshake, entry, since: now, datagrams: None });
+        let (handshake, since) = (Handshake::default(), common.now);
+        self.all.insert(token, SocksClient { socket, handshake, entry, since, datagrams: None });
     }
 
-    /// An application says something, or goes.
-    pub(super) fn hear(&mut self, now: Instant, token: u64) {
-        while let Some(greeting) = self.greetings.get_mut(&token) {
-            let wants = greeting.handshake.wants();
-            let step = match socket::read(&greeting.socket, &mut self.buffer[..wants]) {
-                // With datagrams, all has been said.
-                Moved::Some(_) if greeting.datagrams.is_some() => continue,
-                Moved::Some(count) => greeting.handshake.take(&self.buffer[..count]),
-                Moved::Blocked => return,
-                Moved::End | Moved::Broken => return self.dismiss(token),
+    pub fn contains(&self, token: u64) -> bool {
+        self.all.contains_key(&token)
+    }
+
+    /// Reads what an application has sent, up to its next request.
+    pub fn read(&mut self, common: &mut Common, token: u64) -> Option<SocksRequest> {
+        loop {
+            let client = self.all.get_mut(&token)?;
+            let wants = client.handshake.wants();
+            let step = match socket::read(&client.socket, &mut common.buffer[..wants]) {
+                // After the request for datagrams the connection carries nothing.
+                Moved::Some(_) if client.datagrams.is_some() => continue,
+                Moved::Some(count) => client.handshake.take(&common.buffer[..count]),
+                Moved::Blocked => return None,
+                Moved::End | Moved::Broken => return self.close(token),
             };
             match step {
                 SocksStep::Read => {}
                 SocksStep::Say(answer) => {
-                    if !socket::say(&greeting.socket, &answer) {
-                        return self.dismiss(token);
+                    if !socket::say(&client.socket, &answer) {
+                        return self.close(token);
                     }
                 }
-                SocksStep::Refuse(answer) => return self.refuse_greeting(token, &answer),
+                SocksStep::Refuse(answer) => self.refuse(common, token, &answer),
                 SocksStep::Asked(Request::Connect(target)) => {
-                    return self.asked(now, token, target);
+                    let SocksClient { socket, entry, .. } = self.all.remove(&token)?;
+                    return Some(SocksRequest::Connect { target, entry, socket });
                 }
-                SocksStep::Asked(Request::Associate) => self.associate(token),
+                SocksStep::Asked(Request::Associate) => match client.associate() {
+                    Some(request) => return Some(request),
+                    None => self.refuse_association(common, token),
+                },
             }
         }
     }
 
-    fn asked(&mut self, now: Instant, token: u64, target: Target) {
-        let Some(Greeting { socket, entry, .. }) = self.greetings.remove(&token) else { return };
-        let refused = match self.reach(entry.whose) {
-            Reach::Open(session) => self
-                .begin(now, token, (session, target, &entry), socket)
-                .map_err(|socket| (Reply::GeneralFailure, socket)),
-            Reach::Called | Reach::Down => Err((Reply::NetworkUnreachable, socket)),
+    /// The socket for datagrams that an application asked for; none where it could not be opened.
+    pub fn associated(
+        &mut self,
+        common: &mut Common,
+        token: u64,
+        opened: Option<DatagramSocket>,
+    ) -> Option<SocksRequest> {
+        let client = self.all.get_mut(&token)?;
+        let Some(DatagramSocket { listener, address }) = opened else {
+            self.refuse_association(common, token);
+            return None;
         };
-        match refused {
-            Ok(()) => {
-                if let Some(connection) = self.connections.get_mut(&token) {
-                    connection.expects_answer = true;
-                    // What it has said already is told no more.
-                    connection.readable = true;
-                }
-                self.queue(token);
-            }
-            Err((answer, socket)) => socket::farewell(socket, &reply(answer, UNKNOWN)),
+        client.datagrams = Some(listener);
+        if socket::say(&client.socket, &reply(Reply::Succeeded, address)) {
+            None
+        } else {
+            self.close(token)
         }
     }
 
-    /// Opens a socket for datagrams of the application's host, at the address that it has connected
-    /// to.
-    fn associate(&mut self, token: u64) {
-        let Some(greeting) = self.greetings.get(&token) else { return };
-        let ends = (socket::address(&greeting.socket), socket::peer(&greeting.socket));
-        let opened = match ends {
-            (Some(own), Some(client)) => {
-                let leads = Leads::Wrapped { client: client.ip().to_canonical() };
-                let entry = Entry { leads, ..greeting.entry.clone() };
-                self.listen(&Local::Udp(SocketAddr::new(own.ip(), 0)), entry).ok()
-            }
-            // A socket file has no address where datagrams could go.
-            _ => None,
+    fn refuse_association(&mut self, common: &mut Common, token: u64) {
+        self.refuse(common, token, &reply(Reply::GeneralFailure, UNKNOWN));
+    }
+
+    fn refuse(&mut self, common: &mut Common, token: u64, answer: &[u8]) {
+        if let Some(client) = self.all.remove(&token) {
+            common.counters.refused += 1;
+            socket::farewell(client.socket, answer);
+        }
+    }
+
+    fn close(&mut self, token: u64) -> Option<SocksRequest> {
+        let listener = self.all.remove(&token)?.datagrams?;
+        Some(SocksRequest::Close { listener })
+    }
+
+    /// Resets applications that have not asked for too long.
+    pub fn sweep(&mut self, now: Instant) {
+        let is_late = |client: &SocksClient| {
+            client.datagrams.is_none() && now.since(client.since) >= CONNECT_MAX
         };
-        let bound = opened
-            .and_then(|listener| Some((listener, self.listeners.get(&listener)?.local.address()?)));
-        let said = match (bound, self.greetings.get_mut(&token)) {
-            (Some((listener, bound)), Some(greeting)) => {
-                greeting.datagrams = Some(listener);
-                socket::say(&greeting.socket, &reply(Reply::Succeeded, bound))
-            }
-            _ => return self.refuse_greeting(token, &reply(Reply::GeneralFailure, UNKNOWN)),
-        };
-        if !said {
-            self.dismiss(token);
+        for (_, client) in self.all.extract_if(.., |_, client| is_late(client)) {
+            socket::abort(client.socket);
         }
     }
+}
 
-    fn refuse_greeting(&mut self, token: u64, answer: &[u8]) {
-        if let Some(greeting) = self.greetings.remove(&token) {
-            self.counters.refused += 1;
-            socket::farewell(greeting.socket, answer);
-        }
-    }
-
-    fn dismiss(&mut self, token: u64) {
-        if let Some(listener) =
-            self.greetings.remove(&token).and_then(|greeting| greeting.datagrams)
-        {
-            self.close_listener(listener);
-        }
-    }
-
-    /// Whoever says nothing for too long is reset.
-    pub(super) fn sweep_greetings(&mut self, now: Instant) {
-        let late =
-            |held: &Greeting| held.datagrams.is_none() && now.since(held.since) >= CONNECT_MAX;
-        let late: Vec<u64> =
-            self.greetings.iter().filter(|(_, held)| late(held)).map(|(token, _)| *token).collect();
-        for token in late {
-            if let Some(greeting) = self.greetings.remove(&token) {
-                socket::abort(greeting.socket);
-            }
-        }
+impl SocksClient {
+    /// Datagrams come in at the address that the application has connected to. A socket file has
+    /// none.
+    fn associate(&self) -> Option<SocksRequest> {
+        let (own, client) = (socket::address(&self.socket)?, socket::peer(&self.socket)?);
+        let leads = Leads::Wrapped { client: client.ip().to_canonical() };
+        let entry = Entry { leads, ..Entry::clone(&self.entry) };
+        Some(SocksRequest::Associate { local: Local::Udp(SocketAddr::new(own.ip(), 0)), entry })
     }
 }

@@ -1,22 +1,25 @@
 //! Reading applications' bytes when the line has room for them.
 //!
-//! What is read leaves at once where the line has room: a short message is not held back for more
-//! to come. Where it has none, bytes gather in the socket, and the next block is as large as what a
-//! line carries in a few milliseconds.
+//! Bytes leave at once where the line has room: a short message is not held back to be joined with
+//! the next. Where it has none, bytes gather in the socket (backpressure), and the next block is as
+//! large as what the line carries in a few milliseconds.
 
-use super::forwards::Forwards;
-use super::peer::Peer;
+use super::common::Common;
+use super::connection::Reading;
+use super::connections::Connections;
 use super::socket::{self, Moved};
+use super::streams::StreamKey;
 use crate::SessionManager;
+use skyhaul_forward::Lane;
 use skyhaul_sessions::SessionId;
-use skyhaul_transport::{ClassId, Session};
+use skyhaul_transport::Session;
 use skyhaul_units::{Duration, Instant};
 
-/// What a lane is at after a look.
+/// Why reading for a lane stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
+enum Pumped {
     /// Nothing to read, or no window to send it in.
-    Still,
+    Idle,
     /// Enough waits for the line.
     Ahead,
     /// The session's buffer is full: reports make room.
@@ -26,27 +29,27 @@ enum Lane {
 /// How soon a lane is looked at again whose blocks wait for the line.
 const LOOK: Duration = Duration::from_millis(1);
 
-impl Forwards {
-    /// Reads from all connections what the line has room for. When to do so again, where more is to
-    /// be read than it had.
-    pub(super) fn pump(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
+impl Connections {
+    /// Reads from all connections what the line has room for. Returns when to do so again, if more
+    /// was to be read.
+    pub fn pump(&mut self, common: &mut Common, manager: &mut SessionManager) -> Option<Instant> {
         let mut again = None;
-        let ids: Vec<SessionId> = self.peers.keys().copied().collect();
-        for id in ids {
-            let (Some(peer), Some(session)) = (self.peers.get_mut(&id), manager.session(id)) else {
+        for id in common.sessions.ids() {
+            let (Some(peer), Some(session)) = (common.sessions.get_mut(id), manager.session(id))
+            else {
                 continue;
             };
             if !peer.open || peer.stays_quiet() {
                 continue;
             }
             peer.measure(session);
-            let lanes: Vec<(ClassId, u8)> = peer.lanes.keys().copied().collect();
-            let mut more = !peer.flush(now, session);
+            let lanes: Vec<Lane> = peer.lanes.keys().copied().collect();
+            let mut more = !peer.flush(common.now, session);
             for lane in lanes {
-                let state = self.pump_lane(now, (id, session), lane);
-                more |= state != Lane::Still;
-                if state == Lane::Ahead {
-                    again = Some(now + LOOK);
+                let pumped = self.pump_lane(common, id, session, lane);
+                more |= pumped != Pumped::Idle;
+                if pumped == Pumped::Ahead {
+                    again = Some(common.now + LOOK);
                 }
             }
             session.more_follows(more);
@@ -56,59 +59,59 @@ impl Forwards {
 
     fn pump_lane(
         &mut self,
-        now: Instant,
-        (id, session): (SessionId, &mut Session),
-        lane: (ClassId, u8),
-    ) -> Lane {
+        common: &mut Common,
+        id: SessionId,
+        session: &mut Session,
+        lane: Lane,
+    ) -> Pumped {
         loop {
-            let Some(peer) = self.peers.get_mut(&id) else { return Lane::Still };
-            if !peer.flush(now, session) {
-                return Lane::Full;
+            let Some(peer) = common.sessions.get_mut(id) else { return Pumped::Idle };
+            if !peer.flush(common.now, session) {
+                return Pumped::Full;
             }
             if peer.lanes.get(&lane).is_none_or(|queue| queue.is_empty()) {
                 peer.lanes.remove(&lane);
-                return Lane::Still;
+                return Pumped::Idle;
             }
-            if session.waiting(lane.0, lane.1).as_u64() >= peer.ahead() {
-                return Lane::Ahead;
+            if session.waiting(lane.class, lane.priority).as_u64() >= peer.ahead() {
+                return Pumped::Ahead;
             }
             if peer.room(session) < 2 * peer.block() as u64 {
-                return Lane::Full;
+                return Pumped::Full;
             }
             let Some(token) = peer.lanes.get_mut(&lane).and_then(|queue| queue.pop_front()) else {
                 continue;
             };
-            self.read(now, token);
+            self.read(common, token);
         }
     }
 
-    /// Reads one block from a connection.
-    fn read(&mut self, now: Instant, token: u64) {
-        let Some(connection) = self.connections.get_mut(&token) else { return };
-        let Some(peer) = self.peers.get_mut(&connection.session) else { return };
-        connection.queued = false;
-        let most = peer.mux.credit(connection.stream).min(peer.block());
-        let Some(socket) = connection.socket.as_ref().filter(|_| most > 0) else { return };
-        match socket::read(socket, &mut self.buffer[..most]) {
+    /// Reads one block from a connection that has left its lane's queue.
+    fn read(&mut self, common: &mut Common, token: u64) {
+        let Some(connection) = self.all.get_mut(token) else { return };
+        let StreamKey { session, stream } = connection.stream;
+        let Some(peer) = common.sessions.get_mut(session) else { return };
+        connection.reading = Reading::Ready;
+        let most = peer.mux.credit(stream).min(peer.block());
+        if most == 0 {
+            return;
+        }
+        match socket::read(&connection.socket, &mut common.buffer[..most]) {
             Moved::Some(count) => {
-                connection.active = now;
-                peer.mux.data(connection.stream, &self.buffer[..count]);
-                self.counters.bytes_sent += count as u64;
-                Self::turn(peer, connection.lane, token);
-                connection.queued = true;
+                connection.active = common.now;
+                peer.mux.data(stream, &common.buffer[..count]);
+                common.counters.bytes_sent += count as u64;
+                // Its next turn comes after that of all others in the lane.
+                peer.lanes.entry(connection.lane).or_default().push_back(token);
+                connection.reading = Reading::Queued;
             }
-            Moved::Blocked => connection.readable = false,
+            Moved::Blocked => connection.reading = Reading::Blocked,
             Moved::End => {
-                connection.read_ended = true;
-                peer.mux.finish(connection.stream);
-                self.write(now, token);
+                connection.reading = Reading::Ended;
+                peer.mux.finish(stream);
+                self.write(common, token);
             }
-            Moved::Broken => self.reset(token),
+            Moved::Broken => self.reset(common, token),
         }
-    }
-
-    /// A connection that had its turn has the next one after all others.
-    fn turn(peer: &mut Peer, lane: (ClassId, u8), token: u64) {
-        peer.lanes.entry(lane).or_default().push_back(token);
     }
 }

@@ -26,14 +26,14 @@ pub(super) struct Worker {
     pub session: Waker,
     pub inlet: Inlet<ToLane>,
     pub outlet: Outlet<FromLane>,
-    pub connections: Connections,
+    pub connections: LaneConnections,
     /// For the session's side to see.
     pub send_errors: Arc<AtomicU64>,
 }
 
 /// The endpoint's connections by its own ids, and those by the session's.
 #[derive(Default)]
-pub(super) struct Connections {
+pub(super) struct LaneConnections {
     members: BTreeMap<ConnectionId, Member>,
     by_name: BTreeMap<ConnectionId, ConnectionId>,
 }
@@ -264,7 +264,7 @@ impl Worker {
     }
 }
 
-impl Connections {
+impl LaneConnections {
     fn add(&mut self, inner: ConnectionId, member: Member) {
         self.by_name.insert(member.id, inner);
         self.members.insert(inner, member);

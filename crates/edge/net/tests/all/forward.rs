@@ -8,7 +8,7 @@
 
 use crate::support::block_on;
 use skyhaul_emulator::relay::{Relay, RelayConfig};
-use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Mux, Role, Target};
+use skyhaul_forward::{Carriage, Event, Forward, Listen as Wish, Local, Mux, Role, Target};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_net::exchange::{self, AppChannel, AppClient};
 use skyhaul_net::forward::{
@@ -99,19 +99,21 @@ fn far(allow: &[&str]) -> Running {
 fn near(targets: &[String], remote: SocketAddr) -> Running {
     let listens = targets.iter().map(|target| {
         let Forward { local, target, .. } = format!("0=far:{target}").parse().unwrap();
-        ListenAddress {
-            local,
-            node: 0,
-            arrival: FarTarget::For(target),
-            carriage: Carriage::default(),
-            idle: None,
-        }
+        listen_address(local, FarTarget::For(target))
     });
+    near_with(listens.collect(), remote)
+}
+
+fn listen_address(local: Local, arrival: FarTarget) -> ListenAddress {
+    ListenAddress { local, node: 0, arrival, carriage: Carriage::default(), idle: None }
+}
+
+fn near_with(listens: Vec<ListenAddress>, remote: SocketAddr) -> Running {
     let addresses = vec![(SocketId(0), remote)];
     let nodes =
         vec![ForwardNode { name: "far".to_owned(), peer: identity(2).fingerprint(), addresses }];
     let (name, budget) = ("near".to_owned(), ByteCount::mib(16));
-    start(1, Setup { name, listens: listens.collect(), nodes, budget, ..Setup::default() })
+    start(1, Setup { name, listens, nodes, budget, ..Setup::default() })
 }
 
 fn connect(port: u16) -> TcpStream {
@@ -155,6 +157,28 @@ fn bytes_go_both_ways_and_each_direction_ends_by_itself() {
     application.read_to_end(&mut got).unwrap();
     assert!(got == answer);
     serving.join().unwrap();
+}
+
+#[test]
+fn a_server_that_speaks_first_is_heard_by_an_application_that_asked_by_socks() {
+    let (listener, _) = listen();
+    let far = far(&[LOOPBACK]);
+    let proxy = listen_address("127.0.0.1:0".parse().unwrap(), FarTarget::Proxy);
+    let near = near_with(vec![proxy], far.udp);
+    let mut application = connect(near.ports[0]);
+    // RFC 1928: no authentication; connect to an IPv4 address.
+    application.write_all(&[5, 1, 0]).unwrap();
+    application.read_exact(&mut [0; 2]).unwrap();
+    let [high, low] = listener.local_addr().unwrap().port().to_be_bytes();
+    application.write_all(&[5, 1, 0, 1, 127, 0, 0, 1, high, low]).unwrap();
+    let mut answer = [0; 10];
+    application.read_exact(&mut answer).unwrap();
+    assert_eq!(answer[1], 0);
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(b"220 ready").unwrap();
+    let mut greeting = [0; 9];
+    application.read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting, b"220 ready");
 }
 
 #[test]
@@ -310,7 +334,7 @@ impl ByHand {
             let Event::ListenAsked { number, listen } = this.next() else {
                 panic!("nothing is asked for")
             };
-            this.mux.listening(number, listen.at);
+            this.mux.listens.grant(number, listen.at);
         }
         (this, near)
     }

@@ -1,32 +1,43 @@
-//! Wishes that the other end listens, and their answers.
+//! Requests that the other end listens, and their answers.
 
-use super::Mux;
 use crate::spec::Local;
 use crate::wire::{ConnectRefusal, Listen, Message};
-use skyhaul_units::FlowId;
+use bytes::Bytes;
+use std::collections::VecDeque;
 
-impl Mux {
+/// Those on their way to the session.
+#[derive(Debug, Default)]
+pub struct ListenRequests {
+    out: VecDeque<Bytes>,
+}
+
+impl ListenRequests {
     /// Asks the far end to listen. The answer comes as an event with this number; for what comes in
-    /// there the far end opens streams, with the wish's target.
-    pub fn listen(&mut self, number: u32, listen: Listen) {
-        self.say_of_listening(number, &Message::Listen(listen));
+    /// there the far end opens streams to the request's target.
+    pub fn ask(&mut self, number: u32, listen: Listen) {
+        self.say(number, &Message::Listen(listen));
     }
 
     /// This end listens, as the far end has asked.
-    pub fn listening(&mut self, number: u32, at: Local) {
-        self.say_of_listening(number, &Message::Listening(at));
+    pub fn grant(&mut self, number: u32, at: Local) {
+        self.say(number, &Message::Listening(at));
     }
 
     /// This end does not listen.
-    pub fn not_listening(&mut self, number: u32, reason: ConnectRefusal, sentence: &str) {
-        self.say_of_listening(
-            number,
-            &Message::NotListening { reason, sentence: sentence.to_owned() },
-        );
+    pub fn refuse(&mut self, number: u32, reason: ConnectRefusal, sentence: &str) {
+        let sentence = sentence.to_owned();
+        self.say(number, &Message::NotListening { reason, sentence });
     }
 
-    fn say_of_listening(&mut self, number: u32, message: &Message) {
-        let block = self.urgent().block(FlowId(0), message.encode(number));
-        self.out.push_back(block);
+    fn say(&mut self, number: u32, message: &Message) {
+        self.out.push_back(message.encode(number));
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Bytes> {
+        self.out.pop_front()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
     }
 }

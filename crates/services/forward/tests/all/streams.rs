@@ -399,12 +399,12 @@ fn a_wish_to_listen_and_its_answers_cross() {
         idle: None,
     };
     let at: skyhaul_forward::Local = "127.0.0.1:8080".parse().unwrap();
-    near.listen(7, listen.clone());
+    near.listens.ask(7, listen.clone());
     let block = near.poll_block().unwrap();
     far.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
     assert_eq!(events(&mut far), [Event::ListenAsked { number: 7, listen }]);
-    far.listening(7, at.clone());
-    far.not_listening(8, ConnectRefusal::InUse, "taken");
+    far.listens.grant(7, at.clone());
+    far.listens.refuse(8, ConnectRefusal::InUse, "taken");
     while let Some(block) = far.poll_block() {
         near.receive(Instant::ZERO, block.flow, &block.bytes).unwrap();
     }
@@ -432,9 +432,9 @@ fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise
     let [b, c] = ["b", "c"].map(&mut open);
     let after = tree(&["x", "c", "d"]);
     mux.share(&after);
-    assert_eq!(mux.lane(c).map(|lane| lane.0), after.find("c"));
+    assert_eq!(mux.lane(c).map(|lane| lane.class), after.find("c"));
     // One that is gone is the default one; of blocks that wait as of streams.
-    assert_eq!(mux.lane(b).map(|lane| lane.0), Some(after.default_leaf()));
+    assert_eq!(mux.lane(b).map(|lane| lane.class), Some(after.default_leaf()));
     let waiting: Vec<_> =
         std::iter::from_fn(|| mux.poll_block()).map(|block| block.class).collect();
     assert_eq!(waiting, [after.default_leaf(), after.find("c").unwrap()]);
