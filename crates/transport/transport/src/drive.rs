@@ -1,7 +1,7 @@
 //! Moves everything that can move between a session and its paths.
 
 use crate::path::{Path, PathId};
-use crate::session::Session;
+use crate::session::{PathRoom, Session};
 use skyhaul_units::Instant;
 
 /// Hands a path's news to the session. Do it for every path, then [`Session::handle_timeout`].
@@ -39,7 +39,7 @@ pub fn give_out(
             room = path.room(now);
         }
     }
-    session.filled(now, room > 0);
+    session.filled(now, if room > 0 { PathRoom::Left } else { PathRoom::None });
     any
 }
 

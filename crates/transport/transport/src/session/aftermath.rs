@@ -9,8 +9,7 @@
 //! carry in the time that a pause may take, and a round trip.
 
 use super::attached::Attached;
-use super::{REPORT_NEWS, Session};
-use crate::path::PathId;
+use super::reports::REPORT_NEWS;
 use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 
 /// Until when what is sent again goes twice.
@@ -31,53 +30,35 @@ pub const MISSED_MANY: usize = 2;
 /// seldom to cost much here.
 pub const MISSED_AGAIN: usize = 1;
 
+/// How often a symbol goes, and how far apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repetition {
+    pub times: u8,
+    pub gap: Duration,
+}
+
 impl Aftermath {
     /// A path may be silent: until the next report, or until its silence is tried again.
     pub fn doubt(&mut self, now: Instant) {
         self.until = self.until.max(now + REPORT_NEWS);
     }
 
-    /// How often a symbol goes that is sent again on `path`, and how far apart, where so much was
-    /// `planned`.
-    pub fn copies(&self, now: Instant, path: &Attached, planned: (u8, Duration)) -> (u8, Duration) {
-        let (times, gap) = planned;
-        if times > 1 || now >= self.until || path.loss() < LOSS_MIN {
+    /// A path went silent: what goes out again goes twice for so long, which is as long as a pause
+    /// of those that are left may take, and a round trip.
+    pub fn went_silent(&mut self, now: Instant, pause: Duration) {
+        self.until = self.until.max(now + pause);
+    }
+
+    /// How often a symbol goes that is sent again on `path`, where so much was `planned`.
+    pub fn copies(&self, now: Instant, path: &Attached, planned: Repetition) -> Repetition {
+        if planned.times > 1 || now >= self.until || path.repair.loss() < LOSS_MIN {
             return planned;
         }
-        (2, gap.max(spacing(path)))
+        Repetition { times: 2, gap: planned.gap.max(spacing(path)) }
     }
 }
 
 /// How far apart copies go, at least.
 pub fn spacing(path: &Attached) -> Duration {
     path.line().rate.time_for(ByteCount::of(path.payload.unwrap_or_default())) * SPACING_MIN
-}
-
-impl Session {
-    /// Looks whether a path that is in use may be silent. What was sent again there goes on another
-    /// at once: delivery has waited for it since it was lost first, and would wait until the
-    /// silence is certain.
-    pub(super) fn doubt(&mut self, now: Instant, id: PathId) {
-        let path = self.paths.get_mut(&id).filter(|path| path.is_usable());
-        let Some(path) = path.filter(|path| path.doubted_at().is_some_and(|at| at <= now)) else {
-            return;
-        };
-        self.aftermath.doubt(now);
-        let open = path.inflight.unanswered();
-        for slice in open
-            .into_iter()
-            .filter(|slice| self.outbox.backlog.flows.was_retransmitted(slice))
-            .collect::<Vec<_>>()
-        {
-            self.reroute_beside(id, slice);
-        }
-    }
-
-    /// A path went silent: those that are left have as long as a pause may take, and a round trip.
-    pub(super) fn went_silent(&mut self, now: Instant) {
-        let usable = self.paths.values().filter(|path| path.is_usable());
-        let longest =
-            usable.map(|path| path.patience() + path.rtt()).max().unwrap_or(Duration::ZERO);
-        self.aftermath.until = self.aftermath.until.max(now + longest);
-    }
 }

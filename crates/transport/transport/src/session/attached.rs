@@ -1,18 +1,15 @@
-//! One path as its session uses it: what is under way there, how it does, its repair.
+//! One path as its session uses it: what is under way there, how it does, its FEC repair.
 
-use super::health::{Health, Size, Stall};
-use super::hints::Hints;
-use super::slacks::Slacks;
-use crate::inflight::{Inflight, many};
+use super::health::{Health, IsLarge, Size, Stall, UsablePaths};
+use super::hints::{Beside, Hints};
+use super::path_repair::PathRepair;
+use super::timers::Timer;
+use crate::inflight::{Inflight, SentDatagram};
 use crate::path::{Estimate, PathOptions, PathState};
-use crate::repair::{
-    Coder, CoderCounters, DecoderCounters, Goal, LossMeter, Planner, RepairDecoder, Situation,
-    UNDER_SYMBOL,
-};
+use crate::repair::{CoderCounters, DecoderCounters, Goal};
 use crate::schedule::LineEstimate;
 use crate::wire::ControlReader;
-use skyhaul_coding::erasure::SOURCES_MAX;
-use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
+use skyhaul_units::{Duration, Instant, Probability, Rate};
 
 /// A path that a session has.
 #[derive(Debug)]
@@ -24,25 +21,25 @@ pub struct Attached {
     pub estimate: Estimate,
     pub health: Health,
     pub size: Size,
-    pub coder: Coder,
-    pub decoder: RepairDecoder,
+    pub repair: PathRepair,
     pub control_in: ControlReader,
     pub stats: PathStats,
-    losses: LossMeter,
-    planner: Planner,
-    timed: Timed,
-    replan_at: Instant,
-    /// So many unanswered in a row are not chance.
-    many: u64,
-    /// When a stalled path is tried next.
+    /// When what was last sent here.
+    pub last: LastSent,
+    /// When a stalled path, or one that carries nothing, is tried next.
     pub try_at: Instant,
-    /// When a block's symbol was last sent here.
-    pub last_symbol: Instant,
-    /// When one was last sent here for the first time.
-    pub last_fresh: Instant,
-    /// When the group of those was last closed because what had been lost followed them.
-    pub last_closed: Instant,
     pub hints: Hints,
+}
+
+/// When what was last sent on a path.
+#[derive(Debug, Default)]
+pub struct LastSent {
+    /// A block's symbol.
+    pub symbol: Instant,
+    /// One that was sent for the first time.
+    pub fresh: Instant,
+    /// The group of those was closed because what had been lost followed them.
+    pub closed: Instant,
 }
 
 /// What a session did on one path.
@@ -88,41 +85,18 @@ pub struct PathStatus {
     pub stats: PathStats,
 }
 
-/// Traffic with deadlines that retransmission may not meet.
-#[derive(Debug, Default)]
-struct Timed {
-    since: Instant,
-    bytes: ByteCount,
-    /// Of the stretch before.
-    rate: Rate,
-    slacks: Slacks,
-}
-
-impl Timed {
-    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but
-    /// where a group's worth of datagrams shows more: repair for half of what really comes fills
-    /// the line. Where it shows less, it may only have begun.
-    fn rate_at(&self, now: Instant, line: Rate, payload: usize) -> Rate {
-        if self.rate > Rate::ZERO {
-            return self.rate;
-        }
-        let guess = line.scaled(1, 2);
-        let since = now.since(self.since);
-        if since < BEGINNING || self.bytes < ByteCount::of(payload * SOURCES_MAX) {
-            return guess;
-        }
-        Rate::over(self.bytes, since).max(guess)
-    }
-}
-
-/// How often repair is planned anew.
-const REPLAN: Duration = Duration::from_millis(100);
-/// How often before timed traffic was measured once.
-const BEGINNING: Duration = Duration::from_millis(25);
-/// Over how long timed traffic is measured.
-const STRETCH: Duration = Duration::from_millis(500);
 /// What is assumed of a path of which nothing is known, for scheduling: delay alone counts.
 const RATE_UNKNOWN: Rate = Rate::from_mbps(1_000);
+/// The shortest pause that is taken for the end of a transfer.
+const IDLE: Duration = Duration::from_millis(10);
+/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines
+/// take less.
+const SILENCE: Duration = Duration::from_millis(200);
+/// Silence of an only path for less than this means nothing: a handover of a satellite's beam takes
+/// as long.
+const SILENCE_ALONE: Duration = Duration::from_secs(1);
+/// Round trips for which an only path may be silent.
+const ROUNDS_ALONE: u64 = 3;
 
 impl Attached {
     pub fn new(options: PathOptions, goal: Goal) -> Self {
@@ -133,19 +107,11 @@ impl Attached {
             estimate: Estimate::default(),
             health: Health::default(),
             size: Size::default(),
-            coder: Coder::new(),
-            decoder: RepairDecoder::new(),
+            repair: PathRepair::new(goal),
             control_in: ControlReader::default(),
             stats: PathStats::default(),
-            losses: LossMeter::new(),
-            planner: Planner::new(goal),
-            timed: Timed::default(),
-            replan_at: Instant::ZERO,
-            many: many(0),
+            last: LastSent::default(),
             try_at: Instant::ZERO,
-            last_symbol: Instant::ZERO,
-            last_fresh: Instant::ZERO,
-            last_closed: Instant::ZERO,
             hints: Hints::default(),
         }
     }
@@ -153,6 +119,11 @@ impl Attached {
     /// It can carry datagrams, answers, and is not foretold to be out.
     pub fn is_usable(&self) -> bool {
         self.payload.is_some() && !self.is_stalled() && !self.hints.is_absent()
+    }
+
+    /// It can carry anything: it is no standby, and sending on it costs nothing.
+    pub fn is_free(&self) -> bool {
+        self.is_usable() && !self.options.standby && !self.options.metered
     }
 
     /// Nothing but a try now and then goes there.
@@ -165,9 +136,26 @@ impl Attached {
         (self.rtt() / 16).max(IDLE)
     }
 
+    /// When the last symbols here get FEC repair ahead of any loss.
+    pub fn tail_due(&self) -> Option<Instant> {
+        let has_closed_tail = self.repair.coder.has_closed_tail();
+        let since = if has_closed_tail { self.last.fresh } else { self.last.symbol };
+        self.repair.coder.has_tail().then(|| since + self.idle())
+    }
+
+    /// Whether FEC repair may go now.
+    pub fn has_repair_to_send(&self, clock: Instant) -> bool {
+        self.repair.coder.has_repair() || self.tail_due().is_some_and(|due| due <= clock)
+    }
+
     /// The round trip, as the path or else the symbols show it.
     pub fn rtt(&self) -> Duration {
         if self.estimate.rtt > Duration::ZERO { self.estimate.rtt } else { self.inflight.rtt() }
+    }
+
+    /// How far the round trip swings above its mean.
+    pub fn swing(&self) -> Duration {
+        self.estimate.rtt_variation * 4
     }
 
     /// Half of the shortest round trip lately: what a symbol takes where no queue holds it.
@@ -183,106 +171,124 @@ impl Attached {
         LineEstimate { rate, one_way_delay: self.rtt() / 2 }
     }
 
-    /// Whether it has owed answers for longer than the larger of 200 ms and two round trips, or
-    /// many for not so long.
-    pub fn is_silent(&self, now: Instant) -> bool {
-        self.silent_at().is_some_and(|at| at <= now)
+    /// The path has measured itself.
+    pub fn measured(&mut self, estimate: Estimate) {
+        self.estimate = estimate;
+        self.inflight.hear(estimate.rtt);
     }
 
-    /// When it will count as silent, should nothing come.
-    pub fn silent_at(&self) -> Option<Instant> {
-        self.inflight.silent_at(
-            self.rtt() + self.estimate.rtt_variation * 4,
-            self.patience(),
-            self.many,
-        )
+    /// When it will count as silent, should nothing come: it has owed answers for longer than
+    /// [`Self::patience`] then, or many for not so long.
+    fn silent_at(&self) -> Option<Instant> {
+        let round = self.rtt() + self.swing();
+        self.inflight.silent_at(round, self.patience(), self.repair.many())
     }
 
     /// From when on so many have owed answers for so long that it may be silent.
     pub fn doubted_at(&self) -> Option<Instant> {
-        self.inflight.doubted_at(self.rtt() + self.estimate.rtt_variation * 4, self.many)
+        self.inflight.doubted_at(self.rtt() + self.swing(), self.repair.many())
     }
 
+    /// How long it may owe answers: the larger of 200 ms and two round trips.
     pub fn patience(&self) -> Duration {
         (self.rtt() * 2).max(SILENCE)
     }
 
-    /// Takes in the fates that became known, in their order.
-    pub fn learn_losses(&mut self, now: Instant) {
-        while let Some(lost) = self.inflight.next_fate() {
-            self.losses.fate(now, lost);
-        }
-    }
-
-    /// Share of datagrams lost.
-    pub fn loss(&self) -> Probability {
-        self.losses.estimate().loss
-    }
-
-    /// The same with the uncertainty of the measurement.
-    pub fn loss_at_most(&self) -> Probability {
-        self.losses.estimate().upper
-    }
-
-    /// A symbol of so many bytes with a deadline goes out with `slack` to spare after its flight.
-    pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration) {
-        let timed = &mut self.timed;
-        if timed.bytes == ByteCount::ZERO && timed.rate == Rate::ZERO {
-            timed.since = now;
-            self.replan_at = now;
-        }
-        if now.since(timed.since) >= STRETCH {
-            let is_recent = now.since(timed.since) < STRETCH * 4;
-            timed.rate = if is_recent {
-                Rate::over(timed.bytes, now.since(timed.since))
-            } else {
-                Rate::ZERO
-            };
-            timed.bytes = ByteCount::ZERO;
-            if !is_recent {
-                timed.slacks = Slacks::default();
+    /// Whether what was sent was about as long as datagrams are now.
+    pub fn is_large(&self, sent: &SentDatagram) -> IsLarge {
+        let payload = self.payload.unwrap_or_default();
+        match sent {
+            SentDatagram::Padding => IsLarge::Yes,
+            SentDatagram::Slice(slice) if (slice.end - slice.start) as usize >= payload / 4 * 3 => {
+                IsLarge::Yes
             }
-            timed.since = now;
-            self.replan_at = now;
+            SentDatagram::Slice(_)
+            | SentDatagram::Report { .. }
+            | SentDatagram::Notice
+            | SentDatagram::Repair => IsLarge::No,
         }
-        self.timed.bytes += ByteCount::of(bytes + self.excess(bytes));
-        self.timed.slacks.add(now, ByteCount::of(bytes), slack);
     }
 
-    /// What the headers below a symbol of `bytes` take beyond those of its part of a full datagram:
-    /// of speech and text each packet is headers by a sixth, and repair that leaves those out takes
-    /// the room of what it is to repair.
-    fn excess(&self, bytes: usize) -> usize {
-        let full = self.coder.plan().payload.min(self.payload.unwrap_or(bytes)).max(1);
-        UNDER_SYMBOL - UNDER_SYMBOL * bytes.min(full) / full
+    /// Why it is to be used no longer, if so, where so many paths are `usable`.
+    pub fn stalls(&self, now: Instant, usable: UsablePaths) -> Option<Stall> {
+        if self.is_stalled() || self.hints.is_absent() {
+            return None;
+        }
+        let is_past = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        match usable {
+            UsablePaths::Several if is_past(self.silent_at()) => Some(Stall::Unanswered),
+            UsablePaths::OneAtMost if is_past(self.mute_at()) => Some(Stall::Silent),
+            _ => is_past(self.health.hole_at(self.rtt())).then_some(Stall::BlackHole),
+        }
     }
 
-    /// Plans repair anew where it is time to.
-    pub fn replan(&mut self, now: Instant) {
-        let Some(payload) = self.payload.filter(|_| now >= self.replan_at) else { return };
-        let begins = self.timed.rate == Rate::ZERO && self.timed.bytes > ByteCount::ZERO;
-        self.replan_at = now + if begins { BEGINNING } else { REPLAN };
-        let (rtt, line) = (self.rtt(), self.line());
-        let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
-        let flow = self.timed.rate_at(now, line.rate, payload);
-        // The line's rate is counted in IP packets.
-        let most = line.rate.scaled(payload as u64, (payload + UNDER_SYMBOL) as u64);
-        let loss = self.losses.estimate();
-        self.many = many(loss.mean_burst_milli());
-        let situation = Situation {
-            loss,
-            rtt: Some(rtt),
-            slack,
-            flow,
-            spare: Rate::from_bps(most.as_bps().saturating_sub(flow.as_bps())),
-            payload,
+    /// When that may be so, should nothing come.
+    fn stalls_at(&self, usable: UsablePaths) -> Option<Instant> {
+        if self.is_stalled() {
+            return None;
+        }
+        let silent = match usable {
+            UsablePaths::Several => self.silent_at(),
+            UsablePaths::OneAtMost => self.mute_at(),
         };
-        self.coder.adopt(self.planner.plan(&situation));
+        [silent, self.health.hole_at(self.rtt())].into_iter().flatten().min()
+    }
+
+    /// When an only path counts as silent.
+    fn mute_at(&self) -> Option<Instant> {
+        self.payload?;
+        let patience = (self.rtt() * ROUNDS_ALONE).max(SILENCE_ALONE);
+        let answered = self.estimate.answered.max(self.hints.judge_from);
+        self.inflight.mute_at(answered, self.rtt() + self.swing(), patience)
+    }
+
+    /// When it is to be told that datagrams have another size.
+    pub fn size_due(&self) -> Option<Instant> {
+        self.size.due(self.payload?, self.rtt())
+    }
+
+    /// Takes in the fates that became known, in their order, and plans FEC repair anew where it is
+    /// time to.
+    pub fn replan(&mut self, now: Instant) {
+        self.repair.learn_losses(now, &mut self.inflight);
+        if let Some(payload) = self.payload {
+            let (rtt, line) = (self.rtt(), self.line());
+            self.repair.replan(now, payload, rtt, line.rate);
+        }
+    }
+
+    /// The timers of this path, where so many are `usable`.
+    pub fn timers(&self, clock: Instant, usable: UsablePaths) -> [(Timer, Option<Instant>); 8] {
+        // Silence during an outage that was foretold means nothing, and nothing is sent then.
+        let unless_absent = |due: Option<Instant>| due.filter(|_| !self.hints.is_absent());
+        // Nothing but a try now and then goes on a stalled path, so that repair waits.
+        let unless_stalled = |due: Option<Instant>| due.filter(|_| !self.is_stalled());
+        // Without another path there is none to send copies on; a doubt that has passed is settled.
+        let several = usable == UsablePaths::Several;
+        let is_doubtful = |at: &Instant| several && self.is_usable() && *at > clock;
+        let loss = self.inflight.next_timeout().map(|due| due.max(self.hints.judge_from));
+        let group = self.repair.coder.next_timeout();
+        [
+            (Timer::Loss, loss),
+            (Timer::RepairGroup, unless_absent(unless_stalled(group))),
+            (Timer::RepairTail, unless_absent(unless_stalled(self.tail_due()))),
+            (Timer::SilenceDoubted, self.doubted_at().filter(is_doubtful)),
+            (Timer::Stall, unless_absent(self.stalls_at(usable))),
+            (Timer::StalledPathTry, unless_absent(self.is_stalled().then_some(self.try_at))),
+            (Timer::HintChange, self.hints.next_change(clock)),
+            (Timer::PathResize, self.size_due()),
+        ]
+    }
+
+    /// Brings what is foretold of it up to date, where another path is usable `beside` it, or none is.
+    pub fn update_hints(&mut self, now: Instant, beside: Beside) {
+        let (rtt, swing) = (self.rtt(), self.swing());
+        self.hints.update(now, rtt, swing, beside);
     }
 
     pub fn status(&self) -> PathStatus {
-        let DecoderCounters { repairs, used, wasted, .. } = *self.decoder.counters();
-        let CoderCounters { repairs: sent, repair_bytes, .. } = *self.coder.counters();
+        let DecoderCounters { repairs, used, wasted, .. } = *self.repair.decoder.counters();
+        let CoderCounters { repairs: sent, repair_bytes, .. } = *self.repair.coder.counters();
         let state = match (self.payload, self.health.stall(), self.options.standby) {
             (None, _, _) => PathState::Probing,
             _ if self.hints.is_absent() => PathState::Absent,
@@ -300,54 +306,13 @@ impl Attached {
             repair_wasted: wasted,
             ..self.stats
         };
-        let out_until = self.hints.out_until();
-        let payload = self.payload.unwrap_or_default();
-        PathStatus { state, estimate: self.estimate, loss: self.loss(), out_until, payload, stats }
-    }
-}
-
-/// The shortest pause that is taken for the end of a transfer.
-const IDLE: Duration = Duration::from_millis(10);
-/// The shortest silence that means anything: schedulers and acknowledgement timers of busy machines
-/// take less.
-const SILENCE: Duration = Duration::from_millis(200);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-
-    /// Bytes on the line in 20 s, of sources and of their repair: 40 symbols in a second, 127
-    /// kbit/s with their headers, over 200 kbit/s whose loss is not known.
-    fn carried(slack: Duration) -> (usize, usize) {
-        let mut path = Attached::new(PathOptions::default(), Goal::default());
-        path.payload = Some(1_430);
-        let (rate, rtt) = (Rate::from_bps(200_000), Duration::from_millis(600));
-        path.estimate = Estimate { rate, rtt, ..Estimate::default() };
-        let content = Bytes::from(vec![7; 330]);
-        let (mut sources, mut repairs, mut now) = (0, 0, Instant::ZERO);
-        for _ in 0..40 * 20 {
-            path.timed(now, content.len(), slack);
-            path.replan(now);
-            path.coder.protect(now, &content, Some(now + slack));
-            sources += content.len() + UNDER_SYMBOL;
-            while let Some(repair) = path.coder.poll(now) {
-                repairs += repair.bytes.len() + UNDER_SYMBOL;
-            }
-            now += Duration::from_millis(25);
-        }
-        (sources, repairs)
-    }
-
-    /// Of speech and text each packet is headers by a sixth. Repair that did not count them took
-    /// more than the line had left, and most of what it was to repair came late.
-    #[test]
-    fn repair_of_small_symbols_leaves_them_the_line_with_their_headers() {
-        let most = 200_000 / 8 * 20;
-        for millis in [100, 150, 200, 250, 300, 400] {
-            let (sources, repairs) = carried(Duration::from_millis(millis));
-            assert!(repairs > 0, "{millis} ms: there is room for some");
-            assert!(sources + repairs <= most, "{millis} ms: {sources} and {repairs} in {most}");
+        PathStatus {
+            state,
+            estimate: self.estimate,
+            loss: self.repair.loss(),
+            out_until: self.hints.out_until(),
+            payload: self.payload.unwrap_or_default(),
+            stats,
         }
     }
 }

@@ -8,13 +8,9 @@
 //! lately. Both are seldom, so that the copies cost little; they get a small part of what is sent,
 //! and no more.
 
-use super::Session;
-use super::aftermath::spacing;
 use super::attached::Attached;
-use crate::path::PathId;
 use crate::repair::repetition::copies_for;
-use crate::send::Outsymbol;
-use skyhaul_units::{ByteCount, Duration, Instant, Probability};
+use skyhaul_units::{Duration, Probability};
 
 /// What may be spent on copies of symbols that hold up delivery, in parts of [`PART`] of a copy.
 #[derive(Debug)]
@@ -41,66 +37,24 @@ impl Default for Allowance {
 
 impl Allowance {
     /// A symbol was sent.
-    fn earn(&mut self) {
+    pub fn earn(&mut self) {
         self.0 = (self.0 + 1).min(SAVED_MAX * PART);
     }
 
     /// Takes up to so many copies; how many it had.
-    fn take(&mut self, copies: u8) -> u8 {
+    pub fn take(&mut self, copies: u8) -> u8 {
         let taken = u32::from(copies).min(self.0 / PART / SHARE);
         self.0 -= taken * PART;
         taken as u8
     }
 }
 
-impl Session {
-    /// A symbol goes out on `path`, as so many bytes and with so much time left after its flight.
-    /// If it is sent again, sees to its copies.
-    pub(super) fn copy_out(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        symbol: &Outsymbol,
-        (len, slack): (usize, Option<Duration>),
-    ) {
-        self.allowance.earn();
-        let Some(sends) = symbol.sends else { return };
-        let paused = self.outbox.backlog.flows.pause_before(now, &symbol.slice);
-        let other = self.soonest_beside(id).filter(|_| !symbol.rerouted);
-        let Some(path) = self.paths.get_mut(&id) else { return };
-        let plan = path.coder.plan();
-        let rounds = match (slack, plan.round) {
-            (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
-            _ => u64::MAX,
-        };
-        let gap =
-            path.line().rate.time_for(ByteCount::of(len)) * u64::from(plan.copy_spacing.max(1));
-        let planned = plan.copies.now(sends, rounds);
-        let (mut times, mut gap) = self.aftermath.copies(now, path, (planned, gap));
-        let wanted = paused.map_or(1, |paused| copies_before_pause(path, sends, paused));
-        let more = self.allowance.take(wanted.saturating_sub(times));
-        // Should this path have died, those on the other bring it.
-        let elsewhere = other.filter(|_| more > 0);
-        if more > 0 {
-            gap = gap.max(spacing(path));
-            times += more - u8::from(elsewhere.is_some()) * more.div_ceil(2);
-        }
-        let copies = u64::from(times - planned) + u64::from(elsewhere.is_some());
-        path.stats.repair_sent += copies;
-        path.stats.repair_bytes += copies * len as u64;
-        self.outbox.retransmitted(now, symbol.slice, times, gap);
-        if elsewhere.is_some() {
-            self.reroute_beside(id, symbol.slice);
-        }
-    }
-}
-
 /// How often a symbol that was sent so many times should go out again at once, when for so long
 /// nothing before it did: once where there is a round left until delivery has paused for longer
 /// than a path may be silent.
-fn copies_before_pause(path: &Attached, sends: u8, paused: Duration) -> u8 {
-    let Some(round) = path.coder.plan().round else { return 1 };
-    let loss = path.loss_at_most();
+pub fn copies_before_pause(path: &Attached, sends: u8, paused: Duration) -> u8 {
+    let Some(round) = path.repair.coder.plan().round else { return 1 };
+    let loss = path.repair.loss_at_most();
     // It paused at the earliest when the symbol would have arrived first.
     let paused = paused.min(round * u64::from(sends));
     if paused + round <= path.patience() || loss > LOSS_MAX {

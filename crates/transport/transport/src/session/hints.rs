@@ -7,11 +7,7 @@
 //! its end the path is used at once, at the rate that was foretold or is remembered. The forecast
 //! of flows counts with all of it.
 
-use super::Session;
-use super::attached::Attached;
-use crate::path::PathId;
-use crate::schedule::{Candidate, Forecast, forecast_by};
-use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
+use skyhaul_units::{Duration, Instant, Rate};
 
 /// Something that will happen to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,15 +70,18 @@ const BELIEVED_MIN: Duration = Duration::from_secs(1);
 const ANSWER_DELAY: Duration = Duration::from_millis(35);
 /// A tick of 4 ms at each end.
 const TICKS: Duration = Duration::from_millis(8);
-/// The headers of IPv4, UDP and QUIC around a datagram: those of a symbol are a part of the
-/// datagram.
-const PACKET_HEADERS: u64 = 62;
-/// The usual header of a symbol.
-const SYMBOL_HEADER: u64 = 8;
+/// Whether another path is usable beside one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beside {
+    /// It takes over what this path leaves.
+    Another,
+    /// What this path leaves waits.
+    None,
+}
 
 impl Hints {
     /// Takes a hint in; whether there was room for it.
-    fn add(&mut self, hint: Hint) -> bool {
+    pub fn add(&mut self, hint: Hint) -> bool {
         match hint {
             Hint::Rate { from, rate } => {
                 let at = self.rates.partition_point(|(earlier, _)| *earlier < from);
@@ -120,7 +119,7 @@ impl Hints {
         }
     }
 
-    fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.outages.is_empty()
             && self.rates.is_empty()
             && self.predicted.is_none()
@@ -180,173 +179,46 @@ impl Hints {
             self.outages.iter().flat_map(|(from, until)| [*from - self.reach, *from, *until]);
         edges.chain(self.rates.iter().map(|(from, _)| *from)).filter(|at| *at > now).min()
     }
-}
 
-impl Session {
-    /// Takes in what is known of a path beforehand; times are of the session's clock. Whether the
-    /// path is there, and no more than 64 outages and as many rates are foretold of it. Outages
-    /// that touch become one.
-    pub fn hint(&mut self, path: PathId, hint: Hint) -> bool {
-        let now = self.clock;
-        let taken = self.paths.get_mut(&path).is_some_and(|path| path.hints.add(hint));
-        if taken {
-            self.see_hints(now);
-        }
-        taken
-    }
-
-    /// For every flow with something to send: on time, or late by how much, at what the paths carry
-    /// now and are foretold to.
-    pub fn forecasts(&mut self, now: Instant) -> Vec<Forecast> {
-        self.forecasts_with(now, &[])
-    }
-
-    /// The same with what lies `behind` the session, in a spool: a candidate of each flow for each
-    /// of its deadlines.
-    pub fn forecasts_with(
-        &mut self,
-        now: Instant,
-        behind: &[(FlowId, Candidate)],
-    ) -> Vec<Forecast> {
-        let line = self.line();
-        let mut queue = self.outbox.candidates(now, &line, self.policy.as_ref());
-        queue.extend_from_slice(behind);
-        queue.sort_by_key(|(_, candidate)| self.policy.key(now, candidate, &line));
-        let timetable = Timetable::of(now, &self.paths.values().collect::<Vec<_>>());
-        let queue = queue.iter().map(|(flow, candidate)| (*flow, candidate));
-        forecast_by(queue, |ahead| timetable.arrival(ahead))
-    }
-
-    /// Brings the paths' standing up to date: who goes, who is back, what is believed of their
-    /// rates.
-    pub(super) fn see_hints(&mut self, now: Instant) {
-        if self.paths.values().all(|path| path.hints.is_idle()) {
-            return;
-        }
-        let ids: Vec<PathId> = self.paths.keys().copied().collect();
-        for id in ids {
-            let others = self.paths.iter().any(|(other, path)| *other != id && path.is_usable());
-            let Some(path) = self.paths.get_mut(&id) else { continue };
-            let was_absent = path.hints.is_absent();
-            path.see_hints(now, others);
-            match (was_absent, path.hints.is_absent()) {
-                (false, true) if self.control.path == Some(id) && others => {
-                    self.choose_control_path();
-                }
-                (true, false) => self.path_returns(now, id, others),
-                _ => {}
-            }
-        }
-    }
-
-    fn path_returns(&mut self, now: Instant, id: PathId, others: bool) {
-        let Some(path) = self.paths.get_mut(&id) else { return };
-        let _ = path.health.recover();
-        path.try_at = now;
-        // What had no answer before the outage owes none now; on an only path the answers are still
-        // to come.
-        let open = if others { path.inflight.judge_all() } else { Vec::new() };
-        for sent in open {
-            let _ = self.lost(sent);
-        }
-    }
-}
-
-impl Attached {
-    fn see_hints(&mut self, now: Instant, others: bool) {
-        let swing = self.estimate.rtt_variation * 4;
+    /// Brings the path's standing and the rate foretold up to date, for a path of this round trip
+    /// and its swing.
+    pub fn update(&mut self, now: Instant, rtt: Duration, swing: Duration, beside: Beside) {
         // Where another path takes what this one leaves, the answer has to be back too: what
         // arrived and is not known to have would be sent again there.
-        let reach = match others {
-            true => self.rtt() + swing + ANSWER_DELAY,
-            false => self.rtt() / 2 + swing / 2 + TICKS,
+        let reach = match beside {
+            Beside::Another => rtt + swing + ANSWER_DELAY,
+            Beside::None => rtt / 2 + swing / 2 + TICKS,
         };
-        if !self.hints.is_absent() {
-            self.hints.reach = reach;
+        if !self.is_absent() {
+            self.reach = reach;
         }
-        let rtt = self.rtt();
-        self.hints.predicted = self.hints.predicted_at(now, rtt);
-        self.hints.forget_before(now, (rtt * BELIEVED_ROUND_TRIPS).max(BELIEVED_MIN));
-        self.hints.standing = self.hints.standing(now);
-        if let Presence::Out { until } = self.hints.standing
-            && !others
+        self.predicted = self.predicted_at(now, rtt);
+        self.forget_before(now, (rtt * BELIEVED_ROUND_TRIPS).max(BELIEVED_MIN));
+        self.standing = self.standing(now);
+        if let Presence::Out { until } = self.standing
+            && beside == Beside::None
         {
-            self.hints.judge_from = until + rtt + swing + ANSWER_DELAY;
+            self.judge_from = until + rtt + swing + ANSWER_DELAY;
         }
     }
 
-    /// What of blocks, in bytes a second as a rate, it brings over at an instant to come.
-    fn brings(&self, at: Instant, now: Instant) -> Rate {
-        let sending = at + self.rtt() / 2;
-        if self.hints.outages.iter().any(|(from, until)| *from <= sending && at < *until) {
-            return Rate::ZERO;
-        }
-        let foretold = self.hints.rates.iter().rev().find(|(from, _)| now < *from && *from <= at);
-        let known = self.hints.predicted.unwrap_or(self.estimate.rate);
-        let rate = foretold.map_or(known, |(_, rate)| *rate);
-        let payload = self.payload.map_or(0, |payload| payload as u64);
-        let arriving = rate.scaled(payload.saturating_sub(SYMBOL_HEADER), payload + PACKET_HEADERS);
-        let loss = self.loss().as_f64();
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a rate"
-        )]
-        let lost = (arriving.as_bps() as f64 * loss) as u64;
-        Rate::from_bps(arriving.as_bps().saturating_sub(lost))
+    /// Whether an outage is foretold for what is sent at one instant and arrives at another.
+    pub fn is_out(&self, sending: Instant, arriving: Instant) -> bool {
+        self.outages.iter().any(|(from, until)| *from <= sending && arriving < *until)
     }
 
-    /// Whether it carries, or is foretold to carry, anything.
-    fn serves(&self) -> bool {
-        self.payload.is_some() && (!self.is_stalled() || self.hints.is_absent())
-    }
-}
-
-/// What all paths together bring over from now on.
-#[derive(Debug)]
-struct Timetable {
-    one_way_delay: Duration,
-    /// From when, what was brought until then, and how much is from then on.
-    steps: Vec<(Instant, ByteCount, Rate)>,
-}
-
-impl Timetable {
-    fn of(now: Instant, paths: &[&Attached]) -> Self {
-        let serving: Vec<&Attached> = paths.iter().filter(|path| path.serves()).copied().collect();
-        let edges = serving.iter().flat_map(|path| {
-            let half = path.rtt() / 2;
-            let outages =
-                path.hints.outages.iter().flat_map(move |(from, until)| [*from - half, *until]);
-            outages.chain(path.hints.rates.iter().map(|(from, _)| *from))
-        });
-        let mut edges: Vec<Instant> = edges.filter(|at| *at > now).chain([now]).collect();
-        edges.sort_unstable();
-        edges.dedup();
-        let total = |at: Instant, standby: bool| {
-            let of = serving.iter().filter(|path| path.options.standby == standby);
-            Rate::from_bps(of.map(|path| path.brings(at, now).as_bps()).sum())
-        };
-        let mut steps: Vec<(Instant, ByteCount, Rate)> = Vec::with_capacity(edges.len());
-        for at in edges {
-            let rate = Some(total(at, false)).filter(|rate| *rate > Rate::ZERO);
-            let rate = rate.unwrap_or_else(|| total(at, true));
-            let brought = steps.last().map_or(ByteCount::ZERO, |(since, brought, rate)| {
-                *brought + *rate * at.since(*since)
-            });
-            steps.push((at, brought, rate));
-        }
-        let delays = serving.iter().map(|path| path.rtt() / 2);
-        Self { one_way_delay: delays.min().unwrap_or(Duration::ZERO), steps }
+    /// The rate foretold for `at` that does not hold yet at `now`.
+    pub fn rate_foretold(&self, now: Instant, at: Instant) -> Option<Rate> {
+        let foretold = self.rates.iter().rev().find(|(from, _)| now < *from && *from <= at);
+        foretold.map(|(_, rate)| *rate)
     }
 
-    /// When the last of `ahead` bytes arrives; none while nothing is known to bring it.
-    fn arrival(&self, ahead: ByteCount) -> Option<Instant> {
-        let next = self.steps.partition_point(|(_, brought, _)| *brought < ahead).saturating_sub(1);
-        let able = self.steps.get(next..)?.iter().find(|(_, _, rate)| *rate > Rate::ZERO);
-        able.map(|(since, brought, rate)| {
-            let left = ByteCount::new(ahead.as_u64().saturating_sub(brought.as_u64()));
-            *since + rate.time_for(left) + self.one_way_delay
-        })
+    /// When what is sent arrives no longer, arrives again, or at another rate; all that is foretold
+    /// of a path of this delay.
+    pub fn edges(&self, one_way_delay: Duration) -> impl Iterator<Item = Instant> + '_ {
+        let outages =
+            self.outages.iter().flat_map(move |(from, until)| [*from - one_way_delay, *until]);
+        outages.chain(self.rates.iter().map(|(from, _)| *from))
     }
 }
 
@@ -411,22 +283,5 @@ mod tests {
             [8_000, 11_999, 12_000].map(|millis| believed(&hints, millis)),
             [Some(rate), Some(rate), None]
         );
-    }
-
-    #[test]
-    fn a_timetable_leaves_outages_out() {
-        let steps = vec![
-            (at(0), ByteCount::ZERO, Rate::from_mbps(8)),
-            (at(1_000), ByteCount::new(1_000_000), Rate::ZERO),
-            (at(4_000), ByteCount::new(1_000_000), Rate::from_mbps(16)),
-        ];
-        let timetable = Timetable { one_way_delay: Duration::from_millis(50), steps };
-        let arrivals = [0, 500_000, 1_000_000, 1_000_002, 3_000_000]
-            .map(|ahead| timetable.arrival(ByteCount::new(ahead)));
-        assert_eq!(arrivals[..3], [50, 550, 1_050].map(|millis| Some(at(millis))));
-        assert_eq!(arrivals[3], Some(at(4_050) + Duration::from_micros(1)));
-        assert_eq!(arrivals[4], Some(at(5_050)));
-        let never = Timetable { steps: vec![(at(0), ByteCount::ZERO, Rate::ZERO)], ..timetable };
-        assert_eq!(never.arrival(ByteCount::new(1)), None);
     }
 }

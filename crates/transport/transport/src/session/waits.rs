@@ -4,7 +4,7 @@
 //! the next the session is in one state, and the time goes to that. The sum of all is the time
 //! since the session opened.
 
-use super::Session;
+use super::multipath::Multipath;
 use skyhaul_units::{Duration, Instant};
 
 /// How long a session waited for what. The sum of all is the time from the opening to the last
@@ -81,37 +81,44 @@ impl Watch {
     }
 }
 
-impl Session {
-    /// How long this session waited for what, up to the last time its paths were filled.
+/// Whether a path could have carried more when it was filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathRoom {
+    Left,
+    None,
+}
+
+impl Watch {
+    /// How long the session waited for what, up to the last time its paths were filled.
     pub const fn waits(&self) -> Waits {
-        self.watch.waits
+        self.waits
     }
 
     /// The same up to `now`: the time since then goes to the state that it left.
     pub fn waits_until(&self, now: Instant) -> Waits {
-        let mut watch = Watch { state: self.watch.state, waits: self.watch.waits };
+        let mut watch = Self { state: self.state, waits: self.waits };
         if let Some((state, _)) = watch.state {
             watch.becomes(now, state);
         }
         watch.waits
     }
 
-    /// A path was filled as far as it went; `has_room` says whether more would have gone.
-    pub fn filled(&mut self, now: Instant, has_room: bool) {
-        if !self.is_open() {
-            return;
-        }
-        let state = if self.outbox.is_held_back() {
+    /// A path of an open session was filled as far as it went.
+    pub fn filled(&mut self, now: Instant, room: PathRoom, multipath: &Multipath) {
+        let Multipath { sender, clock, .. } = multipath;
+        let state = if sender.outbox.is_held_back() {
             Wait::Window
-        } else if self.has_symbol() || self.outbox.has_symbol() {
-            if has_room && self.class_due().is_some() { Wait::Classes } else { Wait::Path }
-        } else if self.outbox.backlog.flows.held() >= self.config.send_buffer.as_u64() / 8 * 7 {
-            // Blocks do not fill it to the last byte.
+        } else if multipath.has_symbol() || sender.outbox.has_symbol() {
+            match room {
+                PathRoom::Left if sender.class_due(*clock).is_some() => Wait::Classes,
+                PathRoom::Left | PathRoom::None => Wait::Path,
+            }
+        } else if sender.is_full() {
             Wait::Buffer
         } else {
             Wait::Application
         };
-        self.watch.becomes(now, state);
+        self.becomes(now, state);
     }
 }
 
@@ -149,13 +156,13 @@ mod tests {
 
     #[test]
     fn a_session_that_is_left_alone_waits_on() {
-        let mut session = Session::new(crate::SessionConfig::default());
+        let mut watch = Watch::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(session.waits_until(at(9)), Waits::default());
-        session.watch.becomes(at(10), Wait::Application);
-        assert_eq!(session.waits(), Waits::default());
-        assert_eq!(session.waits_until(at(35)).application, Duration::from_millis(25));
-        assert_eq!(session.waits(), Waits::default(), "looking changes nothing");
+        assert_eq!(watch.waits_until(at(9)), Waits::default());
+        watch.becomes(at(10), Wait::Application);
+        assert_eq!(watch.waits(), Waits::default());
+        assert_eq!(watch.waits_until(at(35)).application, Duration::from_millis(25));
+        assert_eq!(watch.waits(), Waits::default(), "looking changes nothing");
     }
 
     #[test]

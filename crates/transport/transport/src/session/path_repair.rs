@@ -1,0 +1,189 @@
+//! FEC repair of one path: the coder and the decoder, the losses that were measured, and the plan
+//! that follows from them.
+
+use super::slacks::Slacks;
+use crate::inflight::{Inflight, many};
+use crate::repair::{Coder, Goal, LossMeter, Planner, RepairDecoder, Situation, UNDER_SYMBOL};
+use skyhaul_coding::erasure::SOURCES_MAX;
+use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
+
+/// The FEC repair of one path.
+#[derive(Debug)]
+pub struct PathRepair {
+    pub coder: Coder,
+    pub decoder: RepairDecoder,
+    losses: LossMeter,
+    planner: Planner,
+    timed: Timed,
+    replan_at: Instant,
+    /// So many unanswered in a row are not chance.
+    many: u64,
+}
+
+/// Traffic with deadlines that retransmission may not meet.
+#[derive(Debug, Default)]
+struct Timed {
+    since: Instant,
+    bytes: ByteCount,
+    /// Of the stretch before.
+    rate: Rate,
+    slacks: Slacks,
+}
+
+impl Timed {
+    /// How much there is, of a `line`. Of what has just begun half of the line is assumed, but
+    /// where a group's worth of datagrams shows more: repair for half of what really comes fills
+    /// the line. Where it shows less, it may only have begun.
+    fn rate_at(&self, now: Instant, line: Rate, payload: usize) -> Rate {
+        if self.rate > Rate::ZERO {
+            return self.rate;
+        }
+        let guess = line.scaled(1, 2);
+        let since = now.since(self.since);
+        if since < BEGINNING || self.bytes < ByteCount::of(payload * SOURCES_MAX) {
+            return guess;
+        }
+        Rate::over(self.bytes, since).max(guess)
+    }
+}
+
+/// How often repair is planned anew.
+const REPLAN: Duration = Duration::from_millis(100);
+/// How often before timed traffic was measured once.
+const BEGINNING: Duration = Duration::from_millis(25);
+/// Over how long timed traffic is measured.
+const STRETCH: Duration = Duration::from_millis(500);
+
+impl PathRepair {
+    pub fn new(goal: Goal) -> Self {
+        Self {
+            coder: Coder::new(),
+            decoder: RepairDecoder::new(),
+            losses: LossMeter::new(),
+            planner: Planner::new(goal),
+            timed: Timed::default(),
+            replan_at: Instant::ZERO,
+            many: many(0),
+        }
+    }
+
+    /// So many unanswered transmissions in a row are not chance.
+    pub const fn many(&self) -> u64 {
+        self.many
+    }
+
+    /// Takes in the fates that became known, in their order.
+    pub fn learn_losses(&mut self, now: Instant, inflight: &mut Inflight) {
+        while let Some(lost) = inflight.next_fate() {
+            self.losses.fate(now, lost);
+        }
+    }
+
+    /// Share of datagrams lost.
+    pub fn loss(&self) -> Probability {
+        self.losses.estimate().loss
+    }
+
+    /// The same with the uncertainty of the measurement.
+    pub fn loss_at_most(&self) -> Probability {
+        self.losses.estimate().upper
+    }
+
+    /// A symbol of so many bytes with a deadline goes out with `slack` to spare after its flight,
+    /// where datagrams have at most `payload` bytes.
+    pub fn timed(&mut self, now: Instant, bytes: usize, slack: Duration, payload: usize) {
+        let timed = &mut self.timed;
+        if timed.bytes == ByteCount::ZERO && timed.rate == Rate::ZERO {
+            timed.since = now;
+            self.replan_at = now;
+        }
+        if now.since(timed.since) >= STRETCH {
+            let is_recent = now.since(timed.since) < STRETCH * 4;
+            timed.rate = if is_recent {
+                Rate::over(timed.bytes, now.since(timed.since))
+            } else {
+                Rate::ZERO
+            };
+            timed.bytes = ByteCount::ZERO;
+            if !is_recent {
+                timed.slacks = Slacks::default();
+            }
+            timed.since = now;
+            self.replan_at = now;
+        }
+        let full = self.coder.plan().payload.min(payload).max(1);
+        self.timed.bytes += ByteCount::of(bytes + header_excess(bytes, full));
+        self.timed.slacks.add(now, ByteCount::of(bytes), slack);
+    }
+
+    /// Plans repair anew where it is time to, for datagrams of at most `payload` bytes on a line
+    /// of this round trip and rate.
+    pub fn replan(&mut self, now: Instant, payload: usize, rtt: Duration, rate: Rate) {
+        if now < self.replan_at {
+            return;
+        }
+        let begins = self.timed.rate == Rate::ZERO && self.timed.bytes > ByteCount::ZERO;
+        self.replan_at = now + if begins { BEGINNING } else { REPLAN };
+        let slack = self.timed.slacks.typical().unwrap_or(rtt / 4);
+        let flow = self.timed.rate_at(now, rate, payload);
+        // The line's rate is counted in IP packets.
+        let most = rate.scaled(payload as u64, (payload + UNDER_SYMBOL) as u64);
+        let loss = self.losses.estimate();
+        self.many = many(loss.mean_burst_milli());
+        let situation = Situation {
+            loss,
+            rtt: Some(rtt),
+            slack,
+            flow,
+            spare: Rate::from_bps(most.as_bps().saturating_sub(flow.as_bps())),
+            payload,
+        };
+        self.coder.adopt(self.planner.plan(&situation));
+    }
+}
+
+/// What the headers below a symbol of `bytes` take beyond those of its part of a `full` datagram:
+/// of speech and text each packet is headers by a sixth, and repair that leaves those out takes the
+/// room of what it is to repair.
+fn header_excess(bytes: usize, full: usize) -> usize {
+    UNDER_SYMBOL - UNDER_SYMBOL * bytes.min(full) / full
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    /// Bytes on the line in 20 s, of sources and of their repair: 40 symbols in a second, 127
+    /// kbit/s with their headers, over 200 kbit/s whose loss is not known.
+    fn carried(slack: Duration) -> (usize, usize) {
+        let mut repair = PathRepair::new(Goal::default());
+        let (rate, rtt) = (Rate::from_bps(200_000), Duration::from_millis(600));
+        let payload = 1_430;
+        let content = Bytes::from(vec![7; 330]);
+        let (mut sources, mut repairs, mut now) = (0, 0, Instant::ZERO);
+        for _ in 0..40 * 20 {
+            repair.timed(now, content.len(), slack, payload);
+            repair.replan(now, payload, rtt, rate);
+            repair.coder.protect(now, &content, Some(now + slack));
+            sources += content.len() + UNDER_SYMBOL;
+            while let Some(symbol) = repair.coder.poll(now) {
+                repairs += symbol.bytes.len() + UNDER_SYMBOL;
+            }
+            now += Duration::from_millis(25);
+        }
+        (sources, repairs)
+    }
+
+    /// Of speech and text each packet is headers by a sixth. Repair that did not count them took
+    /// more than the line had left, and most of what it was to repair came late.
+    #[test]
+    fn repair_of_small_symbols_leaves_them_the_line_with_their_headers() {
+        let most = 200_000 / 8 * 20;
+        for millis in [100, 150, 200, 250, 300, 400] {
+            let (sources, repairs) = carried(Duration::from_millis(millis));
+            assert!(repairs > 0, "{millis} ms: there is room for some");
+            assert!(sources + repairs <= most, "{millis} ms: {sources} and {repairs} in {most}");
+        }
+    }
+}

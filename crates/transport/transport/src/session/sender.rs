@@ -1,0 +1,272 @@
+//! The sending half of a session: blocks of the application, the class tree that shares the line
+//! among them, and what is known of how much the far end takes.
+
+use super::aftermath::Aftermath;
+use super::copies::Allowance;
+use super::early::UNANSWERED_MAX;
+use super::paths::{Paths, Share};
+use super::retransmit_elsewhere::Elsewhere;
+use super::timetable::Timetable;
+use super::{SendError, SessionConfig};
+use crate::block::{Block, BlockId, MAX_BLOCK, cost};
+use crate::classes::{ClassId, ClassTree};
+use crate::inflight::Slice;
+use crate::path::PathId;
+use crate::schedule::{Candidate, Forecast, LineEstimate, Policy, PolicyConfig, forecast_by};
+use crate::send::{Now, Offer, Outbox, Outsymbol, relative};
+use crate::wire::{AbandonedNotice, PROTECTION};
+use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
+
+/// What this end sends.
+#[derive(Debug)]
+pub struct Sender {
+    pub(super) outbox: Outbox,
+    tree: ClassTree,
+    policy: Box<dyn Policy>,
+    /// Blocks taken from the application and not yet reported whole, at most.
+    buffer: ByteCount,
+    /// Calendar time at the session clock's zero.
+    utc_at_zero: Utc,
+    /// What the application will hand over as soon as less waits.
+    more_follows: bool,
+    /// What the far end may have under way and undelivered, as it said in its hello.
+    pub(super) peer_window: u64,
+    /// From where this end's symbols count flows.
+    pub(super) flow_base: FlowId,
+    /// The number of the newest report seen.
+    newest_report: Option<u32>,
+    pub(super) elsewhere: Elsewhere,
+    pub(super) aftermath: Aftermath,
+    pub(super) allowance: Allowance,
+    pub(super) next_probe: Instant,
+}
+
+/// How often blocks are looked at that the path claims and no report confirms.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+
+impl Sender {
+    pub(super) fn new(config: &SessionConfig) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            tree: config.classes.clone(),
+            policy: config.policy.build(),
+            buffer: config.send_buffer,
+            utc_at_zero: config.utc_at_zero,
+            more_follows: false,
+            peer_window: 0,
+            flow_base: FlowId(0),
+            newest_report: None,
+            elsewhere: Elsewhere::default(),
+            aftermath: Aftermath::default(),
+            allowance: Allowance::default(),
+            next_probe: Instant::ZERO,
+        }
+    }
+
+    /// Bytes of a class and priority that wait for a path's room. A caller that queues only enough
+    /// to keep the paths busy can still reorder what comes next, and lets urgent blocks find a
+    /// short queue.
+    pub fn waiting(&self, class: ClassId, priority: u8) -> ByteCount {
+        ByteCount::new(self.outbox.backlog.waiting(class, priority))
+    }
+
+    /// Whether the application has more to hand over than it did, as soon as less waits. While it
+    /// has, the little that waits is not the end of a transfer, which would be coded.
+    pub const fn more_follows(&mut self, more: bool) {
+        self.more_follows = more;
+    }
+
+    /// Begins a flow at a sequence number other than 0: what is below is in the far end's custody.
+    pub fn start_flow(&mut self, flow: FlowId, seq: Seq) {
+        self.outbox.backlog.flows.start(flow, seq);
+    }
+
+    /// The sequence number that the next block of a flow will have.
+    pub fn next_place(&self, flow: FlowId) -> Seq {
+        self.outbox.backlog.flows.next_seq(flow)
+    }
+
+    /// Lets a flow go on one path only, or on all again. A path that is gone or does not answer
+    /// holds the flow back.
+    pub fn pin(&mut self, flow: FlowId, path: Option<PathId>) {
+        self.outbox.backlog.flows.pin(flow, path);
+    }
+
+    /// Replaces the class tree and the policy. Blocks that wait go on in the class of the same
+    /// name, or in the default one.
+    pub fn share(&mut self, classes: ClassTree, policy: PolicyConfig) {
+        let default = classes.default_leaf();
+        let now = self.tree.leaves().map(|(_, name)| classes.find(name).unwrap_or(default));
+        let now: Vec<ClassId> = now.collect();
+        self.outbox
+            .backlog
+            .reclass(|class| now.get(usize::from(class.0)).copied().unwrap_or(default));
+        self.tree = classes;
+        self.policy = policy.build();
+    }
+
+    /// The class tree, for names and counters.
+    pub const fn classes(&self) -> &ClassTree {
+        &self.tree
+    }
+
+    /// What the far end may have under way and undelivered, as it said; nothing before that.
+    pub const fn peer_window(&self) -> ByteCount {
+        ByteCount::new(self.peer_window)
+    }
+
+    /// For every flow with something to send, and with what lies `behind` the session in a spool
+    /// (a candidate of each flow for each of its deadlines): on time, or late by how much, at what
+    /// the paths carry now and are foretold to.
+    pub fn forecasts(
+        &mut self,
+        now: Instant,
+        paths: &Paths,
+        behind: &[(FlowId, Candidate)],
+    ) -> Vec<Forecast> {
+        let line = paths.line();
+        let mut queue = self.outbox.candidates(now, &line, self.policy.as_ref());
+        queue.extend_from_slice(behind);
+        queue.sort_by_key(|(_, candidate)| self.policy.key(now, candidate, &line));
+        let timetable = Timetable::of(now, paths.attached.values());
+        let queue = queue.iter().map(|(flow, candidate)| (*flow, candidate));
+        forecast_by(queue, |ahead| timetable.arrival(ahead))
+    }
+
+    /// The far end has introduced itself with its window. It may not know this end yet: until its
+    /// first report it gets no more than it can keep.
+    pub(super) fn greeted(&mut self, window: u64) {
+        self.peer_window = window;
+        self.outbox.window.raise_limit(window.min(UNANSWERED_MAX));
+    }
+
+    /// What an open session takes now.
+    pub(super) fn room(&self) -> ByteCount {
+        self.buffer - ByteCount::new(self.outbox.backlog.flows.held())
+    }
+
+    /// Whether the application can hand over no more. Blocks do not fill the buffer to the last
+    /// byte: seven eighths count.
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.backlog.flows.held() >= self.buffer.as_u64() / 8 * 7
+    }
+
+    /// Takes a block of the application, into an open session.
+    pub(super) fn send(&mut self, now: Instant, block: Block) -> Result<BlockId, SendError> {
+        // One block has to fit into the far end's window whole.
+        let window = usize::try_from(self.peer_window).unwrap_or(usize::MAX);
+        let max = MAX_BLOCK.min(window.saturating_sub(cost(0) as usize));
+        self.outbox.backlog.flows.admits(&block, max, self.room())?;
+        Ok(self.outbox.push(now, block))
+    }
+
+    /// A report came. Returns whether it is the newest; none where it came before.
+    pub(super) fn report_came(&mut self, number: u32, limit: u64) -> Option<Newest> {
+        let newest = self.newest_report;
+        if newest == Some(number) {
+            return None;
+        }
+        // The far end knows this end now, and takes the window of its hello.
+        self.outbox.window.raise_limit(limit.max(self.peer_window));
+        if newest.is_some_and(|newest| number < newest) {
+            return Some(Newest::No);
+        }
+        self.newest_report = Some(number);
+        Some(Newest::Yes)
+    }
+
+    /// Blocks expire; what no report has confirmed for `confirmation` is asked for.
+    pub(super) fn see_time_outs(
+        &mut self,
+        now: Instant,
+        line: &LineEstimate,
+        confirmation: Duration,
+    ) {
+        self.outbox.expire(now, line, confirmation);
+        if now >= self.next_probe {
+            self.next_probe = now + PROBE_INTERVAL;
+            self.outbox.probe(now, confirmation);
+        }
+    }
+
+    /// What a path may be given; none where it waits for others to fail.
+    pub(super) fn offer(
+        &self,
+        now: Instant,
+        id: PathId,
+        payload: usize,
+        paths: &Paths,
+    ) -> Option<Offer> {
+        let path = paths.attached.get(&id)?;
+        let utc = self.utc_at_zero + now.since(Instant::ZERO);
+        let at = Now { now, utc, flight: path.flight(), flow_base: self.flow_base };
+        let line = path.line();
+        let plan = path.repair.coder.plan();
+        let repairs = paths.has_repair() && plan.payload > PROTECTION;
+        let room = plan.payload.min(payload).saturating_sub(PROTECTION);
+        // The end of a transfer is what a round trip carries: later losses have time for another.
+        let (coded, tail) = match (repairs, self.more_follows) {
+            (true, true) => ((plan.coded_below, room), 0),
+            (true, false) => ((plan.coded_below, room), (line.rate * path.rtt()).as_u64()),
+            (false, _) => ((Duration::ZERO, payload), 0),
+        };
+        let Share { lead, only_late_for } = paths.share(id)?;
+        Some(Offer {
+            at,
+            path: id,
+            payload,
+            lead,
+            only_late_for,
+            line,
+            coded,
+            tail,
+            also_late: false,
+            perishable_only: false,
+        })
+    }
+
+    /// The symbol that goes next where a path makes an offer.
+    pub(super) fn next_symbol(&mut self, offer: &Offer) -> Option<Outsymbol> {
+        self.outbox.next_symbol(offer, &mut self.tree, self.policy.as_ref())
+    }
+
+    /// A notice of blocks given up, where it is time for one.
+    pub(super) fn notice(
+        &mut self,
+        now: Instant,
+        confirmation: Duration,
+    ) -> Option<AbandonedNotice> {
+        let mut notice = self.outbox.abandoned.notice(now, confirmation)?;
+        for (flow, ..) in &mut notice.given_up {
+            *flow = relative(*flow, self.flow_base);
+        }
+        Some(notice)
+    }
+
+    /// When a class that is held back may go on.
+    pub(super) fn class_due(&self, clock: Instant) -> Option<Instant> {
+        self.tree.next_timeout(clock, |class| self.outbox.backlog.has_class(class))
+    }
+
+    /// Sends a slice that is under way on one path on the one that brings it soonest beside that,
+    /// too.
+    pub(super) fn send_elsewhere_too(&mut self, slice: Slice, soonest: Option<PathId>) {
+        let may_go = self.may_go_elsewhere(&slice);
+        if let Some(path) = soonest.filter(|_| may_go) {
+            self.elsewhere.push(path, slice);
+        }
+    }
+
+    /// Whether a slice may go on a path of our choice, and there is room to keep it for that.
+    pub(super) fn may_go_elsewhere(&self, slice: &Slice) -> bool {
+        self.elsewhere.has_room() && !self.outbox.backlog.flows.is_pinned(slice.flow)
+    }
+}
+
+/// Whether a report is the newest one seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Newest {
+    Yes,
+    /// It was overtaken on a faster path.
+    No,
+}
