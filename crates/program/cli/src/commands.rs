@@ -10,8 +10,10 @@ mod files;
 mod forward;
 mod gaps;
 mod generate;
+mod ip;
 mod keygen;
 mod lab;
+mod node_socket;
 mod one_way;
 mod packets;
 mod path;
@@ -35,70 +37,84 @@ use std::io::Write;
 /// What the program can do.
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Receives from stations, keeps it, and writes Level-0 products.
+    /// Receives from stations, stores the data, writes Level-0 products.
     Centre(centre::CentreCommand),
     /// Checks and explains configuration files.
     #[command(subcommand)]
     Config(config::Config),
-    /// Copies files and folders to or from a far node: whole, verified, and going on after whatever
-    /// interrupted it.
+    /// Copies files and folders to or from a far node.
+    ///
+    /// Every file arrives complete and verified. An interrupted copy resumes where it stopped.
     Cp(Box<files::copy::Cp>),
-    /// Decodes capture files to frames and packets, with the full account.
+    /// Decodes capture files to frames and packets, with a full account.
     Decode(decode::Decode),
-    /// Runs the whole chain on this machine over an emulated long line, and judges the result.
+    /// Runs the whole chain on this machine over an emulated long line.
+    ///
+    /// Compares the products with what was sent, and measures the transfer.
     Demo(demo::Demo),
-    /// The far end of copying files.
+    /// Serves one folder to `cp` and `sync` of other nodes.
     #[command(subcommand)]
     Files(files::FilesCommand),
-    /// Carries applications' connections to a far site and from there over one session.
+    /// Carries applications' TCP and UDP over one session.
+    ///
+    /// Applications connect to local ports, to a SOCKS proxy, or through a router's rules.
+    /// `skyhaul forward serve` is the far end.
     Forward(Box<forward::ForwardCommand>),
-    /// Shows what is missing at a running centre, and what is being done about it.
+    /// Shows missing data at a running centre, and how it is recovered.
     Gaps(gaps::GapsCommand),
-    /// Simulates a spacecraft: a downlink of any mission, with errors if wanted, and what can be
-    /// got out of it.
+    /// Simulates a spacecraft's downlink, with errors if requested.
+    ///
+    /// Also tells what a receiver can recover from it.
     Generate(generate::Generate),
     /// Makes a node's private key and prints its fingerprint.
     Keygen(keygen::Keygen),
-    /// Runs experiments over emulated lines in virtual time, and judges them.
+    /// Runs experiments over emulated lines and checks their figures.
     #[command(subcommand)]
     Lab(lab::Lab),
-    /// Shows what is in packet files, or writes it as JSON, comma-separated values or Parquet.
+    /// Shows packet files, or exports them as JSON, CSV or Parquet.
     Packets(packets::PacketsCommand),
-    /// Lists, adds, removes the paths of a running station, and tells it what is known of them
-    /// beforehand.
+    /// Lists and changes the paths of a running station.
     #[command(subcommand)]
     Path(path::PathCommand),
-    /// Sends and receives files over a path from which nothing ever comes back: a data diode, a
-    /// broadcast.
+    /// Sends and receives files without a return path (data diode).
     #[command(subcommand)]
     OneWay(one_way::OneWay),
-    /// Measures what a line carries, with the transport that the nodes use.
+    /// Measures the capacity of a line with the nodes' own transport.
     #[command(subcommand)]
     Perf(perf::Perf),
-    /// Measures a line with plain datagrams: round trip, rate, loss, order, path MTU, and where
-    /// datagrams are dropped.
+    /// Measures a line with datagrams: delay, rate, loss, path MTU.
+    ///
+    /// Measures each direction, and finds where datagrams are dropped.
     Probe(probe::Probe),
-    /// Makes, explains and takes apart JPSS Raw Data Records (HDF5).
+    /// Makes, explains and unpacks JPSS Raw Data Records (HDF5).
     #[command(subcommand)]
     Rdr(rdr::Rdr),
-    /// Relays UDP over an emulated line: rate, delay, loss, queue. Needs no root.
+    /// Relays UDP over an emulated line: rate, delay, loss, queue.
+    ///
+    /// Needs no root.
     Relay(relay::RelayCommand),
-    /// Plays what a station recorded, or a capture file, with its original timing or at any rate.
+    /// Plays a station's recording or a capture file.
+    ///
+    /// Plays it with its original timing or at any rate.
     Replay(replay::Replay),
     /// Captures downlinks and sends them to its centre.
     Station(station::Station),
-    /// Asks a running station or centre how it is.
+    /// Shows the state of a running station or centre.
     Status(status::Status),
-    /// Carries a constant-rate stream (VDIF, Mark 5B, datagrams) to a far node: each frame in time,
-    /// or an invalid one for it.
+    /// Carries a constant-rate stream: VDIF, Mark 5B, datagrams.
+    ///
+    /// Each frame arrives in time, or an invalid frame takes its place. `skyhaul stream serve` is
+    /// the far end.
     Stream(Box<stream::StreamCommand>),
-    /// Makes a far folder like one here: once, or after every change.
+    /// Mirrors a local folder to a far node, once or continuously.
     Sync(Box<files::mirror::Sync>),
-    /// Says what the settings of this host allow over a line, what the line needs, and how to
-    /// change them.
+    /// Compares this host's settings with the needs of a line.
+    ///
+    /// Shows how to change the settings that are too small.
     Tune(tune::Tune),
-    /// Says what holds a transfer or a line back, how sure that is, on what evidence, and what to
-    /// do about it.
+    /// Finds what limits a transfer or a line.
+    ///
+    /// Prints the cause, its confidence, the evidence and the remedy.
     Why(why::WhyCommand),
 }
 

@@ -5,14 +5,15 @@
 
 mod commands;
 mod failure;
+mod help;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use failure::{Exit, Failure};
 use skyhaul_node::log;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Moves science data from where it is captured to where it is used, on time, and proves it.
+/// Moves science data from a ground station to its users, on time and verified.
 #[derive(Parser)]
 #[command(name = "skyhaul", version, after_help = Exit::TABLE, max_term_width = 110)]
 struct Arguments {
@@ -21,7 +22,8 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = help::grouped(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // Where the system gives no thread for it, the command writes itself.
     let _ = arguments.command.is_service().then(log::start);
     let code = match outcome(arguments.command) {

@@ -2,6 +2,7 @@
 //! independent results.
 
 mod child;
+mod contact_row;
 mod folder;
 mod line;
 mod pass;

@@ -1,5 +1,6 @@
 //! The far node that a command calls: its addresses, its key, and this end's sockets.
 
+use super::ip::IpVersion;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
 use crate::failure::{Exit, Failure};
@@ -43,7 +44,7 @@ pub fn far(
     });
     let setup = Setup {
         bind: bind.collect(),
-        path: line.path(remotes.iter().any(SocketAddr::is_ipv6))?,
+        path: line.path(IpVersion::largest(remotes.iter().copied()))?,
         session,
         ..Setup::new(name, accepted.own)
     };

@@ -1,6 +1,6 @@
 //! `skyhaul gaps`: what is missing at a centre, and what is being done about it.
 
-use super::status::NodeArguments;
+use super::node_socket::NodeArguments;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
     GapCounts, GapFilter, GapProgress, GapReport, GapStatus, GapsAsked, ask_again, ask_gaps,

@@ -1,4 +1,5 @@
-//! `skyhaul generate`: a spacecraft simulator, with the truth about what a receiver can get.
+//! `skyhaul generate`: a spacecraft simulator. The truth is the account of what a receiver can
+//! recover.
 
 use super::decode;
 use super::signals::stop_flag;
@@ -21,54 +22,75 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The arguments of `skyhaul generate`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "What is sent is made up: packets of the mission's products with its time codes, \
-                 as many as the downlink
-carries, or those that a description lists (docs/how-to/generate.md). The same seed gives the same \
-bits.
+    after_help = "The downlink is filled with packets of the mission's products, with its time \
+                 codes, or with those that a
+description lists (docs/how-to/generate.md). The same seed gives the same bits.
 
 Example:
   skyhaul generate --mission noaa-21 --frames 100000 --output x.dat
   skyhaul generate downlink.toml --duration 60s --paced --to-tcp 127.0.0.1:5000"
 )]
 pub struct Generate {
-    /// What to send, as a TOML file; left out: what suits the mission.
+    /// The packets to send, as a TOML file. Without it, packets of the mission's products.
     description: Option<PathBuf>,
-    /// The mission: a name (noaa-21), or a mission file ending in .toml; left out: the
+    /// The mission: a name (noaa-21), or a mission file ending in .toml. Without it, the
     /// description's.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
-    /// Frames to send.
+    /// The number of frames to send.
     #[arg(long, default_value_t = 10_000, conflicts_with = "duration",
         value_parser = clap::value_parser!(u64).range(1..))]
     frames: u64,
     /// How long to send, at the downlink's rate.
     #[arg(long)]
     duration: Option<Duration>,
-    /// The file to write; - is standard output.
-    #[arg(long, value_name = "FILE", required_unless_present = "to_tcp")]
-    output: Option<PathBuf>,
-    /// The receiver to connect and send to.
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "output")]
-    to_tcp: Option<String>,
-    /// The downlink's rate, markers and check symbols included; left out: the description's, or 15
-    /// Mbit/s.
+    #[command(flatten)]
+    to: OutputFlags,
+    /// The downlink's rate, including markers and check symbols. Without it, the description's, or
+    /// 15 Mbit/s.
     #[arg(long)]
     rate: Option<Rate>,
     /// Sends no faster than the downlink's rate.
     #[arg(long)]
     paced: bool,
-    /// Where to write what a receiver can get; left out: beside the output file, as
-    /// NAME.truth.json.
+    /// Writes what a receiver can recover to this file. Without it, to NAME.truth.json beside the
+    /// output file.
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// What to write: coded blocks behind markers (cadus), or transfer frames alone (frames).
+    #[command(flatten)]
+    form: FormFlags,
+    /// Selects the contents and the errors.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    errors: ErrorFlags,
+    /// Prints the result as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the downlink goes.
+#[derive(clap::Args)]
+struct OutputFlags {
+    /// The file to write; `-` is standard output.
+    #[arg(long, value_name = "FILE", required_unless_present = "to_tcp")]
+    output: Option<PathBuf>,
+    /// Connects to this receiver and sends to it.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "output")]
+    to_tcp: Option<String>,
+}
+
+/// The form in which the downlink is written.
+#[derive(clap::Args)]
+struct FormFlags {
+    /// Writes coded blocks with markers (`cadus`), or transfer frames alone (`frames`).
     #[arg(long, value_name = "LAYOUT", default_value = "cadus")]
     layout: LayoutName,
-    /// Writes a demodulator's symbols instead of bits, coded as the mission's coding says: a bit
-    /// each (hard), or a signed byte each (soft).
+    /// Writes a demodulator's symbols instead of bits, with the coding of the mission: one bit each
+    /// (`hard`), or one signed byte each (`soft`).
     #[arg(long, value_name = "FORM")]
     symbols: Option<SymbolName>,
-    /// Noise on the symbols: energy of a bit of the transfer frames to noise density, in dB.
+    /// Noise on the symbols as Eb/N0 in dB, by bits of the transfer frames.
     #[arg(long, value_name = "DB", requires = "symbols", allow_negative_numbers = true,
         value_parser = decibels)]
     ebn0: Option<f64>,
@@ -76,14 +98,6 @@ pub struct Generate {
     #[arg(long, value_name = "BITS", default_value_t = 0,
         value_parser = clap::value_parser!(u8).range(0..8))]
     offset_bits: u8,
-    /// Another seed gives other contents and errors.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    #[command(flatten)]
-    errors: ErrorFlags,
-    /// Prints what was sent and what a receiver can get as one JSON line.
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -104,54 +118,54 @@ fn decibels(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a ratio in dB from -10 to 40, like 3.5"))
 }
 
-/// How often something happens to a frame; each replaces the description's.
+/// Errors and their probability for each frame; each flag replaces the description's value.
 #[derive(clap::Args)]
 struct ErrorFlags {
-    /// Wrong symbols that can be corrected.
+    /// Wrong symbols that Reed-Solomon can correct, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     correctable: Option<Probability>,
-    /// Errors beyond correction.
+    /// Errors beyond correction, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     uncorrectable: Option<Probability>,
-    /// A burst of wrong bytes.
+    /// A burst of wrong bytes, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     bursts: Option<Probability>,
-    /// Bytes of a burst.
+    /// The length of a burst in bytes.
     #[arg(long, value_name = "BYTES")]
     burst_bytes: Option<u32>,
-    /// The frame is missing.
+    /// The frame is missing, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     dropped: Option<Probability>,
-    /// The signal is lost for some frames.
+    /// The signal is lost for several frames, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     gaps: Option<Probability>,
-    /// Frames of such a gap.
+    /// The length of such a loss in frames.
     #[arg(long, value_name = "FRAMES")]
     gap_frames: Option<u32>,
-    /// Bits are lost or added inside the frame.
+    /// Bits are lost or inserted (bit slip), per frame.
     #[arg(long, value_name = "PROBABILITY")]
     slipped: Option<Probability>,
-    /// Wrong bits in the marker.
+    /// Wrong bits in the marker, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     marker: Option<Probability>,
-    /// The polarity changes.
+    /// The polarity inverts, per frame.
     #[arg(long, value_name = "PROBABILITY")]
     inverted: Option<Probability>,
 }
 
-/// What was sent, and what can be got out of it.
+/// What was sent, and what a receiver can recover.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     mission: &'a str,
     bytes: u64,
-    /// Where symbols were sent. What noise costs is not in the counts below.
+    /// Where symbols were sent. The counts below do not include losses by noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     symbols: Option<SymbolTruth>,
     #[serde(flatten)]
     truth: &'a Truth,
 }
 
-/// Sends what was asked for, then writes the truth about it.
+/// Sends the downlink, then writes its truth.
 ///
 /// # Errors
 /// The description or a flag does not suit the mission; the output refuses; it was interrupted.
@@ -162,7 +176,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
     errors
         .fits(&mission)
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
-    let layout = match command.layout {
+    let layout = match command.form.layout {
         LayoutName::Cadus => Layout::Cadus,
         LayoutName::Frames => Layout::Frames,
     };
@@ -172,7 +186,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
     let options = GeneratorOptions {
         frames,
         errors,
-        offset_bits: command.offset_bits,
+        offset_bits: command.form.offset_bits,
         seed: command.seed,
         layout,
     };
@@ -187,7 +201,7 @@ pub fn run(command: &Generate, out: &mut dyn Write) -> Result<(), Failure> {
     let mut downlink = Downlink { generator: &mut generator, writer: writer.as_mut() };
     let stop = stop_flag()?;
     let pace = command.paced.then_some(description.rate);
-    let bytes = match (&command.output, &command.to_tcp) {
+    let bytes = match (&command.to.output, &command.to.to_tcp) {
         (Some(path), _) if path.as_os_str() == "-" => send(&mut downlink, out, pace, &stop)
             .map_err(|source| output_failure("standard output", source))?,
         (Some(path), _) => {
@@ -328,15 +342,15 @@ fn send(
     Ok(sent)
 }
 
-/// What is sent, and what makes symbols of it where such are wanted.
+/// The bits that are sent, and the encoder to symbols where symbols are requested.
 struct Downlink<'a> {
     generator: &'a mut Generator,
     writer: Option<&'a mut SymbolWriter>,
 }
 
 fn symbol_writer(command: &Generate, mission: &Mission) -> Result<Option<SymbolWriter>, Failure> {
-    let Some(form) = command.symbols else { return Ok(None) };
-    if command.layout == LayoutName::Frames || mission.frame().is_variable() {
+    let Some(form) = command.form.symbols else { return Ok(None) };
+    if command.form.layout == LayoutName::Frames || mission.frame().is_variable() {
         let help = "omit --layout, or --symbols; frames with their own length field have no coding";
         return Err(Failure::new(Exit::Usage, "frames alone are not sent as symbols", help));
     }
@@ -344,7 +358,7 @@ fn symbol_writer(command: &Generate, mission: &Mission) -> Result<Option<SymbolW
         SymbolName::Hard => Symbols::Hard,
         SymbolName::Soft => Symbols::Soft,
     };
-    let options = SymbolOptions { form, ebn0_db: command.ebn0, seed: command.seed };
+    let options = SymbolOptions { form, ebn0_db: command.form.ebn0, seed: command.seed };
     Ok(Some(SymbolWriter::new(mission, options)))
 }
 
@@ -360,14 +374,14 @@ fn wait(span: Duration) {
 fn tell(command: &Generate, out: &mut dyn Write, report: &Report<'_>) -> Result<(), Failure> {
     let is_file = |path: &&PathBuf| path.as_os_str() != "-";
     let beside =
-        || command.output.as_ref().filter(is_file).map(|path| path.with_extension("truth.json"));
+        || command.to.output.as_ref().filter(is_file).map(|path| path.with_extension("truth.json"));
     let truth = command.truth.clone().or_else(beside);
     if let Some(path) = &truth {
         let place = path.display().to_string();
         let text = serde_json::to_string_pretty(report).map_err(io::Error::from)?;
         std::fs::write(path, text + "\n").map_err(|source| output_failure(&place, source))?;
     }
-    if command.output.as_ref().is_some_and(|path| !is_file(&path)) {
+    if command.to.output.as_ref().is_some_and(|path| !is_file(&path)) {
         return Ok(());
     }
     if command.json {

@@ -1,6 +1,7 @@
 //! `skyhaul path`: the paths of a running station.
 
-use super::status::{NodeArguments, write_paths};
+use super::node_socket::NodeArguments;
+use super::status::write_paths;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::config::ConfigTime;
 use skyhaul_node::status::{NodeStatus, PathHint, StatusRequest, ask, order};

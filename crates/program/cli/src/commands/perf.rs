@@ -9,6 +9,7 @@ mod clock;
 mod keep;
 pub mod keys;
 pub mod line;
+mod load;
 mod message;
 mod one_way;
 pub mod report;
@@ -89,16 +90,17 @@ pub fn driver(
     lanes: &LaneFlags,
     clock: Clock,
 ) -> Result<Driver, Failure> {
-    driver_with(configs, (lanes, WINDOW), clock)
+    driver_with(configs, lanes, WINDOW, clock)
 }
 
-/// The same with what a far end may have under way.
+/// The same with a limit of the bytes that a far end may have under way.
 ///
 /// # Errors
 /// The paths cannot be as configured, or the system has no more threads or descriptors.
 fn driver_with(
     configs: Vec<(Socket, EndpointConfig)>,
-    (lanes, window): (&LaneFlags, ByteCount),
+    lanes: &LaneFlags,
+    window: ByteCount,
     clock: Clock,
 ) -> Result<Driver, Failure> {
     let session = SessionConfig {

@@ -5,10 +5,10 @@ mod guests;
 mod watch;
 
 use super::gaps::in_words;
-use crate::failure::{Exit, Failure};
+use super::node_socket::NodeArguments;
+use crate::failure::Failure;
 use contacts::{CONTACTS_SHOWN, write_captured, write_received};
 use guests::{write_files, write_forwards, write_mirrors, write_sinks, write_streams};
-use skyhaul_node::config::{self, Config};
 use skyhaul_node::status::{
     AssembledProduct, CentreStatus, ContactCaptured, ContactForecast, DeliveryStatus, InputFrames,
     InputStatus, LinePath, LineState, LineStatus, LiveStatus, NodeStatus, RecordingStatus,
@@ -17,7 +17,6 @@ use skyhaul_node::status::{
 use skyhaul_units::{Duration, Probability};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// The arguments of `skyhaul status`.
 #[derive(clap::Args)]
@@ -38,17 +37,6 @@ pub struct Status {
     watch: Option<Duration>,
 }
 
-/// Which node is asked.
-#[derive(clap::Args)]
-pub struct NodeArguments {
-    /// The node's configuration, which names its socket.
-    #[arg(long, value_name = "FILE", required_unless_present = "socket")]
-    config: Option<PathBuf>,
-    /// The node's socket itself.
-    #[arg(long, alias = "node", value_name = "PATH", conflicts_with = "config")]
-    socket: Option<PathBuf>,
-}
-
 /// Asks, and prints the answer.
 ///
 /// # Errors
@@ -57,41 +45,19 @@ pub fn run(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(span) = command.watch {
         return watch::run(command, span, out);
     }
-    Ok(show(&ask(&command.node.socket()?)?, command.json, out)?)
+    Ok(command.show(&ask(&command.node.socket()?)?, out)?)
 }
 
-fn show(status: &NodeStatus, json: bool, out: &mut dyn Write) -> io::Result<()> {
-    if json {
-        let line = serde_json::to_string(status).expect("a status has text keys only");
-        return writeln!(out, "{line}");
-    }
-    match status {
-        NodeStatus::Station(station) => write_station(station, out),
-        NodeStatus::Centre(centre) => write_centre(centre, out),
-    }
-}
-
-impl NodeArguments {
-    /// The node with this socket, or with that of this configuration.
-    pub const fn of(config: Option<PathBuf>, socket: Option<PathBuf>) -> Self {
-        Self { config, socket }
-    }
-
-    /// Where it is asked.
-    ///
-    /// # Errors
-    /// The configuration is wrong.
-    pub fn socket(&self) -> Result<PathBuf, Failure> {
-        if let Some(socket) = &self.socket {
-            return Ok(socket.clone());
+impl Status {
+    fn show(&self, status: &NodeStatus, out: &mut dyn Write) -> io::Result<()> {
+        if self.json {
+            let line = serde_json::to_string(status).expect("a status has text keys only");
+            return writeln!(out, "{line}");
         }
-        let Some(file) = &self.config else {
-            return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
-        };
-        Ok(match config::load(file)? {
-            Config::Station(station) => station.node.status_socket(),
-            Config::Centre(centre) => centre.node.status_socket(),
-        })
+        match status {
+            NodeStatus::Station(station) => write_station(station, out),
+            NodeStatus::Centre(centre) => write_centre(centre, out),
+        }
     }
 }
 
@@ -100,7 +66,7 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
         "station",
         &station.name,
         station.uptime_s,
-        (station.rss_bytes, station.rss_peak_bytes),
+        MemoryUse { now: station.rss_bytes, peak: station.rss_peak_bytes },
         out,
     )?;
     write_log(station.log_dropped, out)?;
@@ -364,7 +330,7 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
         "centre",
         &centre.name,
         centre.uptime_s,
-        (centre.rss_bytes, centre.rss_peak_bytes),
+        MemoryUse { now: centre.rss_bytes, peak: centre.rss_peak_bytes },
         out,
     )?;
     write_log(centre.log_dropped, out)?;
@@ -468,19 +434,25 @@ fn write_latency(latency: &StageLatency, out: &mut dyn Write) -> io::Result<()> 
     )
 }
 
+/// Resident bytes of a process.
+struct MemoryUse {
+    now: u64,
+    peak: u64,
+}
+
 fn write_head(
     role: &str,
     name: &str,
     uptime_s: f64,
-    (rss, peak): (u64, u64),
+    memory: MemoryUse,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mega = |bytes: u64| bytes / 1_000_000;
     writeln!(
         out,
         "{role} {name}, up {uptime_s:.0} s, memory {} MB, at the most {} MB",
-        mega(rss),
-        mega(peak)
+        mega(memory.now),
+        mega(memory.peak)
     )
 }
 

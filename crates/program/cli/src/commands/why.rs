@@ -7,12 +7,12 @@ mod show;
 mod tcp;
 mod transfer;
 
+use super::node_socket::NodeArguments;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
 use super::perf::send;
 use super::probe::far::{FarEnd, FarFlags, able};
 use super::probe::tell;
-use super::status::NodeArguments;
 use crate::failure::{Exit, Failure};
 use rustix::time::{ClockId, clock_gettime};
 use skyhaul_probe::StreamDirection;

@@ -1,5 +1,6 @@
 //! The program as a user runs it: results, the one error sentence, exit codes, help.
 
+use crate::support::help::listed_commands;
 use crate::support::process::{run as skyhaul, text};
 use crate::support::refusal::assert_refused;
 use std::path::Path;
@@ -161,12 +162,10 @@ fn every_command_shows_an_example_and_the_program_its_exit_codes() {
 fn leaf_commands(above: &[String]) -> Vec<Vec<String>> {
     let arguments: Vec<&str> = above.iter().map(String::as_str).chain(["--help"]).collect();
     let help = text(&skyhaul(&arguments, Path::new(".")).stdout);
-    let Some((_, list)) = help.split_once("Commands:\n") else { return vec![above.to_vec()] };
-    list.lines()
-        .take_while(|line| line.starts_with("  "))
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .flat_map(|name| leaf_commands(&[above, &[name.to_owned()]].concat()))
-        .collect()
+    let below = listed_commands(&help);
+    if below.is_empty() {
+        return vec![above.to_vec()];
+    }
+    let below = below.into_iter().map(|name| [above, &[name.to_owned()]].concat());
+    below.flat_map(|words| leaf_commands(&words)).collect()
 }

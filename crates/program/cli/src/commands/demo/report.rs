@@ -1,13 +1,14 @@
 //! The result of a demonstration as data: what `--json` prints last, and what the summary is made
 //! from.
 
+use super::contact_row::ContactRow;
 use super::folder::Folder;
 use super::pass::PassResult;
 use super::products::{ProductAccount, digest};
 use super::verdict::judge;
 use serde::Serialize;
 use skyhaul_node::latency::LatencySummary;
-use skyhaul_node::status::{CentreStatus, ContactCaptured, ContactReceived, ContactState};
+use skyhaul_node::status::{CentreStatus, ContactState};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,79 +45,6 @@ pub struct Report {
     pub rss_bytes: RssReport,
     /// The most that each may have.
     pub rss_limit_bytes: u64,
-}
-
-/// A contact.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ContactRow {
-    /// The station's input.
-    pub input: String,
-    /// The mission found.
-    pub mission: String,
-    /// The spacecraft found.
-    pub scid: Option<u16>,
-    /// Good frames at the station.
-    pub frames_captured: u64,
-    /// Good frames on the centre's disk.
-    pub frames_delivered: u64,
-    /// Frames missing by their counters.
-    pub missing: u64,
-    /// Frames that could not be corrected, kept apart with their bytes.
-    pub set_aside: u64,
-    /// Good frames in which symbols were corrected.
-    pub corrected_frames: u64,
-    /// Symbols corrected in good frames.
-    pub corrected_symbols: u64,
-    /// Codewords corrected.
-    pub corrected_codewords: u64,
-    /// Codewords that could not be corrected.
-    pub uncorrectable_codewords: u64,
-    /// Good frames that are none of the mission's.
-    pub unreadable: u64,
-    /// Blocks that a disk did not give back.
-    pub damaged_blocks: u64,
-    /// Frames that the station counts more than arrived.
-    pub unaccounted: i64,
-    /// Digest over all good frames at the centre.
-    pub frames_sha256: Option<String>,
-    /// Bytes of the downlink that good frames came in.
-    pub bytes_captured: u64,
-    /// Bytes of those that stayed off the line: markers, check symbols, and what packing saved.
-    pub bytes_saved: u64,
-    /// Virtual channels by number.
-    pub channels: BTreeMap<u8, ChannelSummary>,
-    /// Packets by application.
-    pub apids: BTreeMap<u16, ApidSummary>,
-    /// Packets that were in a product already.
-    pub duplicates: u64,
-    /// Packets set aside with their bytes, by reason; the first thousand of each product.
-    pub aside_reasons: BTreeMap<String, u64>,
-    /// Packets set aside beyond those.
-    pub unlisted_aside: u64,
-    /// Packets dropped for want of room.
-    pub rejected: u64,
-    /// Whether each packet is in one count of its product's account.
-    pub balanced: bool,
-}
-
-/// A virtual channel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct ChannelSummary {
-    /// Good frames.
-    pub frames: u64,
-    /// Frames missing by their counters.
-    pub missing: u64,
-    /// Packets, idle ones included.
-    pub packets: u64,
-}
-
-/// An application.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ApidSummary {
-    /// Packets in products; idle packets, which no product holds, as they came.
-    pub delivered: u64,
-    /// Packets set aside with their bytes and the reason.
-    pub set_aside: u64,
 }
 
 /// A product.
@@ -249,85 +177,16 @@ fn contacts(
     outcome: &PassResult,
     accounts: &BTreeMap<String, Vec<ProductAccount>>,
 ) -> Vec<ContactRow> {
-    let mut reports = Vec::new();
+    let mut rows = Vec::new();
     for (input, _) in &outcome.passes {
         let captured = outcome.station.contacts.iter().filter(|contact| contact.channel == *input);
         for captured in captured {
             let received =
                 outcome.centre.contacts.iter().find(|contact| contact.flow == captured.flow);
-            reports.push(contact(captured, received, accounts));
+            rows.push(ContactRow::new(captured, received, accounts));
         }
     }
-    reports
-}
-
-fn contact(
-    captured: &ContactCaptured,
-    received: Option<&ContactReceived>,
-    accounts: &BTreeMap<String, Vec<ProductAccount>>,
-) -> ContactRow {
-    let mut report = ContactRow {
-        input: captured.channel.clone(),
-        mission: captured.mission.clone(),
-        scid: captured.scid,
-        frames_captured: captured.frames,
-        bytes_captured: captured.bytes_captured,
-        bytes_saved: captured.bytes_saved,
-        balanced: true,
-        ..ContactRow::default()
-    };
-    let Some(received) = received else { return report };
-    report.mission.clone_from(&received.mission);
-    report.scid = received.scid;
-    report.frames_delivered = received.frames;
-    report.missing = received.missing;
-    report.set_aside = received.set_aside;
-    report.corrected_symbols = received.corrected_symbols;
-    report.corrected_codewords = received.corrected_codewords;
-    report.uncorrectable_codewords = received.uncorrectable_codewords;
-    report.damaged_blocks = received.damaged_blocks;
-    report.unaccounted = received.unaccounted;
-    report.frames_sha256.clone_from(&received.frames_sha256);
-    let name = format!("{}-{}", received.station, received.flow);
-    for (index, account) in accounts.get(&name).into_iter().flatten().enumerate() {
-        if index == 0 {
-            take_frames(&mut report, account);
-        }
-        take_packets(&mut report, account);
-    }
-    report
-}
-
-/// The frames of the contact stand in each of its products' accounts.
-fn take_frames(report: &mut ContactRow, account: &ProductAccount) {
-    report.corrected_frames = account.frames.corrected;
-    report.unreadable = account.frames.unreadable;
-    for channel in &account.frames.channels {
-        let counts = report.channels.entry(channel.vcid).or_default();
-        counts.frames += channel.frames;
-        counts.missing += channel.missing_frames;
-        counts.packets += channel.packets;
-    }
-    if account.frames.idle_packets > 0 {
-        report.apids.entry(IDLE_APID).or_default().delivered += account.frames.idle_packets;
-    }
-}
-
-fn take_packets(report: &mut ContactRow, account: &ProductAccount) {
-    for apid in &account.apids {
-        report.apids.entry(apid.apid).or_default().delivered += apid.packets;
-    }
-    for packet in &account.set_aside.packets {
-        *report.aside_reasons.entry(packet.reason.clone()).or_default() += 1;
-        if let Some(apid) = packet.apid {
-            report.apids.entry(apid).or_default().set_aside += 1;
-        }
-    }
-    let listed = account.set_aside.packets.len() as u64;
-    report.unlisted_aside += account.accounting.set_aside.saturating_sub(listed);
-    report.duplicates += account.accounting.duplicates;
-    report.rejected += account.accounting.rejected;
-    report.balanced &= account.accounting.balanced;
+    rows
 }
 
 fn products(
@@ -370,6 +229,3 @@ fn failed(centre: &CentreStatus) -> Vec<String> {
     let failed = centre.contacts.iter().filter(|contact| contact.state == ContactState::Failed);
     failed.map(|contact| format!("{}: its products could not be made", contact.channel)).collect()
 }
-
-/// CCSDS 133.0-B-2 4.1.3.3.4.4: all ones.
-const IDLE_APID: u16 = 2_047;

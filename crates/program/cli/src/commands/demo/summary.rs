@@ -1,6 +1,7 @@
 //! The result of a demonstration in words and tables.
 
-use super::report::{ContactRow, Report};
+use super::contact_row::ContactRow;
+use super::report::Report;
 use skyhaul_node::latency::LatencySummary;
 use skyhaul_units::{Probability, Rate};
 use std::io::{self, Write};
@@ -26,16 +27,18 @@ fn write_contact(contact: &ContactRow, out: &mut dyn Write) -> io::Result<()> {
         out,
         "  frames   {} captured, {} delivered, {} missing by their counters; {} corrected, {} \
         uncorrectable",
-        contact.frames_captured,
-        contact.frames_delivered,
-        contact.missing,
-        contact.corrected_frames,
-        contact.set_aside
+        contact.frames.captured,
+        contact.frames.delivered,
+        contact.frames.missing,
+        contact.frames.corrected,
+        contact.frames.set_aside
     )?;
     writeln!(
         out,
         "           {} codewords corrected ({} symbols), {} uncorrectable",
-        contact.corrected_codewords, contact.corrected_symbols, contact.uncorrectable_codewords
+        contact.frames.corrected_codewords,
+        contact.frames.corrected_symbols,
+        contact.frames.uncorrectable_codewords
     )?;
     writeln!(out, "  channel  {:>8} {:>9} {:>9}", "frames", "missing", "packets")?;
     for (vcid, channel) in &contact.channels {
@@ -46,16 +49,16 @@ fn write_contact(contact: &ContactRow, out: &mut dyn Write) -> io::Result<()> {
             channel.frames, channel.missing, channel.packets
         )?;
     }
-    let apids = contact.apids.iter().map(|(apid, packets)| match packets.set_aside {
+    let apids = contact.packets.apids.iter().map(|(apid, packets)| match packets.set_aside {
         0 => format!("{apid}: {}", packets.delivered),
         aside if packets.delivered == 0 => format!("{apid}: {aside} set aside"),
         aside => format!("{apid}: {} and {aside} set aside", packets.delivered),
     });
     write_wrapped("  APIDs    ", &apids.collect::<Vec<_>>(), out)?;
-    if contact.aside_reasons.is_empty() {
+    if contact.packets.aside_reasons.is_empty() {
         return Ok(());
     }
-    let reasons = contact.aside_reasons.iter().map(|(reason, packets)| {
+    let reasons = contact.packets.aside_reasons.iter().map(|(reason, packets)| {
         let meaning = ASIDE
             .iter()
             .find(|(known, _)| known == reason)
@@ -167,7 +170,7 @@ fn write_line(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_verdict(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let frames: u64 = report.contacts.iter().map(|contact| contact.frames_delivered).sum();
+    let frames: u64 = report.contacts.iter().map(|contact| contact.frames.delivered).sum();
     let packets: u64 = report.products.iter().map(|product| product.packets).sum();
     if report.ok {
         let contacts = report.contacts.len();

@@ -1,6 +1,6 @@
 //! Whether what arrived is what was captured: every difference as a sentence.
 
-use super::report::{ApidSummary, ChannelSummary, ContactRow};
+use super::contact_row::{ApidSummary, ChannelSummary, ContactRow};
 use super::truth::{ExpectedChannel, ExpectedContact};
 use std::collections::BTreeSet;
 
@@ -19,23 +19,27 @@ pub fn judge(input: &str, truth: &ExpectedContact, contacts: &[ContactRow]) -> V
     let mut found = Differences { place: input.to_owned(), sentences: Vec::new() };
     found.text("mission", &contact.mission, &truth.mission);
     found.count("spacecraft id", contact.scid.map(u64::from), Some(u64::from(truth.scid)));
-    found.count("frames captured", Some(contact.frames_captured), Some(truth.frames));
-    found.count("frames delivered", Some(contact.frames_delivered), Some(truth.frames));
+    found.count("frames captured", Some(contact.frames.captured), Some(truth.frames));
+    found.count("frames delivered", Some(contact.frames.delivered), Some(truth.frames));
     let missing = truth.channels.values().map(|channel| channel.missing).sum();
-    found.count("frames missing by their counters", Some(contact.missing), Some(missing));
-    found.count("frames set aside", Some(contact.set_aside), Some(truth.set_aside));
+    found.count("frames missing by their counters", Some(contact.frames.missing), Some(missing));
+    found.count("frames set aside", Some(contact.frames.set_aside), Some(truth.set_aside));
     found.count(
         "symbols corrected",
-        Some(contact.corrected_symbols),
+        Some(contact.frames.corrected_symbols),
         Some(truth.corrected_symbols),
     );
-    found.count("blocks that a disk did not give back", Some(contact.damaged_blocks), Some(0));
-    found.count("frames that could not be read", Some(contact.unreadable), Some(0));
-    if contact.unaccounted != 0 {
-        let count = contact.unaccounted;
+    found.count(
+        "blocks that a disk did not give back",
+        Some(contact.frames.damaged_blocks),
+        Some(0),
+    );
+    found.count("frames that could not be read", Some(contact.frames.unreadable), Some(0));
+    if contact.frames.unaccounted != 0 {
+        let count = contact.frames.unaccounted;
         found.say(format!("the station's closing record counts {count} frames more than arrived"));
     }
-    let digest = contact.frames_sha256.as_deref().unwrap_or("none");
+    let digest = contact.frames.sha256.as_deref().unwrap_or("none");
     found.text("digest of all frames", digest, &truth.frames_sha256);
     let numbers: BTreeSet<u8> =
         truth.channels.keys().chain(contact.channels.keys()).copied().collect();
@@ -70,10 +74,10 @@ fn applications(
         truth.channels.values().filter_map(|channel| channel.apids.get(&apid)).sum()
     };
     let known = truth.channels.values().flat_map(|channel| channel.apids.keys());
-    let numbers: BTreeSet<u16> = known.chain(contact.apids.keys()).copied().collect();
+    let numbers: BTreeSet<u16> = known.chain(contact.packets.apids.keys()).copied().collect();
     let mut short = Vec::new();
     for apid in numbers {
-        let got = contact.apids.get(&apid).copied().unwrap_or_default();
+        let got = contact.packets.apids.get(&apid).copied().unwrap_or_default();
         if got.delivered + got.set_aside != wanted(apid) {
             short.push((apid, got, wanted(apid)));
         }
@@ -85,7 +89,7 @@ fn applications(
         .map(|(_, got, wanted)| wanted.saturating_sub(got.delivered + got.set_aside))
         .sum();
     let is_over = short.iter().any(|(_, got, wanted)| got.delivered + got.set_aside > *wanted);
-    if is_over || lacking != contact.unlisted_aside {
+    if is_over || lacking != contact.packets.unlisted_aside {
         for (apid, ApidSummary { delivered, set_aside }, wanted) in short {
             found.place = format!("{input}, APID {apid}");
             let what = match set_aside {
@@ -95,15 +99,15 @@ fn applications(
             found.count(&what, Some(delivered + set_aside), Some(wanted));
         }
         found.place = input.to_owned();
-        if contact.unlisted_aside > 0 {
+        if contact.packets.unlisted_aside > 0 {
             let what = "packets set aside and not in any list";
-            found.count(what, Some(contact.unlisted_aside), Some(lacking));
+            found.count(what, Some(contact.packets.unlisted_aside), Some(lacking));
         }
     }
     found.place = input.to_owned();
-    found.count("packets dropped as duplicates", Some(contact.duplicates), Some(0));
-    found.count("packets dropped for want of room", Some(contact.rejected), Some(0));
-    if !contact.balanced {
+    found.count("packets dropped as duplicates", Some(contact.packets.duplicates), Some(0));
+    found.count("packets dropped for want of room", Some(contact.packets.rejected), Some(0));
+    if !contact.packets.balanced {
         found.say("a product's account does not balance".to_owned());
     }
 }
@@ -136,6 +140,7 @@ impl Differences {
 
 #[cfg(test)]
 mod tests {
+    use super::super::contact_row::FrameCounts;
     use super::super::truth::bundled;
     use super::*;
 
@@ -145,17 +150,19 @@ mod tests {
             input: "antenna-1".to_owned(),
             mission: truth.mission.clone(),
             scid: Some(truth.scid),
-            frames_captured: truth.frames,
-            frames_delivered: truth.frames,
-            frames_sha256: Some(truth.frames_sha256.clone()),
-            balanced: true,
+            frames: FrameCounts {
+                captured: truth.frames,
+                delivered: truth.frames,
+                sha256: Some(truth.frames_sha256.clone()),
+                ..FrameCounts::default()
+            },
             ..ContactRow::default()
         };
         for (vcid, channel) in &truth.channels {
             let ExpectedChannel { frames, missing, packets, .. } = *channel;
             contact.channels.insert(*vcid, ChannelSummary { frames, missing, packets });
             for (apid, packets) in &channel.apids {
-                contact.apids.entry(*apid).or_default().delivered += packets;
+                contact.packets.apids.entry(*apid).or_default().delivered += packets;
             }
         }
         contact
@@ -169,7 +176,7 @@ mod tests {
     fn what_was_captured_is_in_order() {
         assert_eq!(judge("antenna-1", &truth(), &[delivered(&truth())]), Vec::<String>::new());
         let mut contact = delivered(&truth());
-        contact.apids.insert(404, ApidSummary { delivered: 20, set_aside: 4 });
+        contact.packets.apids.insert(404, ApidSummary { delivered: 20, set_aside: 4 });
         assert_eq!(
             judge("antenna-1", &truth(), &[contact]),
             Vec::<String>::new(),
@@ -183,19 +190,22 @@ mod tests {
         let cases: [(Change, &str); 15] = [
             (|c| c.mission = "terra".to_owned(), "mission: terra instead of aqua"),
             (|c| c.scid = None, "spacecraft id: none instead of 154"),
-            (|c| c.frames_captured -= 1, "frames captured: 1022 instead of 1023"),
-            (|c| c.frames_delivered -= 1, "frames delivered: 1022 instead of 1023"),
-            (|c| c.missing += 1, "frames missing by their counters: 1 instead of 0"),
-            (|c| c.set_aside += 1, "frames set aside: 1 instead of 0"),
-            (|c| c.corrected_symbols += 1, "symbols corrected: 1 instead of 0"),
-            (|c| c.damaged_blocks += 1, "did not give back: 1 instead of 0"),
-            (|c| c.unaccounted = 2, "counts 2 frames more than arrived"),
-            (|c| c.frames_sha256 = None, "digest of all frames: none instead of d3116831"),
-            (|c| c.duplicates = 1, "packets dropped as duplicates: 1 instead of 0"),
-            (|c| c.rejected = 1, "packets dropped for want of room: 1 instead of 0"),
-            (|c| c.balanced = false, "does not balance"),
-            (|c| c.unlisted_aside = 1, "packets set aside and not in any list: 1 instead of 0"),
-            (|c| c.unreadable = 1, "frames that could not be read: 1 instead of 0"),
+            (|c| c.frames.captured -= 1, "frames captured: 1022 instead of 1023"),
+            (|c| c.frames.delivered -= 1, "frames delivered: 1022 instead of 1023"),
+            (|c| c.frames.missing += 1, "frames missing by their counters: 1 instead of 0"),
+            (|c| c.frames.set_aside += 1, "frames set aside: 1 instead of 0"),
+            (|c| c.frames.corrected_symbols += 1, "symbols corrected: 1 instead of 0"),
+            (|c| c.frames.damaged_blocks += 1, "did not give back: 1 instead of 0"),
+            (|c| c.frames.unaccounted = 2, "counts 2 frames more than arrived"),
+            (|c| c.frames.sha256 = None, "digest of all frames: none instead of d3116831"),
+            (|c| c.packets.duplicates = 1, "packets dropped as duplicates: 1 instead of 0"),
+            (|c| c.packets.rejected = 1, "packets dropped for want of room: 1 instead of 0"),
+            (|c| c.packets.balanced = false, "does not balance"),
+            (
+                |c| c.packets.unlisted_aside = 1,
+                "packets set aside and not in any list: 1 instead of 0",
+            ),
+            (|c| c.frames.unreadable = 1, "frames that could not be read: 1 instead of 0"),
         ];
         for (change, sentence) in cases {
             let mut contact = delivered(&truth());
@@ -216,10 +226,10 @@ mod tests {
                 assert_eq!(judge("antenna-1", &truth(), &[contact]).len(), 1);
             }
         }
-        let apids: Vec<u16> = delivered(&truth()).apids.into_keys().chain([1]).collect();
+        let apids: Vec<u16> = delivered(&truth()).packets.apids.into_keys().chain([1]).collect();
         for apid in apids {
             let mut contact = delivered(&truth());
-            contact.apids.entry(apid).or_default().delivered += 1;
+            contact.packets.apids.entry(apid).or_default().delivered += 1;
             let found = judge("antenna-1", &truth(), &[contact]);
             assert!(
                 matches!(&found[..], [one] if one.contains(&format!("APID {apid}: packets"))),
@@ -231,10 +241,10 @@ mod tests {
     #[test]
     fn packets_set_aside_beyond_an_accounts_list_fill_exactly_what_lacks() {
         let mut contact = delivered(&truth());
-        contact.apids.insert(404, ApidSummary { delivered: 20, set_aside: 1 });
-        contact.unlisted_aside = 3;
+        contact.packets.apids.insert(404, ApidSummary { delivered: 20, set_aside: 1 });
+        contact.packets.unlisted_aside = 3;
         assert_eq!(judge("antenna-1", &truth(), &[contact.clone()]), Vec::<String>::new());
-        contact.unlisted_aside = 2;
+        contact.packets.unlisted_aside = 2;
         let found = judge("antenna-1", &truth(), &[contact]);
         assert_eq!(
             found[0],

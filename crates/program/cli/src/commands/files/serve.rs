@@ -2,6 +2,7 @@
 
 use super::receipts::Receipts;
 use crate::commands::classes::Classes;
+use crate::commands::ip::IpVersion;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
@@ -128,7 +129,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let setup = Setup {
         bind: command.bind.clone(),
-        path: command.line.path(command.bind.iter().any(SocketAddr::is_ipv6))?,
+        path: command.line.path(IpVersion::largest(command.bind.iter().copied()))?,
         session: SessionConfig { classes, ..super::session() },
         ..Setup::new(&command.name, accepted.own.clone()).trusting(accepted.peers.iter().copied())
     };

@@ -2,6 +2,7 @@
 
 use super::notices::Notices;
 use super::plan::{ForwardPlan, PreparedForwards};
+use crate::commands::ip::IpVersion;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
@@ -86,7 +87,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
     let clock = Clock::start();
     let mut configs = Vec::new();
     for remote in &addresses {
-        let path = command.line.path(remote.is_ipv6())?;
+        let path = command.line.path(IpVersion::of(*remote))?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
         let local: SocketAddr = match remote {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),

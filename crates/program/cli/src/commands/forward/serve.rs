@@ -2,6 +2,7 @@
 
 use super::file;
 use super::notices::Notices;
+use crate::commands::ip::IpVersion;
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::perf::{self, LaneFlags};
@@ -68,7 +69,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let clock = Clock::start();
     let mut configs = Vec::new();
     for address in &command.bind {
-        let path = command.line.path(address.is_ipv6())?;
+        let path = command.line.path(IpVersion::of(*address))?;
         let config = EndpointConfig {
             trusted: accepted.peers.iter().copied().collect(),
             listen: true,

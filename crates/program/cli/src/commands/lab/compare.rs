@@ -4,7 +4,10 @@
 mod ability;
 mod bench;
 mod experiment;
+mod gone;
 mod goodput;
+mod kinds;
+mod notes;
 mod paced;
 mod page;
 mod program;
@@ -18,19 +21,23 @@ mod stream;
 mod study;
 mod table;
 mod tool;
+mod tool_run;
 
 use super::emulated::{Home, lab_name};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use ability::LoopbackAbility;
-use bench::{Gone, PATIENCE, Site};
+use bench::{PATIENCE, Site};
 use experiment::{MOST_RUNS, PublishedExperiment};
+use gone::Gone;
+use kinds::StudyKind;
+use notes::note;
 use quiet::{Disturbance, DisturbedRuns, QuietWatch};
 use rustix::process::{getpid, set_child_subreaper};
 use skyhaul_units::Duration;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use study::{Study, StudyKind};
+use study::Study;
 use tool::Tool;
 
 /// The arguments of `skyhaul lab compare`.
@@ -224,12 +231,8 @@ fn prepare(
         Err(Gone::Interrupted) => Vec::new(),
     });
     let notes: Vec<Vec<String>> = notes.collect();
-    for (kind, note) in kinds
-        .iter()
-        .zip(&notes)
-        .flat_map(|(kind, notes)| notes.iter().map(move |note| (kind, note)))
-    {
-        say(&format!("{}: {note}", kind.name()));
+    for (kind, notes) in kinds.iter().zip(&notes) {
+        notes.iter().for_each(|text| note(&format!("{}: {text}", kind.name())));
     }
     (found.ok(), notes)
 }
@@ -248,13 +251,13 @@ fn markdown_file(text: &str) -> Result<PathBuf, String> {
 fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     for study in planned {
         let name = study.name();
-        study.skipped().iter().for_each(|skipped| say(&format!("{name}: skipped: {skipped}")));
-        say(&format!("{name}: takes {}", about(study.estimate())));
+        study.skipped().iter().for_each(|skipped| note(&format!("{name}: skipped: {skipped}")));
+        note(&format!("{name}: takes {}", about(study.estimate())));
     }
     let sum = planned.iter().fold(Duration::ZERO, |sum, study| sum + study.estimate());
     if planned.len() > 1 {
         let more = about(quiet::allowance(sum));
-        say(&format!(
+        note(&format!(
             "all: take {}, and {more} more at most to repeat what others disturb",
             about(sum)
         ));
@@ -302,11 +305,6 @@ fn refuse_disturbed(
     Err(Failure::new(Exit::Environment, &what, BUSY_HELP).at(&file.display().to_string()))
 }
 
-/// Standard error may be closed; the result comes all the same.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 /// Writes the tables into `file`, and the pictures into a folder beside it that has its name
 /// without the ending.
 fn document(file: &Path, all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
@@ -336,15 +334,6 @@ fn judge(all: &[Box<dyn Study + '_>]) -> Result<(), Failure> {
         &what,
         "the lines with FAIL say where; a busy machine moves figures: run it again",
     ))
-}
-
-/// The user ended it.
-fn interrupted() -> Failure {
-    Failure::new(
-        Exit::Interrupted,
-        "interrupted before the end",
-        "nothing is left behind; run it again",
-    )
 }
 
 /// What to do about a busy machine.

@@ -1,6 +1,6 @@
-//! The flags that say what is assumed of a line from which nothing is heard, and what is wanted of
-//! it.
+//! The flags of a line without return: its rate, the assumed loss, and the loss that may remain.
 
+use crate::commands::ip::IpVersion;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_oneway::{Assumptions, HEADERS_IPV4, HEADERS_IPV6, assumptions_for};
@@ -8,22 +8,21 @@ use skyhaul_probe::report::percent;
 use skyhaul_transport::oneway::{Design, SenderCounters};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
-/// What is assumed of the losses, and how well they are to be repaired.
+/// The assumed loss, and the loss that may remain after FEC repair.
 #[derive(clap::Args)]
 pub struct LossArguments {
-    /// Share of datagrams that the line is assumed to lose: nothing can be measured. Assume the
-    /// worst that is to be met.
+    /// The share of datagrams that the line loses. It cannot be measured: give the worst case.
     #[arg(long, value_name = "SHARE", default_value = "1 %")]
     loss: Probability,
-    /// How many it loses in a row, on average; 1 for each alone.
+    /// The average number of datagrams lost in a row; 1 for single losses.
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     burst: u32,
-    /// Share of blocks that may stay lost under that loss.
+    /// The share of blocks that may stay lost under that loss.
     #[arg(long, value_name = "SHARE", default_value = "1 ppm")]
     residual: Probability,
-    /// From a symbol's sending until its repair is sent, at most. Longer is cheaper, and holds out
-    /// longer bursts.
+    /// The longest time from sending a symbol to sending its repair. A longer time needs less
+    /// repair, and survives longer bursts.
     #[arg(long, value_name = "DURATION")]
     budget: Option<Duration>,
 }
@@ -31,11 +30,10 @@ pub struct LossArguments {
 /// The line, its losses, and the size of blocks.
 #[derive(clap::Args)]
 pub struct LineArguments {
-    /// The line's rate, counted in IP packets with their headers. It is used to the full: nothing
-    /// can be measured.
+    /// The line's rate, including IP headers. All of it is used: nothing can be measured.
     #[arg(long, value_name = "RATE")]
     rate: Rate,
-    /// The largest IP packet that fits the line.
+    /// The largest IP packet of the line.
     #[arg(long, value_name = "SIZE", default_value = "1500 B")]
     mtu: ByteCount,
     /// The size of a block.
@@ -45,10 +43,19 @@ pub struct LineArguments {
     losses: LossArguments,
 }
 
+/// A line without return.
+#[derive(Debug, Clone, Copy)]
+pub struct OneWayLine {
+    /// Its rate, including IP headers.
+    pub rate: Rate,
+    /// Its largest IP packet.
+    pub mtu: ByteCount,
+}
+
 impl LineArguments {
-    /// What is assumed.
-    pub fn assumptions(&self, is_ipv6: bool) -> Assumptions {
-        self.losses.assumptions((self.rate, self.mtu, self.block), is_ipv6)
+    /// The assumptions about this line.
+    pub fn assumptions(&self, ip: IpVersion) -> Assumptions {
+        self.losses.assumptions(OneWayLine { rate: self.rate, mtu: self.mtu }, self.block, ip)
     }
 
     /// Bytes of a block.
@@ -65,20 +72,19 @@ impl LineArguments {
 }
 
 impl LossArguments {
-    /// What is assumed of a line of this rate and packet size, for blocks of this size.
-    pub fn assumptions(
-        &self,
-        (rate, mtu, block): (Rate, ByteCount, ByteCount),
-        is_ipv6: bool,
-    ) -> Assumptions {
-        let headers = if is_ipv6 { HEADERS_IPV6 } else { HEADERS_IPV4 };
+    /// The assumptions for blocks of this size over this line.
+    pub fn assumptions(&self, line: OneWayLine, block: ByteCount, ip: IpVersion) -> Assumptions {
+        let headers = match ip {
+            IpVersion::V4 => HEADERS_IPV4,
+            IpVersion::V6 => HEADERS_IPV6,
+        };
         Assumptions {
             loss: self.loss,
             burst: self.burst,
             residual: self.residual,
             block,
             budget: self.budget,
-            ..assumptions_for(rate, mtu, headers)
+            ..assumptions_for(line.rate, line.mtu, headers)
         }
     }
 }

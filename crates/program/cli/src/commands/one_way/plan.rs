@@ -1,6 +1,7 @@
-//! `skyhaul one-way plan`: what repair a line needs, before anything is sent.
+//! `skyhaul one-way plan`: computes the FEC repair that a line needs.
 
 use super::line::{Expected, LineArguments};
+use crate::commands::ip::IpVersion;
 use crate::failure::{Exit, Failure};
 use skyhaul_transport::oneway::Design;
 use std::io::Write;
@@ -23,10 +24,11 @@ pub struct PlanCommand {
 /// Prints the design.
 ///
 /// # Errors
-/// There is none that reaches what is asked for.
+/// No design reaches the requested loss.
 pub fn run(command: &PlanCommand, out: &mut dyn Write) -> Result<(), Failure> {
     command.line.block()?;
-    let design = Design::new(&command.line.assumptions(command.ipv6))
+    let ip = if command.ipv6 { IpVersion::V6 } else { IpVersion::V4 };
+    let design = Design::new(&command.line.assumptions(ip))
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let expected = Expected::of(&design);
     if command.json {

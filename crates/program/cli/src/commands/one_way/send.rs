@@ -3,12 +3,13 @@
 use super::line::{Expected, LineArguments, SentBlocks, in_blocks};
 use super::source::{OneWayInput, Reading, SourceItem};
 use super::{read_key, socket};
+use crate::commands::ip::IpVersion;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{OneWaySource, TransmitTotals, transmit};
+use skyhaul_net::one_way::{OneWaySource, transmit};
 use skyhaul_oneway::file::{DATA_HEADER, Manifest, Part, is_plain};
 use skyhaul_oneway::{TransmitSession, Transmitter};
 use skyhaul_transport::cost;
@@ -95,9 +96,13 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         utc_at_zero: clock.utc_at_start(),
         ..SenderConfig::default()
     };
-    let mut transmitter =
-        Transmitter::new(clock.now(), session, &command.line.assumptions(to.is_ipv6()), config)
-            .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
+    let mut transmitter = Transmitter::new(
+        clock.now(),
+        session,
+        &command.line.assumptions(IpVersion::of(to)),
+        config,
+    )
+    .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let expected = Expected::of(transmitter.sender().design());
     // Standard error may be closed; the result says it again.
     let _ = writeln!(io::stderr(), "{}", expected.text());
@@ -129,29 +134,21 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
             help,
         ));
     }
-    let report = report((&sources, feed.bytes), (clock, sent), (&mut transmitter, expected));
-    if command.json {
-        let line = serde_json::to_string(&report).expect("figures are plain data");
-        return Ok(writeln!(out, "{line}")?);
-    }
-    report.write(out)
-}
-
-fn report(
-    (sources, bytes): (&[OneWayInput], u64),
-    (clock, sent): (Clock, TransmitTotals),
-    (transmitter, expected): (&mut Transmitter, Expected),
-) -> Report {
-    Report {
+    let report = Report {
         session: transmitter.session().to_string(),
         files: sources.iter().map(|source| source.name.clone()).collect(),
-        bytes,
+        bytes: feed.bytes,
         seconds: clock.now().since(Instant::ZERO).as_secs_f64(),
         datagrams: sent.datagrams,
         datagrams_refused: sent.refused,
         blocks: SentBlocks::of(transmitter.sender().counters()),
         expected,
+    };
+    if command.json {
+        let line = serde_json::to_string(&report).expect("figures are plain data");
+        return Ok(writeln!(out, "{line}")?);
     }
+    report.write(out)
 }
 
 impl Report {

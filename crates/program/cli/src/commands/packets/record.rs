@@ -1,5 +1,5 @@
-//! What a construction record says, for people and for programs: file number 00 of a product,
-//! beside its packet files.
+//! A construction record, shown to people and to programs. It is file number 00 of a product, beside
+//! the product's packet files.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_level0::construction::{
@@ -26,17 +26,25 @@ struct Times {
 #[derive(serde::Serialize)]
 struct Line<'a> {
     file: &'a str,
-    construction_record: Shown<'a>,
+    construction_record: ShownRecord<'a>,
 }
 
 #[derive(serde::Serialize)]
-struct Shown<'a> {
+struct ShownRecord<'a> {
     id: &'a str,
     kind: ProductKind,
     software: String,
     test: bool,
     completed: Option<String>,
     sessions: Vec<Times>,
+    #[serde(flatten)]
+    totals: ShownTotals,
+    apids: Vec<ShownApid>,
+    files: Vec<ShownFile<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct ShownTotals {
     packets: u32,
     bytes: u64,
     gaps: u32,
@@ -45,8 +53,6 @@ struct Shown<'a> {
     fill_bytes: u64,
     packet_times: Times,
     reception: Times,
-    apids: Vec<ShownApid>,
-    files: Vec<ShownFile<'a>>,
 }
 
 #[derive(serde::Serialize)]
@@ -143,6 +149,7 @@ impl ConstructionView {
     /// The result cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let shown = self.shown();
+        let totals = &shown.totals;
         let kind = match shown.kind {
             ProductKind::Pds => "production data set",
             ProductKind::Eds => "expedited data set",
@@ -159,15 +166,15 @@ impl ConstructionView {
             out,
             "  {} packets, {} bytes; {} gaps, {} packets corrected, {} of another length, {} bytes \
             of fill",
-            shown.packets,
-            shown.bytes,
-            shown.gaps,
-            shown.corrected_packets,
-            shown.length_discrepancies,
-            shown.fill_bytes
+            totals.packets,
+            totals.bytes,
+            totals.gaps,
+            totals.corrected_packets,
+            totals.length_discrepancies,
+            totals.fill_bytes
         )?;
-        write_times("packets", &shown.packet_times, out)?;
-        write_times("received", &shown.reception, out)?;
+        write_times("packets", &totals.packet_times, out)?;
+        write_times("received", &totals.reception, out)?;
         shown.sessions.iter().try_for_each(|session| write_times("contact", session, out))?;
         writeln!(out, "  APID    packets          bytes    gaps  missing  {:<28}last", "first")?;
         for apid in &shown.apids {
@@ -186,7 +193,7 @@ impl ConstructionView {
         shown.files.iter().try_for_each(|file| writeln!(out, "  file {}", file.name))
     }
 
-    fn shown(&self) -> Shown<'_> {
+    fn shown(&self) -> ShownRecord<'_> {
         let ConstructionRecord {
             software,
             kind,
@@ -198,21 +205,23 @@ impl ConstructionView {
             apids,
             files,
         } = &self.record;
-        Shown {
+        ShownRecord {
             id: id.as_str(),
             kind: *kind,
             software: format!("{}.{}", software.major, software.minor),
             test: *test,
             completed: time(*completed),
             sessions: sessions.iter().map(times).collect(),
-            packets: totals.packets,
-            bytes: totals.size.as_u64(),
-            gaps: totals.gaps,
-            corrected_packets: totals.corrected_packets,
-            length_discrepancies: totals.length_discrepancies,
-            fill_bytes: totals.fill.as_u64(),
-            packet_times: times(&totals.packet_times),
-            reception: times(&totals.reception),
+            totals: ShownTotals {
+                packets: totals.packets,
+                bytes: totals.size.as_u64(),
+                gaps: totals.gaps,
+                corrected_packets: totals.corrected_packets,
+                length_discrepancies: totals.length_discrepancies,
+                fill_bytes: totals.fill.as_u64(),
+                packet_times: times(&totals.packet_times),
+                reception: times(&totals.reception),
+            },
             apids: apids.iter().map(apid).collect(),
             files: files.iter().map(file).collect(),
         }

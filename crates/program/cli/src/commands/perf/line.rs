@@ -1,6 +1,8 @@
-//! The flags that say what the line is like, and how its rate is found.
+//! The flags that describe the line and its rate control.
 
 use super::report::ControlSummary;
+use crate::commands::ip::IpVersion;
+use crate::commands::one_way::line::OneWayLine;
 use crate::failure::{Exit, Failure};
 use skyhaul_congestion::{ControllerConfig, ControllerNameError};
 use skyhaul_quic::PathConfig;
@@ -9,14 +11,14 @@ use skyhaul_units::{ByteCount, Rate};
 /// The line and its rate control.
 #[derive(clap::Args)]
 pub struct LineFlags {
-    /// How the rate is found: `adaptive` by itself, `line` by --rate, or a controller for
-    /// comparison, such as `cubic`.
+    /// The rate control: `adaptive` measures the rate, `line` uses --rate; others, such as `cubic`,
+    /// are for comparison.
     #[arg(long, value_name = "NAME", default_value = "adaptive")]
     cc: String,
-    /// The line's rate for `--cc line`, counted in IP packets with their headers.
+    /// The line's rate for `--cc line`, including IP headers.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// The largest IP packet that fits the line; both ends must be given the same.
+    /// The largest IP packet of the line; both ends need the same value.
     #[arg(long, value_name = "SIZE", default_value = "1500 B")]
     mtu: ByteCount,
 }
@@ -26,21 +28,25 @@ impl LineFlags {
     ///
     /// # Errors
     /// There is no rate.
-    pub fn one_way(&self) -> Result<(Rate, ByteCount), Failure> {
+    pub fn one_way(&self) -> Result<OneWayLine, Failure> {
         let rate = self.rate.filter(|rate| *rate > Rate::ZERO).ok_or_else(|| {
             let what = "without a return path the rate cannot be found";
             Failure::new(Exit::Usage, what, "give --rate, such as --rate 93mbit")
         })?;
-        Ok((rate, self.mtu))
+        Ok(OneWayLine { rate, mtu: self.mtu })
     }
 
-    /// How a path over this line runs.
+    /// The configuration of a path over this line.
     ///
     /// # Errors
     /// The controller is not known, or rate and controller do not go together; the packet size is
     /// not possible.
-    pub fn path(&self, is_ipv6: bool) -> Result<PathConfig, Failure> {
-        let headers = if is_ipv6 { 48 } else { 28 };
+    pub fn path(&self, ip: IpVersion) -> Result<PathConfig, Failure> {
+        // IP and UDP headers.
+        let headers = match ip {
+            IpVersion::V4 => 28,
+            IpVersion::V6 => 48,
+        };
         let payload = self.mtu.as_u64().saturating_sub(headers);
         let udp_payload =
             u16::try_from(payload).ok().filter(|payload| *payload >= 1200).ok_or_else(|| {
@@ -55,12 +61,12 @@ impl LineFlags {
         Ok(PathConfig { udp_payload, controller, ..PathConfig::over(Rate::ZERO) })
     }
 
-    /// The same, as a report names it.
+    /// The rate control of such a path, as a report names it.
     ///
     /// # Errors
     /// As [`Self::path`].
-    pub fn control(&self, is_ipv6: bool) -> Result<ControlSummary, Failure> {
-        let path = self.path(is_ipv6)?;
+    pub fn control(&self, ip: IpVersion) -> Result<ControlSummary, Failure> {
+        let path = self.path(ip)?;
         Ok(ControlSummary {
             name: path.controller.name().to_owned(),
             declared_bps: path.controller.declared_rate().map(Rate::as_bps),

@@ -1,10 +1,12 @@
-//! `skyhaul perf` without a return path: the sending end says what it sent, the receiving end what
-//! came.
+//! `skyhaul perf` without a return path: the sending end reports what it sent, the receiving end
+//! what arrived.
 
+use super::load::Load;
 use super::message::LatencyQuantiles;
 use super::source::{BlockSource, stamp};
+use crate::commands::ip::IpVersion;
 use crate::commands::one_way::account::{MissingBlocks, SessionAccount};
-use crate::commands::one_way::line::{Expected, LossArguments, SentBlocks, in_blocks};
+use crate::commands::one_way::line::{Expected, LossArguments, OneWayLine, SentBlocks, in_blocks};
 use crate::commands::one_way::{read_key, socket};
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
@@ -16,7 +18,7 @@ use skyhaul_net::one_way::{OneWaySource, receive, transmit};
 use skyhaul_oneway::{Listener, TransmitSession, Transmitter};
 use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, Received, cost};
-use skyhaul_units::{ByteCount, Duration, Instant, Rate};
+use skyhaul_units::{ByteCount, Instant, Rate};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -28,23 +30,17 @@ pub struct OneWayRun<'a> {
     pub key: &'a Path,
     /// Where to.
     pub to: &'a str,
-    /// The line's rate and its largest IP packet.
-    pub line: (Rate, ByteCount),
-    /// What is assumed of it.
+    /// How much, and how fast.
+    pub load: Load,
+    /// The line.
+    pub line: OneWayLine,
+    /// What is assumed of its losses.
     pub losses: &'a LossArguments,
-    /// Bytes of a block.
-    pub block: usize,
-    /// How long blocks are handed over, or how many bytes.
-    pub amount: (Duration, Option<ByteCount>),
-    /// How long a block is worth anything.
-    pub deadline: Option<Duration>,
-    /// How fast to hand over; as fast as it goes where nothing is said.
-    pub offer: Option<Rate>,
     /// For programs.
     pub json: bool,
 }
 
-/// What was sent: there is no saying what arrived.
+/// What was sent; whether it arrived is not known here.
 #[derive(Serialize)]
 struct Sending {
     session: String,
@@ -69,20 +65,20 @@ pub fn send(run: &OneWayRun<'_>, out: &mut dyn Write) -> Result<(), Failure> {
         .map_err(|error| Failure::from_sentence(Exit::Environment, &error.to_string()))?;
     let session = TransmitSession { key, began: clock.utc(), salt };
     let config = SenderConfig {
-        send_buffer: ByteCount::new(cost(run.block) * BLOCKS_HELD),
+        send_buffer: ByteCount::new(cost(run.load.block) * BLOCKS_HELD),
         utc_at_zero: clock.utc_at_start(),
         ..SenderConfig::default()
     };
-    let (rate, mtu) = run.line;
-    let assumptions = run.losses.assumptions((rate, mtu, ByteCount::of(run.block)), to.is_ipv6());
+    let block = ByteCount::of(run.load.block);
+    let assumptions = run.losses.assumptions(run.line, block, IpVersion::of(to));
     let mut transmitter = Transmitter::new(clock.now(), session, &assumptions, config)
         .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let expected = Expected::of(transmitter.sender().design());
-    // Standard error may be closed; the result says it again.
+    // Standard error may be closed; the result has it too.
     let _ = writeln!(io::stderr(), "{}", expected.text());
     let near = socket::bind(None, to)?;
     let stop = signals::stop_flag()?;
-    let source = BlockSource::new(run.block, BLOCKS_HELD as usize);
+    let source = BlockSource::new(run.load.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
     let sent =
         transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop)).map_err(|source| {
@@ -114,7 +110,7 @@ pub fn send(run: &OneWayRun<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     )?)
 }
 
-/// Hands over blocks as fast as they go, or at a rate.
+/// Hands over blocks as fast as possible, or at a rate.
 struct Blocks<'a> {
     run: &'a OneWayRun<'a>,
     clock: Clock,
@@ -123,42 +119,29 @@ struct Blocks<'a> {
     bytes: u64,
 }
 
-impl Blocks<'_> {
-    /// What is left of the amount, if the time has not passed.
-    fn left(&self, now: Instant, began: Instant) -> u64 {
-        match self.run.amount {
-            (_, Some(bytes)) => bytes.as_u64().saturating_sub(self.bytes),
-            (duration, None) if now.since(began) < duration => u64::MAX,
-            _ => 0,
-        }
-    }
-}
-
 impl OneWaySource for Blocks<'_> {
     fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>> {
         let sender = transmitter.sender();
         while sender.poll_settled().is_some() {}
         let began = *self.began.get_or_insert(now);
+        let load = self.run.load;
         loop {
-            let left = self.left(now, began);
+            let left = load.left(now.since(began), self.bytes);
             if left == 0 {
                 sender.finish();
                 return Ok(None);
             }
-            if let Some(offer) = self.run.offer {
-                let due = began + offer.time_for(ByteCount::new(self.bytes));
-                if due > now {
-                    return Ok(Some(due));
-                }
+            if let Some(due) = load.next_due(began, self.bytes).filter(|due| *due > now) {
+                return Ok(Some(due));
             }
-            if sender.room().as_u64() < cost(self.run.block) {
+            if sender.room().as_u64() < cost(load.block) {
                 return Ok(None);
             }
             let bytes = self
                 .source
                 .block(self.clock.utc_of(now), usize::try_from(left).unwrap_or(usize::MAX));
             self.bytes += bytes.len() as u64;
-            let block = match self.run.deadline {
+            let block = match load.deadline {
                 Some(deadline) => Block::expendable(DATA, deadline, bytes),
                 None => Block::reliable(DATA, bytes),
             };
@@ -167,7 +150,7 @@ impl OneWaySource for Blocks<'_> {
     }
 }
 
-/// What came of a session.
+/// What arrived of a session.
 struct Arrived {
     began: Instant,
     last: Instant,
@@ -189,19 +172,28 @@ struct Report {
     /// The first hundred runs of missing blocks, and how many there are.
     missing: Vec<MissingBlocks>,
     runs_missing: u64,
-    /// From handing over to delivery, by both ends' clocks: as right as they agree.
+    /// From handing over to delivery, by both ends' clocks: as accurate as the clocks agree.
     latency_by_both_clocks_s: LatencyQuantiles,
     cpu_s: f64,
 }
 
-/// Receives until interrupted, or once; a line of JSON for each session when it is over.
+/// When the receiving end stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// After the first session is over.
+    AfterOneSession,
+    /// When it is interrupted.
+    WhenInterrupted,
+}
+
+/// Receives until `end`; prints a line of JSON for each session when it is over.
 ///
 /// # Errors
 /// The key or the address cannot be used.
 pub fn serve(
     key: &Path,
     address: SocketAddr,
-    once: bool,
+    end: End,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let key = read_key(key)?;
@@ -212,7 +204,8 @@ pub fn serve(
     let (clock, stop) = (Clock::start(), signals::stop_flag()?);
     let mut listener = Listener::new(key, ReceiverConfig::default());
     let mut desk = Desk { clock, sessions: BTreeMap::new(), out };
-    let take = |now, listener: &mut Listener| Ok(desk.take(now, listener)? && once);
+    let take =
+        |now, listener: &mut Listener| Ok(desk.take(now, listener)? && end == End::AfterOneSession);
     receive(&mut far, &mut listener, take, (clock, &stop))?;
     for session in desk.sessions.keys().copied().collect::<Vec<_>>() {
         desk.close(session, &listener)?;
@@ -259,7 +252,7 @@ impl Desk<'_> {
         let account = listener.session(session).map_or_else(SessionAccount::default, |receiver| {
             SessionAccount::of(receiver, listener.counters())
         });
-        // A session whose end was told before is only heard repeating it.
+        // A session that is over repeats its end: it was reported before.
         if arrived.bytes == 0 && arrived.runs_missing == 0 {
             return Ok(false);
         }
@@ -320,5 +313,5 @@ const DATA: FlowId = FlowId(0);
 const BLOCKS_HELD: u64 = 32;
 /// Runs of missing blocks that are listed.
 const MISSING_MAX: usize = 100;
-/// Latency is told up to an hour.
+/// Latency is measured up to an hour.
 const LONGEST_MICROS: u64 = 3_600_000_000;

@@ -30,20 +30,9 @@ pub struct Report {
     /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null`
     /// for runs of a few seconds.
     pub steady_bps: Option<u64>,
-    /// What the sender waited for.
-    pub waited_s: WaitSeconds,
-    /// The part of the time for which the busiest thread of each end ran.
-    pub busiest_thread: Busiest,
-    /// The part of the time for which the far end was in calls to its disk; `null` where it keeps
-    /// nothing.
-    pub disk_share: Option<f64>,
-    /// What kept the threads of each end from running.
-    pub lack: HostShortage,
-    /// What the far end received and had not written at the end; `null` where it keeps nothing.
-    pub backlog: Option<Backlog>,
-    /// The longest time in which nothing was heard of the far end, while something was to be sent
-    /// or under way.
-    pub silence: Silence,
+    /// What may have limited the transfer, for `skyhaul why`.
+    #[serde(flatten)]
+    pub evidence: Evidence,
     /// The rate at which blocks were offered, where one was given.
     pub offered_bps: Option<u64>,
     /// Who decided how fast it sent.
@@ -53,7 +42,26 @@ pub struct Report {
     pub classes: Vec<ClassResult>,
 }
 
-/// Seconds that the sender waited, by what for.
+/// What may have limited the transfer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// What the sender waited for.
+    pub waited_s: WaitSeconds,
+    /// The share of the time for which the busiest thread of each end ran.
+    pub busiest_thread: Busiest,
+    /// The share of the time that the far end spent in calls to its disk; `null` where it keeps
+    /// nothing.
+    pub disk_share: Option<f64>,
+    /// What kept the threads of each end from running.
+    pub lack: HostShortage,
+    /// Data that the far end had received and not yet written at the end; `null` where it keeps
+    /// nothing.
+    pub backlog: Option<Backlog>,
+    /// The longest time without an answer of the far end while data was queued or under way.
+    pub silence: Silence,
+}
+
+/// Seconds that the sender waited, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitSeconds {
     /// For blocks: all that were handed over were sent.
@@ -181,6 +189,15 @@ pub struct LossPlaces {
     pub duplicate: u64,
 }
 
+/// How much the text tells about losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossDetail {
+    /// The share of each path.
+    Total,
+    /// Also where datagrams were lost.
+    ByPlace,
+}
+
 impl Report {
     /// As one line of JSON.
     ///
@@ -191,11 +208,11 @@ impl Report {
         Ok(writeln!(out, "{line}")?)
     }
 
-    /// In words; `with_losses` says where datagrams were lost.
+    /// In words.
     ///
     /// # Errors
     /// The output is gone.
-    pub fn write_text(&self, with_losses: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn write_text(&self, losses: LossDetail, out: &mut dyn Write) -> Result<(), Failure> {
         let Blocks { delivered, repaired, expired } = self.blocks;
         let LatencyQuantiles { p50, p99, p999, max } = self.latency_s;
         let (rate, amount) = (rate_text(self.goodput_bps), self.bytes as f64 / 1e6);
@@ -230,7 +247,7 @@ impl Report {
                 path.repair_used
             )?;
         }
-        if let Some(disk) = self.disk_share {
+        if let Some(disk) = self.evidence.disk_share {
             writeln!(
                 out,
                 "disk      the far end was in calls to its disk {:.0} % of the time",
@@ -241,7 +258,10 @@ impl Report {
             let (rate, from, until) = (rate_text(class.goodput_bps), class.from_s, class.until_s);
             writeln!(out, "class     {}: {rate} from {from:.1} s to {until:.1} s", class.name)?;
         }
-        if with_losses { self.write_losses(out) } else { Ok(()) }
+        match losses {
+            LossDetail::ByPlace => self.write_losses(out),
+            LossDetail::Total => Ok(()),
+        }
     }
 
     fn write_losses(&self, out: &mut dyn Write) -> Result<(), Failure> {

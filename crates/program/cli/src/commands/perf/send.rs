@@ -1,6 +1,10 @@
 //! `skyhaul perf send`: the sending end.
 
+mod blocks;
 mod course;
+mod dialler;
+mod plan;
+mod progress;
 mod run;
 pub mod share;
 mod tally;
@@ -8,22 +12,22 @@ mod tally;
 use super::LaneFlags;
 use super::keys::Keys;
 use super::line::LineFlags;
+use super::load::{Load, LoadArguments};
 use super::one_way;
-use super::report::Report;
-use super::source::STAMP;
+use super::report::{LossDetail, Report};
+use crate::commands::ip::IpVersion;
 use crate::commands::one_way::line::LossArguments;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
-use run::{PlanRunner, SendPlan};
+use plan::{AddressPair, PathTransport, SendPlan};
+use run::PlanRunner;
 use share::{ClassLoad, Shares};
 use skyhaul_net::{Clock, TcpConfig};
 use skyhaul_quic::EndpointConfig;
-use skyhaul_transport::MAX_BLOCK;
-use skyhaul_units::{ByteCount, Duration, Rate};
+use skyhaul_units::Duration;
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The arguments of `skyhaul perf send`.
 #[derive(clap::Args)]
@@ -51,22 +55,8 @@ pub struct Send {
     /// within 3 s.
     #[arg(long, value_name = "KIND", default_value = "udp")]
     transport: PathTransport,
-    /// How long blocks are handed over.
-    #[arg(long, value_name = "DURATION", default_value = "10 s")]
-    duration: Duration,
-    /// How much is handed over, in place of a duration.
-    #[arg(long, value_name = "SIZE", conflicts_with = "duration")]
-    bytes: Option<ByteCount>,
-    /// The size of a block.
-    #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
-    block: ByteCount,
-    /// Blocks are given up when they cannot be delivered within this long.
-    #[arg(long, value_name = "DURATION")]
-    deadline: Option<Duration>,
-    /// Blocks are handed over at this rate, not as fast as they go: for latency without a queue at
-    /// this end.
-    #[arg(long, value_name = "RATE")]
-    offer: Option<Rate>,
+    #[command(flatten)]
+    load: LoadArguments,
     /// A sender of its own under this class, as
     /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
     #[arg(long, value_name = "NAME:KEY=VALUE,…",
@@ -93,43 +83,6 @@ pub struct Send {
     keys: Keys,
 }
 
-/// What paths go over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum PathTransport {
-    /// QUIC over UDP.
-    Udp,
-    /// TLS over TCP.
-    Tcp,
-    /// UDP, and TCP where that brings no answer.
-    Auto,
-}
-
-/// Both ends of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressPair {
-    /// This end's.
-    pub local: SocketAddr,
-    /// The other end's.
-    pub remote: SocketAddr,
-}
-
-impl FromStr for AddressPair {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write it like 192.0.2.7:0=198.51.100.1:4710";
-        let (local, remote) = text.split_once('=').ok_or(format!("the `=` is missing; {form}"))?;
-        let address = |text: &str| {
-            text.parse().map_err(|_| format!("`{text}` is not an address and port; {form}"))
-        };
-        let pair = Self { local: address(local)?, remote: address(remote)? };
-        if pair.local.is_ipv6() != pair.remote.is_ipv6() {
-            return Err("one address is IPv4 and the other IPv6; give two of one kind".to_owned());
-        }
-        Ok(pair)
-    }
-}
-
 /// Sends, and prints what arrived.
 ///
 /// # Errors
@@ -140,17 +93,17 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
         return one_way::send(&command.one_way_run(key)?, out);
     }
     let report = measure(&command.setup()?)?;
-    if command.json { report.write_json(out) } else { report.write_text(command.loss_report, out) }
+    if command.json {
+        return report.write_json(out);
+    }
+    let losses = if command.loss_report { LossDetail::ByPlace } else { LossDetail::Total };
+    report.write_text(losses, out)
 }
 
 /// A run whose addresses and sizes have been looked at.
 struct Setup<'a> {
     pairs: Vec<AddressPair>,
-    block: usize,
-    duration: Duration,
-    bytes: Option<ByteCount>,
-    deadline: Option<Duration>,
-    offer: Option<Rate>,
+    load: Load,
     shares: Option<Shares>,
     transport: PathTransport,
     lanes: &'a LaneFlags,
@@ -160,9 +113,9 @@ struct Setup<'a> {
     patience: Option<Duration>,
 }
 
-/// Sends to the serving end `to` for `duration`, everything else as `skyhaul perf send` has it by
-/// default, and gives what came of it. What is not acknowledged some seconds after the last block
-/// is not awaited: then the run is judged by what this end knows.
+/// Sends to the serving end `to` for `duration`, with the defaults of `skyhaul perf send` otherwise,
+/// and returns the report. Blocks that are not acknowledged some seconds after the last one are not
+/// awaited: then the report has what this end knows.
 ///
 /// # Errors
 /// As [`run()`].
@@ -174,11 +127,7 @@ pub fn short(
 ) -> Result<Report, Failure> {
     let setup = Setup {
         pairs: vec![pair_to(to)?],
-        block: BLOCK_SHORT,
-        duration,
-        bytes: None,
-        deadline: None,
-        offer: None,
+        load: Load::lasting(duration),
         shares: None,
         transport: PathTransport::Udp,
         lanes: &LaneFlags { lanes: None },
@@ -189,7 +138,7 @@ pub fn short(
     measure(&setup)
 }
 
-/// Sends, and gives what came of it.
+/// Sends, and returns the report.
 fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let accepted = setup.keys.read(setup.pairs.iter().map(|pair| pair.remote))?;
     let [peer] = accepted.peers[..] else {
@@ -198,7 +147,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let clock = Clock::start();
     let mut configs = Vec::new();
     for pair in &setup.pairs {
-        let path = setup.line.path(pair.remote.is_ipv6())?;
+        let path = setup.line.path(IpVersion::of(pair.remote))?;
         let config = EndpointConfig::new(accepted.own.clone(), path, clock.std_start());
         configs.push((super::bind(pair.local)?, config));
     }
@@ -206,30 +155,18 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
     let bound = super::addresses(&driver);
     let over_udp = bound.len();
     for pair in setup.pairs.iter().filter(|_| setup.transport != PathTransport::Udp) {
-        let udp_payload = setup.line.path(pair.remote.is_ipv6())?.udp_payload;
+        let udp_payload = setup.line.path(IpVersion::of(pair.remote))?.udp_payload;
         let local = Some(pair.local.ip()).filter(|local| !local.is_unspecified());
         let own = TcpConfig::new(accepted.own.clone());
         driver.add_carrier(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
     }
     let paths =
         setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();
-    let control = setup.line.control(setup.pairs.iter().any(|pair| pair.remote.is_ipv6()))?;
+    let control =
+        setup.line.control(IpVersion::largest(setup.pairs.iter().map(|pair| pair.remote)))?;
     let shares = setup.shares.clone();
-    let Setup { block, duration, bytes, deadline, offer, transport, patience, .. } = *setup;
-    let plan = SendPlan {
-        paths,
-        over_udp,
-        transport,
-        peer,
-        block,
-        duration,
-        bytes,
-        deadline,
-        offer,
-        control,
-        shares,
-        patience,
-    };
+    let Setup { load, transport, patience, .. } = *setup;
+    let plan = SendPlan { paths, over_udp, transport, peer, load, control, shares, patience };
     let stop = signals::stop_flag()?;
     let inodes = super::inodes(&driver);
     let mut sender = PlanRunner::new(plan, clock, &stop);
@@ -246,11 +183,7 @@ impl Send {
     fn setup(&self) -> Result<Setup<'_>, Failure> {
         Ok(Setup {
             pairs: self.connections()?,
-            block: self.block_size()?,
-            duration: self.duration,
-            bytes: self.bytes,
-            deadline: self.deadline,
-            offer: self.offer,
+            load: self.load.load()?,
             shares: Shares::of(&self.class)?,
             transport: self.transport,
             lanes: &self.lanes,
@@ -261,17 +194,12 @@ impl Send {
     }
 
     fn one_way_run<'a>(&'a self, key: &'a Path) -> Result<one_way::OneWayRun<'a>, Failure> {
-        let block = self.block_size()?;
-        let line = self.line.one_way()?;
         Ok(one_way::OneWayRun {
             key,
             to: self.to.as_deref().unwrap_or_default(),
-            line,
+            load: self.load.load()?,
+            line: self.line.one_way()?,
             losses: &self.losses,
-            block,
-            amount: (self.duration, self.bytes),
-            deadline: self.deadline,
-            offer: self.offer,
             json: self.json,
         })
     }
@@ -301,15 +229,6 @@ impl Send {
         }
         Ok(vec![pair_to(self.to.as_deref().unwrap_or_default())?])
     }
-
-    fn block_size(&self) -> Result<usize, Failure> {
-        let range = STAMP as u64..=MAX_BLOCK as u64;
-        if !range.contains(&self.block.as_u64()) {
-            let what = format!("a block of {} is not possible", self.block);
-            return Err(Failure::new(Exit::Usage, &what, "give --block 8 B to 16383 KiB"));
-        }
-        Ok(self.block.as_usize())
-    }
 }
 
 /// From any address of this host to `to`.
@@ -328,27 +247,5 @@ fn pair_to(to: &str) -> Result<AddressPair, Failure> {
     Ok(AddressPair { local, remote })
 }
 
-/// A queue of several seconds is empty by then, and a session that was lost has been repaired.
+/// By then a queue of several seconds has drained, and lost symbols have been recovered.
 const PATIENCE_SHORT: Duration = Duration::from_secs(8);
-
-/// As `--block` has it.
-const BLOCK_SHORT: usize = 256 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_two_addresses_of_one_kind() {
-        let pair: AddressPair = "127.0.0.1:0=127.0.0.2:4710".parse().unwrap();
-        assert_eq!(pair.remote.port(), 4710);
-        for (text, part) in [
-            ("127.0.0.1:0", "the `=` is missing"),
-            ("127.0.0.1=127.0.0.1:1", "`127.0.0.1` is not an address and port"),
-            ("127.0.0.1:0=[::1]:1", "IPv4 and the other IPv6"),
-        ] {
-            let error = text.parse::<AddressPair>().unwrap_err();
-            assert!(error.contains(part), "{error}");
-        }
-    }
-}

@@ -4,10 +4,11 @@ use super::keep::{KeepFlags, Keeping};
 use super::keys::Keys;
 use super::line::LineFlags;
 use super::message::{LatencyQuantiles, Message, ReceiverResult, TALK, heard, say};
-use super::one_way;
+use super::one_way::{self, End};
 use super::send::share::{LOADS_MAX, place};
 use super::source::stamp;
 use super::{LaneFlags, NAME};
+use crate::commands::ip::IpVersion;
 use crate::commands::rate::rate_text;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
@@ -29,8 +30,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The arguments of `skyhaul perf serve`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Keeps nothing of what comes, unless --keep says so. One line for each run goes \
-                 to standard output.
+    after_help = "Discards the received data, unless --keep is given. Prints one line for each \
+                 run to standard output.
 
 Example:
   skyhaul perf serve --bind 0.0.0.0:4710 --key centre.key --peer SHA256:…
@@ -41,17 +42,17 @@ pub struct Serve {
     /// Where to listen for senders; several addresses may be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// Takes calls over TCP too, at the same addresses and ports.
+    /// Accepts connections over TCP too, at the same addresses and ports.
     #[arg(long)]
     tcp: bool,
     /// Ends after one run.
     #[arg(long)]
     once: bool,
-    /// Receives without ever sending a datagram, what was sealed with this key; prints one line of
-    /// JSON for each sender.
+    /// Receives without ever sending a datagram. The data is sealed with this key. Prints one line
+    /// of JSON for each sender.
     #[arg(long, value_name = "KEYFILE", conflicts_with_all = ["key", "peer", "insecure_test"])]
     one_way: Option<PathBuf>,
-    /// Bytes of a sender that may be under way or, with --keep, not written yet.
+    /// Bytes of one sender that may be under way or, with --keep, not yet written.
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     window: ByteCount,
     #[command(flatten)]
@@ -71,7 +72,10 @@ pub struct Serve {
 pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(key) = &command.one_way {
         return match command.bind[..] {
-            [address] => one_way::serve(key, address, command.once, out),
+            [address] => {
+                let end = if command.once { End::AfterOneSession } else { End::WhenInterrupted };
+                one_way::serve(key, address, end, out)
+            }
             _ => Err(Failure::new(
                 Exit::Usage,
                 "without a return path there is one address",
@@ -88,7 +92,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     let clock = Clock::start();
     let mut configs = Vec::new();
     for address in &command.bind {
-        let path = command.line.path(address.is_ipv6())?;
+        let path = command.line.path(IpVersion::of(*address))?;
         let config = EndpointConfig {
             trusted: accepted.peers.iter().copied().collect(),
             listen: true,
@@ -103,11 +107,11 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
             configs.push((socket, config.clone()));
         }
     }
-    let mut driver = super::driver_with(configs, (&command.lanes, command.window), clock)?;
+    let mut driver = super::driver_with(configs, &command.lanes, command.window, clock)?;
     let mut bound = super::addresses(&driver);
     bound.dedup();
     for address in bound.iter().filter(|_| command.tcp) {
-        let udp_payload = command.line.path(address.is_ipv6())?.udp_payload;
+        let udp_payload = command.line.path(IpVersion::of(*address))?.udp_payload;
         let trusted = accepted.peers.iter().copied().collect();
         let own = TcpConfig::new(accepted.own.clone());
         let config = TcpConfig { trusted, listen: Some(*address), udp_payload, ..own };
@@ -119,11 +123,10 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     out.flush()?;
     let stop = signals::stop_flag()?;
     let (inodes, tests) = (super::inodes(&driver), BTreeMap::new());
-    let once = command.once;
     let mut server = Server {
         clock,
         inodes,
-        once,
+        once: command.once,
         keeping,
         tests,
         out,
@@ -214,7 +217,8 @@ impl Test {
     fn found(
         &self,
         now: Instant,
-        (drops, disk): (Option<u64>, Option<Duration>),
+        drops: Option<u64>,
+        disk: Option<Duration>,
         symbols_duplicate: u64,
     ) -> ReceiverResult {
         let (span, processors) = (now.since(self.began).as_secs_f64(), Processors::now());
@@ -289,7 +293,8 @@ impl Server<'_> {
             }
             Some(Message::End) => {
                 let drops = super::socket_drops(&self.inodes);
-                Message::Found(test.found(now, (drops, disk), session.stats().symbols_duplicate))
+                let duplicates = session.stats().symbols_duplicate;
+                Message::Found(test.found(now, drops, disk, duplicates))
             }
             _ => return session.refuse("this is not a message of a measuring sender"),
         };
@@ -334,7 +339,7 @@ impl Service for Server<'_> {
                 self.block(now, manager, id, &received);
             }
             SessionManagerEvent::Session { .. } => {}
-            // One that calls over UDP and TCP takes the one back when the other stands first.
+            // A sender that connects over UDP and TCP withdraws the attempt that came second.
             SessionManagerEvent::PathRefused { .. }
             | SessionManagerEvent::Refused { reason: Refusal::Withdrawn, .. } => {}
             SessionManagerEvent::Disconnected { id, .. } => self.over(id),
@@ -354,7 +359,7 @@ impl Service for Server<'_> {
                         test.unwritten = test.unwritten.saturating_sub(len as u64);
                         test.written += len as u64;
                     }
-                    // Of a caller that is gone nothing is to be given back.
+                    // A sender that is gone needs no flow control.
                     if let Some(session) = manager.session(id) {
                         session.release(len);
                     }
@@ -370,14 +375,14 @@ impl Service for Server<'_> {
     }
 }
 
-/// Four blocks of 16 KiB: to see what a small window does.
+/// Four blocks of 16 KiB: enough to measure the effect of a small window.
 const WINDOW_MIN: ByteCount = ByteCount::kib(64);
 
-/// Of a course.
+/// The time between two values of a course.
 const COURSE_STEP: Duration = Duration::from_millis(100);
 
-/// A course is kept for an hour: what comes after counts for the sum alone.
+/// A course is kept for an hour; later bytes count in the sum alone.
 const COURSE_STEPS: usize = 36_000;
 
-/// Latency is told from a sender's microsecond to an hour.
+/// Latency is measured from one microsecond to an hour.
 const LONGEST_MICROS: u64 = 3_600_000_000;

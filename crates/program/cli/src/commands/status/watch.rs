@@ -1,6 +1,6 @@
 //! `skyhaul status --watch`: the same again every few seconds, until it is interrupted.
 
-use super::{Status, show};
+use super::Status;
 use crate::commands::{signals, stamped};
 use crate::failure::Failure;
 use rustix::event::{Timespec, poll};
@@ -31,7 +31,7 @@ pub fn run(command: &Status, span: Duration, out: &mut dyn Write) -> Result<(), 
                     let at = now.get(..19).unwrap_or(&now).replace('T', " ");
                     writeln!(out, "{at} UTC, every {span}, until interrupted\n")?;
                 }
-                show(&status, command.json, out)?;
+                command.show(&status, out)?;
                 if !is_terminal && !command.json {
                     writeln!(out)?;
                 }

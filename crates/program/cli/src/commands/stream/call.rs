@@ -41,24 +41,10 @@ pub struct StreamArguments {
     /// The share of frames that may lack at the sink; with more the command ends with 1.
     #[arg(long, value_name = "SHARE")]
     budget: Option<Probability>,
-    /// How fast it is read: `frames` by the frames' times (files), `live` as it comes, `line` as
-    /// fast as the line carries, or a rate.
-    #[arg(long, value_name = "PACE")]
-    pace: Option<String>,
-    /// Frames of each thread in a second, where the stream does not tell in its first second.
-    #[arg(long, value_name = "N")]
-    frames_per_second: Option<u32>,
-    /// Frames go in groups of this size at most; what is lost is lost by groups.
-    #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
-    group: ByteCount,
-    /// The class that it is sent under; it is one of --config.
-    #[arg(long, value_name = "NAME")]
-    class: Option<String>,
     #[command(flatten)]
-    classes: Classes,
-    /// The priority of its blocks beside others; 0 is the most important.
-    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
-    priority: u8,
+    pacing: PacingFlags,
+    #[command(flatten)]
+    share: ClassFlags,
     /// Writes which frames lack at the sink to this file, a line of JSON for each place.
     #[arg(long, value_name = "FILE")]
     loss_map: Option<PathBuf>,
@@ -72,6 +58,34 @@ pub struct StreamArguments {
     line: LineFlags,
     #[command(flatten)]
     keys: Keys,
+}
+
+/// How fast the source is read.
+#[derive(clap::Args)]
+struct PacingFlags {
+    /// How fast the source is read: `frames` by the times in its frames (files), `live` as it
+    /// arrives, `line` as fast as the line carries it, or a rate.
+    #[arg(long, value_name = "PACE")]
+    pace: Option<String>,
+    /// Frames of each thread in a second, if the first second of the stream does not show it.
+    #[arg(long, value_name = "N")]
+    frames_per_second: Option<u32>,
+    /// Frames are sent in groups of at most this size; a lost group loses all its frames.
+    #[arg(long, value_name = "SIZE", default_value = "64 KiB")]
+    group: ByteCount,
+}
+
+/// The stream's share of the line.
+#[derive(clap::Args)]
+struct ClassFlags {
+    /// The class of the stream, one of those in --config.
+    #[arg(long, value_name = "NAME")]
+    class: Option<String>,
+    #[command(flatten)]
+    classes: Classes,
+    /// The priority of its blocks within the class; 0 is the most important.
+    #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
+    priority: u8,
 }
 
 /// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that
@@ -91,7 +105,7 @@ pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure
     // What is wrong with the far sink's name shows before anybody is called.
     let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
-    let classes = command.classes.tree()?;
+    let classes = command.share.classes.tree()?;
     let options = command.options(&spec, format, &classes)?;
     let session = SessionConfig { classes, ..super::session() };
     let (remotes, peer, setup) =
@@ -157,13 +171,13 @@ impl StreamArguments {
         format: Option<StreamFormat>,
         classes: &ClassTree,
     ) -> Result<Options, Failure> {
-        let pace = match self.pace.as_deref().map(str::parse::<SourcePace>) {
+        let pace = match self.pacing.pace.as_deref().map(str::parse::<SourcePace>) {
             None => StreamSource::pace(spec),
             Some(pace) => {
                 pace.map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?
             }
         };
-        if self.frames_per_second == Some(0) {
+        if self.pacing.frames_per_second == Some(0) {
             let what = "a stream of 0 frames per second is not possible";
             return Err(Failure::new(
                 Exit::Usage,
@@ -171,21 +185,21 @@ impl StreamArguments {
                 "give --frames-per-second 1 at least, or omit it",
             ));
         }
-        let packing = groups(self.group).ok_or_else(|| {
+        let packing = groups(self.pacing.group).ok_or_else(|| {
             Failure::new(
                 Exit::Usage,
-                &format!("groups of {} are not possible", self.group),
+                &format!("groups of {} are not possible", self.pacing.group),
                 "give 1 B to 8 MiB",
             )
         })?;
-        let frames_per_second = match (self.frames_per_second, spec, pace) {
+        let frames_per_second = match (self.pacing.frames_per_second, spec, pace) {
             (None, SourceSpec::File(path), SourcePace::Frames) => Some(learnt(path, format)?),
             (given, ..) => given,
         };
-        let class = self.class.as_ref();
+        let class = self.share.class.as_ref();
         let class =
             class.map_or(Ok(classes.default_leaf()), |class| known(classes, class, "a stream"))?;
-        let priority = self.priority;
+        let priority = self.share.priority;
         Ok(Options { lateness: self.lateness, pace, frames_per_second, packing, priority, class })
     }
 }

@@ -1,7 +1,7 @@
 //! A session of a node that runs on this machine: two looks at its status, and some in between.
 
 use super::rest::rest;
-use crate::commands::status::NodeArguments;
+use crate::commands::node_socket::NodeArguments;
 use crate::failure::{Exit, Failure};
 use skyhaul_node::status::{
     CentreStatus, LinePath, LineState, LineStatus, NodeStatus, SessionStatus, ShortageStatus,

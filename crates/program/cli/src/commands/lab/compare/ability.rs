@@ -1,7 +1,8 @@
 //! What this machine emulates now, found before a comparison begins: above that, figures would be
 //! the machine's and not the line's.
 
-use super::bench::{Gone, carry};
+use super::bench::carry;
+use super::gone::Gone;
 use super::stream::{Connection, Protocol};
 use skyhaul_emulator::{Emulation, LabDescription, LinkDescription};
 use skyhaul_link::LinkConfig;

@@ -2,12 +2,12 @@
 //! identifier.
 
 use super::experiment::{ComparedCell, PLAIN, PublishedExperiment};
+use super::gone::Gone;
 use super::program::{Program, end};
 use super::quiet::QuietWatch;
 use crate::commands::demo::pause;
-use crate::failure::{Exit, Failure};
 use skyhaul_emulator::{Emulation, EmulatorError, LabDescription, LinkEnd, Namespace};
-use skyhaul_units::{ByteCount, Duration};
+use skyhaul_units::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -40,34 +40,6 @@ pub struct Carried {
     carrying: Option<JoinHandle<Result<(), EmulatorError>>>,
 }
 
-/// Why there is no figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gone {
-    /// The user ended it.
-    Interrupted,
-    /// The tool did not.
-    Failed(String),
-}
-
-impl Gone {
-    /// For the user: whoever measures reports what failed by itself.
-    pub fn into_failure(self) -> Failure {
-        match self {
-            Self::Interrupted => {
-                let help = "nothing is left behind; run it again";
-                Failure::new(Exit::Interrupted, "interrupted before the end", help)
-            }
-            Self::Failed(why) => Failure::new(Exit::Environment, &why, "run it again"),
-        }
-    }
-}
-
-impl From<EmulatorError> for Gone {
-    fn from(error: EmulatorError) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
 /// Has a line carry packets while this thread waits for programs.
 #[allow(
     clippy::disallowed_methods,
@@ -89,7 +61,8 @@ impl<'a> Bench<'a> {
     pub fn up(
         site: &'a Site<'a>,
         experiment: &'a PublishedExperiment,
-        (cell, round): (usize, u32),
+        cell: usize,
+        round: u32,
         duration: Duration,
     ) -> Result<Self, Gone> {
         let line = experiment.line_in(cell, round);
@@ -181,19 +154,20 @@ impl<'a> Bench<'a> {
 
     /// Starts a program at the receiver, and waits until it listens.
     pub fn serve(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
-        self.serve_at(LinkEnd::B, command, (over, port))
+        self.serve_at(LinkEnd::B, command, over, port)
     }
 
     /// Starts a program at the sender that others there call, and waits until it listens.
     pub fn serve_near(&self, command: &[String], over: &str, port: u16) -> Result<Program, Gone> {
-        self.serve_at(LinkEnd::A, command, (over, port))
+        self.serve_at(LinkEnd::A, command, over, port)
     }
 
     fn serve_at(
         &self,
         place: LinkEnd,
         command: &[String],
-        (over, port): (&str, u16),
+        over: &str,
+        port: u16,
     ) -> Result<Program, Gone> {
         let mut program = self.start(place, command)?;
         for _ in 0..START.as_nanos() / STEP.as_nanos() {
@@ -270,7 +244,3 @@ const STEP: Duration = Duration::from_millis(20);
 /// A tool's, beyond its own time: what waits in buffers of many megabytes, and every time-out of a
 /// connection that is ended.
 pub const PATIENCE: Duration = Duration::from_secs(25);
-
-/// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a
-/// MiB.
-pub const MOST_SAID: ByteCount = ByteCount::mib(8);

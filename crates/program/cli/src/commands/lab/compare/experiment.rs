@@ -320,7 +320,7 @@ const ROUND_TRIPS: u64 = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::study::StudyKind;
+    use super::super::kinds::StudyKind;
     use super::*;
 
     #[test]

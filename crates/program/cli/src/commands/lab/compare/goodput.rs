@@ -1,12 +1,14 @@
 //! The goodput of tools in the cells of an experiment.
 
 use super::ability::{self, LoopbackAbility};
-use super::bench::{Bench, Gone, Site};
+use super::bench::{Bench, Site};
 use super::experiment::PublishedExperiment;
+use super::gone::Gone;
+use super::notes::note;
 use super::quiet::Conditions;
 use super::results::Results;
 use super::study::{Bars, Study};
-use super::{page, say, table};
+use super::{page, table, tool_run};
 use crate::failure::Failure;
 use serde_json::Value;
 use skyhaul_units::Duration;
@@ -72,16 +74,16 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
                     continue;
                 };
                 let (name, label) = (&experiment.name, &cell.label);
-                say(&format!(
+                note(&format!(
                     "{name}: {label}, {tool}, run {round} of {}, {} …",
                     share.runs, share.duration
                 ));
                 let run = || {
-                    let bench = Bench::up(site, experiment, (at, round), share.duration)?;
-                    tool.run(&bench)
+                    let bench = Bench::up(site, experiment, at, round, share.duration)?;
+                    tool_run::run(tool, &bench)
                 };
                 let what = format!("{name}: {label}, {tool}");
-                match site.watch.run(site, &what, &mut results.conditions, run) {
+                match site.watch.run(site.stop, &what, &mut results.conditions, run) {
                     Ok(figure) => results.add(at, tool, figure),
                     Err(Gone::Failed(why)) => results.fail(at, tool, why),
                     Err(gone) => return Err(gone.into_failure()),

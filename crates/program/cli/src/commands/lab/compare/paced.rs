@@ -1,6 +1,6 @@
 //! Blocks at a constant rate over a connection of the kernel: how late the latest of them comes.
 
-use super::bench::Gone;
+use super::gone::Gone;
 use super::stream::{Connection, broken};
 use crate::commands::demo::pause;
 use skyhaul_net::Clock;
@@ -60,17 +60,34 @@ impl OfferedLoad {
     }
 }
 
+/// The time since a run began, for both of its threads.
+#[derive(Debug, Clone, Copy)]
+struct Stopwatch {
+    clock: Clock,
+    start: Instant,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        let clock = Clock::start();
+        Self { clock, start: clock.now() }
+    }
+
+    fn elapsed(self) -> Duration {
+        self.clock.now().since(self.start)
+    }
+}
+
 /// Sends `flow`. It ends early with a block that is so late that nothing can make up for it.
 pub fn lateness(
     connection: &Connection,
     flow: OfferedLoad,
     stop: &AtomicBool,
 ) -> Result<Lateness, Gone> {
-    let (clock, done) = (Clock::start(), AtomicBool::new(false));
-    let start = clock.now();
+    let (stopwatch, done) = (Stopwatch::start(), AtomicBool::new(false));
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| hand_over(connection, flow, (&clock, start), &done));
-        let found = watch(connection, flow, (&clock, start), stop);
+        scope.spawn(|| hand_over(connection, flow, stopwatch, &done));
+        let found = watch(connection, flow, stopwatch, stop);
         done.store(true, Ordering::Relaxed);
         found
     });
@@ -80,16 +97,10 @@ pub fn lateness(
     }
 }
 
-fn hand_over(
-    connection: &Connection,
-    flow: OfferedLoad,
-    (clock, start): (&Clock, Instant),
-    done: &AtomicBool,
-) {
+fn hand_over(connection: &Connection, flow: OfferedLoad, stopwatch: Stopwatch, done: &AtomicBool) {
     let bytes = vec![0x5a; flow.block.as_usize()];
     for block in 0..flow.blocks() {
-        let due = start + flow.due(block);
-        pause(due.since(clock.now()));
+        pause(flow.due(block).saturating_sub(stopwatch.elapsed()));
         let mut rest = &bytes[..];
         while !rest.is_empty() && !done.load(Ordering::Relaxed) {
             // A full buffer is not the end; a connection that broke is told of by the receiver.
@@ -102,7 +113,7 @@ fn hand_over(
 fn watch(
     connection: &Connection,
     flow: OfferedLoad,
-    (clock, start): (&Clock, Instant),
+    stopwatch: Stopwatch,
     stop: &AtomicBool,
 ) -> io::Result<Lateness> {
     let (mut room, mut bytes, mut course) =
@@ -111,7 +122,7 @@ fn watch(
         // The oldest block that is not here.
         let block = bytes.as_u64() / flow.block.as_u64().max(1);
         let late = |now: Duration| now.saturating_sub(flow.due(block));
-        let now = clock.now().since(start);
+        let now = stopwatch.elapsed();
         let is_over = course.see(&flow, now, late(now));
         if is_over || block >= flow.blocks() || stop.load(Ordering::Relaxed) {
             return Ok(course.lateness(&flow));
@@ -121,7 +132,7 @@ fn watch(
             Ok(length) => {
                 bytes += ByteCount::of(length);
                 // Until this moment that block was not here.
-                course.most = course.most.max(late(clock.now().since(start)));
+                course.most = course.most.max(late(stopwatch.elapsed()));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),

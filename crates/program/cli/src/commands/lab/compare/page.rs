@@ -60,15 +60,15 @@ pub fn drawing(results: &Results<'_>) -> String {
         .chain([(LegendKey::Rule("bar-line"), "limit".to_owned())])
         .collect();
     for (number, tool) in tools.iter().enumerate() {
-        course(&mut chart, results, &scale, (number, tool));
-        legend.extend(marks(&mut chart, results, &scale, (number, tool)));
+        course(&mut chart, results, &scale, number, tool);
+        legend.extend(marks(&mut chart, results, &scale, number, tool));
     }
     chart.legend(&legend);
     chart.finish()
 }
 
 /// What one tool reached.
-fn course(chart: &mut Chart, results: &Results<'_>, scale: &Scale, (number, tool): (usize, &Tool)) {
+fn course(chart: &mut Chart, results: &Results<'_>, scale: &Scale, number: usize, tool: &Tool) {
     let cells = &results.experiment.cells;
     let mut points = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -95,7 +95,8 @@ fn marks(
     chart: &mut Chart,
     results: &Results<'_>,
     scale: &Scale,
-    (number, tool): (usize, &Tool),
+    number: usize,
+    tool: &Tool,
 ) -> Vec<(LegendKey, String)> {
     let experiment = results.experiment;
     let mut keys = Vec::new();

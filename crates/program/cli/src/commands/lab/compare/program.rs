@@ -1,11 +1,11 @@
 //! A program of a comparison: started in a place, bounded in time, ended by its identifier.
 
-use super::bench::{Gone, MOST_SAID};
+use super::gone::Gone;
 use crate::commands::demo::pause;
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpgid, waitpid,
 };
-use skyhaul_units::Duration;
+use skyhaul_units::{ByteCount, Duration};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -159,3 +159,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// How long a program may go on when the one at the other end is gone: its own time-out may say
 /// more than we do.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a
+/// MiB.
+const MOST_SAID: ByteCount = ByteCount::mib(8);

@@ -2,15 +2,15 @@
 //! page is not written from one that stayed disturbed: its figures would be the machine's and not
 //! the tools'.
 
-use super::bench::{Gone, Site};
-use super::say;
+use super::gone::Gone;
+use super::notes::note;
 use crate::commands::demo::pause;
 use core::fmt::Write;
 use serde_json::{Value, json};
 use skyhaul_net::Clock;
 use skyhaul_units::Duration;
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Processor time since the machine began, in the ticks of `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl QuietWatch {
     /// Runs `attempt`, again while others disturbed it, and gives what came of the least disturbed.
     pub fn run<T>(
         &self,
-        site: &Site<'_>,
+        stop: &AtomicBool,
         name: &str,
         conditions: &mut Conditions,
         mut attempt: impl FnMut() -> Result<T, Gone>,
@@ -172,8 +172,8 @@ impl QuietWatch {
             if is_last || self.left.get() < took {
                 break;
             }
-            say(&format!("{name}: {met}: it runs again"));
-            self.await_quiet(site, took)?;
+            note(&format!("{name}: {met}: it runs again"));
+            self.await_quiet(stop, took)?;
         }
         let (met, outcome) = best.ok_or(Gone::Interrupted)?;
         conditions.end(met);
@@ -182,11 +182,11 @@ impl QuietWatch {
 
     /// Waits until others leave the machine alone, no longer than a run takes and than there is
     /// time for.
-    fn await_quiet(&self, site: &Site<'_>, most: Duration) -> Result<(), Gone> {
+    fn await_quiet(&self, stop: &AtomicBool, most: Duration) -> Result<(), Gone> {
         let begun = self.clock.now();
         let limit = most.min(self.left.get().saturating_sub(most));
         while self.clock.now().since(begun) < limit {
-            if site.stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
                 return Err(Gone::Interrupted);
             }
             if !self.look()?.is_too_much() {
@@ -378,12 +378,11 @@ mod tests {
 
     /// What came of attempts that meet these shares of foreign time, and how often it ran.
     fn attempts(policy: DisturbedRuns, planned: Duration) -> (u32, Conditions) {
-        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stop = AtomicBool::new(false);
         let watch = QuietWatch::new(policy);
         watch.plan(planned);
-        let site = Site { lab: "t", stop: &stop, patience: Duration::ZERO, watch: &watch };
         let (mut conditions, mut ran) = (Conditions::default(), 0);
-        let outcome = watch.run(&site, "mine", &mut conditions, || {
+        let outcome = watch.run(&stop, "mine", &mut conditions, || {
             ran += 1;
             Ok(())
         });

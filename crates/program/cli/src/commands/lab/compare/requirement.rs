@@ -2,15 +2,17 @@
 //! tool holds that.
 
 use super::ability::LoopbackAbility;
-use super::bench::{Bench, Gone, Site};
+use super::bench::{Bench, Site};
 use super::experiment::{ComparedCell, ComparedShare, PublishedExperiment, SHORTEST};
+use super::gone::Gone;
+use super::notes::note;
 use super::paced::{Lateness, OfferedLoad, lateness};
 use super::quiet::Conditions;
-use super::say;
 use super::stream::{Connection, Protocol};
 use super::study::{Bars, Study};
 use super::table::{aligned, piped};
-use super::tool::{Tool, offered};
+use super::tool::Tool;
+use super::tool_run::{offered, version};
 use crate::failure::{Exit, Failure};
 use core::fmt::Write;
 use serde::Deserialize;
@@ -192,7 +194,7 @@ impl<'a> Requiring<'a> {
     pub fn new(file: &'a Requirements, notes: Vec<String>) -> Self {
         let (mut present, mut versions, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for tool in &file.tools {
-            match tool.version() {
+            match version(tool) {
                 Ok(version) => {
                     present.push(tool.clone());
                     versions.push(version);
@@ -237,12 +239,12 @@ impl<'a> Requiring<'a> {
         let flow = file.flow(&file.requirement[at]);
         let label = &experiment.cells[level].label;
         let what = format!("{}: {}, {tool}, {label} lost", file.name, file.requirement[at].name);
-        say(&format!("{what} …"));
+        note(&format!("{what} …"));
         let run = || {
-            let bench = Bench::up(site, experiment, (level, 1), flow.span)?;
+            let bench = Bench::up(site, experiment, level, 1, flow.span)?;
             run_one(&bench, tool, flow)
         };
-        let outcome = site.watch.run(site, &what, &mut self.conditions, run);
+        let outcome = site.watch.run(site.stop, &what, &mut self.conditions, run);
         let found = self.found.entry((at, tool.clone())).or_default();
         let took = match outcome {
             Ok(took) => Some(took),

@@ -4,6 +4,7 @@ use super::ability::LoopbackAbility;
 use super::experiment::{MedianBar, PublishedExperiment};
 use super::quiet::Conditions;
 use super::tool::{Figure, Tool};
+use super::tool_run;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -82,7 +83,7 @@ impl<'a> Results<'a> {
     ) -> Self {
         let (mut versions, mut skipped) = (Vec::new(), Vec::new());
         for tool in &experiment.tools {
-            match tool.version() {
+            match tool_run::version(tool) {
                 Ok(version) => versions.push((tool.clone(), version)),
                 Err(why) => skipped.push((tool.clone(), why)),
             }

@@ -8,11 +8,14 @@ mod judge;
 mod kernel;
 mod ours;
 
-use super::bench::{Bench, Gone, Site};
+use super::bench::{Bench, Site};
+use super::gone::Gone;
+use super::notes::note;
 use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
 use super::tool::Tool;
+use super::tool_run::version;
 use crate::failure::{Exit, Failure};
 use course::RateSeries;
 use serde::Deserialize;
@@ -188,7 +191,7 @@ impl<'a> Sharers<'a> {
     pub fn new(experiment: &'a Sharing, notes: Vec<String>) -> Self {
         let mut skipped = Vec::new();
         let mut versions = vec![format!("skyhaul {}", env!("CARGO_PKG_VERSION"))];
-        let tcp = Tool::Tcp(experiment.sharing.control.clone()).version();
+        let tcp = version(&Tool::Tcp(experiment.sharing.control.clone()));
         match tcp.and_then(|tcp| Ok([tcp, kernel::version()?])) {
             Ok(kernel) => versions.extend(kernel),
             Err(why) => skipped.push(format!("htb: {why}")),
@@ -216,7 +219,7 @@ impl<'a> Sharers<'a> {
     ) -> Result<(), Failure> {
         match outcome {
             Ok(course) => drop(self.courses.insert((at, sharer), course)),
-            Err(Gone::Interrupted) => return Err(super::interrupted()),
+            Err(Gone::Interrupted) => return Err(Gone::Interrupted.into_failure()),
             Err(Gone::Failed(why)) if why.starts_with(kernel::NO_HTB) => {
                 self.skipped.push(format!("{}: {why}", sharer.name()));
             }
@@ -270,10 +273,11 @@ impl Study for Sharers<'_> {
                 }
                 let (name, span) = (&experiment.name, experiment.span());
                 let what = format!("{name}: {}, {}", tree.label, sharer.name());
-                super::say(&format!("{what}, {span} …"));
+                note(&format!("{what}, {span} …"));
                 let mut conditions = core::mem::take(&mut self.conditions);
-                let outcome =
-                    site.watch.run(site, &what, &mut conditions, || self.run(site, at, sharer));
+                let outcome = site
+                    .watch
+                    .run(site.stop, &what, &mut conditions, || self.run(site, at, sharer));
                 self.conditions = conditions;
                 self.take(at, sharer, outcome)?;
             }

@@ -5,10 +5,13 @@
 mod draw;
 mod judge;
 
-use super::bench::{Bench, Gone, Site};
+use super::bench::{Bench, Site};
+use super::gone::Gone;
+use super::notes::note;
 use super::quiet::Conditions;
 use super::sheet::Sheet;
 use super::study::{Bars, Study, refused};
+use super::tool_run::own_program;
 use crate::failure::{Exit, Failure};
 use judge::{Process, SpacingResult};
 use serde::Deserialize;
@@ -191,7 +194,7 @@ impl<'a> SpacingSweep<'a> {
         takes: Duration,
     ) -> Result<Value, Gone> {
         let what = format!("{}: {}", self.experiment.name, words[0]);
-        site.watch.run(site, &what, &mut self.conditions, || probe(site, line, words, takes))
+        site.watch.run(site.stop, &what, &mut self.conditions, || probe(site, line, words, takes))
     }
 
     /// A failure that is not the user's is kept, and the next measurement goes on.
@@ -202,7 +205,7 @@ impl<'a> SpacingSweep<'a> {
                 self.failures.push(format!("{what}: {why}"));
                 Ok(())
             }
-            Err(Gone::Interrupted) => Err(super::interrupted()),
+            Err(Gone::Interrupted) => Err(Gone::Interrupted.into_failure()),
         }
     }
 
@@ -237,11 +240,11 @@ impl Study for SpacingSweep<'_> {
     fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure> {
         let name = &self.experiment.name;
         let plan = &self.experiment.spacing;
-        super::say(&format!("{name}: {} spacings of {} …", plan.spacings.len(), plan.payload));
+        note(&format!("{name}: {} spacings of {} …", plan.spacings.len(), plan.payload));
         let outcome = self.sweep(site);
         self.keep("spacings", outcome)?;
         for (at, process) in plan.processes.iter().enumerate() {
-            super::say(&format!("{name}: losses, {}, {} …", process.label, process.duration));
+            note(&format!("{name}: losses, {}, {} …", process.label, process.duration));
             let outcome = self.process(site, at);
             self.keep(&process.label, outcome)?;
         }
@@ -305,7 +308,7 @@ fn probe(
     takes: Duration,
 ) -> Result<Value, Gone> {
     let bench = Bench::over(site, line.clone(), takes)?;
-    let program = super::tool::own_program();
+    let program = own_program();
     let at = format!("{}:{PORT}", bench.far(0));
     let serve = [&program, "probe", "serve", "--bind", &at].map(str::to_owned);
     let mut serving = bench.serve(&serve, "udp", PORT)?;

@@ -1,7 +1,7 @@
 //! A connection of the kernel of our own, where no tool of today's distributions does what is
 //! wanted of one.
 
-use super::bench::Gone;
+use super::gone::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
 use skyhaul_emulator::{EmulatorError, LinkEnd, Namespace};
 use skyhaul_net::Clock;

@@ -1,5 +1,4 @@
-//! How a run went over time, in few readings: what it carried once it had started, and the round
-//! trip under its load.
+//! A run over time, in few readings: its rate without its start, and the round trip under load.
 
 use skyhaul_transport::PathId;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -10,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Readings {
     /// At most [`READINGS_MAX`], at about equal distances.
     delivered: Vec<(Instant, ByteCount)>,
-    /// Readings that are left out between two that are kept.
+    /// Readings that are skipped between two that are kept.
     skips: u32,
     skipped: u32,
     /// Sum of each path's round trips, and how many.
@@ -53,7 +52,7 @@ impl Readings {
 
     /// The rate over the later half of the run that began at `began` and delivered `all` by `end`;
     /// `None` for runs without a reading near their middle.
-    pub fn steady(&self, began: Instant, (end, all): (Instant, ByteCount)) -> Option<Rate> {
+    pub fn steady(&self, began: Instant, end: Instant, all: ByteCount) -> Option<Rate> {
         let middle = began + end.since(began) / 2;
         let (at, before) = self.delivered.iter().find(|(at, _)| *at >= middle && *at < end)?;
         (end.since(*at) >= SHORTEST)
@@ -61,10 +60,10 @@ impl Readings {
     }
 }
 
-/// A run of any length has between so many readings and half as many.
+/// A run of any length has at most this many readings, and at least half as many once it is long.
 const READINGS_MAX: usize = 128;
 
-/// A rate over less would be that of a few reports.
+/// A rate over less would rest on a few reports.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -79,11 +78,11 @@ mod tests {
             // Nothing in the first third.
             let delivered = |second: u64| ByteCount::new(second.saturating_sub(length / 3) * 1_000);
             (1..length).for_each(|second| course.read(at(second), delivered(second)));
-            let steady = course.steady(at(0), (at(length), delivered(length)));
+            let steady = course.steady(at(0), at(length), delivered(length));
             assert_eq!(steady, Some(Rate::from_bps(8_000)), "{length}");
             assert!(course.delivered.len() < READINGS_MAX);
         }
-        assert_eq!(Readings::default().steady(at(0), (at(9), ByteCount::new(1))), None);
+        assert_eq!(Readings::default().steady(at(0), at(9), ByteCount::new(1)), None);
     }
 
     #[test]

@@ -1,127 +1,70 @@
 //! A run as the sender's service sees it.
 //!
 //! ```text
-//!   Calling ── greeted ──► Asking ── answers ──► Sending ── planned amount ──► Draining ── all reported ──► Ending
-//!      │                                                                                                      │
-//!      └────────── refused, or cut off in any state ──► over: failed            over: report ◄── found ───────┘
+//!   Unstarted ─► Connecting ─ all paths up ─► Comparing ─ answers ─► Sending
+//!                                              clocks                  │ planned amount
+//!                                                                      ▼
+//!        over: report ◄─ Found ─ AwaitingResult ◄─ each block ─ Draining
+//!                                                  has an outcome
+//!   A refusal, or a line that goes down in any state: over, failed
 //! ```
 
+use super::dialler::{AfterRefusal, Attempt, Dialler};
+use super::plan::{PathTransport, SendPlan};
 use super::share::{Next, Shares, place};
 use super::tally::SendTally;
-use super::{AddressPair, PathTransport};
 use crate::commands::perf::NAME;
-use crate::commands::perf::clock::ClockComparison;
+use crate::commands::perf::clock::{ClockComparison, ClockReading};
 use crate::commands::perf::message::{DATA, Message, ReceiverResult, heard, say};
-use crate::commands::perf::report::{ControlSummary, Report};
+use crate::commands::perf::report::Report;
 use crate::commands::perf::source::{BlockSource, STAMP};
 use crate::failure::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
-use skyhaul_quic::{Fingerprint, Refusal};
+use skyhaul_quic::Refusal;
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{
     Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
 };
-use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
+use skyhaul_units::{ByteCount, Duration, Instant, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// What is to be sent, and to whom.
-#[derive(Debug, Clone)]
-pub struct SendPlan {
-    /// The paths, at least one, in the order of the sockets.
-    pub paths: Vec<AddressPair>,
-    /// Endpoints over UDP; those over TCP, one a path, follow.
-    pub over_udp: usize,
-    /// What the paths go over.
-    pub transport: PathTransport,
-    /// The serving end's key.
-    pub peer: Fingerprint,
-    /// Bytes of a block.
-    pub block: usize,
-    /// How long to hand over blocks, unless `bytes` says how much.
-    pub duration: Duration,
-    /// How much to hand over.
-    pub bytes: Option<ByteCount>,
-    /// How long a block is worth anything.
-    pub deadline: Option<Duration>,
-    /// How fast to hand over; as fast as it goes where nothing is said.
-    pub offer: Option<Rate>,
-    /// The rate control, for the report.
-    pub control: ControlSummary,
-    /// Several senders, each under a class of its own.
-    pub shares: Option<Shares>,
-    /// How long acknowledgements are awaited after the last block was handed over; without a bound
-    /// where nothing is said.
-    pub patience: Option<Duration>,
-}
-
-impl SendPlan {
-    /// What an endpoint goes over, and the ends of its path.
-    pub fn way(&self, endpoint: usize) -> Option<(&'static str, AddressPair)> {
-        match endpoint.checked_sub(self.over_udp) {
-            None => Some(("udp", *self.paths.get(endpoint)?)),
-            Some(place) => {
-                let pair = self.paths.get(place)?;
-                // Each connection over TCP has a port of its own.
-                let local = (pair.local.ip(), 0).into();
-                Some(("tcp", AddressPair { local, ..*pair }))
-            }
-        }
-    }
-
-    /// The first endpoint over `kind`.
-    const fn first(&self, kind: PathTransport) -> usize {
-        match kind {
-            PathTransport::Udp | PathTransport::Auto => 0,
-            PathTransport::Tcp => self.over_udp,
-        }
-    }
-}
-
-/// A session that is called for, and the first of its paths' endpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Call {
-    id: SessionId,
-    first: usize,
-}
 
 /// Runs the plan.
 pub struct PlanRunner<'a> {
     plan: SendPlan,
     clock: Clock,
     stop: &'a AtomicBool,
-    /// At most one over each kind; one that stands is alone.
-    calls: Vec<Call>,
-    /// When the other kind is called too.
-    fall_back_at: Option<Instant>,
+    dialler: Dialler<SessionId>,
     state: State,
     comparison: ClockComparison,
     source: BlockSource,
     tally: SendTally,
-    /// When the line after the last look at the paths is due.
-    seen: Instant,
+    /// When the progress line after the last note of the session is due.
+    noted: Instant,
     outcome: Option<Result<Report, Failure>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// The driver has not called yet, so there is no time to count from.
+    Unstarted,
     /// Until the far end has introduced itself and all paths are up.
-    Calling {
+    Connecting {
         until: Instant,
     },
-    /// Comparing clocks; `asked` is when the last question left.
-    Asking {
+    /// `asked` is when the last question left.
+    ComparingClocks {
         number: u32,
         asked: Instant,
         until: Instant,
     },
     Sending,
-    /// All is handed over.
+    /// All blocks are handed over.
     Draining {
         until: Option<Instant>,
     },
-    /// All is acknowledged; the far end's figures are awaited.
-    Ending {
+    /// Each block has an outcome; the far end's figures are awaited.
+    AwaitingResult {
         until: Instant,
     },
 }
@@ -130,16 +73,15 @@ impl<'a> PlanRunner<'a> {
     /// A run of `plan` that sets `stop` when it is over.
     pub fn new(plan: SendPlan, clock: Clock, stop: &'a AtomicBool) -> Self {
         Self {
-            source: BlockSource::new(plan.block, KEPT.as_usize() / plan.block),
+            source: BlockSource::new(plan.load.block, KEPT.as_usize() / plan.load.block),
             plan,
             clock,
             stop,
-            calls: Vec::new(),
-            fall_back_at: None,
-            state: State::Calling { until: Instant::FAR_FUTURE },
+            dialler: Dialler::default(),
+            state: State::Unstarted,
             comparison: ClockComparison::default(),
             tally: SendTally::default(),
-            seen: Instant::ZERO,
+            noted: Instant::ZERO,
             outcome: None,
         }
     }
@@ -196,9 +138,9 @@ impl<'a> PlanRunner<'a> {
             }
             Event::Settled { id, outcome } if place(id.flow).is_some() => {
                 if let Some(shares) = &mut self.plan.shares {
-                    shares.settled(id.flow, self.plan.block);
+                    shares.settled(id.flow, self.plan.load.block);
                 }
-                self.tally.settled(now, (id.seq, outcome), self.plan.block);
+                self.tally.blocks.resolved(now, id.seq, outcome, self.plan.load.block);
             }
             Event::PathDown(_, reason) => {
                 self.lost(now, &format!("path down ({reason})"));
@@ -210,10 +152,10 @@ impl<'a> PlanRunner<'a> {
         }
     }
 
-    /// Calls for the paths after the first.
+    /// Adds the paths after the first.
     fn join(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
         for index in 1..self.plan.paths.len() {
-            let first = self.calls.first().map_or(0, |call| call.first);
+            let first = self.dialler.attempts().first().map_or(0, |attempt| attempt.first_endpoint);
             let way = (SocketId(first + index), self.plan.paths[index].remote);
             if let Err(error) = manager.join(now, id, way, PathOptions::default()) {
                 self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string())));
@@ -229,14 +171,12 @@ impl<'a> PlanRunner<'a> {
         message: &Message,
     ) {
         match (self.state, message) {
-            (State::Asking { number, asked, .. }, Message::Time { number: of, utc_ns })
-                if number == *of =>
-            {
-                self.comparison.answer(
-                    asked,
-                    (now, self.clock.utc_of(now)),
-                    Utc::from_nanos(*utc_ns),
-                );
+            (
+                State::ComparingClocks { number, asked, .. },
+                Message::Time { number: of, utc_ns },
+            ) if number == *of => {
+                let ours = ClockReading { at: now, utc: self.clock.utc_of(now) };
+                self.comparison.answer(asked, ours, Utc::from_nanos(*utc_ns));
                 if self.comparison.answers() < QUESTIONS {
                     return self.ask(now, id, manager, number + 1);
                 }
@@ -244,9 +184,11 @@ impl<'a> PlanRunner<'a> {
                 let clock_ahead_ns = self.comparison.ahead_nanos();
                 self.say(now, id, manager, &Message::Begin { clock_ahead_ns, courses });
                 self.state = State::Sending;
-                self.tally = SendTally::begin(now, id, manager);
+                if let Some(session) = manager.session(id) {
+                    self.tally = SendTally::begin(now, session);
+                }
             }
-            (State::Ending { .. }, Message::Found(found)) => {
+            (State::AwaitingResult { .. }, Message::Found(found)) => {
                 self.over(Ok(self.tally.report(found, &self.plan)));
             }
             _ => {}
@@ -254,7 +196,7 @@ impl<'a> PlanRunner<'a> {
     }
 
     fn ask(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager, number: u32) {
-        self.state = State::Asking { number, asked: now, until: now + PATIENCE };
+        self.state = State::ComparingClocks { number, asked: now, until: now + PATIENCE };
         self.say(now, id, manager, &Message::Ask { number });
     }
 
@@ -276,31 +218,34 @@ impl<'a> PlanRunner<'a> {
     fn feed(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
         let ahead = self.ahead(now, session);
         for _ in 0..AT_ONCE {
-            let left = self.left(now);
+            let handed_over = self.tally.blocks.handed_over_bytes();
+            let left = self.plan.load.left(now.since(self.tally.began()), handed_over);
             if left == 0 {
                 self.state =
                     State::Draining { until: self.plan.patience.map(|patience| now + patience) };
                 return Some(now);
             }
-            if let Some(due) = self.offered_at().filter(|due| *due > now) {
+            let due = self.plan.load.next_due(self.tally.began(), handed_over);
+            if let Some(due) = due.filter(|due| *due > now) {
                 return Some(due);
             }
-            let size = self.plan.block.min(usize::try_from(left).unwrap_or(usize::MAX)).max(STAMP);
+            let load = self.plan.load;
+            let size = load.block.min(usize::try_from(left).unwrap_or(usize::MAX)).max(STAMP);
             let (flow, class) = match self.next(now, session, ahead) {
                 Next::Block(flow, class) if session.room() >= ByteCount::new(cost(size)) => {
                     (flow, class)
                 }
-                Next::At(since) => return Some(self.tally.began + since),
+                Next::At(since) => return Some(self.tally.began() + since),
                 Next::Block(..) | Next::Wait => return None,
             };
             let bytes = self.source.block(self.clock.utc(), size);
-            let block = match self.plan.deadline {
+            let block = match load.deadline {
                 Some(deadline) => Block::expendable(flow, deadline, bytes),
                 None => Block::reliable(flow, bytes),
             };
             match session.send(now, Block { class, ..block }) {
                 Ok(id) => {
-                    self.tally.handed(id.seq, size, self.plan.block - size);
+                    self.tally.blocks.handed_over(id.seq, size, load.block - size);
                     if let Some(shares) = &mut self.plan.shares {
                         shares.handed(flow, size);
                     }
@@ -322,35 +267,20 @@ impl<'a> PlanRunner<'a> {
             return Next::Wait;
         }
         match &self.plan.shares {
-            Some(shares) => shares.next(now.since(self.tally.began), ahead),
+            Some(shares) => shares.next(now.since(self.tally.began()), ahead),
             None if session.has_symbol() && session.stats().send_buffer >= ahead => Next::Wait,
             None => Next::Block(DATA, ClassId::default()),
         }
     }
 
-    /// Bytes still to be handed over.
-    fn left(&self, now: Instant) -> u64 {
-        match self.plan.bytes {
-            Some(bytes) => bytes.as_u64().saturating_sub(self.tally.bytes),
-            None if now.since(self.tally.began) >= self.plan.duration => 0,
-            None => u64::MAX,
-        }
-    }
-
-    /// When the next block is due, where they are offered at a rate.
-    fn offered_at(&self) -> Option<Instant> {
-        let offer = self.plan.offer.filter(|offer| *offer > Rate::ZERO)?;
-        Some(self.tally.began + offer.time_for(ByteCount::new(self.tally.bytes)))
-    }
-
-    /// What should be in the session: what is under way, until its report is back, and as much
-    /// again. More would only grow older there. The slowest path is given what the faster ones will
-    /// not be through with until it arrives: where less waits it is given nothing.
+    /// Bytes that the session should hold: those under way until their report is back, and as many
+    /// again. More would only add latency. With less, the slowest path would get nothing: the
+    /// scheduler gives it only blocks that the faster paths would deliver later.
     fn ahead(&mut self, now: Instant, session: &Session) -> u64 {
         let longest = session.paths().map(|(_, path)| path.estimate.rtt).max().unwrap_or_default();
         let span = session.rtt().max(longest) * 2 + REPORTS * 2;
         let busy = self.tally.recent_rate(now) * span;
-        busy.as_u64().max(AHEAD_MIN.as_u64()).max(8 * self.plan.block as u64)
+        busy.as_u64().max(AHEAD_MIN.as_u64()).max(8 * self.plan.load.block as u64)
     }
 
     /// What the state asks for next. Returns when to come again.
@@ -361,18 +291,21 @@ impl<'a> PlanRunner<'a> {
         manager: &mut SessionManager,
     ) -> Option<Instant> {
         match self.state {
-            // A run that is not awaited is judged by what this end knows.
-            State::Ending { until } if now >= until && self.plan.patience.is_some() => {
+            State::Unstarted => None,
+            // A run that does not wait for the far end is reported by what this end knows.
+            State::AwaitingResult { until } if now >= until && self.plan.patience.is_some() => {
                 self.over(Ok(self.tally.report(&ReceiverResult::default(), &self.plan)));
                 None
             }
-            State::Calling { until } | State::Ending { until } | State::Asking { until, .. }
+            State::Connecting { until }
+            | State::AwaitingResult { until }
+            | State::ComparingClocks { until, .. }
                 if now >= until =>
             {
                 self.fail("the far end no longer answers", "check the output of the serving end");
                 None
             }
-            State::Calling { until } => {
+            State::Connecting { until } => {
                 let session = manager.session(id)?;
                 let up =
                     session.paths().filter(|(_, path)| path.state == PathState::Active).count();
@@ -381,25 +314,24 @@ impl<'a> PlanRunner<'a> {
                 }
                 Some(until)
             }
-            State::Ending { until } => Some(until),
-            State::Asking { until, .. } => Some(until),
+            State::AwaitingResult { until } | State::ComparingClocks { until, .. } => Some(until),
             State::Sending => {
                 let line = self.line(now, id, manager)?;
                 let session = manager.session(id)?;
                 let due = self.feed(now, session);
                 Some(due.map_or(line, |due| due.min(line)))
             }
-            State::Draining { .. } if self.tally.is_complete() => {
-                self.tally.see_paths(id, manager, &self.plan);
+            State::Draining { .. } if self.tally.blocks.is_complete() => {
+                self.tally.note_session(id, manager, &self.plan);
                 let patience =
                     self.plan.patience.map_or(PATIENCE, |patience| patience.min(PATIENCE));
-                self.state = State::Ending { until: now + patience };
+                self.state = State::AwaitingResult { until: now + patience };
                 self.say(now, id, manager, &Message::End);
                 Some(now)
             }
             State::Draining { until } => {
                 if until.is_some_and(|until| now >= until) {
-                    self.tally.cut(now);
+                    self.tally.blocks.cut(now);
                     return Some(now);
                 }
                 self.line(now, id, manager)
@@ -407,29 +339,30 @@ impl<'a> PlanRunner<'a> {
         }
     }
 
-    /// Says what there is to say while data goes. Returns when to come again.
+    /// Prints progress and looks whether the far end is heard. Returns when to come again.
     fn line(
         &mut self,
         now: Instant,
         id: SessionId,
         manager: &mut SessionManager,
     ) -> Option<Instant> {
-        let line = self.tally.line(now, id, manager);
-        if self.plan.patience.is_some() && self.seen != line {
-            // Once a second: should the line go down, this is what is known.
-            self.seen = line;
-            self.tally.see_paths(id, manager, &self.plan);
+        let line = self.tally.line(now, manager.session(id));
+        if self.plan.patience.is_some() && self.noted != line {
+            // Once a second: if the line goes down, the report is made of this.
+            self.noted = line;
+            self.tally.note_session(id, manager, &self.plan);
         }
         Some(self.tally.listen(now, manager.session(id)?).min(line))
     }
 
-    /// The line is gone. A run that is not awaited has come to its end by that, where data was
-    /// sent.
+    /// The line is down. A run that does not wait for the far end is over by that, if data was sent.
     fn lost(&mut self, now: Instant, what: &str) {
-        let is_sending =
-            matches!(self.state, State::Sending | State::Draining { .. } | State::Ending { .. });
+        let is_sending = matches!(
+            self.state,
+            State::Sending | State::Draining { .. } | State::AwaitingResult { .. }
+        );
         if self.plan.patience.is_some() && is_sending {
-            self.tally.cut(now);
+            self.tally.blocks.cut(now);
             return self.over(Ok(self.tally.report(&ReceiverResult::default(), &self.plan)));
         }
         self.fail(what, "check the output of the serving end");
@@ -438,22 +371,19 @@ impl<'a> PlanRunner<'a> {
 
 impl Service for PlanRunner<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
-        let is_called = |id: SessionId| self.calls.iter().any(|call| call.id == id);
+        let is_ours = |id: SessionId| self.dialler.has(id);
         match event {
-            SessionManagerEvent::Connected { id, .. } if is_called(id) => {
+            SessionManagerEvent::Connected { id, .. } if is_ours(id) => {
                 self.connected(now, id, manager);
             }
-            SessionManagerEvent::Session { id, event } if is_called(id) => {
+            SessionManagerEvent::Session { id, event } if is_ours(id) => {
                 self.session_event(now, id, manager, event);
             }
-            SessionManagerEvent::Disconnected { id, reason } if is_called(id) => {
+            SessionManagerEvent::Disconnected { id, reason } if is_ours(id) => {
                 self.lost(now, &format!("the line is down ({reason})"));
             }
-            SessionManagerEvent::Refused { id: Some(id), reason, .. } if is_called(id) => {
-                self.calls.retain(|call| call.id != id);
-                if self.fall_back_at.is_some() {
-                    self.fall_back_at = Some(now);
-                } else if self.calls.is_empty() {
+            SessionManagerEvent::Refused { id: Some(id), reason, .. } if is_ours(id) => {
+                if self.dialler.refused(now, id) == AfterRefusal::GiveUp {
                     self.refused(&reason.to_string());
                 }
             }
@@ -466,49 +396,42 @@ impl Service for PlanRunner<'_> {
     }
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
-        if self.state == (State::Calling { until: Instant::FAR_FUTURE }) {
-            self.state = State::Calling { until: now + PATIENCE };
-            self.fall_back_at =
-                (self.plan.transport == PathTransport::Auto).then_some(now + FALL_BACK);
-            self.call(now, manager, self.plan.transport);
+        if self.state == State::Unstarted {
+            self.state = State::Connecting { until: now + PATIENCE };
+            self.dialler = Dialler::start(now, self.plan.transport);
+        }
+        if let Some(transport) = self.dialler.due(now) {
+            self.connect(now, manager, transport);
             return Some(now);
         }
-        if self.fall_back_at.is_some_and(|at| at <= now) {
-            self.fall_back_at = None;
-            self.call(now, manager, PathTransport::Tcp);
-        }
-        let standing = self.calls.iter().find(|call| manager.session(call.id).is_some());
-        let Some(id) = standing.map(|call| call.id) else {
-            let State::Calling { until } = self.state else { return None };
+        let mut attempts = self.dialler.attempts().iter();
+        let connected = attempts.find(|attempt| manager.session(attempt.id).is_some());
+        let Some(id) = connected.map(|attempt| attempt.id) else {
+            let State::Connecting { until } = self.state else { return None };
             if now >= until {
                 self.refused(&Refusal::NoAnswer.to_string());
                 return None;
             }
-            return Some(self.fall_back_at.map_or(until, |at| at.min(until)));
+            return Some(self.dialler.next_at().map_or(until, |at| at.min(until)));
         };
         self.advance(now, id, manager)
     }
 }
 
 impl PlanRunner<'_> {
-    fn call(&mut self, now: Instant, manager: &mut SessionManager, kind: PathTransport) {
-        let first = self.plan.first(kind);
-        match manager.connect_from(now, SocketId(first), self.plan.paths[0].remote, self.plan.peer)
-        {
-            Ok(id) => self.calls.push(Call { id, first }),
+    fn connect(&mut self, now: Instant, manager: &mut SessionManager, transport: PathTransport) {
+        let first_endpoint = self.plan.first(transport);
+        let (socket, remote) = (SocketId(first_endpoint), self.plan.paths[0].remote);
+        match manager.connect_from(now, socket, remote, self.plan.peer) {
+            Ok(id) => self.dialler.begun(Attempt { id, first_endpoint }),
             Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
         }
     }
 
-    /// The call that stands first is the one that counts.
+    /// The first attempt that connects is used.
     fn connected(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
-        self.fall_back_at = None;
-        let (stays, others) =
-            core::mem::take(&mut self.calls).into_iter().partition(|call| call.id == id);
-        self.calls = stays;
-        let others: Vec<Call> = others;
-        for call in others {
-            manager.close(now, call.id, "another connection was established first");
+        for other in self.dialler.connected(id) {
+            manager.close(now, other.id, "another connection was established first");
         }
         if let Some(session) = manager.session(id) {
             session.open(Opening { name: NAME.to_owned(), ..Opening::default() });
@@ -519,24 +442,21 @@ impl PlanRunner<'_> {
     }
 }
 
-/// UDP that brings no answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
-const FALL_BACK: Duration = Duration::from_secs(3);
-
-/// For an answer to a call or to the last message: at 660 ms and 15 % loss one call in a hundred
-/// takes 10 s.
+/// For an answer to a connection attempt or to the last message: at 660 ms round trip and 15 % loss
+/// one attempt in a hundred takes 10 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Clocks are compared so often: the first answer still holds the handshake's work.
+/// Clocks are compared this often: the first answer is delayed by the handshake's work.
 const QUESTIONS: u32 = 4;
 
 /// Between two of the far end's reports.
 const REPORTS: Duration = Duration::from_millis(20);
 
-/// In the session at least, so that the rate can grow: a round trip of 10 ms at 1 Gbit/s.
+/// The session holds at least this much, so that the rate can grow: 10 ms at 1 Gbit/s.
 const AHEAD_MIN: ByteCount = ByteCount::mib(1);
 
-/// Blocks handed over before datagrams have their turn.
+/// Blocks handed over before datagrams are sent.
 const AT_ONCE: u64 = 64;
 
-/// Buffers kept for use again; more under way than this are made anew.
+/// Buffers kept for reuse; if more are under way, they are allocated anew.
 const KEPT: ByteCount = ByteCount::mib(64);

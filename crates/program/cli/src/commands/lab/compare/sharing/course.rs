@@ -1,5 +1,6 @@
 //! What two missions received, in steps of a tenth of a second.
 
+use core::ops::Range;
 use skyhaul_units::Duration;
 
 /// Rates at the receiver, bit/s, in each [`STEP`] from the beginning of the first phase on.
@@ -43,11 +44,11 @@ pub fn mean(course: &[f64], begin: Duration, end: Duration) -> f64 {
     if steps.is_empty() { 0.0 } else { steps.iter().sum::<f64>() / steps.len() as f64 }
 }
 
-/// How long after step `from` a course has come to `rate`, as the mean of the half second that
-/// follows. `None` where it does not before step `until`.
-pub fn reaches(course: &[f64], (from, until): (usize, usize), rate: f64) -> Option<Duration> {
-    let until = until.min(course.len());
-    let windows = course.get(from..until)?.windows(SMOOTH);
+/// How long after the first of `steps` the course reaches `rate`, as the mean of the half second
+/// that follows. `None` where it does not within `steps`.
+pub fn reaches(course: &[f64], steps: Range<usize>, rate: f64) -> Option<Duration> {
+    let steps = steps.start..steps.end.min(course.len());
+    let windows = course.get(steps)?.windows(SMOOTH);
     let place = windows
         .into_iter()
         .position(|window| window.iter().sum::<f64>() / SMOOTH as f64 >= rate)?;
@@ -91,8 +92,8 @@ mod tests {
         assert_eq!(mean(&course, Duration::from_secs(9), Duration::from_secs(10)), 0.0);
         assert_eq!(ends(&course), Some((10, 30)));
         assert_eq!(ends(&[0.0; 3]), None);
-        assert_eq!(reaches(&course, (5, 40), 8.0), Some(Duration::from_millis(500)));
-        assert_eq!(reaches(&course, (5, 40), 9.0), None);
-        assert_eq!(reaches(&course, (50, 60), 1.0), None);
+        assert_eq!(reaches(&course, 5..40, 8.0), Some(Duration::from_millis(500)));
+        assert_eq!(reaches(&course, 5..40, 9.0), None);
+        assert_eq!(reaches(&course, 50..60, 1.0), None);
     }
 }

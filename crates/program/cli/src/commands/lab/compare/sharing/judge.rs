@@ -47,9 +47,9 @@ impl SharerResult {
         let presence = ends(&course.second);
         let last = steps(phase.scaled(2, 1));
         let given = presence
-            .and_then(|(begin, _)| reaches(&course.second, (begin, last), line * own * NEARLY));
+            .and_then(|(begin, _)| reaches(&course.second, begin..last, line * own * NEARLY));
         let back =
-            presence.and_then(|(_, end)| reaches(&course.first, (end, usize::MAX), line * NEARLY));
+            presence.and_then(|(_, end)| reaches(&course.first, end..usize::MAX, line * NEARLY));
         Self {
             together_bps: together,
             first_bps: first,

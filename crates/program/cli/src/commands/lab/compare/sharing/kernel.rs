@@ -4,7 +4,8 @@
 use super::course::{RateSeries, laid_out, steps};
 use super::{MissionClass, Sharing, Tree};
 use crate::commands::demo::pause;
-use crate::commands::lab::compare::bench::{Bench, Gone};
+use crate::commands::lab::compare::bench::Bench;
+use crate::commands::lab::compare::gone::Gone;
 use crate::commands::lab::compare::program::Program;
 use serde_json::Value;
 use skyhaul_emulator::LinkEnd;
