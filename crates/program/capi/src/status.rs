@@ -1,4 +1,4 @@
-//! How a session does.
+//! The state of a session and its paths.
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{object, put, write_array, write_text};
@@ -6,33 +6,33 @@ use crate::error::{ErrorCode, Fault, code};
 use crate::session::Session;
 use std::ffi::c_char;
 
-/// What a session does with a path.
+/// The state of a path.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathState {
     /// It is being set up.
     Probing = 0,
-    /// It carries what it has room for.
+    /// It carries data.
     Active = 1,
-    /// It waits for the others to fail.
+    /// It is used when the others fail.
     Standby = 2,
     /// It has not answered for longer than a round trip allows.
     Stalled = 3,
     /// A hint says that it is out.
     Absent = 4,
-    /// Nothing was heard from it for long, and no other path carries its data.
+    /// It has not answered for long, and no other path can carry its data.
     Silent = 5,
     /// It answers short datagrams, and brings no symbols.
     BlackHole = 6,
 }
 
-/// What is known of a path.
+/// The figures of a path.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PathReport {
     /// Its number within the session.
     pub id: u8,
-    /// What the session does with it.
+    /// Its state.
     pub state: PathState,
     /// Smoothed round-trip time in nanoseconds.
     pub rtt_ns: u64,
@@ -40,7 +40,7 @@ pub struct PathReport {
     pub rate_bps: u64,
     /// Share of datagrams lost, in parts of a thousand million.
     pub loss_ppb: u32,
-    /// Symbols sent, repetitions included.
+    /// Symbols sent, including retransmissions.
     pub symbols_sent: u64,
     /// Symbols that count as lost.
     pub symbols_lost: u64,
@@ -48,36 +48,36 @@ pub struct PathReport {
     pub repair_sent: u64,
 }
 
-/// What a session has done since it began.
+/// Counts of a session since it began.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Counters {
     /// Blocks taken from the program.
     pub blocks_taken: u64,
-    /// Blocks that the far end reported whole.
+    /// Blocks that the far end reported complete.
     pub blocks_reported: u64,
     /// Bytes of those.
     pub bytes_reported: u64,
     /// Blocks given up here because their deadline passed.
     pub blocks_given_up: u64,
-    /// Blocks given to the program that needed no repetition.
+    /// Blocks given to the program without retransmission or repair.
     pub blocks_delivered: u64,
-    /// Blocks given to the program after a repetition or repair.
+    /// Blocks given to the program after retransmission or FEC repair.
     pub blocks_repaired: u64,
     /// Blocks begun here that expired, or that the far end gave up.
     pub blocks_expired: u64,
     /// Bytes of blocks given to the program.
     pub bytes_delivered: u64,
-    /// Symbols sent, first time.
+    /// Symbols sent for the first time.
     pub symbols_sent: u64,
-    /// Symbols sent again.
+    /// Symbols retransmitted.
     pub symbols_repeated: u64,
-    /// Symbols that repair brought back.
+    /// Symbols recovered by FEC repair.
     pub symbols_recovered: u64,
 }
 
-/// Tells how the paths of a session do: as many as there is room for, and in `count` how many there
-/// are.
+/// Writes the figures of a session's paths, as many as there is room for, and the number of paths
+/// to `count`.
 ///
 /// # Safety
 /// `session` is a session; `room` reports may be written at `out`; `count` points to a place for a
@@ -91,7 +91,9 @@ pub unsafe extern "C" fn skyhaul_session_paths(
 ) -> ErrorCode {
     // SAFETY: as the caller says.
     code(unsafe { object(session, "session") }.and_then(|session| {
-        let reports: Vec<PathReport> = session.link().paths().into_iter().map(report).collect();
+        let paths = session.link().paths();
+        let reports: Vec<PathReport> =
+            paths.iter().map(|(id, status)| report(*id, status)).collect();
         // SAFETY: as the caller says.
         unsafe {
             put(count, reports.len())?;
@@ -100,7 +102,7 @@ pub unsafe extern "C" fn skyhaul_session_paths(
     }))
 }
 
-/// Tells what a session has done since it began.
+/// Writes the counts of a session since it began.
 ///
 /// # Safety
 /// `session` is a session; `out` points to a place for counters.
@@ -169,7 +171,7 @@ pub unsafe extern "C" fn skyhaul_session_peer(
     }))
 }
 
-fn report((id, status): (skyhaul::PathId, skyhaul::PathStatus)) -> PathReport {
+fn report(id: skyhaul::PathId, status: &skyhaul::PathStatus) -> PathReport {
     PathReport {
         id: id.0,
         state: match status.state {

@@ -1,8 +1,10 @@
-//! Capture files: frames, the packets in them, and the account that `skyhaul decode --json` prints.
+//! Capture files: their frames, their packets, and the account that `skyhaul decode --json` prints.
 
 use crate::columns::{Numbers, Table, words};
 use crate::errors::of_data;
+use crate::mission::mission_of;
 use crate::packets::PacketRows;
+use crate::row_data::{RowData, row_data};
 use bytes::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +13,7 @@ use skyhaul_ccsds::account::{Account, FileReport};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::frame::glimpse_as;
 use skyhaul_ccsds::identify::{Identification, InputLayout, Unidentified};
-use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
+use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{CapturedFrame, FrameVerdict, Reason};
 use skyhaul_ccsds::survey::PacketTimes;
 use skyhaul_units::Utc;
@@ -19,18 +21,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Between two looks for Ctrl-C, and as much as `skyhaul decode` reads at once.
+/// Bytes read at once, as by `skyhaul decode`, and between two checks for Ctrl-C.
 const READ_SIZE: usize = 256 << 10;
 
 /// Decodes a capture file to (frames, packets, account): two tables, and JSON.
 #[pyfunction]
-#[pyo3(signature = (path, mission=None, format="auto", data=false))]
+#[pyo3(signature = (path, mission=None, format="auto", data=RowData::Omitted))]
 pub fn decode<'py>(
     py: Python<'py>,
     path: PathBuf,
     mission: Option<&str>,
     format: &str,
-    data: bool,
+    #[pyo3(from_py_with = row_data)] data: RowData,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>, String)> {
     let known = MissionSet::built_in();
     let options = CaptureOptions {
@@ -66,28 +68,6 @@ fn input_format(name: &str) -> PyResult<Option<InputLayout>> {
     }
 }
 
-/// The mission of a name, or of a file that ends in `.toml`.
-pub fn mission_of(wanted: &str, known: &MissionSet) -> PyResult<Mission> {
-    if Path::new(wanted).extension().is_some_and(|extension| extension == "toml") {
-        let text = std::fs::read_to_string(wanted)?;
-        return Mission::from_toml(&text).map_err(|error| {
-            of_data(
-                &format!("{wanted}:{}", error.line),
-                &error.reason,
-                "the program's missions are examples",
-            )
-        });
-    }
-    if wanted == "generic" {
-        return Ok(Mission::from_toml(GENERIC).expect("the program's own mission can be read"));
-    }
-    known.by_name(wanted).cloned().ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(Mission::name).collect();
-        let help = format!("write one of {}, generic, or a file ending in .toml", names.join(", "));
-        PyValueError::new_err(format!("there is no mission `{wanted}`; {help}"))
-    })
-}
-
 /// A file on its way through the decoder.
 struct Decoding {
     place: String,
@@ -99,7 +79,7 @@ struct Decoding {
     reports: Vec<FileReport>,
     frames: FrameRows,
     packets: PacketRows,
-    /// Why nothing is known of the input.
+    /// Why the input could not be identified.
     unidentified: Option<Unidentified>,
 }
 
@@ -108,12 +88,12 @@ struct Downlink {
     found: Box<Identification>,
     account: Account,
     times: PacketTimes,
-    /// The mission's place among those of the file.
+    /// The index of the mission among those of the file.
     mission: u8,
 }
 
 impl Decoding {
-    fn new(path: &Path, known: MissionSet, options: CaptureOptions, with_data: bool) -> Self {
+    fn new(path: &Path, known: MissionSet, options: CaptureOptions, data: RowData) -> Self {
         Self {
             place: path.display().to_string(),
             capture: Capture::new(known.clone(), options),
@@ -121,16 +101,16 @@ impl Decoding {
             buffer: vec![0; READ_SIZE],
             downlink: None,
             reports: Vec::new(),
-            frames: FrameRows { data: with_data.then(Vec::new), ..FrameRows::default() },
-            packets: PacketRows::new(with_data),
+            frames: FrameRows { data: data.column(), ..FrameRows::default() },
+            packets: PacketRows::new(data),
             unidentified: None,
         }
     }
 
-    /// Reads and decodes the next piece; how long it was.
+    /// Reads and decodes the next piece. Returns its length.
     fn read(&mut self, file: &mut File) -> PyResult<usize> {
         let len = file.read(&mut self.buffer)?;
-        // A file does not say when it was received.
+        // The reception time of a file is not known.
         self.capture.push(Utc::from_micros(0), &self.buffer[..len]);
         if len == 0 {
             self.capture.finish();
@@ -205,7 +185,7 @@ impl Decoding {
     }
 }
 
-/// What is said of each frame.
+/// The columns of the table of frames.
 #[derive(Default)]
 struct FrameRows {
     missions: Vec<String>,
@@ -243,7 +223,7 @@ impl FrameRows {
             Some(Reason::FrameErrorControl) => 3,
             Some(Reason::Header) => 4,
         });
-        // What a frame set aside says of itself may be anything.
+        // The header of a frame that was set aside may be damaged.
         let header = frame.is_good().then(|| glimpse_as(&frame.bytes, mission.frame())).flatten();
         self.scid.push(header.map_or(-1, |(_, channel, _)| i32::from(channel.scid.value())));
         self.vcid.push(header.map_or(-1, |(_, channel, _)| i16::from(channel.vcid.value())));
@@ -255,7 +235,7 @@ impl FrameRows {
         self.flywheel.push(quality.flywheel);
         self.corrected_symbols.push(quality.corrected_symbols());
         if let Some(data) = &mut self.data {
-            // Copied: it would keep the memory of its neighbours.
+            // Copied: a slice would keep the whole input buffer in memory.
             data.push(Bytes::copy_from_slice(&frame.bytes));
         }
     }

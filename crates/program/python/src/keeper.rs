@@ -1,29 +1,27 @@
 //! The one thread that waits for the interpreter.
 //!
-//! A node's thread must never do so: it holds locks that a Python thread may wait for while it has
-//! the interpreter, and a busy interpreter would hold up the line. Whatever has to be told to
-//! Python from there (an event loop is to be woken, a buffer is not needed any more) is handed to
-//! the keeper, which takes its time.
+//! A node's thread must never wait for it: the node's thread holds locks that a Python thread may
+//! wait for while that has the interpreter (a deadlock), and a busy interpreter would delay the
+//! line. Calls into Python from there (wake an event loop, release a buffer) go to the keeper.
 //!
-//! What waits for it is bounded: a task is in the queue once, however often it is woken, and there
-//! are no more buffers than blocks on their way.
+//! Its queue is bounded: a task is in it once, however often it is woken, and there are no more
+//! buffers than blocks in flight.
 
-use crate::waiting::Task;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-/// Something that has to be told to the interpreter.
+/// Work that needs the interpreter.
 pub enum Errand {
-    /// The task's event loop is to look after it.
-    Wake(Arc<Task>),
-    /// Nothing of the buffer is needed any more.
+    /// Call this, to wake an event loop.
+    Wake(Box<dyn FnOnce(Python<'_>) + Send>),
+    /// Release the buffer, which is not needed any more.
     Release(PyUntypedBuffer),
-    /// The interpreter ends.
+    /// End: the interpreter ends.
     End,
 }
 
@@ -35,11 +33,10 @@ struct Keeper {
 static KEEPER: OnceLock<Keeper> = OnceLock::new();
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-/// Has the keeper see to it.
+/// Queues an errand.
 pub fn send(errand: Errand) {
     if IS_OVER.load(Ordering::Acquire) {
-        // Nobody may ask the interpreter for anything now: the process ends, and its memory with
-        // it.
+        // The interpreter is gone, and the process ends: its memory goes with it.
         return core::mem::forget(errand);
     }
     let keeper = KEEPER.get_or_init(|| {
@@ -47,7 +44,7 @@ pub fn send(errand: Errand) {
         let thread = std::thread::Builder::new()
             .name("skyhaul-python".to_owned())
             .spawn(move || keep(&received));
-        // Without a thread nobody receives, and what is sent is forgotten below.
+        // Without a thread nobody receives: errands are forgotten below.
         Keeper { errands, thread: Mutex::new(thread.ok()) }
     });
     if let Err(unsent) = keeper.errands.send(errand) {
@@ -57,13 +54,12 @@ pub fn send(errand: Errand) {
 
 fn keep(errands: &Receiver<Errand>) {
     while let Ok(errand) = errands.recv() {
-        // All that has come is seen to at once: getting hold of the interpreter costs more than the
-        // rest.
+        // All queued errands are done at once: attaching to the interpreter is the costly part.
         let is_over = Python::try_attach(|py| {
             let mut next = Some(errand);
             while let Some(errand) = next {
                 match errand {
-                    Errand::Wake(task) => task.call_soon(py),
+                    Errand::Wake(wake) => wake(py),
                     Errand::Release(buffer) => drop(buffer),
                     Errand::End => return true,
                 }
@@ -77,7 +73,7 @@ fn keep(errands: &Receiver<Errand>) {
     }
 }
 
-/// Has the keeper end before the interpreter does.
+/// Ends the keeper before the interpreter ends.
 pub fn end_with_the_interpreter(py: Python<'_>) -> PyResult<()> {
     let last = |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| end(arguments.py());
     let end = PyCFunction::new_closure(py, None, None, last)?;

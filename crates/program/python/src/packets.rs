@@ -1,8 +1,9 @@
 //! Packet files, and packets as rows.
 
-use crate::captures::mission_of;
 use crate::columns::{Numbers, Table, Time, words};
 use crate::errors::of_data;
+use crate::mission::mission_of;
+use crate::row_data::{RowData, row_data};
 use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,20 +19,20 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// 1 MiB at a time, as `skyhaul packets` reads; between two looks for Ctrl-C.
+/// Bytes read at once, as by `skyhaul packets`, and between two checks for Ctrl-C.
 const READ_SIZE: usize = 1 << 20;
-/// Damages told one by one.
+/// Damages that are listed; more are only counted.
 const MOST_TOLD: usize = 16;
 
-/// Reads a packet file to (packets, damages): a table, and what is wrong where, as many as are
-/// told, and how many there are.
+/// Reads a packet file to (packets, damages, count): a table, the first damages with their places,
+/// and the number of all damages.
 #[pyfunction]
-#[pyo3(signature = (path, mission=None, data=false))]
+#[pyo3(signature = (path, mission=None, data=RowData::Omitted))]
 pub fn packets<'py>(
     py: Python<'py>,
     path: PathBuf,
     mission: Option<&str>,
-    data: bool,
+    #[pyo3(from_py_with = row_data)] data: RowData,
 ) -> PyResult<(Bound<'py, PyDict>, Vec<String>, usize)> {
     let known = MissionSet::built_in();
     let named = mission.map(|wanted| mission_of(wanted, &known)).transpose()?;
@@ -62,7 +63,7 @@ struct Reading {
     scanner: Scanner,
     times: PacketTimes,
     buffer: Vec<u8>,
-    /// Bytes in the buffer that belong to packets not found yet.
+    /// Bytes in the buffer that are not scanned yet.
     held: usize,
     rows: PacketRows,
     told: Vec<String>,
@@ -70,7 +71,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads the next piece; whether it was the last.
+    /// Reads the next piece. Returns whether it was the last.
     fn read(&mut self) -> PyResult<bool> {
         while self.held < self.buffer.len() {
             match self.file.read(&mut self.buffer[self.held..])? {
@@ -105,10 +106,10 @@ impl Reading {
     }
 }
 
-/// What is said of each packet.
+/// The columns of the table of packets.
 #[derive(Default)]
 pub struct PacketRows {
-    /// Those of a file have a place there, those of a capture a channel.
+    /// Packets of a file have an offset, those of a capture a channel.
     is_of_file: bool,
     count: u64,
     offset: Numbers<u64>,
@@ -126,12 +127,12 @@ pub struct PacketRows {
 
 impl PacketRows {
     /// Of a capture.
-    pub fn new(with_data: bool) -> Self {
-        Self { data: with_data.then(Vec::new), ..Self::default() }
+    pub fn new(data: RowData) -> Self {
+        Self { data: data.column(), ..Self::default() }
     }
 
-    fn of_file(with_data: bool) -> Self {
-        Self { is_of_file: true, ..Self::new(with_data) }
+    fn of_file(data: RowData) -> Self {
+        Self { is_of_file: true, ..Self::new(data) }
     }
 
     /// Adds a packet of a capture.

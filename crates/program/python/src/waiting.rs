@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
 
-/// Makes what is given to the caller, once what it waits for is there.
+/// Makes the caller's result, when the future is ready.
 type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 /// What a caller waits for.
 pub type PendingCall = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// Between two looks for Ctrl-C: nobody notices so short a time.
+/// Between two checks for Ctrl-C: too short to be noticed.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Waits for `future`; `answer` makes of its output what the caller gets.
+/// Waits for `future`; `answer` converts its output to the caller's result.
 pub fn job<T, A>(future: impl Future<Output = T> + Send + 'static, answer: A) -> PendingCall
 where
     T: Send + 'static,
@@ -33,8 +33,7 @@ where
     })
 }
 
-/// Blocks the calling thread, `timeout` seconds at the most; other threads of Python go on
-/// meanwhile.
+/// Blocks the calling thread for at most `timeout` seconds. Other threads of Python go on.
 pub fn wait(
     py: Python<'_>,
     mut job: PendingCall,
@@ -56,13 +55,13 @@ pub fn wait(
     }
 }
 
-/// A job that an event loop of asyncio looks after.
+/// A job that an event loop of asyncio polls.
 pub struct Task {
-    /// Until it is done or given up.
+    /// `None` when it is done or was cancelled.
     job: Mutex<Option<PendingCall>>,
     future: Py<PyAny>,
     event_loop: Py<PyAny>,
-    /// The keeper has it, and the event loop has not looked after it since.
+    /// It is in the keeper's queue, and the event loop has not polled it since.
     is_woken: AtomicBool,
 }
 
@@ -82,16 +81,16 @@ pub fn awaitable(py: Python<'_>, job: PendingCall) -> PyResult<Py<PyAny>> {
 }
 
 impl Task {
-    /// Has the event loop look after it, from any thread.
-    pub fn call_soon(self: &Arc<Self>, py: Python<'_>) {
-        // A loop that is closed has nobody left who waits.
+    /// Makes the event loop poll it; from any thread.
+    fn call_soon(self: &Arc<Self>, py: Python<'_>) {
+        // Nobody waits on a closed loop.
         let _ = self
             .event_loop
             .bind(py)
             .call_method1("call_soon_threadsafe", (Look(Arc::clone(self)),));
     }
 
-    /// Whether what is waited for is there; on the event loop's thread.
+    /// Polls the job, on the event loop's thread.
     fn look(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         self.is_woken.store(false, Ordering::Release);
         let mut slot = self.job.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +122,7 @@ impl Task {
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
         if !self.is_woken.swap(true, Ordering::AcqRel) {
-            send(Errand::Wake(self));
+            send(Errand::Wake(Box::new(move |py| self.call_soon(py))));
         }
     }
 }

@@ -8,18 +8,15 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul centre`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Receives from its stations, keeps what arrived on its disk, and writes Level-0 \
-                 products, until it is
-interrupted. It can be killed at any time and goes on from what is on its disk. On SIGHUP it reads \
-its configuration
-again: stations, what they may have it connect and listen to, classes, and the store's limits \
-change at once, the rest is
-named in the log. docs/reference/configuration.md lists every key of the file.
+#[command(after_help = "\
+        Receives from its stations, stores the data on its disk, and writes Level-0 products, \
+        until interrupted. It can be killed at any time, and resumes from its disk. On SIGHUP it \
+        reads its configuration again: changes of stations, their forwarding rules, classes and \
+        the store's limits take effect at once; the log names all other changes, which need a \
+        restart. docs/reference/configuration.md lists every key of the file.
 
 Example:
-  skyhaul centre --config centre.toml"
-)]
+  skyhaul centre --config centre.toml")]
 pub struct CentreCommand {
     /// The centre's configuration.
     #[arg(long, value_name = "FILE")]

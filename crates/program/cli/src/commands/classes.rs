@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// How what this end sends shares the session.
 #[derive(clap::Args)]
 pub struct Classes {
-    /// The file with the classes (`[[class]]` tables: guarantees, ceilings, priorities) that this
-    /// end's sending keeps to.
+    /// The file with the classes of the data that this end sends (`[[class]]` tables with
+    /// guarantees, ceilings, priorities).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -18,7 +18,7 @@ use words::{kept, spoken, to_disk};
 /// Checks and explains configuration files.
 #[derive(clap::Subcommand)]
 pub enum Config {
-    /// Reads a station.toml or centre.toml and says in words what it would do.
+    /// Checks a station.toml or centre.toml, and explains its effect in words.
     #[command(after_help = "Example:
   skyhaul config check /etc/skyhaul/station.toml
   skyhaul config check --strict /etc/skyhaul/centre.toml
@@ -26,12 +26,12 @@ pub enum Config {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// For a station: reaches the centre once, and says why where it cannot. A running station
-        /// of the same name is interrupted for a second.
+        /// For a station: connects to the centre once, and reports the reason if that fails. This
+        /// interrupts a running station of the same name for a second.
         #[arg(long)]
         connect: bool,
-        /// Refuses (exit code 2) what otherwise is a warning: a key that is not there, an example's
-        /// fingerprint, a folder that cannot be made. Run it as the user that the node runs as.
+        /// Treats warnings as errors (exit code 2): a missing key, an example's fingerprint, a
+        /// folder that cannot be created. Run it as the user of the node.
         #[arg(long)]
         strict: bool,
     },

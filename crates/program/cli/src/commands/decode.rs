@@ -30,9 +30,9 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul decode`.
 #[derive(clap::Args)]
-#[command(after_help = "What a file holds (a raw bit stream, CADUs or bare frames, and of which \
-                 spacecraft) is found out
-from the file. --format and --mission are for files that do not tell.
+#[command(after_help = "\
+        The format of a file (raw bit stream, CADUs or frames) and its spacecraft are detected. \
+        --format and --mission are for files where detection fails.
 
 Example:
   skyhaul decode pass.dat
@@ -43,25 +43,25 @@ pub struct Decode {
     /// The capture files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Takes the files for recordings of one pass, by two antennas or stations: of each frame the
-    /// better copy, in order, once.
+    /// Combines recordings of one pass, by several antennas or stations: takes the best copy of
+    /// each frame, in order, once.
     #[arg(long)]
     select: bool,
     /// The mission: a name (suomi-npp), or a mission file ending in .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
-    /// What the files hold: auto, bits, cadus, frames, or a demodulator's symbols: symbols (a bit
-    /// each) or soft (a byte each).
+    /// The format of the files: auto, bits, cadus, frames, or a demodulator's symbols: symbols (one
+    /// bit each) or soft (one byte each).
     #[arg(long, default_value = "auto")]
     format: config::InputFormat,
-    /// Writes the packets of each virtual channel to a file of its own in this folder.
+    /// Writes the packets of each virtual channel to a separate file in this folder.
     #[arg(long, value_name = "DIR")]
     packets_out: Option<PathBuf>,
-    /// Writes all good frames, one after the other, to this file.
+    /// Writes all good frames in order to this file.
     #[arg(long, value_name = "FILE")]
     frames_out: Option<PathBuf>,
-    /// Writes a page about each contact to this folder, to be read in a browser or printed:
-    /// report.html, or one named after each file where there are several.
+    /// Writes a page about each contact to this folder, for a browser or a printer: report.html, or
+    /// one page named after each file if there are several.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
     /// Prints the account as one JSON line.

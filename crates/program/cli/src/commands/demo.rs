@@ -34,46 +34,42 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul demo`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A centre and a station run as two processes, joined by an emulated line. Real \
-                 recordings of Suomi-NPP, Aqua
-and MetOp-B are played into the station's front end on three inputs at once; it knows nothing of \
-them beforehand. The
-frames cross the line as they come, Level-0 products appear at the centre, and all of it is \
-compared with
-what independent programs made of the same recordings. Exit code 1 when anything is missing or \
-differs.
+#[command(after_help = "\
+        Runs a centre and a station as two processes over an emulated line. Plays real recordings \
+        of Suomi-NPP, Aqua and MetOp-B into three inputs of the station at once; the station does \
+        not know their missions. Frames cross the line as they are received, Level-0 products \
+        appear at the centre, and all of it is compared with the results of independent programs \
+        for the same recordings. The exit code is 1 if anything is missing or differs.
 
 Example:
   skyhaul demo
   skyhaul demo --rtt 660ms --loss 10% --rate 50mbit
-  skyhaul demo --long 5m --json"
-)]
+  skyhaul demo --long 5m --json")]
 pub struct Demo {
-    /// Rate of the line, counted in IP packets.
+    /// The rate of the line, including IP headers.
     #[arg(long, default_value = "93 Mbit/s")]
     rate: Rate,
-    /// Round trip of the line: half of it each way.
+    /// The round trip of the line: half of it in each direction.
     #[arg(long, value_name = "DURATION", default_value = "160 ms")]
     rtt: Duration,
-    /// Probability that a packet is lost, in each direction.
+    /// The probability that a packet is lost, in each direction.
     #[arg(long, value_name = "PROBABILITY", default_value = "1 %")]
     loss: Probability,
-    /// Plays longer passes instead of the recordings, made from the same packets with their times
-    /// and counters carried on, coded anew, with symbol errors to correct.
+    /// Plays longer passes instead of the recordings. They consist of the same packets with
+    /// continued times and counters, coded anew, with symbol errors to correct.
     #[arg(long, value_name = "DURATION")]
     long: Option<Duration>,
-    /// Rate of each of the three downlinks; left out: 2 Mbit/s, 15 Mbit/s with --long.
+    /// The rate of each of the three downlinks. Default: 2 Mbit/s, or 15 Mbit/s with --long.
     #[arg(long, value_name = "RATE")]
     downlink_rate: Option<Rate>,
-    /// Folder for configurations, logs, state and products; a folder of an earlier demonstration is
-    /// cleared.
+    /// The folder for configurations, logs, state and products. The folder of an earlier
+    /// demonstration is cleared.
     #[arg(long, value_name = "DIR", default_value = "demo-output")]
     dir: PathBuf,
-    /// The same seed loses the same packets, as far as they are sent in the same order.
+    /// The same seed loses the same packets, if they are sent in the same order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Prints one JSON object a line: a look each second, the result last.
+    /// Prints one JSON object each second, and the result last.
     #[arg(long)]
     json: bool,
 }

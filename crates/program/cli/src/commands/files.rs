@@ -17,7 +17,7 @@ use std::io::Write;
 /// What `skyhaul files` can do.
 #[derive(clap::Subcommand)]
 pub enum FilesCommand {
-    /// Takes calls of nodes that copy files to or from a folder here, until interrupted.
+    /// Serves a folder to nodes that copy files to or from it, until interrupted.
     Serve(serve::Serve),
 }
 

@@ -20,9 +20,10 @@ use std::sync::atomic::AtomicBool;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Bytes are read from applications when the line has room for them; half-close, \
-                 reset and refusal arrive as they
-would from the target itself. All connections share one session. docs/how-to/forward.md says more.
+    after_help = "\
+        Bytes are read from applications when the line has room for them (backpressure). \
+        Half-close, reset and refusal arrive as from the target itself. All connections share one \
+        session. docs/how-to/forward.md says more.
 
 Example:
   skyhaul forward --node centre=198.51.100.1:4730 --key here.key --peer SHA256:… -L \
@@ -41,7 +42,7 @@ pub struct ForwardCommand {
 /// The other end.
 #[derive(clap::Subcommand)]
 enum Far {
-    /// Takes calls of forwarding nodes, and connects where its rules allow.
+    /// The far end of `forward`: connects and listens where its rules permit.
     Serve(serve::Serve),
 }
 

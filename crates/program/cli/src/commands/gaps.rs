@@ -11,9 +11,10 @@ use std::io::{self, Write};
 /// The arguments of `skyhaul gaps`.
 #[derive(clap::Args)]
 #[command(
-    after_help = "A gap of frames is asked for from the station by itself: its recording \
-                 (record_raw) is decoded again with the
-thresholds of [refill]. States: open, requested, filled, unrecoverable (and why).
+    after_help = "\
+        The centre requests missing frames from the station automatically: the station decodes its \
+        recording (record_raw) again with the thresholds of [refill]. States: open, requested, \
+        filled, unrecoverable (with the reason).
 
 Example:
   skyhaul gaps --config centre.toml
@@ -28,11 +29,11 @@ pub struct GapsCommand {
     node: NodeArguments,
     #[command(flatten)]
     which: Which,
-    /// Only those in this state.
+    /// Only gaps in this state.
     #[arg(long, value_name = "STATE", value_parser =
         ["open", "requested", "filled", "unrecoverable"])]
     state: Option<String>,
-    /// Prints them as one JSON line.
+    /// Prints the gaps as one line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -40,10 +41,10 @@ pub struct GapsCommand {
 /// What is done about gaps.
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Asks stations again for frames that were not to be had: a recording may be back, or the
-    /// refill table tries more.
-    #[command(after_help = "What is open or requested is asked for anyway. A station that is not \
-                     connected is asked when it is.
+    /// Requests unrecoverable frames again, for example when a recording is available again.
+    #[command(after_help = "\
+        Open and requested gaps are requested anyway. A station that is not connected gets the \
+        request when it connects.
 
 Example:
   skyhaul gaps ask --config centre.toml
@@ -58,7 +59,7 @@ struct Ask {
     node: NodeArguments,
     #[command(flatten)]
     which: Which,
-    /// Prints what is asked for as one JSON line.
+    /// Prints the request as one line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -66,13 +67,13 @@ struct Ask {
 /// Which gaps.
 #[derive(clap::Args)]
 struct Which {
-    /// Only those of this station.
+    /// Only gaps of this station.
     #[arg(long, value_name = "NAME", conflicts_with = "contact")]
     station: Option<String>,
-    /// Only those of this contact, as they list it.
+    /// Only gaps of this contact, as `skyhaul gaps` shows it.
     #[arg(long, value_name = "STATION-FLOW")]
     contact: Option<String>,
-    /// Only those of this spacecraft: its id, or the name of its mission.
+    /// Only gaps of this spacecraft: its id, or the name of its mission.
     #[arg(long, value_name = "ID|MISSION")]
     spacecraft: Option<String>,
 }

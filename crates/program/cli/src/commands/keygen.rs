@@ -11,23 +11,23 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul keygen`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "The fingerprint goes into the other end's configuration; the file stays here.
+#[command(after_help = "\
+        The fingerprint goes into the configuration of the other end. The file stays on this \
+        machine.
 
 Example:
   skyhaul keygen station.key
   skyhaul keygen station.key --show
-  skyhaul keygen pass.key --one-way"
-)]
+  skyhaul keygen pass.key --one-way")]
 pub struct Keygen {
-    /// Where the private key is written, readable by this user alone. An existing file is left as
-    /// it is.
+    /// The file for the private key. Only this user can read it. An existing file is not
+    /// overwritten.
     file: PathBuf,
-    /// Prints the fingerprint of the key that is in the file, and makes none.
+    /// Prints the fingerprint of an existing key, and makes none.
     #[arg(long)]
     show: bool,
-    /// Makes a key that both ends of a path without return share: copy the file to the other end,
-    /// by a safe way.
+    /// Makes a key that both ends of a path without return share. Copy the file to the other end
+    /// over a secure channel.
     #[arg(long)]
     one_way: bool,
 }

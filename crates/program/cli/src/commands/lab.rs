@@ -17,55 +17,51 @@ use std::path::PathBuf;
 /// Runs experiments over emulated lines in virtual time, and emulates links for any program.
 #[derive(clap::Subcommand)]
 pub enum Lab {
-    /// Lists the scenarios that the program holds: name, what it shows, cells, about how long it
-    /// takes.
+    /// Lists the built-in scenarios: name, title, number of cells, approximate duration.
     #[command(after_help = "Example:\n  skyhaul lab list")]
     List,
-    /// Lists the kinds of experiment that a scenario may have, with the figures that each yields.
+    /// Lists the kinds of experiment that a scenario can have, and their figures.
     #[command(after_help = "Example:\n  skyhaul lab kinds")]
     Kinds,
-    /// Runs scenarios and judges them by their bars.
-    #[command(
-        after_help = "A scenario is one that `skyhaul lab list` names, or a TOML file of your own \
-                     (docs/how-to/lab.md). Ends with 0
-when every bar is reached, and with 1 when one is missed.
+    /// Runs scenarios, and checks their figures against their bars.
+    #[command(after_help = "\
+            A scenario is one of `skyhaul lab list`, or a TOML file of your own \
+            (docs/how-to/lab.md). The exit code is 0 if every bar is reached, and 1 if one is \
+            missed.
 
 Example:
   skyhaul lab run line --report out
   skyhaul lab run line --cells loss=1%,lossy=data --json
-  skyhaul lab run --all"
-    )]
+  skyhaul lab run --all")]
     Run(RunCommand),
-    /// Runs tools that people have on the same emulated line, beside what was published. Needs
-    /// root.
-    #[command(
-        after_help = "Without an experiment it lists them. Ends with 1 where a bar is missed.
+    /// Compares transfer tools on one emulated line with published results. Needs root.
+    #[command(after_help = "\
+            Without an experiment, lists them. The exit code is 1 if a bar is missed.
 
 Example:
   skyhaul lab compare
   skyhaul lab compare dsn-93 --report out
-  skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json"
-    )]
+  skyhaul lab compare trollsat --tools adaptive,tcp-bbr --runs 3 --json")]
     Compare(compare::Compare),
-    /// Makes two network namespaces, a and b, joined by the links of a file, for any program. Needs
-    /// root.
-    #[command(after_help = "The links' own process stays behind until `skyhaul lab down`.
+    /// Makes two network namespaces, a and b, joined by emulated links. Needs root.
+    #[command(after_help = "\
+        The process of the links runs in the background until `skyhaul lab down`.
 
 Example:
   skyhaul lab up line.toml
   skyhaul lab exec b -- iperf3 -s -1 -D
   skyhaul lab exec a -- iperf3 -c 198.18.0.2")]
     Up(emulated::Up),
-    /// Runs a program in one of the places of a lab, and ends as it does.
+    /// Runs a program in one namespace of a lab, and returns its exit code.
     #[command(after_help = "Example:\n  skyhaul lab exec a -- ping -c 3 198.18.0.2")]
     Exec(emulated::Exec),
-    /// Makes running links other ones, from now on.
+    /// Changes running links.
     #[command(after_help = "Example:\n  skyhaul lab set rate=50mbit loss=5% --direction up")]
     Set(emulated::Set),
-    /// Shows what the links of a lab are like and what became of their packets.
+    /// Shows the links of a lab, and the counts of their packets.
     #[command(after_help = "Example:\n  skyhaul lab status --json")]
     Status(emulated::Status),
-    /// Removes a lab, also one whose process has gone.
+    /// Removes a lab, even if its process has ended.
     #[command(after_help = "Example:\n  skyhaul lab down --kill")]
     Down(emulated::Down),
 }
@@ -76,19 +72,19 @@ pub struct RunCommand {
     /// Names of scenarios, or paths of their files.
     #[arg(value_name = "NAME|FILE", required_unless_present = "all")]
     scenarios: Vec<String>,
-    /// Runs every scenario that the program holds.
+    /// Runs every built-in scenario.
     #[arg(long, conflicts_with = "scenarios")]
     all: bool,
-    /// Prints one JSON object a scenario, a line each, in place of tables.
+    /// Prints one line of JSON for each scenario, instead of tables.
     #[arg(long)]
     json: bool,
-    /// Writes lab.html, one page that needs nothing else, into this folder.
+    /// Writes lab.html, a self-contained page, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Cells that run at the same time. Left out: one for each processor.
+    /// The number of cells that run at the same time. Default: one for each processor.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Runs only cells with these labels: AXIS=LABEL, several with commas.
+    /// Runs only cells with these labels: AXIS=LABEL; separate several by commas.
     #[arg(long, value_name = "FILTER")]
     cells: Option<CellSelection>,
 }

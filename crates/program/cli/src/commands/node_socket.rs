@@ -10,7 +10,7 @@ pub struct NodeArguments {
     /// The node's configuration, which names its socket.
     #[arg(long, value_name = "FILE", required_unless_present = "socket")]
     config: Option<PathBuf>,
-    /// The node's socket itself.
+    /// The path of the node's socket.
     #[arg(long, alias = "node", value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
 }

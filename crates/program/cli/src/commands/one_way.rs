@@ -17,12 +17,11 @@ use std::path::Path;
 /// What `skyhaul one-way` can do.
 #[derive(clap::Subcommand)]
 pub enum OneWay {
-    /// Says what repair a line needs, what it costs, and what stays lost; sends nothing.
+    /// Computes the FEC repair that a line needs, its cost and the remaining loss. Sends nothing.
     Plan(plan::PlanCommand),
-    /// Receives files until it is interrupted, and names what is missing of them. Never sends a
-    /// datagram.
+    /// Receives files and lists their missing parts, until interrupted. Never sends a datagram.
     Receive(receive::Receive),
-    /// Sends files, once or several times, to wherever it is told. Hears of nobody.
+    /// Sends files or standard input, once or several times. Receives no answer.
     Send(send::Send),
 }
 

@@ -24,18 +24,16 @@ use table::ParquetTable;
 
 /// The arguments of `skyhaul packets`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A packet file holds space packets one after the other: a Level-0 product, what \
-                 `skyhaul decode
---packets-out` writes, or any other. Times are read by the rules of the mission, which the names of
-products and of decoded files tell; --mission is for other files. Of a construction record
-(the file of a product that ends with 00) it is shown what that says.
+#[command(after_help = "\
+        A packet file holds space packets in order: a Level-0 product, the output of `skyhaul \
+        decode --packets-out`, or any other. The mission defines how times are read. The names of \
+        products and of decoded files tell the mission; --mission is for other files. Of a \
+        construction record (the file of a product that ends with 00), the content is shown.
 
 Example:
   skyhaul packets pass.packets
   skyhaul packets pass.packets --apid 800-825 --from 2024-12-06T17:38:20Z --head 20
-  skyhaul packets *.PDS --parquet packets.parquet"
-)]
+  skyhaul packets *.PDS --parquet packets.parquet")]
 pub struct PacketsCommand {
     /// The packet files; `-` is standard input.
     #[arg(required = true)]
@@ -43,24 +41,25 @@ pub struct PacketsCommand {
     /// Only packets of these applications.
     #[arg(long, value_name = "N[,N-M]", value_delimiter = ',')]
     apid: Vec<ApidRange>,
-    /// Only packets from this time on; packets of a group have the time that the group began with.
+    /// Only packets from this time on. All packets of a group have the time of the group's first
+    /// packet.
     #[arg(long, value_name = "TIME")]
     from: Option<ConfigTime>,
     /// Only packets before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<ConfigTime>,
-    /// Shows the first packets of each file, 10 where no number is given; with --json and --csv
-    /// only those.
+    /// Shows the first N packets of each file (default: 10). With --json and --csv, prints only
+    /// those.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     head: Option<u64>,
-    /// The mission whose rules tell packet times: a name (suomi-npp), or a mission file ending in
+    /// The mission that defines how times are read: a name (suomi-npp), or a mission file ending in
     /// .toml.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: Option<MissionRef>,
     /// Prints each packet as a line of JSON; with --summary one line for all files.
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// With --json: counts by application in place of the packets.
+    /// With --json: prints counts by application instead of the packets.
     #[arg(long, requires = "json")]
     summary: bool,
     /// Prints each packet as a line of comma-separated values.
@@ -69,10 +68,10 @@ pub struct PacketsCommand {
     /// Writes each packet as a row of this Parquet file.
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
-    /// Has the packets' bytes in --json and --csv (hexadecimal) and in --parquet.
+    /// Includes the bytes of the packets in --json and --csv (hexadecimal) and in --parquet.
     #[arg(long)]
     bytes: bool,
-    /// Writes the packets, one after the other, to this file.
+    /// Writes the packets in order to this file.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

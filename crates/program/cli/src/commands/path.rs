@@ -11,13 +11,13 @@ use std::io::Write;
 /// Changes the paths of a running station, until its configuration is read again.
 #[derive(clap::Subcommand)]
 pub enum PathCommand {
-    /// Shows the paths and how they do.
+    /// Shows the paths and their state.
     #[command(after_help = "Example:\n  skyhaul path list --config station.toml")]
     List {
         #[command(flatten)]
         node: NodeArguments,
     },
-    /// Uses one more path.
+    /// Adds a path.
     #[command(
         after_help = "The arguments are the keys of [[path]] in docs/reference/configuration.md.
 
@@ -26,7 +26,7 @@ Example:
   skyhaul path add second --local 198.51.100.7 --rate '20 Mbit/s' --node state/status.sock"
     )]
     Add(Box<Add>),
-    /// Uses a path no longer; what was under way there goes on the others.
+    /// Removes a path. Data in flight moves to the other paths.
     #[command(after_help = "Example:\n  skyhaul path remove modem --config station.toml")]
     Remove {
         /// The path's name.
@@ -34,42 +34,41 @@ Example:
         #[command(flatten)]
         node: NodeArguments,
     },
-    /// Tells what is known of a path beforehand: an outage, a rate, or nothing any more.
-    #[command(
-        after_help = "Times are in UTC. Before an outage nothing is put on the path that would not \
-                     arrive, in it the path
-raises no alarm, and at its end it is used at once; forecasts count with it.
+    /// Announces an outage or a rate of a path in advance, or withdraws that.
+    #[command(after_help = "\
+        Times are in UTC. Before an announced outage the path gets no data that would not arrive \
+        in time. During the outage it raises no alarm, and at the end it is used at once. \
+        Forecasts take hints into account.
 
 Example:
   skyhaul path hint modem --from 2026-11-22T12:30:00Z --until 2026-11-22T12:38:00Z --config \
   station.toml
   skyhaul path hint modem --rate '5 Mbit/s' --from 2026-11-22T12:38:00Z --config station.toml
-  skyhaul path hint modem --withdraw --config station.toml"
-    )]
+  skyhaul path hint modem --withdraw --config station.toml")]
     Hint(HintArguments),
 }
 
 /// A path to add.
 #[derive(clap::Args)]
 pub struct Add {
-    /// What it is to be called.
+    /// The name of the new path.
     name: String,
-    /// The local IP address that it goes from.
+    /// The local IP address of the path.
     #[arg(long, value_name = "ADDR", conflicts_with = "interface")]
     local: Option<String>,
-    /// The network interface that it goes through.
+    /// The network interface of the path.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// The centre's host and port on this way; left out: as configured.
+    /// The centre's host and port on this path. Default: as configured.
     #[arg(long, value_name = "HOST:PORT")]
     remote: Option<String>,
-    /// The rate that the station may use on it; left out: that of the line.
+    /// The rate that the station can use on it. Default: the rate of the line.
     #[arg(long)]
     rate: Option<Rate>,
-    /// It carries only what would be late on the others.
+    /// Uses the path only for data that would be late on the others.
     #[arg(long)]
     metered: bool,
-    /// It is used only while no other works.
+    /// Uses the path only while no other path works.
     #[arg(long)]
     standby: bool,
     #[command(flatten)]
@@ -81,16 +80,16 @@ pub struct Add {
 pub struct HintArguments {
     /// The path's name.
     name: String,
-    /// When the outage begins, or the rate counts from.
+    /// When the outage begins, or the rate takes effect.
     #[arg(long, value_name = "TIME")]
     from: Option<ConfigTime>,
     /// When the outage ends.
     #[arg(long, value_name = "TIME", requires = "from", conflicts_with = "rate")]
     until: Option<ConfigTime>,
-    /// What the path will carry.
+    /// The rate that the path will have.
     #[arg(long)]
     rate: Option<Rate>,
-    /// What was foretold of it before is void.
+    /// Withdraws all earlier hints for this path.
     #[arg(long, conflicts_with_all = ["from", "until", "rate"])]
     withdraw: bool,
     #[command(flatten)]

@@ -34,7 +34,7 @@ use std::net::SocketAddr;
 /// What `skyhaul perf` can do.
 #[derive(clap::Subcommand)]
 pub enum Perf {
-    /// Sends blocks to a serving end and prints what arrived, how fast and how late.
+    /// Sends blocks to a serving end, and prints goodput, latency and loss.
     Send(send::Send),
     /// Receives from senders until it is interrupted.
     Serve(serve::Serve),
@@ -156,9 +156,9 @@ fn inodes(driver: &Driver) -> Vec<u64> {
 /// How many connections a path has.
 #[derive(clap::Args, Default)]
 pub struct LaneFlags {
-    /// Connections on each path, each with a thread of its own, so that one core is not the bound;
-    /// without it, all paths share one thread. At the serving end, sockets on each address, over
-    /// which the system spreads callers.
+    /// The number of connections on each path, each with its own thread, so that one core is not
+    /// the limit. Without this flag, all paths share one thread. At the serving end: the number of
+    /// sockets on each address, among which the system distributes senders.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=LANES_MAX))]
     lanes: Option<u16>,
 }

@@ -36,16 +36,16 @@ pub struct Probe {
 /// What else it can do.
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Watches a line for weeks with little traffic, and tells alarms.
+    /// Monitors a line for weeks with little traffic, and reports alarms.
     Long(long::Long),
-    /// Says what kind of process loses datagrams: by chance or in bursts, how long, and what that
-    /// means.
+    /// Characterises the loss process: random or in bursts, their length, and the effect on a
+    /// correlator.
     Loss(loss::LossCommand),
     /// Finds parallel routes of different length.
     Paths(paths::PathsCommand),
     /// Answers probes until it is interrupted.
     Serve(serve::Serve),
-    /// Sends datagrams of many sizes and spacings, and says what comes through of each.
+    /// Sends datagrams of many sizes and spacings, and reports what arrives of each.
     Sweep(sweep::SweepCommand),
 }
 

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// The subcommands of `skyhaul rdr`.
 #[derive(clap::Subcommand)]
 pub enum Rdr {
-    /// Makes Raw Data Record files of packet files, one for each sensor.
+    /// Makes Raw Data Record files from packet files, one for each sensor.
     Make(make::Make),
-    /// Says what Raw Data Record files hold: granules, packets, what is missing.
+    /// Shows the content of Raw Data Record files: granules, packets, missing data.
     Info(info::Info),
     /// Writes the packets of a Raw Data Record file back to a packet file.
     Dump(dump::Dump),
@@ -23,7 +23,7 @@ pub enum Rdr {
 /// Where the HDF5 library is.
 #[derive(clap::Args)]
 struct Hdf5 {
-    /// The HDF5 library, where it is not found by its usual names.
+    /// The HDF5 library, if it is not found under its usual names.
     #[arg(long, value_name = "FILE")]
     hdf5_library: Option<PathBuf>,
 }

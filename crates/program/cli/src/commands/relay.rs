@@ -15,25 +15,26 @@ use std::sync::atomic::AtomicBool;
 
 /// The arguments of `skyhaul relay`.
 #[derive(clap::Args)]
-#[command(after_help = "Send UDP to the listening address; answers come back the same way. Both \
-                 directions are alike;
-for two different ones, outages and changes, write a file (docs/how-to/relay.md).
+#[command(after_help = "\
+        Send UDP to the listening address; answers come back the same way. Both directions have \
+        the same properties. For different directions, outages and changes, write a file \
+        (docs/how-to/relay.md).
 
 Example:
   skyhaul relay --listen 127.0.0.1:4701 --to 127.0.0.1:4700 --rate 93mbit --delay 80ms --loss 1%")]
 pub struct RelayCommand {
-    /// Where clients send to.
+    /// The address to which clients send.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
     listen: Option<SocketAddr>,
-    /// Where the relay sends what they sent.
+    /// The address to which the relay sends their datagrams.
     #[arg(long, value_name = "ADDR", required_unless_present = "config")]
     to: Option<SocketAddr>,
-    /// The relay's TOML file, in place of all other flags but --json.
+    /// The relay's TOML file, instead of all other flags except --json.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "to", "LineFlags"])]
     config: Option<PathBuf>,
     #[command(flatten)]
     line: LineFlags,
-    /// Prints the totals as one JSON line at the end.
+    /// Prints the totals as one line of JSON at the end.
     #[arg(long)]
     json: bool,
 }
@@ -41,28 +42,28 @@ pub struct RelayCommand {
 /// What each direction of the line is like.
 #[derive(clap::Args)]
 struct LineFlags {
-    /// Rate of each direction, counted in IP packets with their headers; left out: without limit.
+    /// The rate of each direction, including IP headers. Default: no limit.
     #[arg(long)]
     rate: Option<Rate>,
-    /// How long each direction takes: half of the round trip.
+    /// The delay of each direction: half of the round trip.
     #[arg(long, visible_alias = "delay", value_name = "DURATION", default_value = "0 ms")]
     one_way_delay: Duration,
     /// The delay of each packet varies by up to this much.
     #[arg(long, value_name = "DURATION", default_value = "0 ms")]
     jitter: Duration,
-    /// Probability that a packet is lost, in each direction.
+    /// The probability that a packet is lost, in each direction.
     #[arg(long, value_name = "PROBABILITY", default_value = "0 %")]
     loss: Probability,
-    /// Losses come in bursts of this many packets on average; left out: each packet alone.
+    /// Losses come in bursts of this many packets on average. Default: single losses.
     #[arg(long, value_name = "PACKETS")]
     loss_burst: Option<NonZeroU32>,
-    /// Probability that a packet falls behind.
+    /// The probability that a packet is delayed, and so reordered.
     #[arg(long, value_name = "PROBABILITY", requires = "reorder_delay")]
     reorder: Option<Probability>,
-    /// How long it falls behind.
+    /// The additional delay of a reordered packet.
     #[arg(long, value_name = "DURATION", requires = "reorder")]
     reorder_delay: Option<Duration>,
-    /// Bytes that may wait for the line; left out: one way's worth, at least 1 MiB.
+    /// The size of the queue. Default: the bytes of one one-way delay, at least 1 MiB.
     #[arg(long, value_name = "SIZE")]
     queue: Option<ByteCount>,
     /// The same seed loses the same packets.

@@ -24,9 +24,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(
     group = clap::ArgGroup::new("destination").required(true),
-    after_help = "Where a transmission ended in the recording, the TCP connection is ended and \
-                 made again, so that a station which
-takes it finds the same contacts. Recorded datagrams go out as datagrams over UDP.
+    after_help = "\
+        Where a transmission ended in the recording, the TCP connection is closed and opened \
+        again, so that a receiving station finds the same contacts. Recorded datagrams are sent as \
+        datagrams over UDP.
 
 Example:
   skyhaul replay state --channel x-band --from 2026-11-22T10:02:00Z --to 2026-11-22T10:14:00Z \
@@ -36,23 +37,23 @@ Example:
   skyhaul replay state --channel x-band --rate max --output pass.dat"
 )]
 pub struct Replay {
-    /// A node's state folder, the folder of one recording, or any capture file.
+    /// The state folder of a node, the folder of one recording, or any capture file.
     #[arg(value_name = "STATE|FILE")]
     source: PathBuf,
-    /// Which channel's recording; may be left out where there is one only.
+    /// The channel whose recording is played. Not needed if there is only one.
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
-    /// Only what was received at this time or later, such as 2026-11-22T10:02:00Z.
+    /// Only data received at this time or later, such as 2026-11-22T10:02:00Z.
     #[arg(long, value_name = "TIME")]
     from: Option<ConfigTime>,
-    /// Only what was received before this time.
+    /// Only data received before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<ConfigTime>,
-    /// How fast: original, x2 (twice as fast; x0.5 half), a rate such as 15mbit, or max. Left out:
-    /// original for a recording, max for a file.
+    /// The speed: original, x2 (twice as fast; x0.5 half as fast), a rate such as 15mbit, or max.
+    /// Default: original for a recording, max for a file.
     #[arg(long, value_name = "SPEED")]
     rate: Option<Speed>,
-    /// With the recording's own timing: pauses longer than this are shortened to it.
+    /// With the recording's own timing: shortens longer pauses to this.
     #[arg(long, value_name = "DURATION")]
     skip_silence: Option<Duration>,
     /// Connects to a TCP server.
@@ -67,7 +68,7 @@ pub struct Replay {
     /// Writes a file; `-` is standard output.
     #[arg(long, value_name = "FILE", group = "destination")]
     output: Option<PathBuf>,
-    /// Prints the summary as one JSON line.
+    /// Prints the summary as one line of JSON.
     #[arg(long)]
     json: bool,
 }

@@ -42,7 +42,7 @@ pub fn reload_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// How a node's process logs and ends.
 #[derive(clap::Args)]
 pub struct Process {
-    /// What is logged to standard error: error, warn, info, debug, trace, or by part as in
+    /// The log level on standard error: error, warn, info, debug, trace, or by part as in
     /// `info,noq_proto=warn`.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,

@@ -8,26 +8,23 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul station`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Captures downlinks, keeps them in its spool, and sends them to its centre, until \
-                 it is interrupted. It can be
-killed at any time and goes on from what is on its disk. On SIGHUP it reads its configuration \
-again: paths, classes, and
-what is foretold change at once, the rest is named in the log. docs/reference/configuration.md \
-lists every key of the file.
+#[command(after_help = "\
+        Captures downlinks, stores them in its spool, and sends them to its centre, until \
+        interrupted. It can be killed at any time, and resumes from its disk. On SIGHUP it reads \
+        its configuration again: changes of paths, classes and path hints take effect at once; the \
+        log names all other changes, which need a restart. docs/reference/configuration.md lists \
+        every key of the file.
 
 Example:
-  skyhaul station --config station.toml"
-)]
+  skyhaul station --config station.toml")]
 pub struct Station {
     /// The station's configuration.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Ends by itself when all files among its inputs are read and the centre has everything on its
-    /// disk.
+    /// Ends when all input files are read and the centre has all data on its disk.
     #[arg(long)]
     until_sent: bool,
-    /// Sends the Reed-Solomon check symbols of all channels too, for archives that keep CADUs as
+    /// Also sends the Reed-Solomon check symbols of all channels, for archives that keep CADUs as
     /// received.
     #[arg(long)]
     keep_check_symbols: bool,

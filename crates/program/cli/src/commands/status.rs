@@ -20,7 +20,8 @@ use std::io::{self, Write};
 
 /// The arguments of `skyhaul status`.
 #[derive(clap::Args)]
-#[command(after_help = "Asks through the node's local socket; the node must run on this machine.
+#[command(after_help = "\
+        Asks through the local socket of the node, which must run on this machine.
 
 Example:
   skyhaul status --config station.toml
@@ -29,10 +30,10 @@ Example:
 pub struct Status {
     #[command(flatten)]
     node: NodeArguments,
-    /// Prints the status as one JSON line.
+    /// Prints the status as one line of JSON.
     #[arg(long)]
     json: bool,
-    /// Shows it again and again until interrupted, this often; without a value every 2 s.
+    /// Repeats at this interval until interrupted; without a value, every 2 s.
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "2 s")]
     watch: Option<Duration>,
 }

@@ -17,9 +17,10 @@ use std::io::Write;
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "What the line has no room for within the lateness bound is dropped and counted, \
-                 and the source is never held back. A frame
-that is not there in time becomes an invalid one with its header. docs/how-to/streams.md says more.
+    after_help = "\
+        Data for which the line has no room within --lateness is dropped and counted; the source \
+        is never slowed down. A frame that does not arrive in time is replaced by an invalid frame \
+        with its header. docs/how-to/streams.md says more.
 
 Example:
   skyhaul stream --from udp://0.0.0.0:2630 --to centre:pass17.vdif --node centre=198.51.100.1:4750 \
@@ -38,7 +39,7 @@ pub struct StreamCommand {
 /// The other end.
 #[derive(clap::Subcommand)]
 enum Far {
-    /// Takes streams of nodes that call, to the sinks that it allows.
+    /// The far end of `stream`: delivers streams to the sinks that it permits.
     Serve(serve::Serve),
 }
 

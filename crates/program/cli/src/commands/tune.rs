@@ -14,24 +14,23 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul tune`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing is changed but with --apply. Both ends of the line are to be looked at, \
-                 each on its own host.
+#[command(after_help = "\
+        Changes nothing without --apply. Run it at both ends of the line, each on its own host.
 
 Example:
   skyhaul tune --rate 1gbit --rtt 148ms
   skyhaul tune --to archive.example:22 --rate 10gbit --write 90-long-line.conf
-  skyhaul tune --rate 93mbit --rtt 160ms --loss 0.1% --json"
-)]
+  skyhaul tune --rate 93mbit --rtt 160ms --loss 0.1% --json")]
 pub struct Tune {
-    /// The host at the other end, with a port: its answer to a connection gives the round trip,
-    /// whether the port is open or not. Without a port: 443.
+    /// The host at the other end, and a port (default: 443). Its answer to a connection gives the
+    /// round trip, even if the port is closed.
     #[arg(long, value_name = "HOST[:PORT]")]
     to: Option<String>,
-    /// Of the narrowest part of the line; left out: of the interface, where that says it.
+    /// The rate of the slowest link of the line. Default: the rate of the interface, if the system
+    /// knows it.
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Round trip of the line without queues; left out: measured with --to.
+    /// The round trip of the line without queueing. Default: measured with --to.
     #[arg(
         long,
         visible_alias = "round-trip",
@@ -39,21 +38,21 @@ pub struct Tune {
         required_unless_present = "to"
     )]
     rtt: Option<Duration>,
-    /// The part of the packets that the line loses: what TCP reaches depends on it.
+    /// The share of packets that the line loses; it limits the rate of TCP.
     #[arg(long, value_name = "PROBABILITY", default_value = "0 %")]
     loss: Probability,
-    /// Writes what is to change to this file, for `sysctl -p` or /etc/sysctl.d, and the way back
-    /// beside it, to FILE.undo.
+    /// Writes the changes to this file, for `sysctl -p` or /etc/sysctl.d, and the present values to
+    /// FILE.undo.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Makes the changes now (as root). The way back is written first.
+    /// Makes the changes now (as root). The present values are written first.
     #[arg(long, requires = "write")]
     apply: bool,
-    /// The interface that leads to the line; left out: the one that --to is reached over, or the
-    /// default route's.
+    /// The interface to the line. Default: the one that leads to --to, or that of the default
+    /// route.
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Looks at a host whose /proc and /sys are under this folder, in place of this one.
+    /// Reads /proc and /sys of another host under this folder.
     #[arg(long, value_name = "DIR", default_value = "/", conflicts_with_all = ["to", "apply"])]
     root: PathBuf,
     /// Prints the result as one JSON line.

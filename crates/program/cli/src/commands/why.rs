@@ -23,52 +23,51 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul why`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "The more it is given, the surer it is: a line alone shows the line's faults, a \
-                 transfer alone those of its ends.
-docs/how-to/why.md says what each cause looks like, and what to do about it.
+#[command(after_help = "\
+        The verdict is more certain with both a line and a transfer: a line alone shows faults of \
+        the line, a transfer alone those of its ends. docs/how-to/why.md explains each cause and \
+        its remedy.
 
 Example:
   skyhaul why centre.example.org
   skyhaul why centre.example.org run.json
   skyhaul why --config station.toml
   skyhaul why centre.example.org --send centre.example.org:4710 --key station.key --peer SHA256:…
-  skyhaul why --tcp 192.0.2.7:5201"
-)]
+  skyhaul why --tcp 192.0.2.7:5201")]
 pub struct WhyCommand {
-    /// Where `skyhaul probe serve` runs, and a file with what `skyhaul perf send --json` printed:
-    /// either or both.
+    /// The host of `skyhaul probe serve`, or a file with the output of `skyhaul perf send --json`,
+    /// or both.
     #[arg(value_name = "HOST|TRANSFER", num_args = 0..=2)]
     of: Vec<String>,
-    /// Sends to this `skyhaul perf serve` for some seconds, to have a transfer to judge.
+    /// Sends to this `skyhaul perf serve` for some seconds, and judges that transfer.
     #[arg(long, value_name = "ADDR", conflicts_with = "tcp")]
     send: Option<String>,
     /// Judges the transfer of the station or centre that runs here with this configuration.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["tcp", "send"])]
     config: Option<PathBuf>,
-    /// The same by the node's socket.
+    /// The same, by the path of the node's socket.
     #[arg(long, value_name = "PATH", alias = "socket",
         conflicts_with_all = ["tcp", "send", "config"])]
     node: Option<PathBuf>,
-    /// At a centre: the station whose transfer is judged; left out: the one that brings most.
+    /// At a centre: the station whose transfer is judged. Default: the one that sends most.
     #[arg(long, value_name = "NAME")]
     station: Option<String>,
-    /// Judges a TCP connection of this host: the other end's address and port, or the number of the
-    /// process that has it.
+    /// Judges a TCP connection of this host, given by the other end's address and port, or by the
+    /// number of the process that owns it.
     #[arg(long, value_name = "ADDR|PID")]
     tcp: Option<String>,
-    /// Looks at the way from the far end to this one.
+    /// Judges the direction from the far end to this one.
     #[arg(long)]
     down: bool,
-    /// How long the line is probed, about.
+    /// The approximate duration of the probe in seconds.
     #[arg(long, value_name = "N", default_value_t = 20,
         value_parser = clap::value_parser!(u64).range(4..=600))]
     seconds: u64,
-    /// The probe sends nothing faster, in UDP payload; left out: as fast as both ends can and the
-    /// far end allows.
+    /// The highest rate of the probe, in UDP payload. Default: the highest that both ends reach and
+    /// the far end permits.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
-    /// How long a transfer, a node or a TCP connection is looked at.
+    /// How long a transfer, a node or a TCP connection is observed.
     #[arg(long, value_name = "DURATION", default_value = "8 s")]
     watch: Duration,
     /// Prints the verdict as one JSON object (docs/reference/schema/why.json).

@@ -71,7 +71,7 @@ pub struct LineReport {
     pub rate_bps: u64,
     /// Both ways together.
     pub rtt_s: f64,
-    /// Probability that a packet is lost, in each direction.
+    /// The probability that a packet is lost, in each direction.
     pub loss: f64,
     /// IP packets towards the centre.
     pub packets: u64,

@@ -25,21 +25,21 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul cp`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A file stands under its name when all of it is there, has the hash that was \
-                 sent, and is on disk. Whatever
-interrupts it, the same command goes on where it was. docs/how-to/files.md says more.
+#[command(after_help = "\
+        A file appears under its name when it is complete, has the hash that was sent, and is on \
+        disk. After an interruption, the same command resumes the copy. docs/how-to/files.md says \
+        more.
 
 Example:
   skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer \
   SHA256:…
   skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
-  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…"
-)]
+  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…")]
 pub struct Cp {
-    /// Files and folders, then where to: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME`
-    /// for standard input. One file goes to `NODE:DIR/NAME`, or to NAME here, where no folder has
-    /// that name. Far paths lie in the folder that the far node serves, and may be patterns.
+    /// Sources and destination: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for
+    /// standard input. A single file is copied to `NODE:DIR/NAME`, or to NAME here, unless a folder
+    /// has that name. Far paths are relative to the folder that the far node serves, and can be
+    /// patterns.
     #[arg(value_name = "SRC… DEST", required = true, num_args = 2..)]
     paths: Vec<OsString>,
     #[command(flatten)]
@@ -53,47 +53,47 @@ pub struct Cp {
 /// How it is copied.
 #[derive(clap::Args)]
 pub struct Flags {
-    /// The far node: its name here, and where it listens. Given again with the same name, one more
-    /// address of it, which the session uses besides.
+    /// The far node: its name here, and its address. Repeat it with the same name for further
+    /// addresses: the session uses all of them.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<String>,
-    /// Contents go no faster than this.
+    /// Limits the rate of the file contents.
     #[arg(long, value_name = "RATE")]
     limit: Option<Rate>,
-    /// The class that the sending end, here or there, sends under; it is one of that end's
-    /// --config.
+    /// The class under which the sending end sends: one of the --config of that end.
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
     #[command(flatten)]
     classes: Classes,
-    /// The priority of what is sent beside other blocks; 0 is the most important.
+    /// The priority of the data within its class; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = PRIORITY_NORMAL)]
     priority: u8,
-    /// By when a block is wanted at the far end, from when it was read: what is wanted sooner goes
+    /// The time from reading a block to its delivery. Blocks with the earliest deadline are sent
     /// first.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// What fits takes part; tried before what is to be left out. With these alone nothing else
-    /// takes part.
+    /// Copies files that match, even if --exclude matches them too. Without --exclude, only these
+    /// are copied.
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// What fits is left out.
+    /// Does not copy files that match.
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// A file that is there is compared by its contents, not by length and time.
+    /// Compares existing files by their contents instead of their length and time.
     #[arg(long)]
     checksum: bool,
-    /// Changes nothing, and says what would be copied.
+    /// Changes nothing, and prints what would be copied.
     #[arg(long)]
     dry_run: bool,
-    /// Appends a receipt, a line of JSON, for each file that is whole and on disk at the receiving
-    /// end; left out, to `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
+    /// Appends a receipt to this file, a line of JSON, for each file that is complete and on disk
+    /// at the receiving end. Default: `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME`
+    /// (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "files")]
     name: String,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
 }

@@ -21,29 +21,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The arguments of `skyhaul sync`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "What is in SRC is in NODE:DST then, without SRC itself. Whatever interrupts it, \
-                 the same command goes on where it
-was. docs/how-to/files.md says more.
+#[command(after_help = "\
+        The content of SRC is copied into NODE:DST, without the folder SRC itself. After an \
+        interruption, the same command resumes. docs/how-to/files.md says more.
 
 Example:
   skyhaul sync /data/products far:products --delete --node far=198.51.100.1:4740 --key here.key \
   --peer SHA256:…
   skyhaul sync /data/products far:products --watch --node far=198.51.100.1:4740 --key here.key \
-  --peer SHA256:…"
-)]
+  --peer SHA256:…")]
 pub struct Sync {
-    /// The folder here.
+    /// The local folder.
     #[arg(value_name = "SRC")]
     source: PathBuf,
-    /// The far folder: `NODE:DST`, in the folder that the node serves. It is made where it is not
-    /// there.
+    /// The far folder: `NODE:DST`, relative to the folder that the node serves. It is created if it
+    /// does not exist.
     #[arg(value_name = "NODE:DST")]
     target: OsString,
-    /// Removes there what is not here; what --exclude leaves out stays.
+    /// Deletes far files that do not exist here, except those that --exclude matches.
     #[arg(long)]
     delete: bool,
-    /// Goes on, and copies what changes, until interrupted.
+    /// Continues, and copies each change, until interrupted.
     #[arg(long)]
     watch: bool,
     #[command(flatten)]

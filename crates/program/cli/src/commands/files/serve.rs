@@ -24,26 +24,25 @@ use std::sync::{Arc, Mutex};
 
 /// The arguments of `skyhaul files serve`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing outside the folder is read or written, over symbolic links neither. \
-                 docs/how-to/files.md says more.
+#[command(after_help = "\
+        Nothing outside the folder is read or written, not even over symbolic links. \
+        docs/how-to/files.md says more.
 
 Example:
   skyhaul files serve --bind 0.0.0.0:4740 --key there.key --peer SHA256:… --root /data/incoming \
   --write
-  skyhaul files serve --bind 127.0.0.1:4740 --insecure-test --root ."
-)]
+  skyhaul files serve --bind 127.0.0.1:4740 --insecure-test --root .")]
 pub struct Serve {
-    /// Where to listen for calls; several addresses may be given.
+    /// The address to listen at; several can be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// The folder that is served: what callers name lies in it.
+    /// The folder that is served. Paths that other nodes name are relative to it.
     #[arg(long, value_name = "DIR")]
     root: PathBuf,
-    /// Lets callers write to it too; without it they read.
+    /// Allows other nodes to write to it. Without this flag they can only read.
     #[arg(long)]
     write: bool,
-    /// Appends a receipt, a line of JSON, for each file that came or went; left out, to
+    /// Appends a receipt to this file, a line of JSON, for each file received or sent. Default:
     /// `skyhaul/receipts.jsonl` in `$XDG_STATE_HOME` (`~/.local/state`).
     #[arg(long, value_name = "FILE")]
     receipts: Option<PathBuf>,
@@ -52,7 +51,7 @@ pub struct Serve {
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "files")]
     name: String,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -22,17 +22,17 @@ use std::str::FromStr;
 pub struct ForwardArguments {
     #[command(flatten)]
     forwards: ForwardPlan,
-    /// A far node: its name here, and where it listens. Given again with the same name, one more
-    /// address of it, which the session uses besides.
+    /// A far node: its name here, and its address. Repeat it with the same name for further
+    /// addresses: the session uses all of them.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<NodeAddress>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "forward")]
     name: String,
-    /// Says after each such time what is carried.
+    /// Prints the amount of forwarded data at this interval.
     #[arg(long, value_name = "DURATION")]
     stats: Option<Duration>,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -14,39 +14,38 @@ use std::path::PathBuf;
 #[group(id = "forwards", required = true, multiple = true,
     args = ["local", "remote", "socks", "transparent", "config"])]
 pub struct ForwardPlan {
-    /// Applications that connect to PORT here reach HOST:PORT from the far node; several may be
-    /// given. A local address other than loopback stands before the port; `udp:` before it is for
-    /// datagrams; `unix:/path` is a socket file, at either side.
+    /// Forwards connections to the local PORT, through the far node, to HOST:PORT; can be repeated.
+    /// Put a local address before the port to listen at other addresses than loopback, and `udp:`
+    /// before it to forward datagrams. `unix:/path` is a socket file, at either side.
     #[arg(short = 'L', long = "local", value_name = "PORT=NODE:HOST:PORT")]
     local: Vec<Forward>,
-    /// The other way round: applications that connect to PORT at the far node reach HOST:PORT from
-    /// here. The far node needs --allow-listen.
+    /// The opposite direction: forwards connections to PORT at the far node, through this node, to
+    /// HOST:PORT. The far node needs --allow-listen.
     #[arg(short = 'R', long = "remote", value_name = "PORT=NODE:HOST:PORT")]
     remote: Vec<Forward>,
-    /// Applications say themselves where they want to go from the far node, by SOCKS version 5:
-    /// connections and datagrams.
+    /// A SOCKS version 5 proxy: applications choose the destination, which the far node connects
+    /// to. For connections and datagrams.
     #[arg(short = 'D', long = "socks", value_name = "PORT[=NODE]")]
     socks: Vec<Entrance>,
-    /// Connections to any host that this router's rules divert to PORT (TPROXY) are made from the
-    /// far node.
+    /// Forwards connections to any host that this router's rules divert to PORT (TPROXY).
     #[arg(long, value_name = "PORT[=NODE]")]
     transparent: Vec<Entrance>,
-    /// Further forwards, each with a class, priority, deadline and idle time of its own, and the
-    /// classes, from a file.
+    /// A file with further forwards, each with its own class, priority, deadline and idle time, and
+    /// with the classes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The class of all for which the file names none; it is one of the file's.
+    /// The class of forwards without a class in the file: one of the classes of the file.
     #[arg(long, value_name = "NAME", requires = "config")]
     class: Option<String>,
-    /// The priority of all that is carried; 0 is the most important.
+    /// The priority of all forwarded data; 0 is the most important.
     #[arg(long, value_name = "N", default_value_t = Carriage::default().priority)]
     priority: u8,
-    /// By when bytes are wanted at the far end, from when they are read here: what is wanted sooner
-    /// goes first. Datagrams that are later are dropped; without this, after 2 s.
+    /// The time from reading bytes here to their delivery. Data with the earliest deadline is sent
+    /// first. Later datagrams are dropped; without this flag, after 2 s.
     #[arg(long, value_name = "DURATION")]
     deadline: Option<Duration>,
-    /// A connection on which nothing comes or goes for this long is reset; a client of datagrams is
-    /// forgotten, without this after 60 s.
+    /// Resets a connection without data for this long, and forgets a UDP client; without this flag,
+    /// a UDP client after 60 s.
     #[arg(long, value_name = "DURATION")]
     idle: Option<Duration>,
 }

@@ -20,36 +20,35 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul forward serve`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing is allowed that no --allow names, this host's own addresses included.
+#[command(after_help = "\
+        Only what --allow names is permitted; this includes addresses of this host.
 
 Example:
   skyhaul forward serve --bind 0.0.0.0:4730 --key there.key --peer SHA256:… --allow \
   10.0.0.0/8:6000-6010
-  skyhaul forward serve --bind 127.0.0.1:4730 --insecure-test --allow 127.0.0.1:8000"
-)]
+  skyhaul forward serve --bind 127.0.0.1:4730 --insecure-test --allow 127.0.0.1:8000")]
 pub struct Serve {
-    /// Where to listen for forwarding nodes; several addresses may be given.
+    /// The address to listen at; several can be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// Where they may have this node connect: addresses or networks, or a name, and ports; `udp:`
-    /// before it for datagrams; several may be given.
+    /// Destinations that this node connects to for other nodes: addresses, networks or a name, and
+    /// ports. Put `udp:` before it for datagrams; can be repeated.
     #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
     allow: Vec<Allow>,
-    /// Where they may have this node listen for them (-R): addresses or networks, and ports, or a
-    /// socket file.
+    /// Where this node listens for other nodes (-R): addresses or networks and ports, or a socket
+    /// file.
     #[arg(long, value_name = "NET:PORTS", num_args = 1..)]
     allow_listen: Vec<Allow>,
-    /// Further rules (`allow`, `allow_listen`) and the classes, from a file.
+    /// A file with further rules (`allow`, `allow_listen`) and with the classes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "forward")]
     name: String,
-    /// Says after each such time what is carried.
+    /// Prints the amount of forwarded data at this interval.
     #[arg(long, value_name = "DURATION")]
     stats: Option<Duration>,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

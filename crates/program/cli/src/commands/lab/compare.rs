@@ -43,8 +43,8 @@ use tool::Tool;
 /// The arguments of `skyhaul lab compare`.
 #[derive(clap::Args)]
 pub struct Compare {
-    /// Names of published experiments, or paths of files (docs/how-to/compare.md); left out: a list
-    /// of the published ones.
+    /// Names of published experiments, or paths of files (docs/how-to/compare.md). Without any,
+    /// prints the list of the published ones.
     #[arg(value_name = "EXPERIMENT|FILE")]
     experiments: Vec<String>,
     /// Only these tools: adaptive, line, tcp-NAME, mptcp-NAME, socat-NAME, forward, udt, srt.
@@ -53,31 +53,30 @@ pub struct Compare {
     /// Only the cells with these labels.
     #[arg(long, value_name = "LABEL,…", value_delimiter = ',')]
     cells: Vec<String>,
-    /// How long each run sends, in place of the experiment's own time.
+    /// How long each run sends, instead of the experiment's own duration.
     #[arg(long, value_name = "DURATION")]
     duration: Option<Duration>,
-    /// Runs of each tool in each cell, in place of the experiment's own number.
+    /// The number of runs of each tool in each cell, instead of the experiment's own number.
     #[arg(long, value_name = "N", value_parser =
         clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
-    /// How long a tool may take beyond its time before it is taken to hang, and ended.
+    /// How long a tool can run beyond its duration before it is stopped.
     #[arg(long, value_name = "DURATION", default_value_t = PATIENCE)]
     patience: Duration,
-    /// Takes figures and writes the page whatever else this machine does: by itself a run that
-    /// others disturb is repeated, and no page is written from a busy machine.
+    /// Accepts all runs and writes the page on a busy machine too. Without this flag, runs that
+    /// other programs disturb are repeated, and a busy machine writes no page.
     #[arg(long)]
     even_if_busy: bool,
-    /// The name of the lab that is made; several can be up at a time.
+    /// The name of the lab that is made. Several labs can exist at the same time.
     #[arg(long = "lab", value_name = "NAME", default_value = "compare", value_parser = lab_name)]
     lab: String,
-    /// Prints one JSON object an experiment, a line each, in place of tables.
+    /// Prints one line of JSON for each experiment, instead of tables.
     #[arg(long)]
     json: bool,
-    /// Writes compare.html, one page that needs nothing else, into this folder.
+    /// Writes compare.html, a self-contained page, into this folder.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Writes the tables into this file, for a documentation in Markdown, and its pictures into a
-    /// folder beside it.
+    /// Writes the tables to this Markdown file, and its pictures into a folder beside it.
     #[arg(long, value_name = "FILE", value_parser = markdown_file)]
     markdown: Option<PathBuf>,
 }

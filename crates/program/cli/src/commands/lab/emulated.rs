@@ -23,7 +23,7 @@ pub struct Up {
     file: PathBuf,
     #[command(flatten)]
     name: Name,
-    /// Stays, and removes everything when it is interrupted.
+    /// Stays in the foreground, and removes the lab when it is interrupted.
     #[arg(long)]
     foreground: bool,
     /// Prints one JSON object.
@@ -36,7 +36,7 @@ pub struct Up {
 pub struct Exec {
     #[command(flatten)]
     name: Name,
-    /// Where it runs.
+    /// The namespace in which it runs.
     #[arg(value_name = "a|b", value_parser = place)]
     place: LinkEnd,
     /// The program and its arguments, after `--`.
@@ -49,13 +49,13 @@ pub struct Exec {
 pub struct Set {
     #[command(flatten)]
     name: Name,
-    /// Which link, where there are several.
+    /// The link, if there are several.
     #[arg(long, value_name = "NAME")]
     link: Option<String>,
-    /// Which direction: up (from a to b) or down; left out: both.
+    /// The direction: up (from a to b) or down. Default: both.
     #[arg(long, value_name = "up|down", value_parser = direction)]
     direction: Option<EmulatedDirection>,
-    /// What changes, in the words of the file: rate=50mbit, one_way_delay=330ms, loss=5%,
+    /// The changes, with the keys of the file: rate=50mbit, one_way_delay=330ms, loss=5%,
     /// queue=2MiB.
     #[arg(value_name = "KEY=VALUE", required = true)]
     assignments: Vec<Assignment>,
@@ -76,7 +76,7 @@ pub struct Status {
 pub struct Down {
     #[command(flatten)]
     name: Name,
-    /// Ends programs that still run in the lab: asks them, and after two seconds no longer asks.
+    /// Ends programs that still run in the lab: with SIGTERM, and after two seconds with SIGKILL.
     #[arg(long)]
     kill: bool,
 }
@@ -84,7 +84,7 @@ pub struct Down {
 /// Which lab.
 #[derive(clap::Args)]
 struct Name {
-    /// The lab's name; several can be up at a time.
+    /// The lab's name. Several labs can exist at the same time.
     #[arg(long = "lab", value_name = "NAME", default_value = home::DEFAULT_LAB,
         value_parser = lab_name)]
     lab: String,
@@ -174,7 +174,7 @@ pub fn status(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
     if command.json { Ok(writeln!(out, "{status}")?) } else { show::links(&status, out) }
 }
 
-/// Removes a lab, also one whose process has gone.
+/// Removes a lab, even if its process has ended.
 pub fn down(command: &Down, out: &mut dyn Write) -> Result<(), Failure> {
     let home = Home::of(&command.name.lab)?;
     home.take_down(command.kill, out)

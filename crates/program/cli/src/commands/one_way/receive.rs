@@ -20,26 +20,24 @@ use std::path::PathBuf;
 
 /// The arguments of `skyhaul one-way receive`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A file gets its name when it is whole and its digest right. What came of another \
-                 is kept as NAME.partial, and
-what is missing stands in NAME.gaps: from which offset to which, one gap a line. The exit code is \
-then 1.
+#[command(after_help = "\
+        A file gets its name when it is complete and its digest is correct. The parts of an \
+        incomplete file are kept as NAME.partial, and NAME.gaps lists its missing ranges of bytes, \
+        one a line. The exit code is then 1.
 
 Example:
-  skyhaul one-way receive --bind 0.0.0.0:4720 --key pass.key --out passes"
-)]
+  skyhaul one-way receive --bind 0.0.0.0:4720 --key pass.key --out passes")]
 pub struct Receive {
-    /// Where datagrams arrive.
+    /// The address at which datagrams arrive.
     #[arg(long, value_name = "ADDR")]
     bind: SocketAddr,
     /// The key that both ends have, made by `skyhaul keygen --one-way`.
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// The folder for the files; it is made where there is none.
+    /// The folder for the files. It is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Ends when the first sender has ended, or has fallen silent.
+    /// Ends when the first sender has finished, or is silent.
     #[arg(long)]
     once: bool,
     /// Prints each line as JSON.

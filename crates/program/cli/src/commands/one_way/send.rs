@@ -23,22 +23,20 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// The arguments of `skyhaul one-way send`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing is heard of what was sent: sent is not delivered. The result says how \
-                 much of it stays lost under the
-assumed loss. docs/how-to/one-way.md shows both ends.
+#[command(after_help = "\
+        Sent does not mean delivered: there is no answer. The result shows how much stays lost \
+        under the assumed loss. docs/how-to/one-way.md shows both ends.
 
 Example:
   skyhaul one-way send pass.cadu --to 192.0.2.1:4720 --key pass.key --rate 20mbit --loss 5% \
   --burst 8
   capture | skyhaul one-way send - --name pass.cadu --to 192.0.2.1:4720 --key pass.key --rate \
-  20mbit"
-)]
+  20mbit")]
 pub struct Send {
     /// The files, at most 60; `-` is standard input.
     #[arg(required = true, num_args = 1..=60)]
     files: Vec<PathBuf>,
-    /// Where to: an address or a name, and a port; a multicast address too.
+    /// The destination: an address or a name, and a port. It can be a multicast address.
     #[arg(long, value_name = "ADDR")]
     to: String,
     /// The key that both ends have, made by `skyhaul keygen --one-way`.
@@ -50,11 +48,11 @@ pub struct Send {
     /// The name of standard input at the far end.
     #[arg(long, value_name = "NAME", default_value = "stream")]
     name: String,
-    /// How often all files are sent: what one round lost, another brings.
+    /// How many times all files are sent. A later round delivers what an earlier one lost.
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: u32,
-    /// From one round's end to the next one's beginning.
+    /// The pause between two rounds.
     #[arg(long, value_name = "DURATION", default_value = "5 s")]
     every: Duration,
     /// Prints the result as one line of JSON.

@@ -16,11 +16,11 @@ use std::thread::JoinHandle;
 /// The keys of keeping.
 #[derive(clap::Args)]
 pub struct KeepFlags {
-    /// Writes what comes to a file in this folder and syncs it, so that the disk takes part; the
-    /// file is removed at the end.
+    /// Writes the received data to a file in this folder and syncs it, to include the disk in the
+    /// measurement. The file is deleted at the end.
     #[arg(long, value_name = "DIR", conflicts_with = "one_way")]
     keep: Option<PathBuf>,
-    /// How large that file becomes; then it is written again from its beginning.
+    /// The size of that file, after which it is overwritten from its beginning.
     #[arg(long, value_name = "SIZE", default_value = "1 GiB", requires = "keep")]
     keep_size: ByteCount,
 }

@@ -12,16 +12,14 @@ pub struct Keys {
     /// This end's private key, made by `skyhaul keygen`.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_test")]
     key: Option<PathBuf>,
-    /// The other end's key fingerprint, as `skyhaul keygen` prints it; serving, several may be
-    /// given.
+    /// The fingerprint of the other end's key, as `skyhaul keygen` prints it. A serving end can
+    /// accept several.
     #[arg(long, value_name = "SHA256:…", conflicts_with = "insecure_test")]
     peer: Vec<Fingerprint>,
-    /// Encrypts with a key that everybody knows: for tests, where nobody else can send. Only over
-    /// loopback.
+    /// Encrypts with a publicly known key, for tests. Only over loopback.
     #[arg(long)]
     insecure_test: bool,
-    /// With --insecure-test: over other networks too. Whoever reaches this end is taken for the far
-    /// one.
+    /// With --insecure-test: also over other networks. Anyone who can reach this end is accepted.
     #[arg(long, requires = "insecure_test")]
     insecure_beyond_loopback: bool,
 }

@@ -31,38 +31,36 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul perf send`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "A line a second goes to standard error while it runs, the result to standard \
-                 output at the end. Delivered
-means acknowledged by the far end. docs/explanation/performance.md explains every figure.
+#[command(after_help = "\
+        A line each second goes to standard error, and the result at the end to standard output. \
+        Delivered means acknowledged by the far end. docs/explanation/performance.md explains \
+        every figure.
 
 Example:
   skyhaul perf send --to 192.0.2.1:4710 --duration 30s --key station.key --peer SHA256:…
   skyhaul perf send --to 127.0.0.1:4710 --cc line --rate 93mbit --insecure-test --json
   skyhaul perf send --to 192.0.2.1:4710 --class live:guarantee=10mbit,from=5s --class bulk \
   --insecure-test
-  skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8"
-)]
+  skyhaul perf send --to 192.0.2.1:4720 --one-way pass.key --rate 20mbit --loss 5% --burst 8")]
 pub struct Send {
     /// The serving end: an address or a name, and a port.
     #[arg(long, value_name = "ADDR", required_unless_present = "path")]
     to: Option<String>,
-    /// A path from this local address (port 0: any) to that remote one, in place of --to; several
-    /// may be given.
+    /// A path from a local address (port 0: any) to a remote one, instead of --to; can be repeated.
     #[arg(long, value_name = "LOCAL=REMOTE", conflicts_with = "to")]
     path: Vec<AddressPair>,
-    /// What the paths go over: `udp`, `tcp`, or `auto`: UDP, and TCP where UDP brings no answer
+    /// The transport of the paths: `udp`, `tcp`, or `auto`: UDP, and TCP if UDP brings no answer
     /// within 3 s.
     #[arg(long, value_name = "KIND", default_value = "udp")]
     transport: PathTransport,
     #[command(flatten)]
     load: LoadArguments,
-    /// A sender of its own under this class, as
-    /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`; several share the line.
+    /// Adds a separate sender under this class, such as
+    /// `science:guarantee=30mbit,priority=3,from=10s,until=20s`. Several senders share the line.
     #[arg(long, value_name = "NAME:KEY=VALUE,…",
         conflicts_with_all = ["bytes", "offer", "one_way"])]
     class: Vec<ClassLoad>,
-    /// Says where datagrams were lost.
+    /// Reports where datagrams were lost.
     #[arg(long)]
     loss_report: bool,
     /// Prints the result as one line of JSON.

@@ -39,7 +39,7 @@ Example:
   skyhaul perf serve --bind 0.0.0.0:4710 --keep /data --key centre.key --peer SHA256:…"
 )]
 pub struct Serve {
-    /// Where to listen for senders; several addresses may be given.
+    /// The address to listen at; several can be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
     /// Accepts connections over TCP too, at the same addresses and ports.

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A far end, and how to reach it.
 #[derive(clap::Args)]
 pub struct FarFlags {
-    /// Where `skyhaul probe serve` runs: a name or address, with a port where it is not 4720.
+    /// The host of `skyhaul probe serve`: a name or address, with a port if it is not 4720.
     #[arg(value_name = "HOST", required = true)]
     host: Option<String>,
-    /// The UDP port to measure from, where a firewall wants one.
+    /// The local UDP port, if a firewall requires a certain one.
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     from_port: u16,
 }

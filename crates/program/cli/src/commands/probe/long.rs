@@ -20,41 +20,40 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul probe long`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Appends a line of JSON for each interval to DIR/YYYY-MM-DD.jsonl (UTC), and \
-                 prints alarms. An interrupt ends it.
+#[command(after_help = "\
+        Appends a line of JSON for each interval to DIR/YYYY-MM-DD.jsonl (UTC), and prints alarms, \
+        until interrupted.
 
 Example:
-  skyhaul probe long far.example.org --dir watch --alarm-loss 2% --alarm-round-trip 250ms"
-)]
+  skyhaul probe long far.example.org --dir watch --alarm-loss 2% --alarm-round-trip 250ms")]
 pub struct Long {
     #[command(flatten)]
     far: FarFlags,
-    /// The folder of the files; made where it is not there.
+    /// The folder of the files. It is created if it does not exist.
     #[arg(long, value_name = "DIR", required = true)]
     dir: PathBuf,
-    /// From one ping to the next.
+    /// The time between two pings.
     #[arg(long, value_name = "DURATION", default_value = "1 s")]
     every: Duration,
-    /// What one line of a file is of.
+    /// The time that one line of a file covers.
     #[arg(long, value_name = "DURATION", default_value = "1 min")]
     interval: Duration,
-    /// Ends after so many intervals; left out: never.
+    /// Ends after this number of intervals. Default: never.
     #[arg(long, value_name = "N")]
     intervals: Option<u64>,
-    /// Files of more days than this ago are deleted.
+    /// Deletes files that are older than this number of days.
     #[arg(long, value_name = "DAYS", default_value_t = 60,
         value_parser = clap::value_parser!(i64).range(1..=36_500))]
     keep: i64,
-    /// A loss above this is an alarm, over both ways.
+    /// Raises an alarm if the loss, over both directions, is above this.
     #[arg(long, value_name = "PROBABILITY", default_value = "5 %")]
     alarm_loss: Probability,
-    /// A median round trip above this is an alarm; left out: none is.
+    /// Raises an alarm if the median round trip is above this. Default: no alarm.
     #[arg(long, value_name = "DURATION")]
     alarm_round_trip: Option<Duration>,
     #[command(flatten)]
     page: PageFlag,
-    /// Adds a line of plain columns for each interval to a file that ends in .csv or .jsonl.
+    /// Appends a line for each interval to a file that ends in .csv or .jsonl.
     #[arg(long, value_name = "FILE")]
     series: Option<PathBuf>,
 }

@@ -15,8 +15,9 @@ use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe loss`.
 #[derive(clap::Args)]
-#[command(after_help = "A correlator that copes with two damaged frames in a row loses its \
-                 synchronisation at the third: --frames-in-a-row 3.
+#[command(after_help = "\
+        A correlator that tolerates two consecutive damaged frames loses synchronisation at the \
+        third: give --frames-in-a-row 3.
 
 Example:
   skyhaul probe loss far.example.org --rate 100mbit --seconds 60
@@ -24,10 +25,10 @@ Example:
 pub struct LossCommand {
     #[command(flatten)]
     far: FarFlags,
-    /// UDP payload that is sent, all headers left out.
+    /// The rate to send, in UDP payload without headers.
     #[arg(long, value_name = "RATE", default_value = "10 Mbit/s")]
     rate: Rate,
-    /// How long; a stream has 1,048,576 datagrams at the most, and ends then.
+    /// The duration in seconds. A stream ends after 1,048,576 datagrams at the latest.
     #[arg(long, value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
@@ -35,14 +36,14 @@ pub struct LossCommand {
     #[arg(long, value_name = "BYTES", default_value_t = 1_400,
         value_parser = clap::value_parser!(u16).range(40..=8_972))]
     payload: u16,
-    /// Which way.
+    /// The direction.
     #[arg(long, value_enum, default_value_t = StreamWay::Up)]
     direction: StreamWay,
-    /// Datagrams that make one data frame of the correlator.
+    /// The number of datagrams in one data frame of the correlator.
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     datagrams_a_frame: u32,
-    /// Damaged frames one after the other that lose the correlator's synchronisation.
+    /// The number of consecutive damaged frames after which the correlator loses synchronisation.
     #[arg(long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u32).range(1..=64))]
     frames_in_a_row: u32,

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// A page that is wanted.
 #[derive(clap::Args)]
 pub struct PageFlag {
-    /// Writes a page with drawings, to be read in a browser or printed: to this file where its name
-    /// ends in .html, else into this folder, named by what was measured.
+    /// Writes a page with drawings, for a browser or a printer: to this file if its name ends in
+    /// .html, otherwise into this folder, named after the measurement.
     #[arg(long, value_name = "DIR|FILE")]
     report: Option<PathBuf>,
 }

@@ -17,15 +17,15 @@ use std::io::{self, Write};
 pub struct PathsCommand {
     #[command(flatten)]
     far: FarFlags,
-    /// Flows, each from a source port of its own.
+    /// The number of flows. Each has its own source port.
     #[arg(long, value_name = "N", default_value_t = 16,
         value_parser = clap::value_parser!(u16).range(2..=FLOWS_MAX))]
     flows: u16,
-    /// Pings of each flow.
+    /// The number of pings of each flow.
     #[arg(long, value_name = "N", default_value_t = 100,
         value_parser = clap::value_parser!(u32).range(20..=10_000))]
     pings: u32,
-    /// From one ping of a flow to its next.
+    /// The time between two pings of a flow.
     #[arg(long, value_name = "DURATION", default_value = "200 ms")]
     spacing: Duration,
     #[command(flatten)]

@@ -11,23 +11,22 @@ use std::net::{Ipv6Addr, SocketAddr};
 
 /// The arguments of `skyhaul probe serve`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Anyone who reaches the port can measure, within the limits. Nothing is sent to \
-                 an address that has not answered
-first, and nothing longer than what it sent.
+#[command(after_help = "\
+        Anyone who reaches the port can measure, within the limits. Nothing is sent to an address \
+        that has not answered first, and no answer is longer than its request.
 
 Example:
   skyhaul probe serve
-  skyhaul probe serve --bind 192.0.2.7:4720 --max-rate 300mbit --max-time 5min"
-)]
+  skyhaul probe serve --bind 192.0.2.7:4720 --max-rate 300mbit --max-time 5min")]
 pub struct Serve {
-    /// Where to listen; left out: all addresses of this host, port 4720.
+    /// The address to listen at. Default: all addresses of this host, port 4720.
     #[arg(long, value_name = "ADDR")]
     bind: Option<SocketAddr>,
-    /// No stream is faster, either way, nor are all streams together that go out; in UDP payload.
+    /// The limit of each stream in each direction, and of all outgoing streams together, in UDP
+    /// payload.
     #[arg(long, value_name = "RATE", default_value = "1 Gbit/s")]
     max_rate: Rate,
-    /// No measurement is longer.
+    /// The limit of the duration of a measurement.
     #[arg(long, value_name = "DURATION", default_value = "1 h")]
     max_time: Duration,
 }

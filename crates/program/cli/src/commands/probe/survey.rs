@@ -16,12 +16,12 @@ use std::io::{self, Write};
 pub struct SurveyCommand {
     #[command(flatten)]
     far: FarFlags,
-    /// How long it takes, about.
+    /// The approximate duration of the measurement in seconds.
     #[arg(long, value_name = "N", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Nothing faster is sent, in UDP payload; left out: as fast as both ends can and the far end
-    /// allows.
+    /// The highest rate to send, in UDP payload. Default: the highest that both ends reach and the
+    /// far end permits.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     #[command(flatten)]

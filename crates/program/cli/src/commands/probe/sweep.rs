@@ -12,22 +12,21 @@ use std::io::{self, Write};
 
 /// The arguments of `skyhaul probe sweep`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Spacing below the time that a datagram takes on the line: the received rate is \
-                 the line's. Above: one datagram a spacing.
+#[command(after_help = "\
+        If the spacing is shorter than the time that a datagram takes on the line, the received \
+        rate is the rate of the line. If it is longer, one datagram arrives in each spacing.
 
 Example:
   skyhaul probe sweep far.example.org --payload 400,1400 --spacing 12us,24us,50us,100us --count \
-  10000"
-)]
+  10000")]
 pub struct SweepCommand {
     #[command(flatten)]
     far: FarFlags,
-    /// UDP payloads in bytes.
+    /// The UDP payloads of the datagrams in bytes.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "200,600,1000,1400",
           value_parser = clap::value_parser!(u16).range(40..=8_972))]
     payload: Vec<u16>,
-    /// From the beginning of one datagram to that of the next.
+    /// The time between the beginnings of two datagrams.
     #[arg(
         long,
         value_name = "DURATION",
@@ -35,15 +34,15 @@ pub struct SweepCommand {
         default_value = "20us,50us,100us,200us,500us,1ms"
     )]
     spacing: Vec<Duration>,
-    /// Datagrams of each stream.
+    /// The number of datagrams of each stream.
     #[arg(long, value_name = "N", default_value_t = 2_000,
         value_parser = clap::value_parser!(u32).range(20..))]
     count: u32,
-    /// Which way.
+    /// The direction.
     #[arg(long, value_enum, default_value_t = StreamWay::Up)]
     direction: StreamWay,
-    /// Streams that would be faster are left out; left out: as fast as both ends can and the far
-    /// end allows.
+    /// Omits faster streams. Default: the highest rate that both ends reach and the far end
+    /// permits.
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
     #[command(flatten)]

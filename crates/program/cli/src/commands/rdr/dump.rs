@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul rdr dump`.
 #[derive(clap::Args)]
-#[command(after_help = "Packets come by collection, granule and place in the granule: by time.
+#[command(after_help = "\
+        The packets are in the order of collection, granule and position in the granule, which is \
+        the order of time.
 
 Example:
   skyhaul rdr dump RNSCA-RVIRS_npp_*.h5 --apid 800-828 -o viirs.packets
@@ -20,7 +22,7 @@ Example:
 pub struct Dump {
     /// The Raw Data Record file.
     file: PathBuf,
-    /// Only packets of these applications: 800, or 800-828; several with commas.
+    /// Only packets of these applications: 800, or 800-828; separate several by commas.
     #[arg(long, value_name = "N|N-N", value_delimiter = ',')]
     apid: Vec<ApidRange>,
     /// Only this collection: VIIRS-SCIENCE-RDR.
@@ -31,7 +33,7 @@ pub struct Dump {
     output: PathBuf,
     #[command(flatten)]
     hdf5: Hdf5,
-    /// Prints what was written as one JSON line.
+    /// Prints the result as one line of JSON.
     #[arg(long)]
     json: bool,
 }

@@ -20,7 +20,7 @@ pub struct Info {
     files: Vec<PathBuf>,
     #[command(flatten)]
     hdf5: Hdf5,
-    /// Prints all of it as one JSON line.
+    /// Prints the content as one line of JSON.
     #[arg(long)]
     json: bool,
 }

@@ -13,50 +13,48 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `skyhaul rdr make`.
 #[derive(clap::Args)]
-#[command(
-    after_help = "The packets of all files are sorted by time; copies are left out. Beside each \
-                 file its description
-is written, FILE.json. Sensors of which there are no packets get no file.
+#[command(after_help = "\
+        The packets of all files are sorted by time, and duplicates are left out. Beside each \
+        file, its description is written to FILE.json. A sensor without packets gets no file.
 
 Example:
   skyhaul rdr make packets/*.packets --mission suomi-npp -o products
-  skyhaul rdr make P*.PDS --mission noaa-20 --sensor viirs --origin abcd --orbit 12345 -o products"
-)]
+  skyhaul rdr make P*.PDS --mission noaa-20 --sensor viirs --origin abcd --orbit 12345 -o products")]
 pub struct Make {
     /// The packet files.
     #[arg(required = true)]
     packets: Vec<PathBuf>,
-    /// The mission: suomi-npp, noaa-20, noaa-21, or a mission file ending in .toml that is called
-    /// so.
+    /// The mission: suomi-npp, noaa-20, noaa-21, or a mission file ending in .toml with one of
+    /// these names.
     #[arg(long, value_name = "NAME|FILE.toml")]
     mission: MissionRef,
     /// Only these sensors: viirs, cris, atms, ….
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     sensor: Vec<String>,
-    /// The folder to write to; made where it does not exist.
+    /// The folder to write to. It is created if it does not exist.
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Where the spacecraft's diary goes: packed into each sensor's file, to a file of its own, or
+    /// Where the spacecraft's diary is written: into each sensor's file, into a separate file, or
     /// nowhere.
     #[arg(long, default_value = "packed")]
     diary: Diary,
-    /// Who makes the files, as their names say it: 1 to 4 lower-case letters or digits.
+    /// The origin of the files, a part of their names: 1 to 4 lower-case letters or digits.
     #[arg(long, default_value = "sky", value_name = "WORD")]
     origin: Origin,
-    /// The mode of processing, as names and attributes say it.
+    /// The mode of processing, a part of names and attributes.
     #[arg(long, default_value = "ops", value_name = "WORD")]
     mode: Origin,
-    /// Number of the orbit; 0 where it is not known.
+    /// The number of the orbit; 0 if it is not known.
     #[arg(long, default_value_t = 0, value_name = "N",
         value_parser = clap::value_parser!(u32).range(..100_000))]
     orbit: u32,
-    /// Tables of further satellites, in the form of missions/rdr/jpss.toml, in place of the
-    /// program's.
+    /// Tables of further satellites, in the form of missions/rdr/jpss.toml. They replace the
+    /// program's tables.
     #[arg(long, value_name = "FILE.toml")]
     table: Option<PathBuf>,
     #[command(flatten)]
     hdf5: Hdf5,
-    /// Prints what was made as one JSON line.
+    /// Prints the result as one line of JSON.
     #[arg(long)]
     json: bool,
 }

@@ -19,39 +19,40 @@ use std::path::PathBuf;
 /// The arguments of `skyhaul stream`.
 #[derive(clap::Args)]
 pub struct StreamArguments {
-    /// Where the stream comes from: a file, `-`, `udp://HOST:PORT` (numbered as VTP and jive5ab do;
-    /// `?plain` where not), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
+    /// The source: a file, `-`, `udp://HOST:PORT` (datagrams numbered as by VTP and jive5ab;
+    /// `?plain` without numbers), `shm:/NAME`, `zero:RATE` or `vdif:RATE`.
     #[arg(long, value_name = "SOURCE", required = true)]
     from: Option<String>,
-    /// The far node and its sink, which it has to allow: a file (`{utc}` in its name is the time
-    /// when the stream begins), `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
+    /// The far node and the sink, which the far node must permit: a file (`{utc}` in its name
+    /// becomes the time at which the stream begins), `-`, `udp://HOST:PORT`, `shm:/NAME` or `null`.
     #[arg(long, value_name = "NODE:SINK", required = true)]
     to: Option<String>,
-    /// The far node: its name here, and where it listens. Given again with the same name, one more
-    /// address of it, which the session uses besides.
+    /// The far node: its name here, and its address. Repeat it with the same name for further
+    /// addresses: the session uses all of them.
     #[arg(long, value_name = "NAME=ADDR", required = true)]
     node: Vec<String>,
-    /// What it is: `vdif`, `mark5b` or `datagrams`. Left out, VDIF and Mark 5B are found by
-    /// themselves.
+    /// The format: `vdif`, `mark5b` or `datagrams`. VDIF and Mark 5B are detected without this
+    /// flag.
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// How much later than the fastest ones frames are waited for at the sink.
+    /// How much later than the fastest frames a frame can arrive at the sink.
     #[arg(long, value_name = "DURATION", default_value = "500 ms")]
     lateness: Duration,
-    /// The share of frames that may lack at the sink; with more the command ends with 1.
+    /// The share of frames that can be missing at the sink. Above it, the exit code is 1.
     #[arg(long, value_name = "SHARE")]
     budget: Option<Probability>,
     #[command(flatten)]
     pacing: PacingFlags,
     #[command(flatten)]
     share: ClassFlags,
-    /// Writes which frames lack at the sink to this file, a line of JSON for each place.
+    /// Writes the frames that are missing at the sink to this file, a line of JSON for each run of
+    /// frames.
     #[arg(long, value_name = "FILE")]
     loss_map: Option<PathBuf>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "stream")]
     name: String,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -19,28 +19,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The arguments of `skyhaul stream serve`.
 #[derive(clap::Args)]
-#[command(after_help = "Nothing is written anywhere that neither --root nor an --allow names. \
-                 docs/how-to/streams.md says more.
+#[command(after_help = "\
+        Only the folder of --root and the sinks of --allow are written. docs/how-to/streams.md \
+        says more.
 
 Example:
   skyhaul stream serve --bind 0.0.0.0:4750 --key there.key --peer SHA256:… --root /data/scans \
   --allow udp://10.0.0.5:2630
   skyhaul stream serve --bind 127.0.0.1:4750 --insecure-test --allow null")]
 pub struct Serve {
-    /// Where to listen for calls; several addresses may be given.
+    /// The address to listen at; several can be given.
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     bind: Vec<SocketAddr>,
-    /// The folder that callers may write new files to.
+    /// The folder to which other nodes can write new files.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// A sink that callers may name: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or
-    /// `shm:/NAME` (with `?size=SIZE` for rings up to that size). Several may be given.
+    /// A sink that other nodes can use: `null`, `-`, `udp://HOST:PORT`, `udp://HOST:PORT?plain` or
+    /// `shm:/NAME` (with `?size=SIZE` for rings up to that size); can be repeated.
     #[arg(long, value_name = "SINK")]
     allow: Vec<String>,
     /// This node's name, for the other end's log.
     #[arg(long, value_name = "NAME", default_value = "stream")]
     name: String,
-    /// Prints what happens as lines of JSON to standard output.
+    /// Prints events as lines of JSON to standard output.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -40,7 +40,7 @@ pub struct StreamPlan {
     pub payload: ByteCount,
     /// From the beginning of one datagram to that of the next, the least first.
     pub spacings: Vec<Duration>,
-    /// Datagrams of each stream.
+    /// The number of datagrams of each stream.
     pub datagrams: u32,
     /// Losses whose process is looked at, each on a line of its own.
     #[serde(default, rename = "process")]
