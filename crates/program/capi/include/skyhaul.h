@@ -58,19 +58,19 @@ typedef enum skyhaul_outcome {
   SKYHAUL_OUTCOME_CANCELLED = 2,
 } skyhaul_outcome;
 
-// What a session does with a path.
+// The state of a path.
 typedef enum skyhaul_path_state {
   // It is being set up.
   SKYHAUL_PATH_STATE_PROBING = 0,
-  // It carries what it has room for.
+  // It carries data.
   SKYHAUL_PATH_STATE_ACTIVE = 1,
-  // It waits for the others to fail.
+  // It is used when the others fail.
   SKYHAUL_PATH_STATE_STANDBY = 2,
   // It has not answered for longer than a round trip allows.
   SKYHAUL_PATH_STATE_STALLED = 3,
   // A hint says that it is out.
   SKYHAUL_PATH_STATE_ABSENT = 4,
-  // Nothing was heard from it for long, and no other path carries its data.
+  // It has not answered for long, and no other path can carry its data.
   SKYHAUL_PATH_STATE_SILENT = 5,
   // It answers short datagrams, and brings no symbols.
   SKYHAUL_PATH_STATE_BLACK_HOLE = 6,
@@ -205,11 +205,11 @@ typedef struct skyhaul_arrival {
   bool repaired;
 } skyhaul_arrival;
 
-// What is known of a path.
+// The figures of a path.
 typedef struct skyhaul_path_report {
   // Its number within the session.
   uint8_t id;
-  // What the session does with it.
+  // Its state.
   enum skyhaul_path_state state;
   // Smoothed round-trip time in nanoseconds.
   uint64_t rtt_ns;
@@ -217,7 +217,7 @@ typedef struct skyhaul_path_report {
   uint64_t rate_bps;
   // Share of datagrams lost, in parts of a thousand million.
   uint32_t loss_ppb;
-  // Symbols sent, repetitions included.
+  // Symbols sent, including retransmissions.
   uint64_t symbols_sent;
   // Symbols that count as lost.
   uint64_t symbols_lost;
@@ -225,29 +225,29 @@ typedef struct skyhaul_path_report {
   uint64_t repair_sent;
 } skyhaul_path_report;
 
-// What a session has done since it began.
+// Counts of a session since it began.
 typedef struct skyhaul_counters {
   // Blocks taken from the program.
   uint64_t blocks_taken;
-  // Blocks that the far end reported whole.
+  // Blocks that the far end reported complete.
   uint64_t blocks_reported;
   // Bytes of those.
   uint64_t bytes_reported;
   // Blocks given up here because their deadline passed.
   uint64_t blocks_given_up;
-  // Blocks given to the program that needed no repetition.
+  // Blocks given to the program without retransmission or repair.
   uint64_t blocks_delivered;
-  // Blocks given to the program after a repetition or repair.
+  // Blocks given to the program after retransmission or FEC repair.
   uint64_t blocks_repaired;
   // Blocks begun here that expired, or that the far end gave up.
   uint64_t blocks_expired;
   // Bytes of blocks given to the program.
   uint64_t bytes_delivered;
-  // Symbols sent, first time.
+  // Symbols sent for the first time.
   uint64_t symbols_sent;
-  // Symbols sent again.
+  // Symbols retransmitted.
   uint64_t symbols_repeated;
-  // Symbols that repair brought back.
+  // Symbols recovered by FEC repair.
   uint64_t symbols_recovered;
 } skyhaul_counters;
 
@@ -384,8 +384,8 @@ enum skyhaul_code skyhaul_received_view(const struct skyhaul_received *received,
 // `received` is NULL, or a block that arrived and that nobody else is using.
 void skyhaul_received_free(struct skyhaul_received *received);
 
-// Tells how the paths of a session do: as many as there is room for, and in `count` how many there
-// are.
+// Writes the figures of a session's paths, as many as there is room for, and the number of paths
+// to `count`.
 //
 // # Safety
 // `session` is a session; `room` reports may be written at `out`; `count` points to a place for a
@@ -395,7 +395,7 @@ enum skyhaul_code skyhaul_session_paths(const struct skyhaul_session *session,
                                         size_t room,
                                         size_t *count);
 
-// Tells what a session has done since it began.
+// Writes the counts of a session since it began.
 //
 // # Safety
 // `session` is a session; `out` points to a place for counters.
