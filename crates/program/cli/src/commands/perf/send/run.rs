@@ -383,7 +383,8 @@ impl Service for PlanRunner<'_> {
                 self.lost(now, &format!("the line is down ({reason})"));
             }
             SessionManagerEvent::Refused { id: Some(id), reason, .. } if is_ours(id) => {
-                if self.dialler.refused(now, id) == AfterRefusal::GiveUp {
+                let after = self.dialler.refused(now, id);
+                if after == AfterRefusal::GiveUp {
                     self.refused(&reason.to_string());
                 }
             }
