@@ -12,6 +12,22 @@ pub enum Polarity {
     Inverted,
 }
 
+impl Polarity {
+    /// Whether each bit is the opposite of what was sent.
+    pub const fn is_inverted(self) -> bool {
+        matches!(self, Self::Inverted)
+    }
+
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Upright => Self::Inverted,
+            Self::Inverted => Self::Upright,
+        }
+    }
+}
+
 /// Fills `out` with the bits from bit `position` of `bytes` on; the highest bit of a byte comes
 /// first.
 ///

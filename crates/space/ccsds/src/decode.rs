@@ -12,6 +12,7 @@ use crate::sync::{Judge, Judgement, Run};
 use bytes::Bytes;
 use memory::RunMemory;
 use parity::{ParityDecoder, Place, SoftBits};
+use skyhaul_coding::align::Polarity;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::marker::Marker;
 use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
@@ -41,6 +42,15 @@ pub struct DecodedBlock {
     pub check_symbols: Bytes,
 }
 
+/// What becomes of a block's check symbols after decoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckSymbols {
+    /// They come with the frame: [`DecodedBlock::check_symbols`].
+    Kept,
+    /// They are dropped.
+    Dropped,
+}
+
 /// Decodes and encodes the blocks of one mission.
 #[derive(Debug, Clone)]
 pub struct BlockDecoder {
@@ -65,22 +75,22 @@ struct Rules {
     format: FrameFormat,
     /// The mission's spacecraft; any where none is named.
     scids: Arc<[Scid]>,
-    keep_check_symbols: bool,
+    check_symbols: CheckSymbols,
 }
 
 impl BlockDecoder {
     /// For a mission's blocks, with the fastest instructions that the processor has.
-    pub fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
-        Self::with_kernel(mission, keep_check_symbols, Kernel::best())
+    pub fn new(mission: &Mission, check_symbols: CheckSymbols) -> Self {
+        Self::with_kernel(mission, check_symbols, Kernel::best())
     }
 
     /// With given instructions. The results are the same for all.
-    pub fn with_kernel(mission: &Mission, keep_check_symbols: bool, kernel: Kernel) -> Self {
+    pub fn with_kernel(mission: &Mission, check_symbols: CheckSymbols, kernel: Kernel) -> Self {
         let block_len = mission.block_len();
         let randomiser = mission.coding().randomiser;
         let code = mission.reed_solomon();
         Self {
-            rules: Rules::new(mission, keep_check_symbols),
+            rules: Rules::new(mission, check_symbols),
             kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
             decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
@@ -99,7 +109,7 @@ impl BlockDecoder {
     /// remain.
     pub fn bare(mission: &Mission) -> Self {
         Self {
-            rules: Rules::new(mission, false),
+            rules: Rules::new(mission, CheckSymbols::Dropped),
             kernel: Kernel::best(),
             randomiser: None,
             code: None,
@@ -177,7 +187,7 @@ impl BlockDecoder {
     /// From now on blocks have a place among soft bits, where that helps: [`Self::soft_bits`].
     pub fn take_soft_bits(&mut self, line: LineCode) {
         if let Some(parity) = &mut self.parity {
-            parity.take_soft(SoftBits::new(line == LineCode::Mark));
+            parity.take_soft(SoftBits::new(line));
         }
     }
 
@@ -194,7 +204,7 @@ impl BlockDecoder {
         let Some(parity) = &mut self.parity else { return };
         let places = (0..).map(|index| Place {
             position: run.position + index * 8 * run.stride as u64,
-            inverted: run.inverted,
+            polarity: run.polarity,
         });
         let (mut frames, len) = (Vec::new(), self.rules.format.length);
         let outcomes = parity.decode(run.blocks().zip(places), &mut frames);
@@ -207,23 +217,23 @@ impl BlockDecoder {
             work.resize(self.block_len, 0);
             let outcome = Some(parity::outcome(outcome));
             let decoded = self.rules.check_codeword(parity, work, outcome, received);
-            take(self.rules.judgement(&decoded, is_constant(received)), decoded);
+            take(self.rules.judgement(&decoded, received), decoded);
         }
     }
 }
 
-const NO_PLACE: Place = Place { position: u64::MAX, inverted: false };
+const NO_PLACE: Place = Place { position: u64::MAX, polarity: Polarity::Upright };
 
 impl Judge for BlockDecoder {
     type Opinion = DecodedBlock;
 
-    fn aim(&mut self, position: u64, inverted: bool) {
-        self.place = Place { position, inverted };
+    fn aim(&mut self, position: u64, polarity: Polarity) {
+        self.place = Place { position, polarity };
     }
 
     fn judge(&mut self, block: &[u8]) -> (Judgement, DecodedBlock) {
         let decoded = self.decode(block);
-        (self.rules.judgement(&decoded, is_constant(block)), decoded)
+        (self.rules.judgement(&decoded, block), decoded)
     }
 
     fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, DecodedBlock)) {
@@ -262,23 +272,23 @@ impl Judge for BlockDecoder {
         for (index, (received, block)) in run.blocks().zip(shared.chunks_exact(len)).enumerate() {
             let outcome = outcomes.get(index).map(error_control);
             let decoded = rules.check(block, outcome, |part| shared.slice_ref(part), received);
-            take(rules.judgement(&decoded, is_constant(received)), decoded);
+            take(rules.judgement(&decoded, received), decoded);
         }
     }
 }
 
 impl Rules {
-    fn new(mission: &Mission, keep_check_symbols: bool) -> Self {
-        Self { format: *mission.frame(), scids: mission.scids().into(), keep_check_symbols }
+    fn new(mission: &Mission, check_symbols: CheckSymbols) -> Self {
+        Self { format: *mission.frame(), scids: mission.scids().into(), check_symbols }
     }
 
     /// The code alone proves no place: it is cyclic, and so is the randomiser's sequence. A block
     /// some bytes early or late decodes as well, to a frame with a header of noise.
-    fn judgement(&self, decoded: &DecodedBlock, is_constant: bool) -> Judgement {
+    fn judgement(&self, decoded: &DecodedBlock, block: &[u8]) -> Judgement {
         let is_ours = |scid| self.scids.is_empty() || self.scids.contains(&scid);
         let is_frame = decoded.set_aside.is_none() && decoded.scid.is_some_and(is_ours);
         match decoded.verdict {
-            FrameVerdict::Clean | FrameVerdict::Corrected if is_frame && !is_constant => {
+            FrameVerdict::Clean | FrameVerdict::Corrected if is_frame && !is_constant(block) => {
                 Judgement::Good
             }
             FrameVerdict::NotChecked if decoded.set_aside.is_none() => Judgement::Unknown,
@@ -294,7 +304,7 @@ impl Rules {
         outcome: Option<Outcome>,
         as_received: &[u8],
     ) -> DecodedBlock {
-        if self.keep_check_symbols {
+        if self.check_symbols == CheckSymbols::Kept {
             let frame = work[..self.format.length].to_vec();
             parity.encode(&frame, work);
         }
@@ -333,7 +343,7 @@ impl Rules {
         if fecf == Check::Bad {
             set_aside = set_aside.or(Some(Reason::FrameErrorControl));
         }
-        let keeps_check_symbols = self.keep_check_symbols && set_aside.is_none();
+        let keeps_check_symbols = self.check_symbols == CheckSymbols::Kept && set_aside.is_none();
         DecodedBlock {
             verdict,
             set_aside,
@@ -421,7 +431,7 @@ pub fn restore_cadu(captured: &CapturedFrame, mission: &Mission) -> Result<Vec<u
     let mut out = Vec::with_capacity(mission.cadu_len());
     let marker = mission.coding().marker;
     if captured.is_good() {
-        BlockDecoder::new(mission, false).encode(marker, &captured.bytes, &mut out);
+        BlockDecoder::new(mission, CheckSymbols::Dropped).encode(marker, &captured.bytes, &mut out);
     } else {
         marker.append_to(&mut out);
         out.extend_from_slice(&captured.bytes);

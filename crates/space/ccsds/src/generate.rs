@@ -23,7 +23,7 @@ pub use errors::{ChannelErrors, ErrorPlan, ErrorPlanError, LONGEST_GAP};
 pub use source::{Source, SourceError};
 pub use symbols::{SymbolOptions, SymbolTruth, SymbolWriter};
 
-use crate::decode::BlockDecoder;
+use crate::decode::{BlockDecoder, CheckSymbols};
 use crate::id::{Channel, Vcid};
 use crate::mission::Mission;
 use channel::ChannelStream;
@@ -135,7 +135,7 @@ impl Generator {
         let mut bits = BitWriter::default();
         bits.push(&[0], usize::from(options.offset_bits % 8));
         Self {
-            coder: BlockDecoder::new(&mission, false),
+            coder: BlockDecoder::new(&mission, CheckSymbols::Dropped),
             damager: Damager::new(&mission, options.errors, options.seed),
             mission,
             lengths: Random::new(options.seed ^ LENGTHS),

@@ -9,7 +9,7 @@
 mod fitness;
 
 use crate::count::CountStep;
-use crate::decode::BlockDecoder;
+use crate::decode::{BlockDecoder, CheckSymbols};
 use crate::delimit::run_of;
 use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
@@ -282,7 +282,7 @@ fn generic(blocks: &[Vec<u8>]) -> Option<Identification> {
 
 /// The frames that a mission's coding makes of the blocks.
 fn decoded(blocks: &[Vec<u8>], mission: &Mission) -> Vec<Bytes> {
-    let mut decoder = BlockDecoder::new(mission, false);
+    let mut decoder = BlockDecoder::new(mission, CheckSymbols::Dropped);
     let judged = blocks.iter().map(|block| decoder.judge(block));
     let good = judged
         .filter(|(judgement, decoded)| *judgement != Judgement::Bad && decoded.set_aside.is_none());

@@ -8,132 +8,49 @@
 //! ([`crate::identify`]) and what a block means.
 
 mod bits;
+mod cadus;
 mod config;
 mod counts;
+mod event;
 mod hit;
+mod judge;
+mod prediction;
+mod reports;
 mod run;
+mod search;
 mod state;
 
 use crate::quality::BitPosition;
-use bits::{BitBuffer, BitView};
+use cadus::CaduBuffer;
 pub use config::SyncConfig;
 pub use counts::SyncCounts;
-pub use run::{RUN_BLOCKS, Run};
-use skyhaul_coding::marker::{Finder, Marker};
+pub use event::{Found, SyncEvent};
+use hit::{CaduLayout, Hit};
+pub use judge::{Judge, Judgement, Run};
+use prediction::Prediction;
+use reports::Reports;
+pub use run::RUN_BLOCKS;
+use run::RunBuffers;
+use search::{MarkerSearch, Proof};
+use skyhaul_coding::align::Polarity;
+use skyhaul_coding::marker::Marker;
 use skyhaul_units::Utc;
 use state::State;
-use std::collections::VecDeque;
-
-/// What error control thinks of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Judgement {
-    /// The block decodes: it is where the synchroniser thought.
-    Good,
-    /// It does not decode.
-    Bad,
-    /// There is nothing to judge it by.
-    Unknown,
-}
-
-/// Decodes blocks for the synchroniser.
-pub trait Judge {
-    /// What is known of a block after decoding it.
-    type Opinion;
-
-    /// Where in the bits the block that is judged next begins, and whether it came inverted: for
-    /// who knows more of the bits than their signs.
-    fn aim(&mut self, _position: u64, _inverted: bool) {}
-
-    /// Decodes `block`, the bytes after a marker in true polarity.
-    fn judge(&mut self, block: &[u8]) -> (Judgement, Self::Opinion);
-
-    /// Decodes a run of blocks: hands on the same, in the same order, as [`Self::judge`] gives of
-    /// each.
-    fn judge_run(&mut self, run: Run<'_>, take: &mut dyn FnMut(Judgement, Self::Opinion)) {
-        for block in run.blocks() {
-            let (judgement, opinion) = self.judge(block);
-            take(judgement, opinion);
-        }
-    }
-}
-
-/// What the synchroniser reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SyncEvent<T> {
-    /// Lock was reached at this place.
-    Locked(BitPosition),
-    /// A block was found.
-    Found(Found<T>),
-    /// Lock was lost; the last frame ended here.
-    Lost(BitPosition),
-}
-
-/// A block that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<T> {
-    /// Where its marker begins.
-    pub position: BitPosition,
-    /// When its last bit came.
-    pub received: Utc,
-    /// Wrong bits in the marker.
-    pub marker_errors: u8,
-    /// The bits came inverted.
-    pub inverted: bool,
-    /// Bits by which the marker came later than it was due.
-    pub slip: i8,
-    /// There was no marker.
-    pub flywheel: bool,
-    /// What the judge said.
-    pub opinion: T,
-}
 
 /// Finds blocks in a bit stream. After each [`Self::push`], call [`Self::poll`] until it returns
 /// `None`: then at most [`SyncConfig::flywheel_frames`] + 4 blocks and 64 KiB stay buffered. While
-/// in lock, blocks are decoded up to
-/// [`RUN_BLOCKS`] at a time, as many as have come.
+/// in lock, blocks are decoded up to [`RUN_BLOCKS`] at a time, as many as have come.
 #[derive(Debug)]
 pub struct Synchroniser<T> {
     config: SyncConfig,
-    marker: Marker,
-    finder: Finder,
-    block_len: usize,
-    bits: BitBuffer,
     state: State,
     /// The first bit.
     start: u64,
-    /// Where the next marker is due (lock, flywheel).
-    due: u64,
-    /// Where searching goes on, or the candidate in check.
-    cursor: u64,
-    /// Whether the bit at the cursor is a candidate that waits for more bits.
-    has_candidate: bool,
-    /// The first bit that belongs to no good frame.
-    unclaimed: u64,
-    inverted: bool,
-    /// Blocks without a marker in a row.
-    coasted: u8,
-    events: VecDeque<SyncEvent<T>>,
-    counts: SyncCounts,
-    ended: bool,
-    /// The block that is looked at.
-    block: Vec<u8>,
-    /// Wrong bits in each marker of a run.
-    marker_errors: Vec<u8>,
-    /// A run that came inverted or between bytes, turned right, by stretches.
-    realigned: [Vec<u8>; 2],
-}
-
-/// Where a frame is taken to be, and why.
-#[derive(Debug, Clone, Copy)]
-struct Hit {
-    position: u64,
-    /// Wrong bits in the marker.
-    errors: u8,
-    inverted: bool,
-    /// Bits later than due.
-    slip: i8,
-    /// Not for its marker's sake.
-    flywheel: bool,
+    cadus: CaduBuffer,
+    search: MarkerSearch,
+    prediction: Prediction,
+    reports: Reports<T>,
+    run_buffers: RunBuffers,
 }
 
 impl<T> Synchroniser<T> {
@@ -143,55 +60,46 @@ impl<T> Synchroniser<T> {
         let config = config.of(marker);
         let start = start.as_bits();
         Self {
-            config,
-            marker,
-            finder: Finder::new(marker, u32::from(config.search_errors)),
-            block_len,
-            bits: BitBuffer::starting_at(start),
             state: State::Search,
             start,
-            due: start,
-            cursor: start,
-            has_candidate: false,
-            unclaimed: start,
-            inverted: false,
-            coasted: 0,
-            events: VecDeque::new(),
-            counts: SyncCounts::default(),
-            ended: false,
-            block: Vec::new(),
-            marker_errors: Vec::new(),
-            realigned: [Vec::new(), Vec::new()],
+            cadus: CaduBuffer::new(CaduLayout { marker, block_len }, start),
+            search: MarkerSearch::new(marker, &config, start),
+            prediction: Prediction::starting_at(start),
+            reports: Reports::new(),
+            run_buffers: RunBuffers::default(),
+            config,
         }
     }
 
     /// Takes the next bytes of the input.
     pub fn push(&mut self, received: Utc, bytes: &[u8]) {
-        self.counts.bits += 8 * bytes.len() as u64;
-        self.bits.push(received, bytes);
+        self.reports.counts.bits += 8 * bytes.len() as u64;
+        self.cadus.bits.push(received, bytes);
     }
-    /// The same, for the one who decodes: in lock, blocks are decoded where they lie, and not
-    /// copied first. They are reported by [`Self::poll`].
+    /// Takes the next bytes like [`Self::push`]; in lock, it decodes their blocks at once, where
+    /// they lie, and does not copy them first. [`Self::poll`] reports them.
     pub fn push_through<J: Judge<Opinion = T>>(
         &mut self,
         received: Utc,
         bytes: &[u8],
         judge: &mut J,
     ) {
-        self.counts.bits += 8 * bytes.len() as u64;
+        self.reports.counts.bits += 8 * bytes.len() as u64;
         if !self.follow_through(received, bytes, judge) {
-            self.bits.push(received, bytes);
+            self.cadus.bits.push(received, bytes);
         }
     }
     /// No more bytes will come: what waits for proof is decided with what there is.
     pub fn finish(&mut self) {
-        self.ended = true;
+        self.cadus.ended = true;
     }
     /// Counts up to here.
     pub fn counts(&self) -> SyncCounts {
-        let reached = if self.ended { self.bits.end() } else { self.due.max(self.unclaimed) };
-        let in_frames = self.counts.frames * self.block_bits();
-        SyncCounts { skipped_bits: (reached - self.start).saturating_sub(in_frames), ..self.counts }
+        let Prediction { due, unclaimed, .. } = self.prediction;
+        let reached = if self.cadus.ended { self.cadus.bits.end() } else { due.max(unclaimed) };
+        let counts = self.reports.counts;
+        let in_frames = counts.frames * self.cadus.layout.cadu_bits();
+        SyncCounts { skipped_bits: (reached - self.start).saturating_sub(in_frames), ..counts }
     }
     /// Whether it is in lock.
     pub fn is_locked(&self) -> bool {
@@ -199,21 +107,21 @@ impl<T> Synchroniser<T> {
     }
     /// The first bit that is still held: what comes before is not judged any more.
     pub fn held_from(&self) -> u64 {
-        self.bits.view().start
+        self.cadus.bits.view().start
     }
     /// What was found and was not polled for yet.
     pub fn waiting(&self) -> impl DoubleEndedIterator<Item = &SyncEvent<T>> {
-        self.events.iter()
+        self.reports.events.iter()
     }
     /// Bits searched since the last frame without success.
     pub const fn searched_bits(&self) -> u64 {
-        self.cursor.saturating_sub(self.unclaimed)
+        self.search.cursor().saturating_sub(self.prediction.unclaimed)
     }
 
     /// The next event; `None` where more bytes are needed.
     pub fn poll<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> Option<SyncEvent<T>> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some(event) = self.reports.events.pop_front() {
                 return Some(event);
             }
             let went_on = match self.state {
@@ -228,53 +136,29 @@ impl<T> Synchroniser<T> {
         }
     }
 
-    const fn marker_bits(&self) -> u64 {
-        self.marker.bits() as u64
-    }
-
-    const fn block_bits(&self) -> u64 {
-        self.marker_bits() + 8 * self.block_len as u64
-    }
-
-    fn holds_block(&self, position: u64) -> bool {
-        position + self.block_bits() <= self.bits.end()
-    }
-
     /// Gives up bits that no search can go back to.
     fn trim(&mut self) {
         let behind = u64::from(self.config.flywheel_frames) + 1;
-        let kept = self.cursor.saturating_sub(behind * self.block_bits()).max(self.unclaimed);
-        let keep = if self.is_locked() { self.unclaimed } else { kept };
-        self.unclaimed = keep;
-        self.bits.trim(keep);
+        let searched = self.search.cursor().saturating_sub(behind * self.cadus.layout.cadu_bits());
+        let unclaimed = self.prediction.unclaimed;
+        let keep = if self.is_locked() { unclaimed } else { searched.max(unclaimed) };
+        self.prediction.unclaimed = keep;
+        self.cadus.bits.trim(keep);
     }
 
     /// Searching, without knowing where a marker is due. Returns whether anything was done.
     fn search<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
-        if !self.has_candidate {
-            let to = (self.bits.end() + 1).saturating_sub(self.marker_bits());
-            match self.bits.find(&self.finder, self.cursor, to) {
-                None => {
-                    self.cursor = self.cursor.max(to);
-                    return false;
-                }
-                Some(position) => {
-                    self.cursor = position;
-                    self.has_candidate = true;
-                    self.state = self.state.candidate().expect(SEARCHING);
-                }
-            }
+        if !self.find_candidate(self.cadus.markers_end()) {
+            return false;
         }
-        match self.prove(judge) {
+        match self.search.prove(&mut self.cadus, &self.config, judge) {
             Proof::Waits => false,
             Proof::Fails => {
                 self.reject();
                 true
             }
             Proof::Holds(hit) => {
-                self.has_candidate = false;
-                self.counts.locks += 1;
-                self.events.push_back(SyncEvent::Locked(BitPosition::from_bits(hit.position)));
+                self.reports.locked(hit.position);
                 self.relock(hit, None, judge);
                 true
             }
@@ -283,10 +167,11 @@ impl<T> Synchroniser<T> {
 
     /// A marker is due, and the one before was there.
     fn follow<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
-        if !self.holds_block(self.due) {
+        let Prediction { due, unclaimed, polarity, .. } = self.prediction;
+        let ended = self.cadus.ended;
+        if !self.cadus.holds(due) {
             // A slip in a last frame that is not good can leave room for one more behind it.
-            let has_room =
-                self.ended && self.unclaimed < self.due && self.holds_block(self.unclaimed);
+            let has_room = ended && unclaimed < due && self.cadus.holds(unclaimed);
             if has_room {
                 self.miss();
             }
@@ -295,8 +180,8 @@ impl<T> Synchroniser<T> {
         if self.follow_run(judge) {
             return true;
         }
-        if let Some(hit) = self.hit_when_due(judge) {
-            self.coasted = 0;
+        if let Some(hit) = self.prediction.marker_when_due(&mut self.cadus, &self.config, judge) {
+            self.prediction.coasted = 0;
             match self.hidden_behind(hit, judge) {
                 Some(hidden) => self.relock(hidden, None, judge),
                 None => {
@@ -306,20 +191,22 @@ impl<T> Synchroniser<T> {
             }
             return true;
         }
-        if !self.ended && !self.holds_block(self.due + u64::from(self.config.slip_bits)) {
+        // The bits of a late marker have not all come: nothing is decided yet.
+        if !ended && !self.cadus.holds(due + u64::from(self.config.slip_bits)) {
             return false;
         }
-        if let Some(hit) = self.hit_after_slip() {
-            self.coasted = 0;
+        if let Some(hit) = self.prediction.marker_after_slip(&self.cadus, &self.config) {
+            self.prediction.coasted = 0;
             self.state = self.state.confirmed().expect(IN_LOCK);
             self.take(hit, judge);
             return true;
         }
-        self.coasted = self.coasted.saturating_add(1);
+        // No marker. A block that decodes where one was due is a frame with a damaged marker, and
+        // keeps the lock; otherwise the bits since the last good frame are searched.
+        self.prediction.coasted = self.prediction.coasted.saturating_add(1);
         self.miss();
-        let hit = self.coasting(self.due);
-        if self.coasted <= self.config.flywheel_frames
-            && self.judgement(hit, judge) == Judgement::Good
+        let hit = self.cadus.coasting(due, polarity);
+        if self.prediction.coasted <= self.config.flywheel_frames && self.cadus.is_good(hit, judge)
         {
             self.state = self.state.confirmed().expect(COASTING);
             self.take(hit, judge);
@@ -335,113 +222,84 @@ impl<T> Synchroniser<T> {
         doubtful: Hit,
         judge: &mut J,
     ) -> Option<Hit> {
-        let is_sure =
-            doubtful.errors <= self.config.check_errors || self.unclaimed >= doubtful.position;
-        if is_sure || self.judgement(doubtful, judge) != Judgement::Bad {
+        let unclaimed = self.prediction.unclaimed;
+        // A clear marker is a chance hit once in four million times; behind a good frame there are
+        // no bits in which another one could begin.
+        let is_sure = doubtful.errors <= self.config.check_errors || unclaimed >= doubtful.position;
+        if is_sure || !self.cadus.is_bad(doubtful, judge) {
             return None;
         }
-        let mut from = self.unclaimed;
-        while let Some(position) = self.bits.find(&self.finder, from, doubtful.position) {
-            let hit = self.hit_at(position);
-            if self.judgement(hit, judge) == Judgement::Good {
-                return Some(hit);
-            }
-            from = position + 1;
-        }
-        None
+        self.search.good_frame(&mut self.cadus, unclaimed..doubtful.position, judge)
     }
 
     fn miss(&mut self) {
         self.state = self.state.missed().expect(IN_LOCK);
-        self.cursor = self.unclaimed;
-        self.has_candidate = false;
+        self.search.restart(self.prediction.unclaimed);
     }
 
     /// A marker was due and is not there: looks for another one, from the last good frame on, as
     /// far as the flywheel may turn.
     fn coast<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
-        let limit = self.due + (u64::from(self.config.flywheel_frames) + 1) * self.block_bits();
-        if !self.has_candidate {
-            let end = (self.bits.end() + 1).saturating_sub(self.marker_bits());
-            let to = end.min(limit);
-            match self.bits.find(&self.finder, self.cursor, to) {
-                Some(position) => {
-                    self.cursor = position;
-                    self.has_candidate = true;
-                    self.state = self.state.candidate().expect(COASTING);
-                }
-                None => {
-                    self.cursor = self.cursor.max(to);
-                    if self.cursor < limit && !self.ended {
-                        return false;
-                    }
-                    self.lose(judge);
-                    return true;
-                }
+        let due = self.prediction.due;
+        let blocks = u64::from(self.config.flywheel_frames) + 1;
+        let limit = due + blocks * self.cadus.layout.cadu_bits();
+        if !self.find_candidate(self.cadus.markers_end().min(limit)) {
+            if self.search.cursor() < limit && !self.cadus.ended {
+                return false;
             }
+            self.lose(judge);
+            return true;
         }
-        match self.prove(judge) {
+        match self.search.prove(&mut self.cadus, &self.config, judge) {
             Proof::Waits => false,
             Proof::Fails => {
                 self.reject();
                 true
             }
             Proof::Holds(hit) => {
-                self.has_candidate = false;
-                self.coasted = 0;
-                self.relock(hit, Some(self.due), judge);
+                self.prediction.coasted = 0;
+                self.relock(hit, Some(due), judge);
                 true
             }
         }
     }
 
+    /// Whether there is a candidate before `to`, from now on or already.
+    fn find_candidate(&mut self, to: u64) -> bool {
+        if self.search.has_candidate() {
+            return true;
+        }
+        let is_found = self.search.advance(&self.cadus.bits, to);
+        if is_found {
+            self.state = self.state.candidate().expect(SEARCHING);
+        }
+        is_found
+    }
+
     fn reject(&mut self) {
         self.state = self.state.rejected().expect(COASTING);
-        self.has_candidate = false;
-        self.cursor += 1;
+        self.search.reject();
     }
 
     /// The flywheel has turned as long as it may. At the input's end, whole blocks that may be
     /// frames still count.
     fn lose<J: Judge<Opinion = T>>(&mut self, judge: &mut J) {
         let mut blocks = 0;
-        while self.ended && self.holds_block(self.due) && blocks < self.config.flywheel_frames {
-            let hit = self.coasting(self.due);
+        while self.cadus.ended
+            && self.cadus.holds(self.prediction.due)
+            && blocks < self.config.flywheel_frames
+        {
+            let hit = self.cadus.coasting(self.prediction.due, self.prediction.polarity);
             // No later marker can confirm the flywheel any more: one bad block ends it.
-            if self.judgement(hit, judge) == Judgement::Bad {
+            if self.cadus.is_bad(hit, judge) {
                 break;
             }
             blocks += 1;
             self.take(hit, judge);
         }
-        self.coasted = 0;
-        self.counts.losses += 1;
-        self.events.push_back(SyncEvent::Lost(BitPosition::from_bits(self.due)));
+        self.prediction.coasted = 0;
+        self.reports.lost(self.prediction.due);
         self.state = self.state.limit().expect(COASTING);
-    }
-
-    /// Whether error control or the markers after it prove the candidate at the cursor.
-    fn prove<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> Proof {
-        let position = self.cursor;
-        if !self.holds_block(position) {
-            return if self.ended { Proof::Fails } else { Proof::Waits };
-        }
-        let hit = self.hit_at(position);
-        // Good error control proves a frame at once; a bad one disproves nothing, since the block
-        // may be damaged: then the markers that follow decide.
-        if self.judgement(hit, judge) == Judgement::Good {
-            return Proof::Holds(hit);
-        }
-        for frame in 1..=u64::from(self.config.check_frames) {
-            let next = position + frame * self.block_bits();
-            if next + self.marker_bits() > self.bits.end() {
-                return if self.ended { Proof::Fails } else { Proof::Waits };
-            }
-            if self.hit_at(next).errors > self.config.check_errors {
-                return Proof::Fails;
-            }
-        }
-        Proof::Holds(hit)
     }
 
     /// Continues from a proved frame, after taking the blocks before it that belong to no frame
@@ -449,10 +307,10 @@ impl<T> Synchroniser<T> {
     /// those with a marker or good error control.
     fn relock<J: Judge<Opinion = T>>(&mut self, hit: Hit, due: Option<u64>, judge: &mut J) {
         self.state = self.state.confirmed().expect(COASTING);
-        let length = self.block_bits();
+        let length = self.cadus.layout.cadu_bits();
         // Whole blocks that fit between the last good frame and the proved one. A rest that is
         // shorter than a block is a slip or the end of a damaged frame, and holds no frame.
-        let before = (hit.position - self.unclaimed) / length;
+        let before = (hit.position - self.prediction.unclaimed) / length;
         // The flywheel's prediction holds only if no bit slipped since: then the proved frame lies
         // a whole number of blocks behind `due`. Otherwise it is not known on which side of the
         // slip a block lies, and no block is taken on the prediction alone.
@@ -461,11 +319,14 @@ impl<T> Synchroniser<T> {
             .unwrap_or(hit.position);
         for back in (1..=before).rev() {
             let position = hit.position - back * length;
-            match self.backward(position, hit.inverted, judge) {
+            match self.backward(position, hit.polarity, judge) {
                 Some(earlier) => self.take(earlier, judge),
                 // Neither marker nor error control confirms it, but the frames before and after it
                 // agree on its position: it is reported, so that it is counted and set aside.
-                None if position >= first_promised => self.take(self.coasting(position), judge),
+                None if position >= first_promised => {
+                    let promised = self.cadus.coasting(position, self.prediction.polarity);
+                    self.take(promised, judge);
+                }
                 // Nothing says that a frame was sent here: these bits count as skipped.
                 None => {}
             }
@@ -476,87 +337,39 @@ impl<T> Synchroniser<T> {
         self.take(Hit { slip: i8::try_from(late).unwrap_or(0), ..hit }, judge);
     }
 
-    /// A frame at `position`, before one of polarity `inverted`, if it has a marker or decodes.
+    /// A frame at `position`, before one of this polarity, if it has a marker or decodes.
     fn backward<J: Judge<Opinion = T>>(
         &mut self,
         position: u64,
-        inverted: bool,
+        polarity: Polarity,
         judge: &mut J,
     ) -> Option<Hit> {
-        let hit = self.hit_at(position);
+        let hit = self.cadus.hit_at(position);
         // `check_errors` are passed by chance once in four million times: no decoding is needed.
         if hit.errors <= self.config.check_errors {
             return Some(hit);
         }
         // A damaged marker says little of the polarity. That of the proved frame comes first, since
         // a receiver seldom changes it; the other is for a change between the two frames.
-        [inverted, !inverted].into_iter().find_map(|inverted| {
-            let errors = if inverted == hit.inverted {
-                hit.errors
-            } else {
-                self.marker_bits() as u8 - hit.errors
-            };
-            let hit = Hit { inverted, errors, flywheel: errors > self.config.lock_errors, ..hit };
-            (self.judgement(hit, judge) == Judgement::Good).then_some(hit)
+        [polarity, polarity.opposite()].into_iter().find_map(|polarity| {
+            let hit = self.cadus.coasting(position, polarity);
+            let hit = Hit { flywheel: hit.errors > self.config.lock_errors, ..hit };
+            self.cadus.is_good(hit, judge).then_some(hit)
         })
-    }
-
-    fn judgement<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) -> Judgement {
-        self.bits.copy(
-            hit.position + self.marker_bits(),
-            self.block_len,
-            hit.inverted,
-            &mut self.block,
-        );
-        judge.aim(hit.position + self.marker_bits(), hit.inverted);
-        judge.judge(&self.block).0
     }
 
     /// Reports the frame at `hit` and goes on behind it.
     fn take<J: Judge<Opinion = T>>(&mut self, hit: Hit, judge: &mut J) {
-        self.bits.copy(
-            hit.position + self.marker_bits(),
-            self.block_len,
-            hit.inverted,
-            &mut self.block,
-        );
-        judge.aim(hit.position + self.marker_bits(), hit.inverted);
-        let judged = judge.judge(&self.block);
-        let received = self.bits.received(hit.position + self.block_bits());
-        self.report(hit, received, judged);
+        let (judgement, opinion) = self.cadus.judge(hit, judge);
+        self.report(hit, self.cadus.received(hit), judgement, opinion);
     }
 
     /// Reports the frame at `hit`, of which the judge has spoken, and goes on behind it.
-    fn report(&mut self, hit: Hit, received: Utc, (judgement, opinion): (Judgement, T)) {
-        let end = hit.position + self.block_bits();
-        self.counts.frames += 1;
-        self.counts.inverted += u64::from(hit.inverted);
-        self.counts.slips += u64::from(hit.slip != 0);
-        self.counts.flywheel += u64::from(hit.flywheel);
-        self.counts.marker_errors += u64::from(hit.errors);
-        self.events.push_back(SyncEvent::Found(Found {
-            position: BitPosition::from_bits(hit.position),
-            received,
-            marker_errors: hit.errors,
-            inverted: hit.inverted,
-            slip: hit.slip,
-            flywheel: hit.flywheel,
-            opinion,
-        }));
-        self.inverted = hit.inverted;
-        self.due = end;
-        // A frame that is not surely good may hide the start of the next one.
-        self.unclaimed =
-            if judgement == Judgement::Good { end } else { hit.position + self.marker_bits() };
-        self.cursor = self.unclaimed;
+    fn report(&mut self, hit: Hit, received: Utc, judgement: Judgement, opinion: T) {
+        self.reports.found(hit, received, opinion);
+        self.prediction.advance(hit, judgement, self.cadus.layout);
+        self.search.restart(self.prediction.unclaimed);
     }
-}
-
-enum Proof {
-    /// More bits are needed.
-    Waits,
-    Holds(Hit),
-    Fails,
 }
 
 const SEARCHING: &str = "candidates are looked for in search and flywheel only";

@@ -1,7 +1,7 @@
 //! The contact's CADUs, restored bit for bit by encoding again: for archives that keep them.
 
 use super::files::{ProductFiles, ProductWriter};
-use skyhaul_ccsds::decode::BlockDecoder;
+use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};
 use skyhaul_ccsds::mission::{Marker, Mission};
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_level0::Files;
@@ -25,7 +25,8 @@ impl Archive {
     /// The file cannot be made.
     pub fn begin(mut files: ProductFiles, mission: &Mission) -> io::Result<Self> {
         let writer = files.create(WORKING)?;
-        let (encoder, marker) = (BlockDecoder::new(mission, false), mission.coding().marker);
+        let encoder = BlockDecoder::new(mission, CheckSymbols::Dropped);
+        let marker = mission.coding().marker;
         Ok(Self { files, writer, encoder, marker, cadu: Vec::new() })
     }
 

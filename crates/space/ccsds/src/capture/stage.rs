@@ -1,7 +1,7 @@
 //! What makes frames of an input that is known: by way of markers, or of bare frames.
 
 use super::CaptureOptions;
-use crate::decode::{BlockDecoder, DecodedBlock};
+use crate::decode::{BlockDecoder, CheckSymbols, DecodedBlock};
 use crate::delimit::{Cut, Delimiter, Rest};
 use crate::identify::InputLayout;
 use crate::inner::InnerDecoder;
@@ -165,8 +165,9 @@ impl BitStage {
         let inner = format.symbols().map(|symbols| {
             InnerDecoder::new(mission.coding().inner, symbols, start, options.kernel)
         });
-        let mut decoder =
-            BlockDecoder::with_kernel(mission, options.keep_check_symbols, options.kernel);
+        let check_symbols =
+            if options.keep_check_symbols { CheckSymbols::Kept } else { CheckSymbols::Dropped };
+        let mut decoder = BlockDecoder::with_kernel(mission, check_symbols, options.kernel);
         if format == InputLayout::Soft {
             decoder.take_soft_bits(mission.coding().inner.line);
         }

@@ -1,6 +1,8 @@
 //! Blocks that are codewords of a low-density parity-check code, from bits or from soft symbols.
 
+use crate::inner::LineCode;
 use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Reason};
+use skyhaul_coding::align::Polarity;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::ldpc::{Code, Decoded, Decoder, Encoder};
 use skyhaul_coding::{Randomiser, Sequence};
@@ -25,7 +27,7 @@ pub(super) struct ParityDecoder {
 pub(super) struct Place {
     /// Its first bit.
     pub position: u64,
-    pub inverted: bool,
+    pub polarity: Polarity,
 }
 
 /// The newest bits of a stream, each with how sure it is.
@@ -34,8 +36,7 @@ pub(super) struct SoftBits {
     /// Number of the first.
     start: u64,
     bits: Vec<i8>,
-    /// A one is a change of level.
-    is_mark: bool,
+    line: LineCode,
     /// The symbol before.
     last: i8,
 }
@@ -44,9 +45,9 @@ pub(super) struct SoftBits {
 const TRIM: usize = 64 * 1024;
 
 impl SoftBits {
-    /// Bits of a line code whose ones are changes of level, if `is_mark`.
-    pub fn new(is_mark: bool) -> Self {
-        Self { is_mark, last: -1, ..Self::default() }
+    /// Bits that were sent in a line code.
+    pub fn new(line: LineCode) -> Self {
+        Self { line, last: -1, ..Self::default() }
     }
 
     /// Takes symbols, positive for a one; bits before number `from` are no longer asked for.
@@ -61,7 +62,10 @@ impl SoftBits {
         for symbol in symbols {
             let symbol = symbol.cast_signed();
             let last = core::mem::replace(&mut self.last, symbol);
-            self.bits.push(if self.is_mark { change(last, symbol) } else { symbol });
+            self.bits.push(match self.line {
+                LineCode::Level => symbol,
+                LineCode::Mark => change(last, symbol),
+            });
         }
     }
 
@@ -125,7 +129,7 @@ impl ParityDecoder {
                 Some(soft) => {
                     let turned = self.sequence.iter().flat_map(|byte| bits(*byte));
                     symbols.extend(soft.iter().zip(turned).map(|(symbol, turned)| {
-                        if turned == place.inverted { *symbol } else { symbol.saturating_neg() }
+                        if turned == place.polarity.is_inverted() { *symbol } else { symbol.saturating_neg() }
                     }));
                 }
                 None => {
@@ -168,11 +172,11 @@ mod tests {
 
     #[test]
     fn a_change_of_level_is_as_sure_as_the_less_sure_of_two_symbols() {
-        let mut soft = SoftBits::new(true);
+        let mut soft = SoftBits::new(LineCode::Mark);
         soft.push(&[100, 20, 200, 128, 127].map(|level: u8| level), 0);
         assert_eq!(soft.get(0, 5).unwrap(), [1, -20, 20, -56, 127]);
         assert_eq!(soft.get(1, 5), None);
-        let mut plain = SoftBits::new(false);
+        let mut plain = SoftBits::new(LineCode::Level);
         plain.push(&vec![7; TRIM], 0);
         plain.push(&[9], TRIM as u64);
         assert_eq!((plain.get(TRIM as u64, 1), plain.get(0, 1)), (Some(&[9i8][..]), None));

@@ -45,7 +45,7 @@ fn every_built_in_mission_decodes_what_it_restores() {
         let frame = frame_of(mission, 9);
         let mut cadu = restore_cadu(&captured(&frame), mission).unwrap();
         assert_eq!(cadu.len(), mission.cadu_len());
-        let mut decoder = BlockDecoder::new(mission, true);
+        let mut decoder = BlockDecoder::new(mission, CheckSymbols::Kept);
         let clean = decoder.decode(&cadu[4..]);
         let is_checked = !mission.frame().fecf.is_empty();
         let expected = if mission.is_coded() || is_checked {
@@ -87,7 +87,7 @@ fn a_block_beyond_correction_is_set_aside_as_received() {
     for symbol in 0..17 {
         cadu[4 + 4 * 9 * symbol] ^= 0xA5;
     }
-    let decoded = BlockDecoder::new(npp, true).decode(&cadu[4..]);
+    let decoded = BlockDecoder::new(npp, CheckSymbols::Kept).decode(&cadu[4..]);
     assert_eq!(decoded.set_aside, Some(Reason::ReedSolomon));
     assert_eq!(decoded.corrected.by_codeword(), [CorrectedSymbols::UNCORRECTABLE, 0, 0, 0]);
     assert_eq!(decoded.bytes, cadu[4..]);
@@ -104,7 +104,7 @@ fn a_line_without_signal_is_not_taken_for_frames() {
                 randomiser = \"none\"\n[coding.reed_solomon]\ncorrects = 16\ninterleave = 1\nbasis \
                 = \"dual\"\n";
     let mission = Mission::from_toml(text).unwrap();
-    let (judgement, _) = BlockDecoder::new(&mission, false).judge(&[0; 255]);
+    let (judgement, _) = BlockDecoder::new(&mission, CheckSymbols::Dropped).judge(&[0; 255]);
     assert_eq!(judgement, Judgement::Bad);
 }
 
@@ -114,7 +114,7 @@ fn frames_with_only_a_frame_error_control_are_checked_by_it() {
                100\nfecf = true\n\
                 [coding]\nrandomiser = \"ccsds131071\"\n";
     let mission = Mission::from_toml(text).unwrap();
-    let coder = BlockDecoder::new(&mission, false);
+    let coder = BlockDecoder::new(&mission, CheckSymbols::Dropped);
     let mut bits = Vec::new();
     for number in 0..20 {
         let mut frame = frame_of(&mission, number);
@@ -150,7 +150,7 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
                 \"ccsds255\"\n[coding.reed_solomon]\ncorrects = 16\n\
                 interleave = 5\nbasis = \"dual\"\n";
     let mission = Mission::from_toml(text).unwrap();
-    let coder = BlockDecoder::new(&mission, false);
+    let coder = BlockDecoder::new(&mission, CheckSymbols::Dropped);
     let mut bits = Vec::new();
     for number in 0..8 {
         let mut frame = frame_of(&mission, number);
@@ -188,7 +188,7 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
 
 /// The frame of a CADU without errors.
 fn decoded(mission: &Mission, cadu: &[u8]) -> Vec<u8> {
-    BlockDecoder::new(mission, false).judge(&cadu[4..]).1.bytes.to_vec()
+    BlockDecoder::new(mission, CheckSymbols::Dropped).judge(&cadu[4..]).1.bytes.to_vec()
 }
 
 /// The block that is due decodes there too: Reed-Solomon codes are cyclic, and so is the

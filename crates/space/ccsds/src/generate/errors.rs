@@ -1,7 +1,7 @@
 //! Channel errors by seed.
 
 use super::random::Random;
-use crate::decode::BlockDecoder;
+use crate::decode::{BlockDecoder, CheckSymbols};
 use crate::mission::Mission;
 use serde::Deserialize;
 use skyhaul_coding::Parameters;
@@ -189,7 +189,7 @@ impl Damager {
             is_parity: mission.coding().ldpc.is_some(),
             marker_len: mission.coding().marker.len(),
             has_check: !mission.frame().fecf.is_empty(),
-            decoder: BlockDecoder::new(mission, false),
+            decoder: BlockDecoder::new(mission, CheckSymbols::Dropped),
             random: Random::new(seed),
             inverted: false,
             gap: 0,

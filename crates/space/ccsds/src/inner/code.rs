@@ -35,7 +35,7 @@ impl InnerCode {
 
     /// As a mission's `[coding]` says it: the line code before other tables, the convolutional code
     /// behind them.
-    pub(super) fn text(self) -> (String, String) {
+    pub(crate) fn text(self) -> (String, String) {
         let line = match self.line {
             LineCode::Level => String::new(),
             LineCode::Mark => "line_code = \"nrz-m\"\n".to_owned(),
@@ -76,7 +76,7 @@ pub enum Symbols {
 
 impl Symbols {
     /// Bits of the input that a symbol takes.
-    pub(super) const fn bits(self) -> u64 {
+    pub(crate) const fn bits(self) -> u64 {
         match self {
             Self::Hard => 1,
             Self::Soft => 8,

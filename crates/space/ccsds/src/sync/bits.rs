@@ -53,8 +53,8 @@ impl BitBuffer {
         BitView { bytes: &self.bytes, start: self.start }
     }
     /// Copies `len` bytes from bit `position` on into `out`; they are in the buffer.
-    pub fn copy(&self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
-        self.view().copy(position, len, inverted, out);
+    pub fn copy(&self, position: u64, len: usize, polarity: Polarity, out: &mut Vec<u8>) {
+        self.view().copy(position, len, polarity, out);
     }
     /// Goes on behind what was dealt with outside: holds the bits of `view`, which came at
     /// `received`, from `position` on.
@@ -112,9 +112,8 @@ impl<'a> BitView<'a> {
         (window << shift >> 32) as u32
     }
     /// Copies `len` bytes from bit `position` on into `out`; they are in view.
-    pub fn copy(self, position: u64, len: usize, inverted: bool, out: &mut Vec<u8>) {
+    pub fn copy(self, position: u64, len: usize, polarity: Polarity, out: &mut Vec<u8>) {
         let (byte, shift) = self.place(position);
-        let polarity = if inverted { Polarity::Inverted } else { Polarity::Upright };
         out.resize(len, 0);
         align::copy(&self.bytes[byte..], shift as usize, polarity, out);
     }
@@ -124,14 +123,14 @@ impl<'a> BitView<'a> {
         self,
         position: u64,
         len: usize,
-        inverted: bool,
+        polarity: Polarity,
         room: &'a mut Vec<u8>,
     ) -> &'a [u8] {
         let (byte, shift) = self.place(position);
-        if shift == 0 && !inverted {
+        if shift == 0 && polarity == Polarity::Upright {
             return &self.bytes[byte..byte + len];
         }
-        self.copy(position, len, inverted, room);
+        self.copy(position, len, polarity, room);
         room
     }
 
@@ -149,7 +148,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_copies_and_finds_agree_with_single_bits(bytes in proptest::collection::vec(any::<u8>(), 9..40), at in 0u64..8, inverted: bool) {
+        fn words_copies_and_finds_agree_with_single_bits(
+            bytes in proptest::collection::vec(any::<u8>(), 9..40),
+            at in 0u64..8,
+            inverted: bool,
+        ) {
+            let polarity = if inverted { Polarity::Inverted } else { Polarity::Upright };
             let mut buffer = BitBuffer::starting_at(17);
             buffer.push(Utc::default(), &bytes);
             let from = 16 + at;
@@ -157,10 +161,10 @@ mod tests {
             let word = (0..32).fold(0u32, |word, i| word << 1 | u32::from(bit(from + i)));
             prop_assert_eq!(buffer.view().word(from), word);
             let mut copy = Vec::new();
-            buffer.copy(from, 4, inverted, &mut copy);
+            buffer.copy(from, 4, polarity, &mut copy);
             let expected = if inverted { !word } else { word };
             let mut room = Vec::new();
-            prop_assert_eq!(buffer.view().stretch(from, 4, inverted, &mut room), copy.as_slice());
+            prop_assert_eq!(buffer.view().stretch(from, 4, polarity, &mut room), copy.as_slice());
             prop_assert_eq!(copy, expected.to_be_bytes());
             let last = buffer.end() - 32;
             let marker = buffer.view().word(last);

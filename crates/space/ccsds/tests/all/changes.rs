@@ -5,7 +5,7 @@
 
 use sha2::{Digest, Sha256};
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
-use skyhaul_ccsds::decode::BlockDecoder;
+use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};
 use skyhaul_ccsds::frame::glimpse;
 use skyhaul_ccsds::generate::{Generator, GeneratorOptions, Layout, Source, Truth};
 use skyhaul_ccsds::identify::{Identification, InputLayout};
@@ -346,7 +346,7 @@ fn cadus_and_bare_frames_after_one_another_are_two_contacts() {
 /// The frames as CADUs again, each of the spacecraft that `scid` gives it.
 fn renamed(frames: &[CapturedFrame], scid: impl Fn(usize) -> u16) -> Vec<u8> {
     let mission = mission("suomi-npp");
-    let coder = BlockDecoder::new(&mission, false);
+    let coder = BlockDecoder::new(&mission, CheckSymbols::Dropped);
     let mut out = Vec::new();
     for (index, frame) in frames.iter().enumerate() {
         let mut bytes = frame.bytes.to_vec();

@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
-use skyhaul_ccsds::decode::BlockDecoder;
+use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};
 use skyhaul_ccsds::extract::{ChannelCounts, ExtractedPacket, Extractor};
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::identify::InputLayout;
@@ -106,7 +106,7 @@ fn downlink(
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    let coder = BlockDecoder::new(mission, false);
+    let coder = BlockDecoder::new(mission, CheckSymbols::Dropped);
     let zone = mission.frame().length - 8 - mission.frame().fecf.len();
     let (packets, starts) = packets(frames, zone, &mut draw);
     let mut bits: Vec<bool> = (0..offset).map(|_| draw(2) == 0).collect();

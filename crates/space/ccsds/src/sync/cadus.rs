@@ -1,0 +1,69 @@
+//! The bits that are held, read as CADUs: markers, and blocks for error control.
+
+use super::bits::BitBuffer;
+use super::hit::{CaduLayout, Hit};
+use super::judge::{Judge, Judgement};
+use skyhaul_coding::align::Polarity;
+use skyhaul_units::Utc;
+
+/// The bits that are held, read as CADUs.
+#[derive(Debug)]
+pub(super) struct CaduBuffer {
+    pub layout: CaduLayout,
+    pub bits: BitBuffer,
+    /// No more bits will come.
+    pub ended: bool,
+    /// The block that error control looks at.
+    block: Vec<u8>,
+}
+
+impl CaduBuffer {
+    /// Begins at the byte that holds bit `start`.
+    pub fn new(layout: CaduLayout, start: u64) -> Self {
+        Self { layout, bits: BitBuffer::starting_at(start), ended: false, block: Vec::new() }
+    }
+
+    /// Whether a whole CADU is held from `position` on.
+    pub fn holds(&self, position: u64) -> bool {
+        position + self.layout.cadu_bits() <= self.bits.end()
+    }
+
+    /// The first position from which no whole marker is held.
+    pub fn markers_end(&self) -> u64 {
+        (self.bits.end() + 1).saturating_sub(self.layout.marker_bits())
+    }
+
+    /// The marker at `position` in the polarity that fits better.
+    pub fn hit_at(&self, position: u64) -> Hit {
+        self.layout.hit_of(self.layout.marker_at(self.bits.view(), position), position)
+    }
+
+    /// A frame at `position` without regard to its marker, in a given polarity.
+    pub fn coasting(&self, position: u64, polarity: Polarity) -> Hit {
+        let word = self.layout.marker_at(self.bits.view(), position);
+        self.layout.coasting(word, position, polarity)
+    }
+
+    /// What error control says of the frame at `hit`.
+    pub fn judge<J: Judge>(&mut self, hit: Hit, judge: &mut J) -> (Judgement, J::Opinion) {
+        let position = hit.position + self.layout.marker_bits();
+        self.bits.copy(position, self.layout.block_len, hit.polarity, &mut self.block);
+        judge.aim(position, hit.polarity);
+        judge.judge(&self.block)
+    }
+
+    /// Whether error control proves the frame at `hit`.
+    pub fn is_good<J: Judge>(&mut self, hit: Hit, judge: &mut J) -> bool {
+        self.judge(hit, judge).0 == Judgement::Good
+    }
+
+    /// Whether error control denies the frame at `hit`.
+    pub fn is_bad<J: Judge>(&mut self, hit: Hit, judge: &mut J) -> bool {
+        self.judge(hit, judge).0 == Judgement::Bad
+    }
+
+    /// When the last bit of the frame at `hit` came.
+    pub fn received(&self, hit: Hit) -> Utc {
+        self.bits.received(hit.position + self.layout.cadu_bits())
+    }
+}
