@@ -149,6 +149,13 @@ pub struct ByteWriter {
     out: Vec<u8>,
 }
 
+impl From<Vec<u8>> for ByteWriter {
+    /// Goes on behind `out`.
+    fn from(out: Vec<u8>) -> Self {
+        Self { out }
+    }
+}
+
 impl ByteWriter {
     /// The bytes written.
     pub fn into_bytes(self) -> Vec<u8> {

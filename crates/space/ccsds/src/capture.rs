@@ -18,7 +18,7 @@ mod watch;
 
 use crate::frame;
 use crate::id::{Channel, Scid};
-use crate::identify::{Identification, InputLayout, Unidentified, identify};
+use crate::identify::{Identification, InputEnd, InputLayout, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::likeness::mistaken;
 use crate::mission::{Mission, MissionSet};
@@ -141,7 +141,7 @@ pub struct Capture {
     /// What the input looks like, where it was taken for something else and nothing was found so
     /// far.
     doubt: Option<Unidentified>,
-    ended: bool,
+    end: InputEnd,
 }
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Capture {
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
             doubt: None,
-            ended: false,
+            end: InputEnd::Ahead,
         };
         if let (Some(mission), Some(format)) =
             (capture.options.mission.clone(), capture.options.format)
@@ -223,10 +223,10 @@ impl Capture {
 
     /// The input ends here. Poll for what is left.
     pub fn finish(&mut self) {
-        if self.ended {
+        if self.end == InputEnd::Reached {
             return;
         }
-        self.ended = true;
+        self.end = InputEnd::Reached;
         if let Stage::Unknown(_) = &self.stage {
             self.try_to_identify();
         }
@@ -251,7 +251,7 @@ impl Capture {
                 }
                 None => {
                     let place = BitPosition::from_bits(8 * known.watch.held.end());
-                    if !self.look_out(Reached { place, is_end: self.ended }) {
+                    if !self.look_out(Reached { place, end: self.end }) {
                         return None;
                     }
                 }
@@ -280,7 +280,7 @@ impl Capture {
     /// What became of the input so far, since the present downlink began.
     pub fn stats(&self) -> CaptureStats {
         let sync = match &self.stage {
-            Stage::Known(known) => known.source.counts(self.ended),
+            Stage::Known(known) => known.source.counts(self.end),
             Stage::Unknown(held) => {
                 SyncCounts { bits: 8 * held.bytes.len() as u64, ..SyncCounts::default() }
             }
@@ -315,15 +315,15 @@ impl Capture {
             let next =
                 held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
             let len = held.bytes.len();
-            let is_whole = self.ended && len <= next;
-            if !self.ended && len < next {
+            if self.end == InputEnd::Ahead && len < next {
                 return;
             }
+            let end = if len <= next { self.end } else { InputEnd::Ahead };
             held.tried = next.min(len);
             let sample = &held.bytes[..held.tried];
-            match self.options.recognise(sample, &self.missions, is_whole) {
+            match self.options.recognise(sample, &self.missions, end) {
                 Ok(identification) => return self.begin(identification),
-                Err(reason) if is_whole => {
+                Err(reason) if end == InputEnd::Reached => {
                     let reason = match self.options.format {
                         Some(InputLayout::Frames) => Unidentified::NoFrames,
                         format => mistaken(sample, format).unwrap_or(reason),
@@ -386,7 +386,7 @@ impl Capture {
             _ => watch.own_end,
         };
         if watch.wait(event) {
-            self.look_out(Reached { place, is_end: false });
+            self.look_out(Reached { place, end: InputEnd::Ahead });
         } else {
             self.settle();
         }
@@ -399,7 +399,7 @@ impl Capture {
         let Stage::Known(known) = &mut self.stage else { return false };
         let Known { found, watch, told, .. } = &mut **known;
         watch.held.drop_before(watch.own_end.byte());
-        let successor = watch.look(found, (&self.missions, &self.options), reached);
+        let successor = watch.look(found, &self.missions, &self.options, reached);
         match successor {
             Some(successor) if !self.options.is_bound() => {
                 self.change(successor);
@@ -414,7 +414,7 @@ impl Capture {
                     self.events.push_back(CaptureEvent::OtherDownlink(Box::new(identification)));
                 }
             }
-            None if reached.is_end => self.release(usize::MAX),
+            None if reached.end == InputEnd::Reached => self.release(usize::MAX),
             None => self.settle(),
         }
         !self.events.is_empty()
@@ -550,17 +550,17 @@ impl CaptureOptions {
         &self,
         sample: &[u8],
         missions: &MissionSet,
-        is_whole: bool,
+        end: InputEnd,
     ) -> Result<Identification, Unidentified> {
         let Some(mission) = &self.mission else {
             return match self.format {
                 Some(format) => match format.symbols() {
-                    Some(symbols) => identify_symbols(sample, symbols, missions, is_whole),
-                    None => identify(sample, missions, is_whole)
+                    Some(symbols) => identify_symbols(sample, symbols, missions, end),
+                    None => identify(sample, missions, end)
                         .map(|found| Identification { format, ..found }),
                 },
-                None => identify(sample, missions, is_whole).or_else(|reason| {
-                    identify_symbols(sample, Symbols::Hard, missions, is_whole).map_err(|_| reason)
+                None => identify(sample, missions, end).or_else(|reason| {
+                    identify_symbols(sample, Symbols::Hard, missions, end).map_err(|_| reason)
                 }),
             };
         };
@@ -570,12 +570,15 @@ impl CaptureOptions {
         let is_own =
             |found: &Identification| found.mission.name() == mission.name() && !found.is_generic;
         let mut found = match self.format.and_then(InputLayout::symbols) {
-            Some(symbols) => identify_symbols(sample, symbols, &only, is_whole),
-            None => identify(sample, &only, is_whole),
+            Some(symbols) => identify_symbols(sample, symbols, &only, end),
+            None => identify(sample, &only, end),
         };
         if self.format.is_none() && has_inner && !found.as_ref().is_ok_and(is_own) {
-            found = identify_symbols(sample, Symbols::Hard, &only, is_whole);
-            if !found.as_ref().is_ok_and(is_own) && !is_whole && sample.len() < SYMBOLS_SHOW {
+            found = identify_symbols(sample, Symbols::Hard, &only, end);
+            if !found.as_ref().is_ok_and(is_own)
+                && end == InputEnd::Ahead
+                && sample.len() < SYMBOLS_SHOW
+            {
                 return Err(found.err().unwrap_or(Unidentified::Nothing));
             }
         }

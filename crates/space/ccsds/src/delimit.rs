@@ -12,6 +12,7 @@
 
 use crate::frame::{Check, Extent, Frame, extent, spacecraft};
 use crate::id::Scid;
+use crate::input_end::InputEnd;
 use crate::mission::{FrameFormat, Mission};
 
 /// Cuts a stream of such frames.
@@ -32,15 +33,6 @@ pub(crate) enum Cut {
     Skipped(usize),
 }
 
-/// Whether a stretch of bytes goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rest {
-    /// More may come.
-    Open,
-    /// Nothing will follow.
-    Ended,
-}
-
 impl Delimiter {
     /// For a mission whose frames say their length. An input may begin anywhere.
     pub fn new(mission: &Mission) -> Self {
@@ -49,16 +41,16 @@ impl Delimiter {
 
     /// What `bytes` begin with; `None` where more has to come first, or nothing is left. At most
     /// the longest frame and the next one's header are waited for.
-    pub fn cut(&mut self, bytes: &[u8], rest: Rest) -> Option<Cut> {
+    pub fn cut(&mut self, bytes: &[u8], end: InputEnd) -> Option<Cut> {
         if self.is_running {
-            match self.here(bytes, rest) {
+            match self.here(bytes, end) {
                 Proof::Frame(len) => return Some(Cut::Frame(len)),
                 Proof::Later => return None,
                 Proof::None => self.is_running = false,
             }
         }
         for from in 0..bytes.len() {
-            let found = match self.proven(&bytes[from..], rest) {
+            let found = match self.proven(&bytes[from..], end) {
                 Proof::None => continue,
                 Proof::Later => Cut::Skipped(from),
                 Proof::Frame(_) => {
@@ -68,7 +60,7 @@ impl Delimiter {
             };
             // What is proven, or may be, is cut when it stands at the beginning.
             return match (from, self.is_running) {
-                (0, true) => self.cut(bytes, rest),
+                (0, true) => self.cut(bytes, end),
                 (0, false) => None,
                 _ => Some(found),
             };
@@ -77,31 +69,31 @@ impl Delimiter {
     }
 
     /// Whether the frame goes on with which the stream is expected to.
-    fn here(&self, bytes: &[u8], rest: Rest) -> Proof {
-        let len = match self.whole(bytes, rest) {
+    fn here(&self, bytes: &[u8], end: InputEnd) -> Proof {
+        let len = match self.whole(bytes, end) {
             Proof::Frame(len) => len,
             other => return other,
         };
         let is_damaged =
             Frame::parse(&bytes[..len], &self.format).is_ok_and(|frame| frame.fecf == Check::Bad);
-        if !is_damaged || bytes.len() == len && rest == Rest::Ended {
+        if !is_damaged || bytes.len() == len && end == InputEnd::Reached {
             return Proof::Frame(len);
         }
         // The damage may be in the length.
         let next = &bytes[len..];
-        match (extent(next, &self.format), rest) {
+        match (extent(next, &self.format), end) {
             (Extent::Of(_), _) if self.is_own(next) => Proof::Frame(len),
-            (Extent::Incomplete, Rest::Open) => Proof::Later,
+            (Extent::Incomplete, InputEnd::Ahead) => Proof::Later,
             _ => Proof::None,
         }
     }
 
     /// Whether a frame begins where none was expected.
-    fn proven(&self, bytes: &[u8], rest: Rest) -> Proof {
+    fn proven(&self, bytes: &[u8], end: InputEnd) -> Proof {
         if !self.is_own(bytes) {
             return Proof::None;
         }
-        let len = match self.whole(bytes, rest) {
+        let len = match self.whole(bytes, end) {
             Proof::Frame(len) => len,
             other => return other,
         };
@@ -111,20 +103,20 @@ impl Delimiter {
             _ => return Proof::None,
         }
         let next = &bytes[len..];
-        match (self.whole(next, rest), rest) {
+        match (self.whole(next, end), end) {
             (Proof::Frame(_) | Proof::Later, _) if !self.is_own(next) => Proof::None,
             (Proof::Frame(_), _) => Proof::Frame(len),
             (Proof::Later, _) => Proof::Later,
-            (_, Rest::Ended) if next.is_empty() => Proof::Frame(len),
+            (_, InputEnd::Reached) if next.is_empty() => Proof::Frame(len),
             _ => Proof::None,
         }
     }
 
     /// A frame as its header says, all of which is there.
-    fn whole(&self, bytes: &[u8], rest: Rest) -> Proof {
-        match (extent(bytes, &self.format), rest) {
+    fn whole(&self, bytes: &[u8], end: InputEnd) -> Proof {
+        match (extent(bytes, &self.format), end) {
             (Extent::Of(len), _) if len <= bytes.len() => Proof::Frame(len),
-            (Extent::Of(_) | Extent::Incomplete, Rest::Open) => Proof::Later,
+            (Extent::Of(_) | Extent::Incomplete, InputEnd::Ahead) => Proof::Later,
             _ => Proof::None,
         }
     }

@@ -11,6 +11,7 @@ mod trailer;
 mod uslp;
 mod write;
 
+use aos::ScidWidth;
 pub use check::Check;
 pub use uslp::{ConstructionRule, Extent, SHORTEST_TRUNCATED, UslpFields, extent, spacecraft};
 pub use write::{FrameFields, seal, set_count, set_first_header, write};
@@ -196,7 +197,7 @@ pub struct PacketStream {
 pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
     match bytes.first()? >> 6 {
         0 => tm::glimpse(bytes),
-        1 => aos::glimpse(bytes, false),
+        1 => aos::glimpse(bytes, ScidWidth::EightBits),
         3 => uslp::glimpse(bytes),
         _ => None,
     }
@@ -205,7 +206,7 @@ pub fn glimpse(bytes: &[u8]) -> Option<(FrameKind, Channel, VcCount)> {
 /// As [`glimpse`], with the spacecraft id as wide as frames of `format` have it.
 pub fn glimpse_as(bytes: &[u8], format: &FrameFormat) -> Option<(FrameKind, Channel, VcCount)> {
     match bytes.first()? >> 6 {
-        1 => aos::glimpse(bytes, format.wide_scid),
+        1 => aos::glimpse(bytes, ScidWidth::of(format)),
         _ => glimpse(bytes),
     }
 }

@@ -9,10 +9,12 @@
 //! has left over of its share of a cycle's frames is filled with idle packets. Memory does not grow
 //! with the length. The same source, options and seed give the same bits.
 
+mod arrivals;
 mod channel;
 mod cycle;
 mod description;
 mod errors;
+mod packet_cycle;
 mod random;
 mod source;
 mod symbols;
@@ -26,6 +28,7 @@ pub use symbols::{SymbolOptions, SymbolTruth, SymbolWriter};
 use crate::decode::{BlockDecoder, CheckSymbols};
 use crate::id::{Channel, Vcid};
 use crate::mission::Mission;
+use arrivals::Arrival;
 use channel::ChannelStream;
 use errors::{Damage, Damager};
 use random::Random;
@@ -151,8 +154,10 @@ impl Generator {
 
     /// What a receiver can get out of what was generated so far.
     pub fn truth(&self) -> Truth {
-        let vcids =
-            self.channels.iter().map(|(channel, stream)| (channel.vcid.value(), stream.truth()));
+        let vcids = self
+            .channels
+            .iter()
+            .map(|(channel, stream)| (channel.vcid.value(), stream.arrivals.truth()));
         let digest = self.good_frames.clone().finalize();
         Truth {
             vcids: vcids.collect(),
@@ -195,7 +200,8 @@ impl Generator {
         }
         self.sent += 1;
         let is_good = matches!(damage, Damage::None | Damage::Correctable(_));
-        stream.settle(is_good);
+        let arrival = if is_good { Arrival::Good } else { Arrival::Lost };
+        stream.arrivals.settle(arrival);
         if is_good {
             self.good_frames.update(&frame);
         }

@@ -14,6 +14,7 @@ use crate::delimit::run_of;
 use crate::frame::{self, VcCount};
 use crate::id::{Channel, Scid};
 use crate::inner::Symbols;
+pub use crate::input_end::InputEnd;
 use crate::mission::{FrameKind, Mission, MissionSet};
 use crate::sync::{Judge, Judgement};
 use bytes::Bytes;
@@ -113,8 +114,7 @@ pub enum Unidentified {
     BitsAsSoft,
 }
 
-/// Finds out what `sample` is. `is_whole` says that nothing will follow it, so that fewer
-/// repetitions suffice. Of several missions that fit as well, the first is taken; one that names no
+/// Finds out what `sample` is. At the input's end fewer repetitions suffice. Of several missions that fit as well, the first is taken; one that names no
 /// spacecraft fits any.
 ///
 /// # Errors
@@ -122,10 +122,10 @@ pub enum Unidentified {
 pub fn identify(
     sample: &[u8],
     missions: &MissionSet,
-    is_whole: bool,
+    end: InputEnd,
 ) -> Result<Identification, Unidentified> {
-    let marked = identify_marked(sample, missions, is_whole, None);
-    marked.or_else(|reason| bare_frames(sample, missions, is_whole).ok_or(reason))
+    let marked = identify_marked(sample, missions, end, None);
+    marked.or_else(|reason| bare_frames(sample, missions, end).ok_or(reason))
 }
 
 /// The same for what has markers, if it is anything. Blocks of `known_length` bytes are only tried
@@ -136,14 +136,14 @@ pub fn identify(
 pub(crate) fn identify_marked(
     sample: &[u8],
     missions: &MissionSet,
-    is_whole: bool,
+    end: InputEnd,
     known_length: Option<usize>,
 ) -> Result<Identification, Unidentified> {
     let hits = markers(sample);
     if hits.is_empty() {
         return Err(Unidentified::Nothing);
     }
-    let lengths = cadu_lengths(&hits, missions, is_whole);
+    let lengths = cadu_lengths(&hits, missions, end);
     // The length that is reported where no coding fits: the most frequent one.
     let mut tried = None;
     for length in lengths {
@@ -190,7 +190,7 @@ fn markers(sample: &[u8]) -> Vec<Hit> {
 
 /// Distances between markers in bytes, the most frequent first; at a whole input's end also those
 /// of the missions.
-fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usize> {
+fn cadu_lengths(hits: &[Hit], missions: &MissionSet, end: InputEnd) -> Vec<usize> {
     let mut distances: BTreeMap<usize, usize> = BTreeMap::new();
     for pair in hits.windows(2) {
         let bits = pair[1].position - pair[0].position;
@@ -200,7 +200,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usiz
     }
     // A distance that occurs once may be of a marker by chance; more bits can confirm it, unless
     // the input has ended.
-    let fewest = if is_whole { 1 } else { 2 };
+    let fewest = if end == InputEnd::Reached { 1 } else { 2 };
     let mut lengths: Vec<(usize, usize)> = distances
         .into_iter()
         .filter(|(_, count)| *count >= fewest)
@@ -210,7 +210,7 @@ fn cadu_lengths(hits: &[Hit], missions: &MissionSet, is_whole: bool) -> Vec<usiz
     let mut lengths: Vec<usize> =
         lengths.into_iter().map(|(_, length)| length).take(MAX_LENGTHS).collect();
     // A whole input may hold a single CADU, which has no distance to a next one.
-    if is_whole {
+    if end == InputEnd::Reached {
         for mission in missions.iter() {
             if !lengths.contains(&mission.cadu_len()) {
                 lengths.push(mission.cadu_len());
@@ -364,10 +364,7 @@ const FEWEST_IN_RUN: usize = 4;
 /// The shortest length that divides the one found and has the same run of headers: where each frame
 /// is repeated many times, few of those looked at count on, and at a multiple of the length more
 /// do.
-fn shortest(
-    sample: &[u8],
-    (length, found): (usize, (FrameKind, Scid)),
-) -> (usize, (FrameKind, Scid)) {
+fn shortest(sample: &[u8], length: usize, found: Headers) -> (usize, Headers) {
     let shorter =
         (*FRAME_LENGTHS.start()..=length / 2).filter(|shorter| length.is_multiple_of(*shorter));
     let mut runs = shorter.filter_map(|shorter| {
@@ -381,7 +378,7 @@ fn shortest(
 pub(crate) fn bare_frames(
     sample: &[u8],
     missions: &MissionSet,
-    is_whole: bool,
+    end: InputEnd,
 ) -> Option<Identification> {
     let mut fitting = Vec::new();
     for mission in missions.iter() {
@@ -400,15 +397,16 @@ pub(crate) fn bare_frames(
         };
         // A whole file of whole frames is evidence enough for one header; elsewhere as many as in
         // a run are needed, that chance does not pass for.
-        let enough = if is_whole && ends_with_frame { 1 } else { FEWEST_IN_RUN };
+        let enough = if end == InputEnd::Reached && ends_with_frame { 1 } else { FEWEST_IN_RUN };
         // One readable header in ten may be of another spacecraft or damaged.
         let fits = fitness.frames >= enough && fitness.frames * 10 >= readable * 9;
         // Every fifth header of frames of 220 bytes stands where a mission's of 1,100 would, every
         // fifth of 446 where every second of 1,115 would.
         let kind = mission.frame().kind;
         let is_shorter = |scid| {
-            let runs =
-                |shorter| running_headers(sample, shorter, MANY_HEADERS) == Some((kind, scid));
+            let runs = |shorter| {
+                running_headers(sample, shorter, MANY_HEADERS) == Some(Headers { kind, scid })
+            };
             !is_variable && (*FRAME_LENGTHS.start()..length).any(runs)
         };
         if fits && !fitness.scid.is_some_and(is_shorter) {
@@ -418,10 +416,10 @@ pub(crate) fn bare_frames(
     if let Some(found) = closest(&fitting, InputLayout::Frames) {
         return Some(found);
     }
-    let (length, (kind, scid)) = FRAME_LENGTHS
+    let (length, Headers { kind, scid }) = FRAME_LENGTHS
         .clone()
         .find_map(|length| Some((length, running_headers(sample, length, MAX_HEADERS)?)))
-        .map(|found| shortest(sample, found))?;
+        .map(|(length, found)| shortest(sample, length, found))?;
     let mission =
         Mission::from_toml(&generic_text(kind, length, "randomiser = \"none\"\n")).ok()?;
     Some(Identification {
@@ -457,10 +455,17 @@ struct Run {
 /// Counts that are passed over by a step that goes on, at most.
 const MOST_LOST: u64 = 15;
 
+/// What the headers of a run of frames have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Headers {
+    kind: FrameKind,
+    scid: Scid,
+}
+
 /// Kind and spacecraft of the headers at every `length` bytes, `most` at the most, where counts of
 /// the same channel mostly go on. Frames may be repeated, and lost; what never counts on, like idle
 /// data, is no header.
-fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKind, Scid)> {
+fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<Headers> {
     let looked_at = (sample.len() / length).min(most);
     let headers: Vec<_> =
         sample.chunks_exact(length).take(looked_at).filter_map(frame::glimpse).collect();
@@ -495,5 +500,5 @@ fn running_headers(sample: &[u8], length: usize, most: usize) -> Option<(FrameKi
         && onward * 10 >= steps * 7
         && in_sequence * 10 >= steps * 2
         && frames * 3 >= looked_at * 2;
-    is_run.then_some((kind, first.scid))
+    is_run.then_some(Headers { kind, scid: first.scid })
 }

@@ -11,7 +11,7 @@
 
 mod code;
 
-use crate::identify::{Identification, InputLayout, Unidentified, identify_marked};
+use crate::identify::{Identification, InputEnd, InputLayout, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
 pub use code::{InnerCode, LineCode, Symbols};
@@ -28,7 +28,7 @@ pub fn identify_symbols(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    is_whole: bool,
+    end: InputEnd,
 ) -> Result<Identification, Unidentified> {
     let mut codes = vec![InnerCode::default()];
     for mission in missions.iter() {
@@ -39,7 +39,7 @@ pub fn identify_symbols(
     }
     let mut closest = Unidentified::Nothing;
     for code in codes {
-        match identify_by(code, sample, symbols, missions, is_whole) {
+        match identify_by(code, sample, symbols, missions, end) {
             Ok(found) => return Ok(found),
             Err(Unidentified::Nothing) => {}
             Err(closer) => closest = closer,
@@ -53,7 +53,7 @@ fn identify_by(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    is_whole: bool,
+    end: InputEnd,
 ) -> Result<Identification, Unidentified> {
     let mut decoder = InnerDecoder::new(code, symbols, BitPosition::START, Kernel::best());
     let mut bits = Vec::new();
@@ -64,7 +64,7 @@ fn identify_by(
         having.append(mission.clone());
     }
     // Frames are not sent without markers.
-    let found = identify_marked(&bits, &having, is_whole, None)?;
+    let found = identify_marked(&bits, &having, end, None)?;
     let mission = match found.is_generic {
         true => {
             let (line, convolutional) = code.text();

@@ -44,6 +44,7 @@ pub mod generate;
 pub mod id;
 pub mod identify;
 pub mod inner;
+mod input_end;
 mod likeness;
 pub mod margin;
 pub mod mission;

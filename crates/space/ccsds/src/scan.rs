@@ -229,14 +229,14 @@ impl Scanner {
                 break;
             }
             match whole(rest) {
-                Ok(header) if self.carries_on(&header, link < known) => {
+                Ok(header) if self.carries_on(&header, link, known) => {
                     first.get_or_insert(header);
                     rest = &rest[header.total_len()..];
                 }
                 Err(kind) if kind.is_cut() && end == FileEnd::Later => {
                     // Most places are told by the first header alone, whatever follows.
                     let hopeless = Header::parse(rest)
-                        .is_ok_and(|header| !self.carries_on(&header, link < known));
+                        .is_ok_and(|header| !self.carries_on(&header, link, known));
                     return if hopeless { Place::Wrong(kind) } else { Place::More };
                 }
                 Ok(header) => return Place::Wrong(DamageKind::Length(header.total_len() as u64)),
@@ -246,9 +246,10 @@ impl Scanner {
         first.map_or(Place::Wrong(DamageKind::CutOffHeader), Place::Packet)
     }
 
-    /// Whether a packet may be one of a chain behind damage: of a known application, where that is
-    /// `wanted`; where nothing is known, a space packet.
-    fn carries_on(&self, header: &Header, wanted: bool) -> bool {
+    /// Whether a packet may be link number `link` of a chain behind damage: the first `known` links
+    /// have to be of known applications; where nothing is known, all have to be space packets.
+    fn carries_on(&self, header: &Header, link: usize, known: usize) -> bool {
+        let wanted = link < known;
         match header {
             Header::Space(_) => !wanted || self.knows(header),
             Header::Encapsulation(_) => !wanted && self.has_known,

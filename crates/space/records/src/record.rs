@@ -40,8 +40,9 @@ use skyhaul_ccsds::mission::MAX_MISSIONS;
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
 use skyhaul_ccsds::select::{InputAccount, MAX_INPUTS};
 use skyhaul_ccsds::sync::SyncCounts;
+use skyhaul_units::wire::{ByteReader, ByteWriter};
 use skyhaul_units::{Duration, FlowId, Utc};
-use wire::{Input, put_annotations, put_i64, put_text, put_varint, take_annotations};
+use wire::{Acceptance, put_annotations, put_text, take_annotations, take_text};
 
 /// One record of a contact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +173,7 @@ impl RecordWriter {
 
     /// Appends `record` to `out`. Times are kept to the microsecond.
     pub fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
-        let mut body = Vec::new();
+        let mut body = ByteWriter::default();
         let kind = match record {
             Record::Open(open) => {
                 put_open(open, &mut body);
@@ -181,12 +182,12 @@ impl RecordWriter {
             Record::Frame(frame) => return self.write_frame(frame, out),
             Record::Progress(counts) => {
                 for count in counts_in_order(counts) {
-                    put_varint(count, &mut body);
+                    body.leb128(count);
                 }
                 KIND_PROGRESS
             }
             Record::Resumed(position) => {
-                put_varint(position.as_bits(), &mut body);
+                body.leb128(position.as_bits());
                 KIND_RESUMED
             }
             Record::Close(close) => {
@@ -198,22 +199,22 @@ impl RecordWriter {
                 KIND_INPUTS
             }
         };
-        out.push(VERSION << 4 | kind);
-        put_varint(body.len() as u64, out);
+        let body = body.into_bytes();
+        put_head(kind, body.len(), out);
         out.extend_from_slice(&body);
     }
 
     /// Appends the record of a frame: the same as [`Self::write`] with [`Record::Frame`], without
     /// taking it.
     pub fn write_frame(&mut self, frame: &CapturedFrame, out: &mut Vec<u8>) {
-        let mut head = Vec::with_capacity(48);
+        let mut head = ByteWriter::from(Vec::with_capacity(48));
         if let Some(reason) = frame.set_aside {
-            head.push(wire::reason_code(reason));
+            head.u8(wire::reason_code(reason));
         }
         self.base = Some(put_annotations(frame, self.base, &mut head));
         let kind = if frame.is_good() { KIND_FRAME } else { KIND_SET_ASIDE };
-        out.push(VERSION << 4 | kind);
-        put_varint((head.len() + frame.bytes.len() + frame.check_symbols.len()) as u64, out);
+        let head = head.into_bytes();
+        put_head(kind, head.len() + frame.bytes.len() + frame.check_symbols.len(), out);
         out.extend_from_slice(&head);
         out.extend_from_slice(&frame.bytes);
         out.extend_from_slice(&frame.check_symbols);
@@ -242,11 +243,11 @@ impl RecordReader {
         if head >> 4 != VERSION {
             return Err(RecordError::Version(head >> 4));
         }
-        let mut input = Input::new(&bytes[1..]);
-        let length = match input.length() {
-            wire::Length::Incomplete => return Ok(None),
-            wire::Length::Invalid => return Err(RecordError::TooLong(u64::MAX)),
-            wire::Length::Of(length) => length,
+        let mut input = ByteReader::new(&bytes[1..]);
+        let Some(length) = input.leb128() else {
+            // A length that is cut short goes on with the next bytes.
+            let is_whole = input.rest().len() >= LONGEST_LENGTH;
+            return if is_whole { Err(RecordError::TooLong(u64::MAX)) } else { Ok(None) };
         };
         if length > LONGEST_BODY as u64 {
             return Err(RecordError::TooLong(length));
@@ -259,12 +260,13 @@ impl RecordReader {
     }
 
     fn body(&mut self, kind: u8, body: &[u8]) -> Result<Record, RecordError> {
-        let mut input = Input::new(body);
+        let mut input = ByteReader::new(body);
         let record = match kind {
             KIND_OPEN => take_open(&mut input).map(Record::Open).ok_or(damaged("opening", "texts")),
             KIND_FRAME | KIND_SET_ASIDE => {
-                let (frame, base) =
-                    take_annotations(&mut input, kind == KIND_SET_ASIDE, self.base)?;
+                let acceptance =
+                    if kind == KIND_FRAME { Acceptance::Good } else { Acceptance::SetAside };
+                let (frame, base) = take_annotations(&mut input, acceptance, self.base)?;
                 self.base = Some(base);
                 return Ok(Record::Frame(frame));
             }
@@ -272,7 +274,7 @@ impl RecordReader {
                 take_counts(&mut input).map(Record::Progress).ok_or(damaged("progress", "counts"))
             }
             KIND_RESUMED => input
-                .varint()
+                .leb128()
                 .map(|bits| Record::Resumed(BitPosition::from_bits(bits)))
                 .ok_or(damaged("resuming", "position")),
             KIND_CLOSE => {
@@ -287,6 +289,17 @@ impl RecordReader {
     }
 }
 
+/// Kind and length at the beginning of a record.
+fn put_head(kind: u8, len: usize, out: &mut Vec<u8>) {
+    let mut head = ByteWriter::from(core::mem::take(out));
+    head.u8(VERSION << 4 | kind);
+    head.leb128(len as u64);
+    *out = head.into_bytes();
+}
+
+/// Bytes of the longest varint: a length that has as many and no end is damage.
+const LONGEST_LENGTH: usize = 10;
+
 const KIND_OPEN: u8 = 1;
 const KIND_FRAME: u8 = 2;
 const KIND_SET_ASIDE: u8 = 3;
@@ -299,8 +312,8 @@ const fn damaged(record: &'static str, field: &'static str) -> RecordError {
     RecordError::Body { record, field }
 }
 
-fn put_open(open: &Open, out: &mut Vec<u8>) {
-    put_i64(open.opened.as_micros(), out);
+fn put_open(open: &Open, out: &mut ByteWriter) {
+    out.i64(open.opened.as_micros());
     let others = &open.also_fits[..open.also_fits.len().min(MAX_MISSIONS)];
     let flags = [
         open.keeps_check_symbols,
@@ -308,22 +321,22 @@ fn put_open(open: &Open, out: &mut Vec<u8>) {
         open.completes.is_some(),
         !others.is_empty(),
     ];
-    out.push((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
+    out.u8((0u8..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     if let Some(scid) = open.scid {
-        out.extend(scid.value().to_be_bytes());
+        out.u16(scid.value());
     }
     if let Some(flow) = open.completes {
-        out.extend(flow.0.to_be_bytes());
+        out.u32(flow.0);
     }
     put_text(&open.channel, out);
     put_text(&open.mission, out);
     if !others.is_empty() {
-        put_varint(others.len() as u64, out);
+        out.leb128(others.len() as u64);
         others.iter().for_each(|name| put_text(name, out));
     }
 }
 
-fn take_open(input: &mut Input<'_>) -> Option<Open> {
+fn take_open(input: &mut ByteReader<'_>) -> Option<Open> {
     let opened = Utc::from_micros(input.i64()?);
     let flags = input.u8()?;
     if flags > 15 {
@@ -331,47 +344,47 @@ fn take_open(input: &mut Input<'_>) -> Option<Open> {
     }
     let scid = if flags & 2 == 0 { None } else { Some(Scid::new(input.u16()?)?) };
     let completes = if flags & 4 == 0 { None } else { Some(FlowId(input.u32()?)) };
-    let (channel, mission) = (input.text()?, input.text()?);
-    let others = if flags & 8 == 0 { Some(0) } else { usize::try_from(input.varint()?).ok() };
+    let (channel, mission) = (take_text(input)?, take_text(input)?);
+    let others = if flags & 8 == 0 { Some(0) } else { usize::try_from(input.leb128()?).ok() };
     let others =
         others.filter(|others| *others <= MAX_MISSIONS && (*others > 0 || flags & 8 == 0))?;
-    let also_fits = (0..others).map(|_| input.text()).collect::<Option<_>>()?;
+    let also_fits = (0..others).map(|_| take_text(input)).collect::<Option<_>>()?;
     let keeps_check_symbols = flags & 1 != 0;
     Some(Open { channel, mission, also_fits, scid, opened, keeps_check_symbols, completes })
 }
 
-fn put_close(close: &Close, out: &mut Vec<u8>) {
-    put_i64(close.closed.as_micros(), out);
-    put_i64(close.last_bit.as_micros(), out);
-    put_varint(close.set_aside, out);
-    put_varint(close.corrected_symbols, out);
+fn put_close(close: &Close, out: &mut ByteWriter) {
+    out.i64(close.closed.as_micros());
+    out.i64(close.last_bit.as_micros());
+    out.leb128(close.set_aside);
+    out.leb128(close.corrected_symbols);
     let frames = &close.frames[..close.frames.len().min(MAX_CLOSE_CHANNELS)];
-    put_varint(frames.len() as u64, out);
+    out.leb128(frames.len() as u64);
     for (channel, count) in frames {
-        out.extend(channel.scid.value().to_be_bytes());
-        out.push(channel.vcid.value());
-        put_varint(*count, out);
+        out.u16(channel.scid.value());
+        out.u8(channel.vcid.value());
+        out.leb128(*count);
     }
 }
 
-fn take_close(input: &mut Input<'_>) -> Option<Close> {
+fn take_close(input: &mut ByteReader<'_>) -> Option<Close> {
     let closed = Utc::from_micros(input.i64()?);
     let last_bit = Utc::from_micros(input.i64()?);
-    let (set_aside, corrected_symbols) = (input.varint()?, input.varint()?);
+    let (set_aside, corrected_symbols) = (input.leb128()?, input.leb128()?);
     let channels =
-        usize::try_from(input.varint()?).ok().filter(|count| *count <= MAX_CLOSE_CHANNELS)?;
+        usize::try_from(input.leb128()?).ok().filter(|count| *count <= MAX_CLOSE_CHANNELS)?;
     let mut frames = Vec::with_capacity(channels);
     for _ in 0..channels {
         let scid = Scid::new(input.u16()?)?;
         let vcid = skyhaul_ccsds::id::Vcid::new(input.u8()?)?;
-        frames.push((Channel { scid, vcid }, input.varint()?));
+        frames.push((Channel { scid, vcid }, input.leb128()?));
     }
     Some(Close { closed, last_bit, set_aside, corrected_symbols, frames })
 }
 
-fn put_inputs(inputs: &[InputReport], out: &mut Vec<u8>) {
+fn put_inputs(inputs: &[InputReport], out: &mut ByteWriter) {
     let inputs = &inputs[..inputs.len().min(MAX_INPUTS)];
-    put_varint(inputs.len() as u64, out);
+    out.leb128(inputs.len() as u64);
     for input in inputs {
         put_text(&input.name, out);
         put_text(&input.source, out);
@@ -381,27 +394,27 @@ fn put_inputs(inputs: &[InputReport], out: &mut Vec<u8>) {
         for count in
             [given, chosen, only_here, worse, duplicates, repeated, late, skew, input.foreign]
         {
-            put_varint(count, out);
+            out.leb128(count);
         }
     }
 }
 
-fn take_inputs(input: &mut Input<'_>) -> Option<Vec<InputReport>> {
+fn take_inputs(input: &mut ByteReader<'_>) -> Option<Vec<InputReport>> {
     let inputs =
-        usize::try_from(input.varint()?).ok().filter(|inputs| (1..=MAX_INPUTS).contains(inputs))?;
+        usize::try_from(input.leb128()?).ok().filter(|inputs| (1..=MAX_INPUTS).contains(inputs))?;
     let report = |_| {
-        let (name, source) = (input.text()?, input.text()?);
+        let (name, source) = (take_text(input)?, take_text(input)?);
         let account = InputAccount {
-            given: input.varint()?,
-            chosen: input.varint()?,
-            only_here: input.varint()?,
-            worse: input.varint()?,
-            duplicates: input.varint()?,
-            repeated: input.varint()?,
-            late: input.varint()?,
-            skew: Duration::from_micros(input.varint()?.min(LONGEST_SKEW)),
+            given: input.leb128()?,
+            chosen: input.leb128()?,
+            only_here: input.leb128()?,
+            worse: input.leb128()?,
+            duplicates: input.leb128()?,
+            repeated: input.leb128()?,
+            late: input.leb128()?,
+            skew: Duration::from_micros(input.leb128()?.min(LONGEST_SKEW)),
         };
-        Some(InputReport { name, source, account, foreign: input.varint()? })
+        Some(InputReport { name, source, account, foreign: input.leb128()? })
     };
     (0..inputs).map(report).collect()
 }
@@ -426,18 +439,18 @@ const fn counts_in_order(counts: &SyncCounts) -> [u64; 10] {
     ]
 }
 
-fn take_counts(input: &mut Input<'_>) -> Option<SyncCounts> {
+fn take_counts(input: &mut ByteReader<'_>) -> Option<SyncCounts> {
     Some(SyncCounts {
-        bits: input.varint()?,
-        frames: input.varint()?,
-        locks: input.varint()?,
-        losses: input.varint()?,
-        inverted: input.varint()?,
-        slips: input.varint()?,
-        flywheel: input.varint()?,
-        marker_errors: input.varint()?,
-        skipped_bits: input.varint()?,
-        dropped_bits: input.varint()?,
+        bits: input.leb128()?,
+        frames: input.leb128()?,
+        locks: input.leb128()?,
+        losses: input.leb128()?,
+        inverted: input.leb128()?,
+        slips: input.leb128()?,
+        flywheel: input.leb128()?,
+        marker_errors: input.leb128()?,
+        skipped_bits: input.leb128()?,
+        dropped_bits: input.leb128()?,
     })
 }
 

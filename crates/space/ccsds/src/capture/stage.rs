@@ -2,9 +2,10 @@
 
 use super::CaptureOptions;
 use crate::decode::{BlockDecoder, CheckSymbols, DecodedBlock};
-use crate::delimit::{Cut, Delimiter, Rest};
+use crate::delimit::{Cut, Delimiter};
 use crate::identify::InputLayout;
 use crate::inner::InnerDecoder;
+use crate::input_end::InputEnd;
 use crate::mission::Mission;
 use crate::quality::{BitPosition, CapturedFrame, Quality};
 use crate::sync::SyncCounts;
@@ -132,15 +133,18 @@ impl FrameSource {
         }
     }
 
-    /// What the synchroniser counted. `ended` says that nothing will follow.
-    pub fn counts(&self, ended: bool) -> SyncCounts {
+    /// What the synchroniser counted. At the input's end, a frame that is not whole is skipped.
+    pub fn counts(&self, end: InputEnd) -> SyncCounts {
         match self {
             Self::Bits(stage) => stage.sync.counts(),
             Self::Frames(stage) => SyncCounts {
                 bits: stage.bits,
                 frames: stage.frames,
                 skipped_bits: stage.skipped
-                    + if ended { 8 * stage.partial.len() as u64 } else { 0 },
+                    + match end {
+                        InputEnd::Ahead => 0,
+                        InputEnd::Reached => 8 * stage.partial.len() as u64,
+                    },
                 ..SyncCounts::default()
             },
         }
@@ -237,7 +241,7 @@ impl FrameStage {
         self.partial.extend_from_slice(bytes);
         self.received = received;
         if self.delimiter.is_some() {
-            return self.cut(Rest::Open);
+            return self.cut(InputEnd::Ahead);
         }
         let whole = self.partial.len() / self.frame_len * self.frame_len;
         let partial = self.partial.split_off(whole);
@@ -246,15 +250,15 @@ impl FrameStage {
     }
 
     fn finish(&mut self) {
-        self.cut(Rest::Ended);
+        self.cut(InputEnd::Reached);
     }
 
     /// Takes the frames that are whole, where they say their length.
-    fn cut(&mut self, rest: Rest) {
+    fn cut(&mut self, end: InputEnd) {
         let Some(mut delimiter) = self.delimiter.take() else { return };
         let held = core::mem::take(&mut self.partial);
         let mut at = 0;
-        while let Some(cut) = delimiter.cut(&held[at..], rest) {
+        while let Some(cut) = delimiter.cut(&held[at..], end) {
             let len = match cut {
                 Cut::Frame(len) => {
                     self.take(&held[at..at + len]);

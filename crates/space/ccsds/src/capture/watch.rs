@@ -11,7 +11,7 @@ use super::{CaptureEvent, CaptureOptions};
 use crate::frame;
 use crate::id::Scid;
 use crate::identify::{
-    Identification, InputLayout, bare_frames, first_frame, identify, identify_marked,
+    Identification, InputEnd, InputLayout, bare_frames, first_frame, identify, identify_marked,
 };
 use crate::inner::{InnerDecoder, identify_symbols};
 use crate::mission::{FrameFormat, MissionSet};
@@ -57,8 +57,16 @@ pub(super) struct Own {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reached {
     pub place: BitPosition,
-    /// Nothing will follow.
-    pub is_end: bool,
+    /// Whether more may follow.
+    pub end: InputEnd,
+}
+
+/// What a sample was found to be.
+#[derive(Debug)]
+struct Recognised {
+    downlink: Identification,
+    /// Bytes of something else before it.
+    skipped: usize,
 }
 
 /// Another downlink, which was found behind the last frame of the one before.
@@ -96,15 +104,19 @@ const MOST_FRAMES: usize = 40;
 const MOST_PENDING: usize = 64;
 
 impl Own {
-    /// `is_bound`: whatever comes is taken for it.
-    pub fn of(found: &Identification, is_bound: bool) -> Self {
+    /// Frames of the mission's spacecraft; of the one that was seen where the mission names none.
+    pub fn of(found: &Identification) -> Self {
         let named = found.mission.scids();
-        let scids = match (is_bound, named.is_empty()) {
-            (true, _) => Vec::new(),
-            (false, false) => named.to_vec(),
-            (false, true) => found.scid.into_iter().collect(),
+        let scids = match named.is_empty() {
+            false => named.to_vec(),
+            true => found.scid.into_iter().collect(),
         };
         Self { scids, format: *found.mission.frame() }
+    }
+
+    /// Frames of any spacecraft: the caller named the mission of the whole input.
+    pub fn any(found: &Identification) -> Self {
+        Self { scids: Vec::new(), format: *found.mission.frame() }
     }
 
     /// Whether a good frame is one.
@@ -123,7 +135,7 @@ impl Watch {
         let lead = format.symbols().map_or(0, InnerDecoder::lead) / 8;
         let first_try = FIRST_TRY_BYTES.max((FIRST_TRY_FRAMES * unit + lead) as usize);
         Self {
-            own: Own::of(found, options.is_bound()),
+            own: if options.is_bound() { Own::any(found) } else { Own::of(found) },
             held: Held::starting_at(start.byte()),
             own_end: start,
             pending: VecDeque::new(),
@@ -185,13 +197,17 @@ impl Watch {
 
     /// How much of the `len` bytes held that count is to be looked at now; `None` where more has to
     /// come first.
-    fn due(&self, len: usize, ended: bool) -> Option<usize> {
+    fn due(&self, len: usize, end: InputEnd) -> Option<usize> {
         let tried = self.held.tried;
         if self.foreign >= CHANGED_AFTER && !self.is_looked_at {
             return (len > 0).then_some(len.min(self.limit));
         }
         let next = tried + tried.clamp(self.first_try, self.limit / 2);
-        if len >= next { Some(next) } else { (ended && tried < len).then_some(len) }
+        if len >= next {
+            Some(next)
+        } else {
+            (end == InputEnd::Reached && tried < len).then_some(len)
+        }
     }
 
     /// Looks at what is held before `reached`, up to which frames were taken, as far as it is due,
@@ -199,33 +215,33 @@ impl Watch {
     pub fn look(
         &mut self,
         found: &Identification,
-        (missions, options): (&MissionSet, &CaptureOptions),
+        missions: &MissionSet,
+        options: &CaptureOptions,
         reached: Reached,
     ) -> Option<Successor> {
-        let ended = reached.is_end;
+        let end = reached.end;
         loop {
             let held = reached.place.byte().saturating_sub(self.held.start) as usize;
-            let len = self.due(held.min(self.held.bytes.len()), ended)?;
+            let len = self.due(held.min(self.held.bytes.len()), end)?;
             self.held.tried = len;
             self.is_looked_at = self.foreign >= CHANGED_AFTER;
-            let is_whole = ended && len == self.held.bytes.len();
-            let is_thorough = is_whole
+            let sample_end = if len == self.held.bytes.len() { end } else { InputEnd::Ahead };
+            let is_thorough = sample_end == InputEnd::Reached
                 || self.fruitless.is_power_of_two()
                 || self.fruitless.is_multiple_of(THOROUGH);
             let known = (!is_thorough).then(|| found.mission.block_len());
             let sample = &self.held.bytes[..len];
-            let seen = recognise(found.format, sample, missions, (is_whole, known));
-            let (seen, skipped) = seen.map_or((None, 0), |(seen, skipped)| (Some(seen), skipped));
-            let is_other = |seen: &Identification| {
+            let seen = recognise(found.format, sample, missions, sample_end, known);
+            let is_other = |Recognised { downlink: seen, .. }: &Recognised| {
                 let is_reframed = seen.mission.block_len() != found.mission.block_len()
                     || !has_layout_of(found, seen);
-                !is_same(found, seen) && (is_reframed || self.has_changed(ended))
+                !is_same(found, seen) && (is_reframed || self.has_changed(end))
             };
             // A layout that the caller named stays.
-            let seen = seen.filter(|seen| options.format.is_none() || has_layout_of(found, seen));
+            let seen = seen
+                .filter(|seen| options.format.is_none() || has_layout_of(found, &seen.downlink));
             let other = seen.filter(is_other);
-            let successor =
-                other.and_then(|other| self.prove(found, (other, skipped), options, ended));
+            let successor = other.and_then(|other| self.prove(found, other, options, end));
             if let Some(successor) = successor.filter(|successor| successor.from < reached.place) {
                 return Some(successor);
             }
@@ -239,22 +255,24 @@ impl Watch {
 
     /// Whether the frames of other spacecraft, where there are such, are enough to be more than
     /// passers-by.
-    const fn has_changed(&self, ended: bool) -> bool {
+    const fn has_changed(&self, end: InputEnd) -> bool {
         match self.foreign {
             0 | CHANGED_AFTER.. => true,
-            frames => ended && !self.is_mixed && frames >= CHANGED_AT_END,
+            frames => {
+                matches!(end, InputEnd::Reached) && !self.is_mixed && frames >= CHANGED_AT_END
+            }
         }
     }
 
-    /// Whether what is held gives frames of the downlink that was recognised in it, behind so many
-    /// bytes of something else.
+    /// Whether what is held gives frames of the downlink that was recognised in it.
     fn prove(
         &self,
         found: &Identification,
-        (other, mut skipped): (Identification, usize),
+        recognised: Recognised,
         options: &CaptureOptions,
-        ended: bool,
+        end: InputEnd,
     ) -> Option<Successor> {
+        let Recognised { downlink: other, mut skipped } = recognised;
         let held = BitPosition::from_bits(8 * self.held.start);
         let start =
             if skipped > 0 { held.plus_bits(8 * skipped as u64) } else { self.own_end.max(held) };
@@ -264,11 +282,11 @@ impl Watch {
             skipped -= bytes.len() - rest.len();
             source.push(received, rest);
         }
-        if ended {
+        if end == InputEnd::Reached {
             source.finish();
         }
         let mut events: VecDeque<StageEvent> = core::iter::from_fn(|| source.poll()).collect();
-        let own = Own::of(&other, false);
+        let own = Own::of(&other);
         let good = || {
             events.iter().filter_map(|event| match event {
                 StageEvent::Frame(frame) if frame.is_good() && own.has(&frame.bytes) => Some(frame),
@@ -325,25 +343,27 @@ pub(super) fn unit_bits(found: &Identification) -> u64 {
     }
 }
 
-/// What the sample is, behind how many bytes of something else.
+/// What the sample is.
 fn recognise(
     format: InputLayout,
     sample: &[u8],
     missions: &MissionSet,
-    (is_whole, known_length): (bool, Option<usize>),
-) -> Option<(Identification, usize)> {
+    end: InputEnd,
+    known_length: Option<usize>,
+) -> Option<Recognised> {
     let seen = match (format, format.symbols()) {
-        (_, Some(symbols)) => identify_symbols(sample, symbols, missions, is_whole),
-        (InputLayout::Frames, None) => identify(sample, missions, is_whole),
-        (_, None) => identify_marked(sample, missions, is_whole, known_length),
+        (_, Some(symbols)) => identify_symbols(sample, symbols, missions, end),
+        (InputLayout::Frames, None) => identify(sample, missions, end),
+        (_, None) => identify_marked(sample, missions, end, known_length),
     };
     // To look for frames at every length and place takes milliseconds, as to try every coding does.
     let is_marked = format != InputLayout::Frames && format.symbols().is_none();
     match seen {
-        Ok(seen) => Some((seen, 0)),
+        Ok(downlink) => Some(Recognised { downlink, skipped: 0 }),
         Err(_) if is_marked && known_length.is_none() => {
             let skipped = first_frame(sample, missions).unwrap_or(0);
-            Some((bare_frames(&sample[skipped..], missions, is_whole)?, skipped))
+            let downlink = bare_frames(&sample[skipped..], missions, end)?;
+            Some(Recognised { downlink, skipped })
         }
         Err(_) => None,
     }

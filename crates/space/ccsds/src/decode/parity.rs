@@ -129,7 +129,11 @@ impl ParityDecoder {
                 Some(soft) => {
                     let turned = self.sequence.iter().flat_map(|byte| bits(*byte));
                     symbols.extend(soft.iter().zip(turned).map(|(symbol, turned)| {
-                        if turned == place.polarity.is_inverted() { *symbol } else { symbol.saturating_neg() }
+                        if turned == place.polarity.is_inverted() {
+                            *symbol
+                        } else {
+                            symbol.saturating_neg()
+                        }
                     }));
                 }
                 None => {

@@ -160,12 +160,22 @@ fn a_wide_spacecraft_id_is_identified_by_all_its_bits() {
     }
     let mut missions = MissionSet::built_in();
     missions.add(mission.clone()).unwrap();
-    let found = crate::identify::identify(&bits, &missions.identifiable(), true).unwrap();
+    let found = crate::identify::identify(
+        &bits,
+        &missions.identifiable(),
+        crate::identify::InputEnd::Reached,
+    )
+    .unwrap();
     assert_eq!((found.mission.name(), found.scid.unwrap().value()), ("jpss-3", 434));
 
     let bare: Vec<u8> =
         bits.chunks(mission.cadu_len()).flat_map(|cadu| decoded(&mission, cadu)).collect();
-    let found = crate::identify::identify(&bare, &missions.identifiable(), true).unwrap();
+    let found = crate::identify::identify(
+        &bare,
+        &missions.identifiable(),
+        crate::identify::InputEnd::Reached,
+    )
+    .unwrap();
     assert_eq!((found.format, found.scid.unwrap().value()), (InputLayout::Frames, 434));
 
     // Two frames of spacecraft 178, which has the same low bits.

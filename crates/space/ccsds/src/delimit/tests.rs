@@ -45,8 +45,8 @@ fn frame(mission: &Mission, data: usize, count: u64) -> Vec<u8> {
 fn cut(mission: &Mission, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize) {
     let mut delimiter = Delimiter::new(mission);
     let (mut held, mut frames, mut skipped) = (Vec::new(), Vec::new(), 0);
-    let mut take = |held: &mut Vec<u8>, rest| {
-        while let Some(cut) = delimiter.cut(held, rest) {
+    let mut take = |held: &mut Vec<u8>, end| {
+        while let Some(cut) = delimiter.cut(held, end) {
             let len = match cut {
                 Cut::Frame(len) => {
                     frames.push(held[..len].to_vec());
@@ -60,14 +60,14 @@ fn cut(mission: &Mission, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize) 
             assert!(len > 0);
             held.drain(..len);
         }
-        assert!(held.len() < 2 * 600 + 7 || rest == Rest::Open, "nothing is held at the end");
+        assert!(held.len() < 2 * 600 + 7 || end == InputEnd::Ahead, "nothing is held at the end");
     };
     for piece in stream.chunks(piece) {
         held.extend_from_slice(piece);
-        take(&mut held, Rest::Open);
+        take(&mut held, InputEnd::Ahead);
         assert!(held.len() <= 2 * 600 + 7, "{} bytes are held", held.len());
     }
-    take(&mut held, Rest::Ended);
+    take(&mut held, InputEnd::Reached);
     assert!(held.is_empty());
     (frames, skipped)
 }

@@ -1,11 +1,25 @@
 //! AOS transfer frames (CCSDS 732.0-B 4.1).
 
-use super::trailer::Trailer;
+use super::trailer::{OcfField, Trailer};
 use super::{Check, Frame, FrameError, HEADER_LEN, VcCount};
 use crate::count::Modulus;
 use crate::id::{Channel, Scid, Vcid};
 use crate::mission::{FrameFormat, FrameKind};
 use skyhaul_coding::fhec;
+
+/// How wide the spacecraft id of an AOS frame is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ScidWidth {
+    EightBits,
+    /// Since issue 5 of CCSDS 732.0-B (4.1.2.2.2).
+    TenBits,
+}
+
+impl ScidWidth {
+    pub const fn of(format: &FrameFormat) -> Self {
+        if format.wide_scid { Self::TenBits } else { Self::EightBits }
+    }
+}
 
 /// CCSDS 732.0-B 4.1.2.
 pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'a>, FrameError> {
@@ -27,8 +41,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
     if a >> 6 != 1 {
         return Err(FrameError::Version(a >> 6));
     }
-    let trailer =
-        Trailer::read(bytes, HEADER_LEN, format.ocf, format.fecf).ok_or(FrameError::TooShort)?;
+    let ocf = if format.ocf { OcfField::Present } else { OcfField::Absent };
+    let trailer = Trailer::read(bytes, HEADER_LEN, ocf, format.fecf).ok_or(FrameError::TooShort)?;
     let zones = bytes.get(start..trailer.start).ok_or(FrameError::TooShort)?;
     let (insert_zone, data) =
         zones.split_at_checked(format.insert_zone).ok_or(FrameError::TooShort)?;
@@ -40,7 +54,7 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
         VcCount { value: cycle | value, modulus: Modulus::AOS_FRAME_CYCLE }
     };
     Ok(Frame {
-        channel: channel(a, b, signalling, format.wide_scid),
+        channel: channel([a, b, signalling], ScidWidth::of(format)),
         count,
         is_replay: signalling & 0x80 != 0,
         fhec: fhec_check,
@@ -53,17 +67,20 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
     })
 }
 
-pub(super) fn glimpse(bytes: &[u8], wide_scid: bool) -> Option<(FrameKind, Channel, VcCount)> {
+pub(super) fn glimpse(bytes: &[u8], width: ScidWidth) -> Option<(FrameKind, Channel, VcCount)> {
     let [a, b, c0, c1, c2, signalling] = *bytes.first_chunk::<HEADER_LEN>()?;
     let value = u64::from(u32::from_be_bytes([0, c0, c1, c2]));
     let count = VcCount { value, modulus: Modulus::AOS_FRAME };
-    Some((FrameKind::Aos, channel(a, b, signalling, wide_scid), count))
+    Some((FrameKind::Aos, channel([a, b, signalling], width), count))
 }
 
 /// The ids of a header. The two highest bits of a wide spacecraft id are in the signalling field
 /// (CCSDS 732.0-B-5 4.1.2.2.2).
-fn channel(a: u8, b: u8, signalling: u8, wide_scid: bool) -> Channel {
-    let high = if wide_scid { u16::from(signalling >> 4 & 3) << 8 } else { 0 };
+fn channel([a, b, signalling]: [u8; 3], width: ScidWidth) -> Channel {
+    let high = match width {
+        ScidWidth::EightBits => 0,
+        ScidWidth::TenBits => u16::from(signalling >> 4 & 3) << 8,
+    };
     let low = u16::from_be_bytes([a, b]) >> 6 & 0xFF;
     Channel { scid: Scid::from_bits(high | low), vcid: Vcid::from_bits(b) }
 }

@@ -1,6 +1,6 @@
 //! TM transfer frames (CCSDS 132.0-B-3 4.1).
 
-use super::trailer::Trailer;
+use super::trailer::{OcfField, Trailer};
 use super::{Check, FirstHeader, Frame, FrameError, HEADER_LEN, VcCount};
 use crate::count::Modulus;
 use crate::id::{Channel, Scid, Vcid};
@@ -13,14 +13,13 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
     if a >> 6 != 0 {
         return Err(FrameError::Version(a >> 6));
     }
-    let has_ocf = b & 1 != 0;
+    let ocf = if b & 1 == 0 { OcfField::Absent } else { OcfField::Present };
     let secondary_len = if status & 0x80 == 0 {
         0
     } else {
         usize::from(bytes.get(HEADER_LEN).ok_or(FrameError::TooShort)? & 0x3F) + 1
     };
-    let trailer =
-        Trailer::read(bytes, HEADER_LEN, has_ocf, format.fecf).ok_or(FrameError::TooShort)?;
+    let trailer = Trailer::read(bytes, HEADER_LEN, ocf, format.fecf).ok_or(FrameError::TooShort)?;
     let zones = &bytes[..trailer.start];
     let data_start = HEADER_LEN + format.insert_zone + secondary_len;
     let data = zones.get(data_start..).ok_or(FrameError::TooShort)?;

@@ -1,6 +1,6 @@
 //! USLP transfer frames (CCSDS 732.1-B-3 4.1, annex D for truncated ones).
 
-use super::trailer::{OCF_LEN, Trailer};
+use super::trailer::{OCF_LEN, OcfField, Trailer};
 use super::{Check, FirstHeader, Frame, FrameError, VcCount};
 use crate::count::Modulus;
 use crate::id::{Channel, MapId, Scid, Vcid};
@@ -100,7 +100,7 @@ struct Header {
     is_truncated: bool,
     is_expedited: bool,
     is_control: bool,
-    has_ocf: bool,
+    ocf: OcfField,
     count: VcCount,
     /// Bytes of it.
     len: usize,
@@ -124,7 +124,7 @@ impl Header {
             is_truncated: start & 1 != 0,
             is_expedited: false,
             is_control: false,
-            has_ocf: false,
+            ocf: OcfField::Absent,
             count: VcCount { value: 0, modulus: Modulus::NONE },
             len: TRUNCATED_LEN,
         };
@@ -143,7 +143,7 @@ impl Header {
         Ok(Self {
             is_expedited: flags & 0x80 != 0,
             is_control: flags & 0x40 != 0,
-            has_ocf: flags & 0x08 != 0,
+            ocf: if flags & 0x08 == 0 { OcfField::Absent } else { OcfField::Present },
             count: VcCount {
                 value: count.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)),
                 modulus: Modulus::of_octets(octets),
@@ -212,8 +212,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], format: &FrameFormat) -> Result<Frame<'
         }
     }
     let insert_len = if header.is_truncated { 0 } else { format.insert_zone };
-    let trailer = Trailer::read(bytes, header.len, header.has_ocf, format.fecf)
-        .ok_or(FrameError::TooShort)?;
+    let trailer =
+        Trailer::read(bytes, header.len, header.ocf, format.fecf).ok_or(FrameError::TooShort)?;
     let zones = bytes.get(header.len..trailer.start).ok_or(FrameError::TooShort)?;
     let (insert_zone, field) = zones.split_at_checked(insert_len).ok_or(FrameError::TooShort)?;
     let (head, rest) = field.split_first().ok_or(FrameError::TooShort)?;

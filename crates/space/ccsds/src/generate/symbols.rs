@@ -44,6 +44,8 @@ pub struct SymbolWriter {
     truth: SymbolTruth,
 }
 
+/// The level of a one without noise; that of a zero is the opposite.
+const ONE: f64 = 1.0;
 /// The size of a soft symbol without noise: what is three times as large still fits a byte.
 const SIZE: f64 = 40.0;
 /// Bytes sent behind the last frame, so that a decoder is sure of its last bits: more than the
@@ -72,6 +74,7 @@ impl SymbolWriter {
 
     /// The symbols of the downlink's next bits.
     pub fn push(&mut self, bits: &[u8]) -> Vec<u8> {
+        let level = |bit| if bit { ONE } else { -ONE };
         let mut levels = bits.to_vec();
         if let Some(line) = &mut self.line {
             line.encode(&mut levels);
@@ -79,14 +82,14 @@ impl SymbolWriter {
         let mut out = Vec::new();
         match self.convolutional.take() {
             Some(mut encoder) => {
-                encoder.encode(&levels, |symbol| self.send(symbol, &mut out));
+                encoder.encode(&levels, |bit| self.send(level(bit), &mut out));
                 self.convolutional = Some(encoder);
             }
             None => {
                 let symbols = levels
                     .iter()
                     .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1));
-                symbols.for_each(|symbol| self.send(symbol, &mut out));
+                symbols.for_each(|bit| self.send(level(bit), &mut out));
             }
         }
         out
@@ -96,7 +99,7 @@ impl SymbolWriter {
     pub fn finish(&mut self) -> Vec<u8> {
         let mut out = self.push(&TAIL);
         while self.signs_len > 0 {
-            self.send(false, &mut out);
+            self.send(-ONE, &mut out);
         }
         out
     }
@@ -106,12 +109,12 @@ impl SymbolWriter {
         self.truth
     }
 
-    fn send(&mut self, symbol: bool, out: &mut Vec<u8>) {
-        let sent = if symbol { 1.0 } else { -1.0 };
+    /// Sends a symbol of this level, with noise.
+    fn send(&mut self, sent: f64, out: &mut Vec<u8>) {
         let received =
             if self.deviation > 0.0 { sent + self.deviation * self.normal() } else { sent };
         self.truth.symbols += 1;
-        self.truth.wrong_symbols += u64::from((received > 0.0) != symbol);
+        self.truth.wrong_symbols += u64::from((received > 0.0) != (sent > 0.0));
         match self.options.form {
             Symbols::Soft => {
                 // Nothing is left unsaid: the sign of the smallest symbol counts.

@@ -20,7 +20,7 @@ struct Content {
 }
 
 impl ChannelStream {
-    /// The channel's next frame, of a length of its own. Call [`Self::settle`] after it.
+    /// The channel's next frame, of a length of its own. Call `Arrivals::settle` after it.
     pub fn next_variable(&mut self, mission: &Mission, lengths: &mut Random) -> Vec<u8> {
         let format = mission.frame();
         let template = self.source.template.clone();
@@ -63,7 +63,7 @@ impl ChannelStream {
     /// of one that is longer than the `room` there is at most.
     fn content(&mut self, room: usize, drawn: usize) -> Content {
         let content = self.next_content(room, drawn);
-        self.in_last = content.data.len();
+        self.arrivals.in_last = content.data.len();
         content
     }
 
@@ -76,24 +76,24 @@ impl ChannelStream {
             };
             return Content { rule, data: self.waiting.drain(..len).collect() };
         }
-        let first = self.ahead.take().unwrap_or_else(|| self.following_packet());
+        let first = self.ahead.take().unwrap_or_else(|| self.packets.following());
         if first.len() > room {
             let (segment, rest) = first.split_at(drawn);
             let data = segment.to_vec();
             self.waiting.extend(rest);
-            self.begin(first);
+            self.arrivals.begin(first);
             return Content { rule: ConstructionRule::FirstSegment, data };
         }
         let mut data = first.clone();
-        self.begin(first);
+        self.arrivals.begin(first);
         loop {
-            let packet = self.following_packet();
+            let packet = self.packets.following();
             if data.len() + packet.len() > drawn {
                 self.ahead = Some(packet);
                 return Content { rule: ConstructionRule::Unsegmented, data };
             }
             data.extend_from_slice(&packet);
-            self.begin(packet);
+            self.arrivals.begin(packet);
         }
     }
 }

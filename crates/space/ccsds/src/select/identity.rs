@@ -37,6 +37,13 @@ impl Key {
     }
 }
 
+/// A frame of an input with what it says of itself.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub frame: CapturedFrame,
+    pub identity: Option<Identity>,
+}
+
 /// What a good frame says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {

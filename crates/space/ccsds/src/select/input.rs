@@ -1,7 +1,7 @@
 //! One input of a selection: where it stands in the downlink, what waits for that to be known, and
 //! its account.
 
-use super::identity::{Identity, Key, Series};
+use super::identity::{Arrived, Identity, Key, Series};
 use crate::count::CountStep;
 use crate::quality::{BitPosition, CapturedFrame};
 use skyhaul_units::{Duration, Utc};
@@ -45,13 +45,6 @@ impl InputAccount {
             skew: later.skew,
         }
     }
-}
-
-/// A frame of an input with what it says of itself.
-#[derive(Debug)]
-pub(super) struct Arrived {
-    pub frame: CapturedFrame,
-    pub identity: Option<Identity>,
 }
 
 /// One input.
@@ -203,14 +196,10 @@ impl Input {
         places.filter(|at| **at >= place).for_each(|at| *at = at.saturating_add(steps));
     }
 
-    /// Whether it has come past a frame at `place`, which it gave itself or did not, or is not
-    /// waited for.
-    pub fn is_past(&self, place: i64, is_its: bool) -> bool {
-        if !self.waiting.is_empty() {
-            return false;
-        }
+    /// Whether it has come past a frame at `place` that it did not give, or is not waited for.
+    pub fn is_past(&self, place: i64) -> bool {
         let is_far = |past: i64| !self.is_in_doubt && past.saturating_sub(place) > SLACK;
-        is_its || !self.is_open || self.past.is_some_and(is_far)
+        !self.is_open || self.past.is_some_and(is_far)
     }
 
     /// Keeps a frame until its place is known.

@@ -1,9 +1,10 @@
 use super::*;
 use crate::frame::Check;
 use crate::mission::{FrameKind, Mission};
-use crate::quality::{CorrectedSymbols, FrameVerdict, Quality, Reason};
+use crate::quality::{BitPosition, CorrectedSymbols, FrameVerdict, Quality, Reason};
 use bytes::Bytes;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 mod unproven;
 

@@ -1,7 +1,7 @@
 //! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait,
 //! and for a while those that have gone out.
 
-use super::identity::{Identity, Key, Rank, Series};
+use super::identity::{Arrived, Identity, Key, Rank, Series};
 use crate::count::{CountStep, Modulus};
 use crate::quality::CapturedFrame;
 use skyhaul_units::Utc;
@@ -180,14 +180,8 @@ impl Timeline {
     }
 
     /// Makes a slot at `index` for a copy of `input`, as near to `place` as its neighbours let it.
-    pub fn insert(
-        &mut self,
-        index: usize,
-        place: i64,
-        input: usize,
-        copy: (CapturedFrame, Option<Identity>),
-    ) -> i64 {
-        let (frame, identity) = copy;
+    pub fn insert(&mut self, index: usize, place: i64, input: usize, copy: Arrived) -> i64 {
+        let Arrived { frame, identity } = copy;
         // Another frame than the one before it, and so at another place where there is one.
         let least =
             index.checked_sub(1).map_or(place, |before| self.slots[before].place.saturating_add(1));
@@ -309,6 +303,11 @@ impl Slot {
     /// Whether `input` gave a copy.
     pub const fn is_given_by(&self, input: usize) -> bool {
         self.givers & 1 << input != 0
+    }
+
+    /// Whether `input` gave a good copy.
+    pub const fn is_good_at(&self, input: usize) -> bool {
+        self.good_givers & 1 << input != 0
     }
 
     /// Takes one more copy, which stays if it is the better one.

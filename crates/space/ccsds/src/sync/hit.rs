@@ -59,8 +59,7 @@ impl CaduLayout {
     /// A frame at `position` without regard to its marker `word`, in a given polarity.
     pub const fn coasting(&self, word: u64, position: u64, polarity: Polarity) -> Hit {
         let wrong = self.wrong_bits(word);
-        let errors =
-            if polarity.is_inverted() { self.marker_bits() as u8 - wrong } else { wrong };
+        let errors = if polarity.is_inverted() { self.marker_bits() as u8 - wrong } else { wrong };
         Hit { position, errors, polarity, slip: 0, flywheel: true }
     }
 

@@ -51,7 +51,8 @@ impl<T> Synchroniser<T> {
     /// in the polarity of the frame before. Whatever else there may be is left to the one that
     /// looks at single blocks. Returns whether anything was done.
     pub(super) fn follow_run<J: Judge<Opinion = T>>(&mut self, judge: &mut J) -> bool {
-        let whole = self.cadus.bits.end().saturating_sub(self.prediction.due) / self.cadus.layout.cadu_bits();
+        let whole = self.cadus.bits.end().saturating_sub(self.prediction.due)
+            / self.cadus.layout.cadu_bits();
         // What is reported changes everything but the bits.
         let bits = core::mem::take(&mut self.cadus.bits);
         let place = Place { before: bits.view(), ahead: 0, bits: bits.view(), whole };
@@ -73,7 +74,9 @@ impl<T> Synchroniser<T> {
         let begun = start.checked_sub(self.prediction.due).is_some_and(|bits| bits < length);
         let is_followed = self.state == State::Lock && !self.cadus.ended && begun;
         let end = start + 8 * bytes.len() as u64;
-        if !is_followed || bytes.len() > MOST_THROUGH || (end - self.prediction.due) / length < SHORTEST as u64
+        if !is_followed
+            || bytes.len() > MOST_THROUGH
+            || (end - self.prediction.due) / length < SHORTEST as u64
         {
             return false;
         }
@@ -83,8 +86,12 @@ impl<T> Synchroniser<T> {
         let view = BitView { bytes, start };
         let mut ahead = 1;
         loop {
-            let place =
-                Place { before: held.view(), ahead, bits: view, whole: (end - self.prediction.due) / length };
+            let place = Place {
+                before: held.view(),
+                ahead,
+                bits: view,
+                whole: (end - self.prediction.due) / length,
+            };
             if !self.run(place, |_| received, judge) {
                 break;
             }

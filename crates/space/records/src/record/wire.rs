@@ -8,22 +8,16 @@ use skyhaul_ccsds::quality::{
 };
 use skyhaul_coding::MAX_INTERLEAVE;
 use skyhaul_units::Utc;
+use skyhaul_units::wire::{ByteReader, ByteWriter};
 
-pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+pub(super) fn put_text(text: &str, out: &mut ByteWriter) {
+    out.leb128(text.len() as u64);
+    out.bytes(text.as_bytes());
 }
 
-pub(super) fn put_i64(value: i64, out: &mut Vec<u8>) {
-    out.extend(value.to_be_bytes());
-}
-
-pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
-    put_varint(text.len() as u64, out);
-    out.extend(text.as_bytes());
+pub(super) fn take_text(input: &mut ByteReader<'_>) -> Option<String> {
+    let len = usize::try_from(input.leb128()?).ok().filter(|len| *len <= LONGEST_BODY)?;
+    String::from_utf8(input.take(len)?.to_vec()).ok()
 }
 
 const fn zigzag(value: i64) -> u64 {
@@ -34,73 +28,15 @@ const fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// What a length at the start of a record is.
-pub(super) enum Length {
-    /// Not all of it is there.
-    Incomplete,
-    /// Longer than a varint can be.
-    Invalid,
-    Of(u64),
+fn take_signed(input: &mut ByteReader<'_>) -> Option<i64> {
+    input.leb128().map(unzigzag)
 }
 
-/// Bytes being read; every method returns `None` where they do not suffice.
-pub(super) struct Input<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Input<'a> {
-    pub const fn new(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-    pub const fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(len)?;
-        self.rest = rest;
-        Some(taken)
-    }
-    pub fn u8(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-    pub fn u16(&mut self) -> Option<u16> {
-        self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-    pub fn u32(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
-    }
-    pub fn i64(&mut self) -> Option<i64> {
-        let bytes = self.take(8)?.first_chunk::<8>()?;
-        Some(i64::from_be_bytes(*bytes))
-    }
-    pub fn varint(&mut self) -> Option<u64> {
-        match self.length() {
-            Length::Of(value) => Some(value),
-            Length::Incomplete | Length::Invalid => None,
-        }
-    }
-    pub fn signed(&mut self) -> Option<i64> {
-        self.varint().map(unzigzag)
-    }
-    pub fn text(&mut self) -> Option<String> {
-        let len = usize::try_from(self.varint()?).ok().filter(|len| *len <= LONGEST_BODY)?;
-        String::from_utf8(self.take(len)?.to_vec()).ok()
-    }
-    pub fn length(&mut self) -> Length {
-        let mut value = 0u64;
-        for place in 0..10 {
-            let Some(byte) = self.u8() else { return Length::Incomplete };
-            let bits = u64::from(byte & 0x7F);
-            if place == 9 && bits > 1 {
-                return Length::Invalid;
-            }
-            value |= bits << (7 * place);
-            if byte & 0x80 == 0 {
-                return Length::Of(value);
-            }
-        }
-        Length::Invalid
-    }
+/// Whether a record's frame is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Acceptance {
+    Good,
+    SetAside,
 }
 
 const FLAG_SYNC: u8 = 1 << 2;
@@ -149,7 +85,7 @@ const VERDICTS: [FrameVerdict; 4] = [
 pub(super) fn put_annotations(
     frame: &CapturedFrame,
     base: Option<Base>,
-    out: &mut Vec<u8>,
+    out: &mut ByteWriter,
 ) -> Base {
     let quality = &frame.quality;
     let sync = (quality.marker_errors, quality.slip, quality.inverted, quality.flywheel)
@@ -157,63 +93,64 @@ pub(super) fn put_annotations(
     let checks = (quality.fhec, quality.fecf) != (Check::None, Check::None);
     let corrected = !quality.corrected.by_codeword().is_empty();
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    out.push(
-        verdict_code(quality.verdict)
-            | flag(sync, FLAG_SYNC)
-            | flag(corrected, FLAG_CORRECTED)
-            | flag(!frame.check_symbols.is_empty(), FLAG_CHECK_SYMBOLS)
-            | flag(checks, FLAG_CHECKS)
-            | flag(base.is_none(), FLAG_BASE)
-            | flag(quality.iterations.is_some(), FLAG_ITERATIONS),
-    );
+    out.u8(verdict_code(quality.verdict)
+        | flag(sync, FLAG_SYNC)
+        | flag(corrected, FLAG_CORRECTED)
+        | flag(!frame.check_symbols.is_empty(), FLAG_CHECK_SYMBOLS)
+        | flag(checks, FLAG_CHECKS)
+        | flag(base.is_none(), FLAG_BASE)
+        | flag(quality.iterations.is_some(), FLAG_ITERATIONS));
     let received_us = frame.received.as_micros();
     let position = frame.position.as_bits();
     let step = match base {
         None => {
-            put_i64(received_us, out);
-            out.extend(position.to_be_bytes());
+            out.i64(received_us);
+            out.u64(position);
             0
         }
         Some(base) => {
             let step = position.wrapping_sub(base.position);
-            put_varint(zigzag(received_us.wrapping_sub(base.received_us)), out);
-            put_varint(zigzag(step.wrapping_sub(base.step) as i64), out);
+            out.leb128(zigzag(received_us.wrapping_sub(base.received_us)));
+            out.leb128(zigzag(step.wrapping_sub(base.step) as i64));
             step
         }
     };
     if sync {
         let bits = u8::from(quality.inverted) | u8::from(quality.flywheel) << 1;
-        out.extend([quality.marker_errors, quality.slip as u8, bits]);
+        out.bytes(&[quality.marker_errors, quality.slip as u8, bits]);
     }
     if corrected {
         let symbols = quality.corrected.by_codeword();
-        out.push(symbols.len() as u8);
-        out.extend(symbols);
+        out.u8(symbols.len() as u8);
+        out.bytes(symbols);
     }
     if !frame.check_symbols.is_empty() {
-        put_varint(frame.check_symbols.len() as u64, out);
+        out.leb128(frame.check_symbols.len() as u64);
     }
     if checks {
-        out.push(check_code(quality.fhec) << 2 | check_code(quality.fecf));
+        out.u8(check_code(quality.fhec) << 2 | check_code(quality.fecf));
     }
     if let Some(iterations) = quality.iterations {
-        put_varint(u64::from(iterations.count), out);
-        put_varint(u64::from(iterations.corrected_symbols), out);
+        out.leb128(u64::from(iterations.count));
+        out.leb128(u64::from(iterations.corrected_symbols));
     }
     Base { received_us, position, step }
 }
 
 /// Reads a frame's body and returns where the next frame's differences start.
 pub(super) fn take_annotations(
-    input: &mut Input<'_>,
-    is_set_aside: bool,
+    input: &mut ByteReader<'_>,
+    acceptance: Acceptance,
     base: Option<Base>,
 ) -> Result<(CapturedFrame, Base), RecordError> {
-    let record = if is_set_aside { "set-aside" } else { "frame" };
+    let record = match acceptance {
+        Acceptance::Good => "frame",
+        Acceptance::SetAside => "set-aside",
+    };
     let fault = |field| move || damaged(record, field);
-    let set_aside = match is_set_aside {
-        false => None,
-        true => Some(match input.u8() {
+    let set_aside = match acceptance {
+        Acceptance::Good => None,
+        Acceptance::SetAside => Some(match input.u8() {
             Some(1) => Reason::ReedSolomon,
             Some(2) => Reason::FrameErrorControl,
             Some(3) => Reason::Header,
@@ -222,7 +159,11 @@ pub(super) fn take_annotations(
         }),
     };
     let flags = input.u8().ok_or_else(fault("flags"))?;
-    let next = take_base(input, flags & FLAG_BASE != 0, base, record)?;
+    let next = match flags & FLAG_BASE {
+        0 => take_differences(input, base.ok_or(RecordError::NoBase)?),
+        _ => take_base(input),
+    };
+    let next = next.ok_or_else(fault("time and position"))?;
     let mut quality = Quality { verdict: VERDICTS[usize::from(flags & 3)], ..Quality::NOT_CHECKED };
     if flags & FLAG_SYNC != 0 {
         let sync = input.take(3).filter(|sync| sync[2] < 4).ok_or_else(fault("sync detail"))?;
@@ -239,7 +180,7 @@ pub(super) fn take_annotations(
     }
     let mut check_len = 0;
     if flags & FLAG_CHECK_SYMBOLS != 0 {
-        let length = input.varint().and_then(|length| usize::try_from(length).ok());
+        let length = input.leb128().and_then(|length| usize::try_from(length).ok());
         check_len = length.filter(|length| *length > 0).ok_or_else(fault("check symbols"))?;
     }
     if flags & FLAG_CHECKS != 0 {
@@ -263,27 +204,22 @@ pub(super) fn take_annotations(
     Ok((frame, next))
 }
 
-fn take_iterations(input: &mut Input<'_>) -> Option<Iterations> {
-    let count = u16::try_from(input.varint()?).ok()?;
-    Some(Iterations { count, corrected_symbols: u32::try_from(input.varint()?).ok()? })
+fn take_iterations(input: &mut ByteReader<'_>) -> Option<Iterations> {
+    let count = u16::try_from(input.leb128()?).ok()?;
+    Some(Iterations { count, corrected_symbols: u32::try_from(input.leb128()?).ok()? })
 }
 
-fn take_base(
-    input: &mut Input<'_>,
-    is_base: bool,
-    base: Option<Base>,
-    record: &'static str,
-) -> Result<Base, RecordError> {
-    if is_base {
-        let fields = input.i64().zip(input.i64());
-        let (received_us, position) = fields.ok_or(damaged(record, "time and position"))?;
-        return Ok(Base { received_us, position: position as u64, step: 0 });
-    }
-    let base = base.ok_or(RecordError::NoBase)?;
-    let differences = input.signed().zip(input.signed());
-    let (time, position) = differences.ok_or(damaged(record, "time and position"))?;
+/// Time and position as they are.
+fn take_base(input: &mut ByteReader<'_>) -> Option<Base> {
+    let (received_us, position) = (input.i64()?, input.u64()?);
+    Some(Base { received_us, position, step: 0 })
+}
+
+/// Time and position as differences from the frame before.
+fn take_differences(input: &mut ByteReader<'_>, base: Base) -> Option<Base> {
+    let (time, position) = (take_signed(input)?, take_signed(input)?);
     let step = base.step.wrapping_add(position as u64);
-    Ok(Base {
+    Some(Base {
         received_us: base.received_us.wrapping_add(time),
         position: base.position.wrapping_add(step),
         step,

@@ -1,0 +1,10 @@
+//! Whether a sample is all that there is of an input.
+
+/// Whether a sample is all that there is of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputEnd {
+    /// More may come.
+    Ahead,
+    /// Nothing will follow.
+    Reached,
+}
