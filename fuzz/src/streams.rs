@@ -25,8 +25,8 @@ fn goes_through(mut group: skyhaul_streams::wire::FrameGroup, format: StreamForm
     group.first %= 64;
     let mut arrival = StreamReceiver::new(format, Duration::ZERO, None);
     let (now, end) = (Instant::ZERO, group.first + u64::from(group.count));
-    arrival.group(now, group.clone(), false).expect("the first group is in nobody's way");
-    assert!(arrival.group(now, group, false).is_err(), "it waits already");
+    arrival.group(now, group.clone()).expect("the first group is in nobody's way");
+    assert!(arrival.group(now, group).is_err(), "it waits already");
     let mut next = 0;
     while let Some(given) = arrival.poll(now) {
         assert_eq!(given.first, next);

@@ -19,6 +19,7 @@ mod commit;
 mod error;
 mod finished;
 mod kept;
+mod limits;
 mod load;
 mod name;
 mod resume;
@@ -30,7 +31,8 @@ use crate::log::{
 use crate::publish::save_state;
 use crate::room::Room;
 use crate::{FlowId, MAX_PAYLOAD, Seq, mark};
-use kept::Kept;
+use kept::{Kept, Removed};
+use limits::NEW_CONTACT;
 use skyhaul_units::{BlockMark, ByteCount, Duration, Utc};
 use std::collections::btree_map::Entry;
 use std::io;
@@ -38,14 +40,10 @@ use std::io;
 pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
 pub use error::StoreError;
 pub use kept::{KeptContacts, KeptReader};
+pub use limits::{MAX_KEPT_CONTACTS, MAX_OPEN_CONTACTS, MAX_SPOOLS};
 pub use name::{StationName, StationNameError};
 pub use resume::ResumeFlow;
-pub use spaces::{ContactSpace, MAX_SPOOLS, NameSpaces, SpoolKnown, SpoolSender, SpoolState};
-
-/// Contacts that are open at once, of all stations together.
-pub const MAX_OPEN_CONTACTS: usize = 1_024;
-/// Finished contacts whose data is kept; beyond it the oldest go before their retention is over.
-pub const MAX_KEPT_CONTACTS: usize = 65_536;
+pub use spaces::{ContactSpace, NameSpaces, SpoolKnown, SpoolSender, SpoolState};
 
 /// What may be set of a contact store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +209,7 @@ impl ContactStore {
                     self.stats.bytes += size;
                     return Ok(Appended::New);
                 }
-                Err(StoreError::Full { .. }) if self.remove_one_early()? => {}
+                Err(StoreError::Full { .. }) if self.kept.remove_oldest()? => {}
                 Err(error) => {
                     self.stats.refused += u64::from(matches!(error, StoreError::Full { .. }));
                     return Err(error);
@@ -346,7 +344,7 @@ impl ContactStore {
         state.finished = finished;
         state.open.remove(&flow);
         self.kept.insert((station.clone(), flow), Kept { size, finished: now });
-        while self.kept.len() > MAX_KEPT_CONTACTS && self.remove_one_early()? {}
+        while self.kept.len() > MAX_KEPT_CONTACTS && self.kept.remove_oldest()? {}
         Ok(Receipt { station: station.clone(), flow, next: Seq::FINISHED })
     }
 
@@ -356,12 +354,7 @@ impl ContactStore {
     /// # Errors
     /// [`StoreError::State`] where the disk refuses to remove a file.
     pub fn free(&mut self, now: Utc) -> Result<ByteCount, StoreError> {
-        let before = self.kept.size();
-        for key in self.kept.due(self.config.retention, now) {
-            self.kept.remove(&key)?;
-            self.stats.removed += 1;
-        }
-        Ok(before - self.kept.size())
+        self.kept.free(self.config.retention, now)
     }
 
     /// Bounds what the contacts fill, and how long they stay, otherwise from now on.
@@ -401,7 +394,8 @@ impl ContactStore {
 
     /// Counters.
     pub fn stats(&self) -> ContactStats {
-        self.stats
+        let Removed { due, early } = self.kept.removed();
+        ContactStats { removed: due, removed_early: early, ..self.stats }
     }
 
     fn contact(
@@ -431,15 +425,6 @@ impl ContactStore {
             Err(error) => Err(error.into()),
         }
     }
-
-    fn remove_one_early(&mut self) -> Result<bool, StoreError> {
-        let Some(key) = self.kept.oldest() else {
-            return Ok(false);
-        };
-        self.kept.remove(&key)?;
-        self.stats.removed_early += 1;
-        Ok(true)
-    }
 }
 
 fn station_dir(station: &StationName) -> String {
@@ -452,8 +437,6 @@ fn contact_dir(station: &StationName, flow: FlowId) -> String {
 
 const ROOT: &str = "contacts";
 const FINISHED_NAME: &str = "finished";
-/// What a new contact takes beside its payload: directory, file and header.
-const NEW_CONTACT: ByteCount = ByteCount::kib(12);
 
 /// The mark of what a record holds behind what the caller put there.
 fn mark_behind(preface: usize, payload: &[u8]) -> BlockMark {

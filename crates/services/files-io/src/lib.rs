@@ -10,6 +10,7 @@
 
 mod cancel;
 mod claims;
+mod end;
 mod event;
 mod place;
 mod receive;
@@ -19,10 +20,11 @@ mod watch;
 
 pub use cancel::Cancel;
 pub use claims::Claims;
+pub use end::TransferEnd;
 pub use event::{Counters, Current, Event, Fate, Reports};
 pub use place::Directory;
 pub use send::{FileSource, FileSourceError, Inside};
-pub use session::{Root, TransferEnd, TransferTask, call, decline, serve};
+pub use session::{Root, TransferTask, call, decline, serve};
 pub use watch::{Changes, TreeWatch};
 
 /// The end of a name under which a file is written.

@@ -8,9 +8,9 @@ mod part;
 
 use crate::cancel::Cancel;
 use crate::claims::{Claims, Holder};
+use crate::end::TransferEnd;
 use crate::event::{Fate, Reports};
 use crate::place::{Directory, Folders, refusal};
-use crate::session::TransferEnd;
 use coming::Coming;
 use commit::{Committer, Job};
 use skyhaul::{Block, Session};

@@ -8,8 +8,8 @@ pub use source::{FileSource, FileSourceError, Inside};
 pub(crate) use walk::is_partial;
 
 use crate::cancel::Cancel;
+use crate::end::TransferEnd;
 use crate::event::{Fate, Reports};
-use crate::session::TransferEnd;
 use skyhaul::{Block, ClassId, Session};
 use skyhaul_files::wire::{CONTROL, DATA, Message, OfferAnswer, OfferId, Options};
 use skyhaul_files::{Chain, Chunk, Entry, Hash, Selection, TransferRefusal, TreeEntryKind};

@@ -3,6 +3,7 @@
 
 use crate::cancel::Cancel;
 use crate::claims::Claims;
+use crate::end::TransferEnd;
 use crate::event::Reports;
 use crate::place::{Directory, refusal};
 use crate::receive::Receiving;
@@ -21,9 +22,9 @@ pub struct TransferTask {
     pub class: ClassId,
     /// What is sent; of [`TransferDirection::Put`].
     pub sources: Vec<FileSource>,
-    /// Where it goes; of [`TransferDirection::Get`]. With [`Naming::As`] in the greeting the folder above
-    /// that, in which the target is made as a folder where the far end says that the source is more
-    /// than a file.
+    /// Where it goes; of [`TransferDirection::Get`]. With [`Naming::As`] in the greeting it is the
+    /// folder above that: the target is made in it as a folder where the far end says that the
+    /// source is more than a file.
     pub into: Option<Directory>,
 }
 
@@ -40,21 +41,6 @@ pub struct Root {
     pub claims: Claims,
     /// The classes that what is fetched can go under.
     pub classes: ClassTree,
-}
-
-/// How a transfer did not come to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TransferEnd {
-    /// The far end does not do it.
-    Refused(TransferRefusal),
-    /// This end cannot do it.
-    Here(TransferRefusal),
-    /// The session has ended.
-    Lost(String),
-    /// The far end said what cannot be.
-    Malformed(String),
-    /// It was ended from outside.
-    Cancelled,
 }
 
 /// Carries out `task` over `link`.
@@ -198,22 +184,24 @@ fn begin(
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);
     match hello.direction {
         TransferDirection::Put => {
-            allowed(
-                root.write,
-                "be written to; start the far end with --write, or set `write = true` in its \
-                [peer.files]",
-            )?;
+            if !root.write {
+                return Err(not_allowed(
+                    "be written to; start the far end with --write, or set `write = true` in its \
+                    [peer.files]",
+                ));
+            }
             let (naming, place) = opened(root, &hello)?;
             say(link, cancel, &Message::Welcome(naming))?;
             let (claims, peer) = (root.claims.clone(), peer(link));
             Receiving { link, cancel, reports, options, selection, claims, peer }.run(place)
         }
         TransferDirection::Get => {
-            allowed(
-                root.read,
-                "be read from; start the far end without --write-only, or set `read = true` in its \
-                [peer.files]",
-            )?;
+            if !root.read {
+                return Err(not_allowed(
+                    "be read from; start the far end without --write-only, or set `read = true` \
+                    in its [peer.files]",
+                ));
+            }
             let class = class(&root.classes, &hello.class)?;
             let (mut sources, mut missing) = (Vec::new(), Vec::new());
             for path in &hello.sources {
@@ -282,14 +270,9 @@ fn class(classes: &ClassTree, name: &str) -> Result<ClassId, TransferEnd> {
     })
 }
 
-fn allowed(is: bool, what: &str) -> Result<(), TransferEnd> {
-    let refused = || {
-        TransferEnd::Refused(TransferRefusal::new(
-            RefusalReason::NotAllowed,
-            &format!("its folder may not {what}"),
-        ))
-    };
-    if is { Ok(()) } else { Err(refused()) }
+fn not_allowed(what: &str) -> TransferEnd {
+    let sentence = format!("its folder may not {what}");
+    TransferEnd::Refused(TransferRefusal::new(RefusalReason::NotAllowed, &sentence))
 }
 
 fn selection(hello: &TransferHello) -> Result<Selection, SelectionError> {
@@ -308,16 +291,4 @@ fn say(link: &Session, cancel: &Cancel, message: &Message) -> Result<(), Transfe
     let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
     let sent = cancel.or(link.send(block)).ok_or(TransferEnd::Cancelled)?;
     sent.map(drop).map_err(|_| TransferEnd::lost(link))
-}
-
-impl TransferEnd {
-    pub(crate) fn lost(link: &Session) -> Self {
-        Self::Lost(link.closed().unwrap_or_else(|| "the session has ended".to_owned()))
-    }
-}
-
-impl From<WireError> for TransferEnd {
-    fn from(error: WireError) -> Self {
-        Self::Malformed(error.to_string())
-    }
 }

@@ -111,7 +111,11 @@ impl Serving<'_> {
                     let repaired = incoming.timing.repaired;
                     match Message::decode(&incoming.bytes, hello.format)? {
                         Message::Group(group) => {
-                            arrival.group(self.run.clock.now(), group, repaired)?;
+                            let now = self.run.clock.now();
+                            match repaired {
+                                false => arrival.group(now, group)?,
+                                true => arrival.repaired_group(now, group)?,
+                            }
                         }
                         Message::End(end) => arrival.end(self.run.clock.now(), &end)?,
                         Message::Refused(refusal) => return Err(StreamFailure::Refused(refusal)),

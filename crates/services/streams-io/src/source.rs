@@ -10,7 +10,7 @@ use contiguous::Stream;
 use datagrams::Receiver;
 use memory::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use skyhaul_streams::{FrameFinder, FrameHead, NextBytes, PathTaken, StreamFormat};
+use skyhaul_streams::{FrameFinder, FrameHead, FrameSequence, NextBytes, StreamFormat};
 use skyhaul_units::Duration;
 use std::fs::File;
 use std::io;
@@ -150,7 +150,7 @@ impl StreamSource {
     /// It cannot be read.
     pub fn frames_per_second(path: &Path, format: Option<StreamFormat>) -> io::Result<Option<u32>> {
         let (mut file, mut finder, mut course) =
-            (File::open(path)?, FrameFinder::new(format), PathTaken::new(None));
+            (File::open(path)?, FrameFinder::new(format), FrameSequence::new(None));
         let mut left = LOOKED_AT;
         while left > 0 {
             while let Some(found) = finder.next() {

@@ -1,6 +1,6 @@
 //! What became of the frames of a stream.
 
-use crate::head::FrameTime;
+use crate::frame_time::FrameTime;
 use serde::Serialize;
 use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;

@@ -1,41 +1,38 @@
 //! The sink's end: frames go out in their order, an invalid one in the place of each that is not
 //! there in time.
 
+mod expected;
+mod reordering;
+mod timing;
+
 use crate::account::{Counters, LossMap};
-use crate::course::{Exception, PathTaken};
-use crate::head::{FrameHead, FrameTime, StreamFormat, put_fill};
-use crate::hold::{Held, Hold, Transit};
+use crate::frame_time::FrameTime;
+use crate::head::{FrameHead, StreamFormat, put_fill};
+use crate::hold::{Held, Hold};
 use crate::wire::{FrameGroup, StreamEnd, WireError};
 use bytes::Bytes;
+use expected::ExpectedFrames;
+use reordering::Reordering;
 use skyhaul_units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use timing::GroupTiming;
 
 /// The sink's end of a stream.
 #[derive(Debug)]
 pub struct StreamReceiver {
     format: StreamFormat,
-    lateness: Duration,
-    course: PathTaken,
+    expected: ExpectedFrames,
     hold: Hold,
-    transit: Transit,
-    /// What was said of frames that have not been given out: at most [`EXCEPTIONS_MAX`].
-    exceptions: BTreeMap<u64, Exception>,
+    timing: GroupTiming,
+    reordering: Reordering,
     /// The number of the next frame that is given out.
     next: u64,
-    /// Behind the highest frame that came.
-    highest: u64,
-    /// The groups of the last [`SIDE_BY_SIDE`] that were the highest when they came, with when: at
-    /// most [`RECENT_MAX`].
-    recent: VecDeque<(u64, Instant)>,
     /// The length of the stream, and since when it is known.
     ended: Option<(u64, Instant)>,
     /// Missing frames in a row, up to the next one.
     run: u64,
     frame_len: usize,
-    /// Of what was given out, and of what came.
+    /// When what was given out last was read, from when the stream began.
     stamp: Duration,
-    newest: Duration,
-    slowest: Duration,
     counters: Counters,
     map: LossMap,
 }
@@ -55,14 +52,6 @@ pub struct SinkFrames {
     pub stamp: Duration,
 }
 
-/// Frames of which it is kept what was said, at most.
-const EXCEPTIONS_MAX: usize = 1 << 16;
-/// Groups are on their way side by side, so that one may be whole before one that was sent before
-/// it, without anything having been overtaken on the line: those of 1 ms are gathered, and a host
-/// takes what came in one go.
-const SIDE_BY_SIDE: Duration = Duration::from_millis(5);
-/// Groups remembered for that: more than come meanwhile at 10 Gbit/s.
-const RECENT_MAX: usize = 1_024;
 /// Bytes of invalid frames that are made at a time, where a frame is not longer.
 const FILLED: usize = 64 << 10;
 
@@ -72,52 +61,50 @@ impl StreamReceiver {
     pub fn new(format: StreamFormat, lateness: Duration, frames_per_second: Option<u32>) -> Self {
         Self {
             format,
-            lateness,
-            course: PathTaken::new(frames_per_second),
+            expected: ExpectedFrames::new(frames_per_second),
             hold: Hold::default(),
-            transit: Transit::default(),
-            exceptions: BTreeMap::new(),
+            timing: GroupTiming::new(lateness),
+            reordering: Reordering::default(),
             next: 0,
-            highest: 0,
-            recent: VecDeque::new(),
             ended: None,
             run: 0,
             frame_len: 0,
             stamp: Duration::ZERO,
-            newest: Duration::ZERO,
-            slowest: Duration::ZERO,
             counters: Counters::default(),
             map: LossMap::default(),
         }
     }
 
-    /// A group came, repaired on its way or not.
+    /// A group came.
     ///
     /// # Errors
     /// It has frames that wait already, or lie beyond the stream's end.
-    pub fn group(
-        &mut self,
-        now: Instant,
-        group: FrameGroup,
-        repaired: bool,
-    ) -> Result<(), WireError> {
+    pub fn group(&mut self, now: Instant, group: FrameGroup) -> Result<(), WireError> {
+        self.arrive(now, Held { group, repaired: false })
+    }
+
+    /// A group came that FEC repaired on its way.
+    ///
+    /// # Errors
+    /// As [`Self::group`].
+    pub fn repaired_group(&mut self, now: Instant, group: FrameGroup) -> Result<(), WireError> {
+        self.arrive(now, Held { group, repaired: true })
+    }
+
+    fn arrive(&mut self, now: Instant, held: Held) -> Result<(), WireError> {
+        let group = &held.group;
         let (first, count) = (group.first, u64::from(group.count));
         let end = first + count;
-        if self.hold.overlaps(&group) || self.is_beyond(end) {
+        if self.hold.overlaps(group) || self.is_beyond(end) {
             return Err(WireError::Malformed);
         }
-        self.transit.see(now, group.stamp);
-        self.newest = self.newest.max(group.stamp);
-        self.slowest = self.slowest.max(now.since(self.transit.expected(group.stamp)));
-        self.learn(first, &group.recap);
-        if first < self.highest && self.is_overtaken(now, first) {
+        self.timing.see(now, group.stamp);
+        self.expected.learn(self.next, first, &group.recap);
+        if let Some(by) = self.reordering.see(now, first, end) {
             self.counters.reordered += count;
-            self.counters.reordered_by = self.counters.reordered_by.max(self.highest - first);
-        } else if end > self.highest {
-            self.note_highest(now, first);
+            self.counters.reordered_by = self.counters.reordered_by.max(by);
         }
-        self.highest = self.highest.max(end);
-        self.counters.sent = self.counters.sent.max(self.highest);
+        self.counters.sent = self.counters.sent.max(self.reordering.highest());
         if first < self.next {
             // They were counted as lost when invalid frames were given out for them; any others of
             // it will be.
@@ -126,28 +113,10 @@ impl StreamReceiver {
             self.counters.late += late;
             return Ok(());
         }
-        if self.hold.keep(Held { group, repaired }).is_err() {
+        if self.hold.keep(held).is_err() {
             self.counters.overflowed += count;
         }
         Ok(())
-    }
-
-    /// Whether a group behind this one was there so long ago that both can't have been on their way
-    /// side by side.
-    fn is_overtaken(&self, now: Instant, first: u64) -> bool {
-        // What is not remembered is further back than that.
-        let behind = self.recent.iter().find(|(other, _)| *other > first);
-        behind.is_none_or(|(_, at)| now.since(*at) > SIDE_BY_SIDE)
-    }
-
-    fn note_highest(&mut self, now: Instant, first: u64) {
-        let is_old = |at: Instant| now.since(at) > SIDE_BY_SIDE;
-        while let Some((_, at)) = self.recent.front()
-            && (is_old(*at) || self.recent.len() >= RECENT_MAX)
-        {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((first, now));
     }
 
     /// The stream has ended.
@@ -155,10 +124,10 @@ impl StreamReceiver {
     /// # Errors
     /// It has fewer frames than came.
     pub fn end(&mut self, now: Instant, end: &StreamEnd) -> Result<(), WireError> {
-        if end.frames < self.highest || end.frames < self.next {
+        if end.frames < self.reordering.highest() || end.frames < self.next {
             return Err(WireError::Malformed);
         }
-        self.learn(end.frames, &end.recap);
+        self.expected.learn(self.next, end.frames, &end.recap);
         self.counters.sent = end.frames;
         self.ended.get_or_insert((end.frames, now));
         Ok(())
@@ -176,9 +145,11 @@ impl StreamReceiver {
     /// When it is to be polled, if nothing comes.
     pub fn next_timeout(&self) -> Option<Instant> {
         if let Some(group) = self.hold.first() {
-            return Some(self.due(group.stamp));
+            return Some(self.timing.due(group.stamp));
         }
-        self.ended.filter(|(frames, _)| self.next < *frames).map(|(_, since)| since + self.lateness)
+        self.ended
+            .filter(|(frames, _)| self.next < *frames)
+            .map(|(_, since)| since + self.timing.lateness)
     }
 
     /// Whether everything was given out.
@@ -194,12 +165,12 @@ impl StreamReceiver {
     /// How much longer than the fastest one a group took at most, since this was asked the last
     /// time.
     pub fn slowest(&mut self) -> Duration {
-        core::mem::take(&mut self.slowest)
+        self.timing.take_slowest()
     }
 
     /// When the newest frame that came was read, from when the stream began.
     pub const fn newest(&self) -> Duration {
-        self.newest
+        self.timing.newest
     }
 
     /// Which frames the sink does not have.
@@ -212,26 +183,11 @@ impl StreamReceiver {
         self.ended.is_some_and(|(frames, _)| end > frames)
     }
 
-    fn due(&self, stamp: Duration) -> Instant {
-        self.transit.expected(stamp) + self.lateness
-    }
-
-    fn learn(&mut self, first: u64, recap: &[(u32, Exception)]) {
-        for (back, exception) in recap {
-            let number = first.checked_sub(u64::from(*back)).filter(|number| *number >= self.next);
-            if let Some(number) = number
-                && self.exceptions.len() < EXCEPTIONS_MAX
-            {
-                self.exceptions.insert(number, *exception);
-            }
-        }
-    }
-
     /// How many frames are given up now.
     fn missing(&self, now: Instant) -> Option<u64> {
         let (until, due) = match (self.hold.first(), self.ended) {
-            (Some(group), _) => (group.first, self.due(group.stamp)),
-            (None, Some((frames, since))) => (frames, since + self.lateness),
+            (Some(group), _) => (group.first, self.timing.due(group.stamp)),
+            (None, Some((frames, since))) => (frames, since + self.timing.lateness),
             (None, None) => return None,
         };
         (now >= due).then_some(until - self.next)
@@ -246,27 +202,20 @@ impl StreamReceiver {
             for (at, frame) in group.frames.chunks(self.frame_len).enumerate() {
                 let head =
                     FrameHead::read(self.format, frame).expect("frames of a group were read");
-                if at == 0 && self.run > 0 && !self.is_expected(first, &head) {
+                if at == 0 && self.run > 0 && !self.expected.leads_to(first, &head) {
                     self.counters.guessed += self.run.min(self.counters.missing());
                 }
-                self.course.take(&head);
+                self.expected.take(&head);
             }
         }
         self.next = first + count;
-        self.exceptions = self.exceptions.split_off(&self.next);
+        self.expected.forget_before(self.next);
         self.counters.runs.add(core::mem::take(&mut self.run));
         let counter =
             if repaired { &mut self.counters.repaired } else { &mut self.counters.received };
         *counter += count;
         self.counters.bytes += group.frames.len() as u64;
         SinkFrames { first, count, bytes: group.frames, missing: false, stamp: self.stamp }
-    }
-
-    /// Whether the course led to `head`: where frames before it were made without knowing, it may
-    /// not.
-    fn is_expected(&self, number: u64, head: &FrameHead) -> bool {
-        let told = self.exceptions.get(&number).and_then(|exception| self.course.of(*exception));
-        told.or(self.course.expected()).is_some_and(|expected| expected.is_same(head))
     }
 
     /// Makes the next of `missing` frames, as many as go at a time.
@@ -286,13 +235,11 @@ impl StreamReceiver {
                     ..FrameTime::ZERO
                 });
             } else {
-                let told =
-                    self.exceptions.remove(&number).and_then(|exception| self.course.of(exception));
-                match told.or_else(|| self.course.expected()) {
+                match self.expected.head_of(number) {
                     Some(head) => {
                         head.put_invalid(&mut bytes);
                         self.frame_len = head.frame_len();
-                        self.course.take(&head);
+                        self.expected.take(&head);
                         self.map.add(head.place());
                     }
                     None => self.counters.unmarked += 1,

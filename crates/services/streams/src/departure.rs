@@ -1,7 +1,7 @@
 //! The source's end: frames become groups, each a block of its own.
 
-use crate::course::{Exception, PathTaken};
 use crate::head::FrameHead;
+use crate::sequence::{Exception, FrameSequence};
 use crate::wire::{GROUP_MAX, GroupHead, Message, RECAP_MAX, StreamEnd, finish_group};
 use bytes::Bytes;
 use skyhaul_units::{Duration, Instant};
@@ -40,7 +40,7 @@ pub struct Parcel {
 pub struct Departure {
     packing: FrameGrouping,
     began: Instant,
-    course: PathTaken,
+    course: FrameSequence,
     /// Frames that were not to be expected: what was said of the last ones, oldest first. Bounded
     /// by [`KEPT_MAX`].
     recap: VecDeque<(u64, Exception, Instant)>,
@@ -60,7 +60,7 @@ impl Departure {
     /// A stream that begins at `began`, with the frames of a thread in a second where they are
     /// known beforehand.
     pub fn new(began: Instant, packing: FrameGrouping, frames_per_second: Option<u32>) -> Self {
-        let course = PathTaken::new(frames_per_second);
+        let course = FrameSequence::new(frames_per_second);
         Self { packing, began, course, recap: VecDeque::new(), next: 0, open: None }
     }
 
@@ -119,7 +119,7 @@ impl Departure {
     }
 
     /// What is known of the order of the frames.
-    pub const fn course(&self) -> &PathTaken {
+    pub const fn course(&self) -> &FrameSequence {
         &self.course
     }
 

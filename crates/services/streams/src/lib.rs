@@ -2,7 +2,7 @@
 //! of them.
 //!
 //! A [`FrameHead`] is a frame's header, read once and right since. A [`FrameFinder`] finds frames in
-//! bytes that begin anywhere. A [`PathTaken`] knows which frame comes next, so that the frame which
+//! bytes that begin anywhere. A [`FrameSequence`] knows which frame comes next, so that the frame which
 //! stands for a lost one has the header that the lost one had. On the line frames go in groups
 //! ([`wire`]): a [`Departure`] makes them, an [`StreamReceiver`] gives frames out in order, with an
 //! invalid one in the place of each that is not there in time, and counts. Sans-IO: time and bytes
@@ -26,23 +26,26 @@
 
 mod account;
 mod arrival;
-mod course;
+
 mod departure;
 mod fields;
 mod find;
+mod frame_time;
 mod head;
 mod hold;
 mod mark5b;
+mod sequence;
 mod synthesis;
 mod vdif;
 pub mod wire;
 
 pub use account::{Counters, LossMap, LossRuns, Missing, signal_to_noise};
 pub use arrival::{SinkFrames, StreamReceiver};
-pub use course::{Exception, PathTaken};
 pub use departure::{Departure, FrameGrouping, Parcel};
 pub use find::{FrameFinder, NextBytes};
-pub use head::{FILL, FRAME_MAX, FormatError, FrameHead, FrameTime, HeadError, StreamFormat};
+pub use frame_time::{FRAME_MAX, FrameTime, HeadError};
+pub use head::{FILL, FormatError, FrameHead, StreamFormat};
 pub use mark5b::Mark5bHeader;
+pub use sequence::{Exception, FrameSequence};
 pub use synthesis::Synthesis;
 pub use vdif::VdifHeader;

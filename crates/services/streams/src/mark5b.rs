@@ -1,6 +1,6 @@
 //! Mark 5B headers: 16 bytes before 10,000 of payload (Mark 5B users' manual).
 
-use crate::head::{FrameTime, HeadError};
+use crate::frame_time::{FrameTime, HeadError};
 
 /// A header with the sync word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

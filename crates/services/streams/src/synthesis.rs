@@ -1,6 +1,6 @@
 //! A synthetic source: VDIF of any rate, for finding bottlenecks and for tests.
 
-use crate::head::FRAME_MAX;
+use crate::frame_time::FRAME_MAX;
 use crate::vdif::VdifHeader;
 
 /// Makes the frames of threads in turn, numbered and timed as a recorder would. The samples of a

@@ -1,6 +1,6 @@
 //! VDIF headers (VLBI Data Interchange Format 1.1.1), of 16 bytes (legacy) and 32.
 
-use crate::head::{FRAME_MAX, FrameTime, HeadError};
+use crate::frame_time::{FRAME_MAX, FrameTime, HeadError};
 use crate::mark5b;
 use skyhaul_units::{Duration, Utc};
 

@@ -16,9 +16,10 @@
 //! and goes over [`CONTROL`].
 
 use crate::account::{Counters, Missing};
-use crate::course::Exception;
 use crate::fields::put_text;
-use crate::head::{FRAME_MAX, FrameHead, FrameTime, StreamFormat};
+use crate::frame_time::{FRAME_MAX, FrameTime};
+use crate::head::{FrameHead, StreamFormat};
+use crate::sequence::Exception;
 use bytes::Bytes;
 use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{Duration, FlowId};

@@ -8,11 +8,12 @@
 
 use crate::builder::{ProductsBuilder, Scope};
 use crate::construction::ProductKind;
-use crate::contact::{ContactInfo, Limits};
+use crate::contact::ContactInfo;
 use crate::files::{Error, Files};
 use crate::frame_runs::FrameRuns;
 use crate::intake::Intake;
 use crate::joint::Joint;
+use crate::limits::Limits;
 use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};

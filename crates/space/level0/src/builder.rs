@@ -2,9 +2,9 @@
 //! within the limits, and at the end names and files.
 
 use crate::clock::Placement;
-use crate::contact::Limits;
 use crate::files::{Error, Files};
 use crate::intake::Nature;
+use crate::limits::Limits;
 use crate::naming::Label;
 use crate::order::{ApidOrder, Held, Novelty, PacketQuality};
 use crate::product::{Finished, Plan, ProductBuilder, SortedBy};

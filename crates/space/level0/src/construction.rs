@@ -23,6 +23,9 @@ pub use write::WriteError;
 
 use skyhaul_units::ByteCount;
 
+/// APIDs that a construction record has room for: its count has 8 bits.
+pub(crate) const RECORD_APIDS: usize = 255;
+
 /// What a product set's packet files hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConstructionRecord {

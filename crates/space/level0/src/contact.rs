@@ -6,11 +6,11 @@
 //! closing only flushes.
 
 use crate::builder::{ProductsBuilder, Scope};
-use crate::clock::ClockCheck;
 use crate::construction::ProductKind;
 use crate::expedited::{Expedite, Expedited};
 use crate::files::{Error, Files};
 use crate::intake::{Intake, Nature};
+use crate::limits::Limits;
 use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};
@@ -21,7 +21,7 @@ use skyhaul_ccsds::extract::ExtractedPacket;
 use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_units::{ByteCount, Duration, Utc};
+use skyhaul_units::Utc;
 
 /// What is known of a contact when it opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,38 +49,6 @@ pub struct ContactClose {
     pub created: Utc,
     /// Tells products of this spacecraft made in the same second apart.
     pub uniqueness: Digit,
-}
-
-/// How much a contact's processing may hold, and what it believes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Which packet times are believed.
-    pub clock: ClockCheck,
-    /// How far, in packet time, a packet may come behind later ones and still be put in place as it
-    /// comes. Default 30 s: channels of one spacecraft are a few seconds apart.
-    pub window_span: Duration,
-    /// Memory for packets in the windows of all products. Default 24 MiB: 12 s at 15 Mbit/s, where
-    /// every packet is a kilobyte. At the limit the earliest packets of the largest window are
-    /// written.
-    pub window: ByteCount,
-    /// Memory for late packets of all products. Default 8 MiB; at the limit the most are moved to a
-    /// file.
-    pub late: ByteCount,
-    /// Size of the file of packets set aside from one product. Default 256 MiB; past it packets are
-    /// dropped and counted as rejected.
-    pub set_aside: ByteCount,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            clock: ClockCheck::default(),
-            window_span: Duration::from_secs(30),
-            window: ByteCount::mib(24),
-            late: ByteCount::mib(8),
-            set_aside: ByteCount::mib(256),
-        }
-    }
 }
 
 /// Processes one contact of one spacecraft to Level-0 products.

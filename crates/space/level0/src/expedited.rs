@@ -7,9 +7,9 @@
 
 use crate::builder::{ProductsBuilder, Scope};
 use crate::construction::ProductKind;
-use crate::contact::Limits;
 use crate::files::{Error, Files};
 use crate::intake::Nature;
+use crate::limits::Limits;
 use crate::naming::Digit;
 use crate::order::Novelty;
 use crate::publish::{Naming, Publication};

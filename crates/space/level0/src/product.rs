@@ -1,10 +1,10 @@
 //! One product in the making: packets in, a packet file in order out.
 
 use crate::batch::{Batch, Part, Settled};
-use crate::contact::Limits;
 use crate::entry::Source;
 use crate::files::{Error, Files};
 use crate::late::Late;
+use crate::limits::Limits;
 use crate::merge::merge;
 use crate::naming::Label;
 use crate::order::{ApidOrder, Frontier, Held, Slot};

@@ -1,13 +1,12 @@
 //! A finished product to its files: packets, packets set aside, account, and last the construction
 //! record, so that who sees the record sees everything.
 
-use crate::construction::ProductKind;
+use crate::construction::{ProductKind, RECORD_APIDS};
 use crate::files::{Error, Files};
 use crate::frame_runs::FrameRuns;
 use crate::naming::{Digit, FileNumber, Label, ProductName, Series};
 use crate::packet_file::{Account, flushed, hex};
 use crate::product::{Finished, SortedBy, Tally};
-use crate::record::RECORD_APIDS;
 use crate::report::{
     Accounting, ApidReport, ContactReport, FORMAT, FrameReport, Product, ProductFile,
     ProductReport, Replaced, SetAsideReport, Sidecar,

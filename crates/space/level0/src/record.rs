@@ -2,7 +2,7 @@
 
 use crate::construction::{
     ApidEntry, ApidSpan, ConstructionRecord, FileEntry, FileSetTotals, FillEntry, FixedText,
-    GapEntry, RecordTime, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span,
+    GapEntry, RECORD_APIDS, RecordTime, SoftwareVersion, SpacecraftApid, SpacecraftVcid, Span,
 };
 use crate::gaps::{ApidAccount, Filled, Gap, PacketTimestamps};
 use crate::naming::{FileNumber, ProductName};
@@ -131,8 +131,6 @@ fn count32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// APIDs that a construction record has room for: its count has 8 bits.
-pub(crate) const RECORD_APIDS: usize = 255;
 const MAJOR: u8 = version(env!("CARGO_PKG_VERSION_MAJOR"));
 const MINOR: u8 = version(env!("CARGO_PKG_VERSION_MINOR"));
 

@@ -1,6 +1,7 @@
 //! Why the contact store cannot do what was asked.
 
-use super::{MAX_OPEN_CONTACTS, MAX_SPOOLS, NEW_CONTACT, StationName};
+use super::StationName;
+use super::limits::{MAX_OPEN_CONTACTS, MAX_SPOOLS, NEW_CONTACT};
 use crate::disk::is_full;
 use crate::log::LogError;
 use crate::room::{Room, Shortage};

@@ -3,6 +3,7 @@
 
 use crate::FlowId;
 use skyhaul_units::BlockMark;
+use skyhaul_units::wire::{ByteReader, ByteWriter};
 use std::collections::BTreeMap;
 
 /// Finished flows, as ascending ranges that neither touch nor overlap.
@@ -72,48 +73,42 @@ impl Finished {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut body = (self.ranges.len() as u32).to_be_bytes().to_vec();
+        let mut body = ByteWriter::default();
+        body.u32(self.ranges.len() as u32);
         for (first, last) in &self.ranges {
-            body.extend_from_slice(&first.to_be_bytes());
-            body.extend_from_slice(&last.to_be_bytes());
+            body.u32(*first);
+            body.u32(*last);
         }
         for (flow, last) in &self.marks {
-            body.extend_from_slice(&flow.0.to_be_bytes());
-            body.extend_from_slice(&last.0.to_be_bytes());
+            body.u32(flow.0);
+            body.u64(last.0);
         }
-        body
+        body.into_bytes()
     }
 
     /// Reads what `encode` wrote; `None` where it is something else.
     pub fn decode(body: &[u8]) -> Option<Self> {
-        let number = |bytes: &[u8]| bytes.try_into().ok().map(u32::from_be_bytes);
-        let (count, body) = body.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_be_bytes(*count)).ok()?.checked_mul(8)?;
-        let (body, marked) = body.split_at_checked(length)?;
-        let mut ranges: Vec<(u32, u32)> = Vec::new();
-        for entry in body.chunks(8) {
-            let (first, last) = (number(entry.get(..4)?)?, number(entry.get(4..8)?)?);
-            let apart = ranges
-                .last()
-                .is_none_or(|(_, before)| before.checked_add(1).is_some_and(|next| next < first));
-            if first > last || !apart {
+        let mut body = ByteReader::new(body);
+        let mut finished = Self::default();
+        for _ in 0..body.u32()? {
+            let (first, last) = (body.u32()?, body.u32()?);
+            let before = finished.ranges.last().map(|(_, before)| *before);
+            let apart =
+                before.is_none_or(|before| before.checked_add(1).is_some_and(|next| next < first));
+            if first > last || !apart || finished.ranges.len() >= MAX_RANGES {
                 return None;
             }
-            ranges.push((first, last));
+            finished.ranges.push((first, last));
         }
-        let mut finished = Self { ranges, marks: BTreeMap::new() };
-        let (entries, rest) = marked.as_chunks::<12>();
-        for entry in entries {
-            let (flow, last) = entry.split_first_chunk::<4>()?;
-            let flow = FlowId(u32::from_be_bytes(*flow));
+        while !body.is_empty() {
+            let (flow, last) = (FlowId(body.u32()?), BlockMark(body.u64()?));
             let ascends = finished.marks.last_key_value().is_none_or(|(before, _)| *before < flow);
-            if !ascends || !finished.contains(flow) {
+            if !ascends || !finished.contains(flow) || finished.marks.len() >= MARKED {
                 return None;
             }
-            finished.marks.insert(flow, BlockMark(u64::from_be_bytes(last.try_into().ok()?)));
+            finished.marks.insert(flow, last);
         }
-        let is_whole = rest.is_empty() && finished.marks.len() <= MARKED;
-        (is_whole && finished.ranges.len() <= MAX_RANGES).then_some(finished)
+        Some(finished)
     }
 }
 

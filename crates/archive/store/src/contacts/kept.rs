@@ -43,6 +43,16 @@ pub struct KeptContacts {
     size: ByteCount,
     /// Those of them that are not to be removed. As many as there are kept ones at most count.
     held: BTreeSet<Key>,
+    removed: Removed,
+}
+
+/// How many contacts were removed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Removed {
+    /// After their retention.
+    pub due: u64,
+    /// Before their retention was over, because room was needed.
+    pub early: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +64,7 @@ pub(super) struct Kept {
 impl KeptContacts {
     pub(super) fn none(disk: Arc<dyn Disk>, log: LogConfig) -> Self {
         let (contacts, held) = (BTreeMap::new(), BTreeSet::new());
-        Self { disk, log, contacts, size: ByteCount::ZERO, held }
+        Self { disk, log, contacts, size: ByteCount::ZERO, held, removed: Removed::default() }
     }
 
     /// All of them, with when each was finished.
@@ -97,14 +107,37 @@ impl KeptContacts {
         self.contacts.insert(key, kept);
     }
 
+    pub(super) const fn removed(&self) -> Removed {
+        self.removed
+    }
+
+    /// Removes the contacts that are older than their retention. Returns the bytes freed.
+    pub(super) fn free(&mut self, retention: Duration, now: Utc) -> Result<ByteCount, StoreError> {
+        let before = self.size;
+        for key in self.due(retention, now) {
+            self.remove(&key)?;
+            self.removed.due += 1;
+        }
+        Ok(before - self.size)
+    }
+
+    /// Removes the contact that was finished first, where one may be removed. Returns whether one
+    /// was.
+    pub(super) fn remove_oldest(&mut self) -> Result<bool, StoreError> {
+        let Some(key) = self.oldest() else { return Ok(false) };
+        self.remove(&key)?;
+        self.removed.early += 1;
+        Ok(true)
+    }
+
     /// The contacts that may be removed and whose retention is over.
-    pub(super) fn due(&self, retention: Duration, now: Utc) -> Vec<Key> {
+    fn due(&self, retention: Duration, now: Utc) -> Vec<Key> {
         let due = self.removable().filter(|(_, kept)| kept.finished + retention <= now);
         due.map(|(key, _)| key.clone()).collect()
     }
 
     /// The contact that may be removed and was finished first.
-    pub(super) fn oldest(&self) -> Option<Key> {
+    fn oldest(&self) -> Option<Key> {
         self.removable().min_by_key(|(_, kept)| kept.finished).map(|(key, _)| key.clone())
     }
 
@@ -113,7 +146,7 @@ impl KeptContacts {
     }
 
     /// Removes a finished contact's directory. That it is finished stays known.
-    pub(super) fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
+    fn remove(&mut self, key: &Key) -> Result<(), StoreError> {
         let dir = contact_dir(&key.0, key.1);
         let disk = &*self.disk;
         let removed = disk.list(&dir).and_then(|entries| {

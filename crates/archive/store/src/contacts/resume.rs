@@ -1,6 +1,7 @@
 //! What a station is told when a session begins: how far each of its contacts is.
 
-use super::{NameSpaces, StationName};
+use super::Contact;
+use super::finished::Finished;
 use crate::{FlowId, Seq};
 use skyhaul_units::Held;
 use std::collections::BTreeMap;
@@ -16,24 +17,17 @@ pub struct ResumeFlow {
     pub flows: Vec<Held>,
 }
 
-impl NameSpaces {
-    /// What the station need not send again. Nothing that is not durable is in it.
-    pub fn resume(&self, station: &StationName) -> ResumeFlow {
-        let Some(station) = self.get(station) else {
-            return ResumeFlow::default();
-        };
-        let finished =
-            station.finished.newest().map(|(flow, last)| Held { flow, next: Seq::FINISHED, last });
-        let open = station.open.iter().map(|(flow, contact)| Held {
+impl ResumeFlow {
+    /// Of one name space. Nothing that is not durable is in it.
+    pub(super) fn of(finished: &Finished, open: &BTreeMap<FlowId, Contact>) -> Self {
+        let ended = finished.newest().map(|(flow, last)| Held { flow, next: Seq::FINISHED, last });
+        let open = open.iter().map(|(flow, contact)| Held {
             flow: *flow,
             next: contact.durable,
             last: contact.marks.durable,
         });
         let flows: BTreeMap<FlowId, Held> =
-            finished.chain(open).map(|held| (held.flow, held)).collect();
-        ResumeFlow {
-            finished_below: station.finished.prefix_end(),
-            flows: flows.into_values().collect(),
-        }
+            ended.chain(open).map(|held| (held.flow, held)).collect();
+        Self { finished_below: finished.prefix_end(), flows: flows.into_values().collect() }
     }
 }

@@ -14,6 +14,7 @@
 //! | station | to the end | whose key it came under |
 
 use super::finished::Finished;
+use super::limits::MAX_SPOOLS;
 use super::{
     Appended, Contact, ContactStore, FlowStatus, ResumeFlow, StationName, StoreError, station_dir,
 };
@@ -25,8 +26,6 @@ use skyhaul_units::{ByteCount, SpoolId, SpoolIdentity, SpoolOpening};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Spools of one station whose contacts are told apart.
-pub const MAX_SPOOLS: usize = 256;
 const SPOOL_NAME: &str = "spool";
 
 /// Whose contacts a name space holds.
@@ -181,6 +180,12 @@ impl NameSpaces {
     /// What the open contacts fill on the disk.
     pub(super) fn open_size(&self) -> ByteCount {
         self.contacts().map(|(_, _, contact)| contact.log.segments().size()).sum()
+    }
+
+    /// What the station need not send again. Nothing that is not durable is in it.
+    pub fn resume(&self, space: &StationName) -> ResumeFlow {
+        self.get(space)
+            .map_or_else(ResumeFlow::default, |space| ResumeFlow::of(&space.finished, &space.open))
     }
 
     /// How far a flow is.

@@ -21,6 +21,7 @@
 use super::checksum::{HEADER_LEN, crc};
 use super::{SegmentNo, guard};
 use crate::{FlowId, Seq};
+use skyhaul_units::wire::ByteReader;
 use skyhaul_units::{ByteCount, Utc};
 
 /// The largest payload: four times the largest block that a station gathers. It bounds what a
@@ -103,20 +104,19 @@ impl Header {
             return None;
         }
         let kind = Kind::of(bytes[3])?;
-        let length = Self::length_in(bytes);
-        let limit = if kind == Kind::Block { MAX_PAYLOAD } else { ByteCount::kib(64) };
-        if number32(bytes, 4) != header_crc(bytes, segment, offset) || length > limit {
-            return None;
-        }
-        Some(Self {
+        let mut fields = ByteReader::new(&bytes[4..]);
+        let header_is_intact = fields.u32()? == header_crc(bytes, segment, offset);
+        let header = Self {
             kind,
-            flow: FlowId(number32(bytes, 12)),
-            seq: Seq(number64(bytes, 20)),
-            length,
-            written: Utc::from_micros(number64(bytes, 28).cast_signed()),
-            durable: ByteCount::new(number64(bytes, 36)),
-            payload_crc: number32(bytes, 8),
-        })
+            payload_crc: fields.u32()?,
+            flow: FlowId(fields.u32()?),
+            length: ByteCount::new(u64::from(fields.u32()?)),
+            seq: Seq(fields.u64()?),
+            written: Utc::from_micros(fields.i64()?),
+            durable: ByteCount::new(fields.u64()?),
+        };
+        let limit = if kind == Kind::Block { MAX_PAYLOAD } else { ByteCount::kib(64) };
+        (header_is_intact && header.length <= limit).then_some(header)
     }
 
     /// The header's bytes, for a record that begins at `offset` of `segment`.
@@ -151,10 +151,6 @@ fn header_crc(bytes: &[u8; HEADER_LEN], segment: SegmentNo, offset: ByteCount) -
 
 fn number32(bytes: &[u8; HEADER_LEN], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes within the header"))
-}
-
-fn number64(bytes: &[u8; HEADER_LEN], at: usize) -> u64 {
-    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes within the header"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The records of all flows in the order of writing, and how much of each is in custody.
 
-use super::reader::SpoolReader;
 use super::{Depth, FlowExtent, Flows, OpenFlow, SpoolError};
-use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord, SegmentSummary};
+use crate::log::{DamagedRange, FlowSpan, Log, LogCursor, LogEntry, LogRecord};
 use crate::{FlowId, Seq, mark};
 use skyhaul_units::{BlockMark, ByteCount, Utc};
 
@@ -16,18 +15,6 @@ pub struct SpoolQueue {
 }
 
 impl SpoolQueue {
-    /// A reader at the first record that is not in custody.
-    pub fn reader_from_custody(&self) -> SpoolReader {
-        let waits = |summary: &SegmentSummary| self.flows.waits(summary);
-        let first = self
-            .log
-            .segments()
-            .iter()
-            .find(|(_, summary)| waits(summary))
-            .map(|(number, _)| number);
-        SpoolReader::new(first.map_or_else(|| self.log.end(), LogCursor::at_segment))
-    }
-
     /// The open flows, ascending, to resume their contacts after a restart.
     pub fn open_flows(&self) -> Vec<OpenFlow> {
         self.flows.open_flows().collect()

@@ -1,7 +1,7 @@
 //! Reading the spool in the order of writing, from the first record without custody.
 
 use super::{FlowExtent, Flows, SpoolError, SpoolQueue};
-use crate::log::{LogCursor, LogEntry, LogRecord};
+use crate::log::{LogCursor, LogEntry, LogRecord, SegmentSummary};
 use crate::{FlowId, Seq};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,7 +36,7 @@ pub enum SpoolItem {
 const MISSING_MAX: u64 = 4_096;
 
 impl SpoolReader {
-    pub(super) fn new(cursor: LogCursor) -> Self {
+    fn new(cursor: LogCursor) -> Self {
         Self { cursor, expected: BTreeMap::new(), pending: VecDeque::new() }
     }
 
@@ -62,6 +62,18 @@ impl SpoolReader {
 }
 
 impl SpoolQueue {
+    /// A reader at the first record that is not in custody.
+    pub fn reader_from_custody(&self) -> SpoolReader {
+        let waits = |summary: &SegmentSummary| self.flows.waits(summary);
+        let first = self
+            .log
+            .segments()
+            .iter()
+            .find(|(_, summary)| waits(summary))
+            .map(|(number, _)| number);
+        SpoolReader::new(first.map_or_else(|| self.log.end(), LogCursor::at_segment))
+    }
+
     /// The next durable record that is not in custody; `None` where there is none: read again after
     /// a sync.
     ///

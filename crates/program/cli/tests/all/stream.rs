@@ -566,7 +566,7 @@ fn lossy(path: &Path, lost: usize) -> Vec<u8> {
         let Ok(Message::Group(group)) = Message::decode(&parcel.bytes, format) else {
             panic!("a group")
         };
-        arrival.group(now, group, false).unwrap();
+        arrival.group(now, group).unwrap();
     }
     let mut bytes = Vec::new();
     while let Some(given) = arrival.poll(now) {

@@ -2,9 +2,9 @@
 
 use super::part::{Part, Sync};
 use super::{JOBS, Receiving};
+use crate::end::TransferEnd;
 use crate::event::Fate;
 use crate::place::{refusal, times};
-use crate::session::TransferEnd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use skyhaul_files::wire::{Message, OfferId};

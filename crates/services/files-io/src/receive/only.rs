@@ -3,10 +3,10 @@
 
 use super::{Receiving, State};
 use crate::PART;
+use crate::end::TransferEnd;
 use crate::event::Fate;
 use crate::place::{Directory, file_type, name, refusal};
 use crate::send::is_partial;
-use crate::session::TransferEnd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use skyhaul_files::RelPath;

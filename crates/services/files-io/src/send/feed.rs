@@ -2,9 +2,9 @@
 
 use super::source::{Reader, on_disk};
 use super::{Offer, Sending};
+use crate::end::TransferEnd;
 use crate::event::Fate;
 use crate::place::{io_refusal, refusal, stamp};
-use crate::session::TransferEnd;
 use rustix::io::Errno;
 use skyhaul_files::wire::{Message, OfferId, PIECE_MAX, Pack, data_head};
 use skyhaul_files::{FileHasher, Pace, RefusalReason, RelPath, TransferRefusal};

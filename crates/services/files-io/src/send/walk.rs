@@ -2,8 +2,8 @@
 
 use super::source::FileSource;
 use super::{FOLDERS_MAX, Offer, Sending};
+use crate::end::TransferEnd;
 use crate::place::{Directory, file_type, mtime, refusal, stamp};
-use crate::session::TransferEnd;
 use rustix::fs::{FileType, Stat};
 use skyhaul_files::wire::{BLOCK_MAX, ITEMS_MAX, Message, OFFERS_MAX, OfferId, offer_len};
 use skyhaul_files::{Entry, RefusalReason, RelPath, SourceStamp, TransferRefusal, TreeEntryKind};

@@ -66,7 +66,11 @@ fn play(
     for time in 0..parcels.len() as u64 + 1_000 {
         let now = Instant::ZERO + ms(time);
         while let Some((_, _, parcel, repaired)) = coming.next_if(|(due, ..)| *due <= time) {
-            arrival.group(now, group(parcel), repaired).unwrap();
+            let came = match repaired {
+                false => arrival.group(now, group(parcel)),
+                true => arrival.repaired_group(now, group(parcel)),
+            };
+            came.unwrap();
         }
         if time == parcels.len() as u64 + 300 {
             arrival.end(now, end).unwrap();
@@ -104,7 +108,7 @@ fn a_stream_without_loss_goes_through_unchanged_and_at_once() {
     let (parcels, end, made) = stream(|_| {}, 4, 300);
     let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     for parcel in &parcels {
-        arrival.group(Instant::ZERO + ms(100), group(parcel), false).unwrap();
+        arrival.group(Instant::ZERO + ms(100), group(parcel)).unwrap();
         assert!(arrival.poll(Instant::ZERO + ms(100)).is_some());
     }
     let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
@@ -171,14 +175,14 @@ fn a_piece_of_a_group_that_was_given_up_is_late_and_the_rest_lost() {
     let Message::End(end) = end else { panic!("an end") };
     let mut arrival = StreamReceiver::new(StreamFormat::Vdif, ms(20), None);
     let at = |millis| Instant::ZERO + ms(millis);
-    arrival.group(at(0), group(&parcels[0]), false).unwrap();
+    arrival.group(at(0), group(&parcels[0])).unwrap();
     assert!(arrival.poll(at(0)).is_some_and(|given| given.count == 3));
-    arrival.group(at(2), group(&parcels[2]), false).unwrap();
+    arrival.group(at(2), group(&parcels[2])).unwrap();
     arrival.end(at(2), &end).unwrap();
     assert_eq!(arrival.next_timeout(), Some(at(22)));
     let given: Vec<SinkFrames> = std::iter::from_fn(|| arrival.poll(at(22))).collect();
     assert_eq!(given.iter().map(|given| given.count).sum::<u64>(), 6);
-    arrival.group(at(23), group(&parcels[1]), true).unwrap();
+    arrival.repaired_group(at(23), group(&parcels[1])).unwrap();
     assert_eq!((arrival.counters().late, arrival.counters().lost), (3, 0));
     assert!(arrival.counters().balances());
 }
@@ -198,7 +202,7 @@ fn lost_datagrams_are_filled_to_the_length_of_those_before() {
         else {
             panic!()
         };
-        arrival.group(Instant::ZERO, group, false).unwrap();
+        arrival.group(Instant::ZERO, group).unwrap();
     }
     let given: Vec<SinkFrames> =
         std::iter::from_fn(|| arrival.poll(Instant::ZERO + ms(5))).collect();

@@ -7,9 +7,9 @@
 use crate::head::{FrameHead, StreamFormat};
 use skyhaul_units::wire::ByteReader;
 
-/// The course that a stream has taken so far.
+/// Which frame comes next, from the frames so far.
 #[derive(Debug, Clone, Default)]
-pub struct PathTaken {
+pub struct FrameSequence {
     /// One for each thread of each station, in the order of their first frames.
     slots: Vec<Slot>,
     last: Option<usize>,
@@ -34,7 +34,7 @@ pub enum Exception {
     Head(FrameHead),
 }
 
-impl PathTaken {
+impl FrameSequence {
     /// Threads that are followed, at most: as many as VDIF has. Frames of further ones are expected
     /// nowhere.
     pub const THREADS_MAX: usize = 1024;
@@ -45,7 +45,7 @@ impl PathTaken {
         Self { slots: Vec::new(), last: None, given: frames_per_second }
     }
 
-    /// The header of the next frame, as far as the course so far tells; `None` before the first
+    /// The header of the next frame, as far as the frames so far tell; `None` before the first
     /// one.
     pub fn expected(&self) -> Option<FrameHead> {
         Some(self.next_of(self.slots[self.last?].next))
@@ -148,7 +148,7 @@ impl Exception {
             0 => Some((
                 back,
                 Self::Thread(
-                    fields.u16().filter(|slot| usize::from(*slot) < PathTaken::THREADS_MAX)?,
+                    fields.u16().filter(|slot| usize::from(*slot) < FrameSequence::THREADS_MAX)?,
                 ),
             )),
             1 => {
@@ -180,13 +180,13 @@ mod tests {
 
     /// The places of frames of which something had to be said.
     fn said(heads: &[FrameHead], given: Option<u32>) -> Vec<usize> {
-        let mut course = PathTaken::new(given);
+        let mut sequence = FrameSequence::new(given);
         let mut said = Vec::new();
         for (place, head) in heads.iter().enumerate() {
-            if course.exception(head).is_some() {
+            if sequence.exception(head).is_some() {
                 said.push(place);
             }
-            course.take(head);
+            sequence.take(head);
         }
         said
     }
@@ -203,11 +203,11 @@ mod tests {
     fn threads_out_of_turn_are_told_by_their_number() {
         let mut heads = heads(3, 10, 12);
         heads.swap(7, 8);
-        let mut course = PathTaken::new(Some(10));
-        heads[..7].iter().for_each(|head| course.take(head));
-        assert_eq!(course.exception(&heads[7]), Some(Exception::Thread(2)));
-        assert_eq!(course.of(Exception::Thread(2)), Some(heads[7]));
-        assert_eq!(course.of(Exception::Thread(3)), None);
+        let mut sequence = FrameSequence::new(Some(10));
+        heads[..7].iter().for_each(|head| sequence.take(head));
+        assert_eq!(sequence.exception(&heads[7]), Some(Exception::Thread(2)));
+        assert_eq!(sequence.of(Exception::Thread(2)), Some(heads[7]));
+        assert_eq!(sequence.of(Exception::Thread(3)), None);
     }
 
     #[test]
