@@ -1,7 +1,7 @@
 //! A downlink in memory, made of the packets of a real pass.
 
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::decode::BlockDecoder;
+use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};
 use skyhaul_ccsds::extract::Extractor;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::identify::InputLayout;
@@ -61,7 +61,7 @@ impl Downlink {
             });
             order.push(taken.expect("the pass is clean").0);
         }
-        let coder = BlockDecoder::new(&mission, false);
+        let coder = BlockDecoder::new(&mission, CheckSymbols::Dropped);
         let mut stream = Vec::with_capacity(LENGTH + mission.cadu_len());
         let mut idle = Packets::default();
         let mut packets = 0;
