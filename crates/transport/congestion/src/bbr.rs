@@ -1,5 +1,5 @@
 //! BBR version 1: send at the rate at which data was seen to arrive, with two such bandwidth-delay
-//! products under way (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016; the
+//! products in flight (Cardwell et al., "BBR: Congestion-Based Congestion Control", 2016; the
 //! constants and the order of steps are those of tcp_bbr.c).
 //!
 //! The model is the largest delivery rate of ten round trips and the smallest round trip of ten

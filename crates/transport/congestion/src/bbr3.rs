@@ -3,7 +3,7 @@
 //!
 //! Beside the largest delivery rate of two probing cycles and the smallest round trip of ten
 //! seconds it keeps
-//! [`Bounds`]: long-term, how much may be under way before more than 2 % of it is lost; short-term,
+//! [`Bounds`]: long-term, how much may be in flight before more than 2 % of it is lost; short-term,
 //! what arrived in round trips with loss while it wasn't probing. A cycle is DOWN (drain), CRUISE,
 //! REFILL, UP (probe); it comes every 2 to 3 s, or after as many round trips as Reno would need to
 //! recover.
@@ -315,8 +315,12 @@ impl Bbr3 {
             return;
         }
         self.bounds.allow(ack.sample.in_flight_when_sent);
-        if self.state == State::Up && self.is_limited() {
-            self.bounds.raise(ack.bytes, self.window, self.rounds.began);
+        if self.state == State::Up
+            && self.is_limited()
+            && self.bounds.raise(ack.bytes, self.window)
+            && self.rounds.began
+        {
+            self.bounds.raise_slope(self.window);
         }
     }
 

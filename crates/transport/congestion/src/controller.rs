@@ -21,7 +21,7 @@ pub struct Ack {
     /// True when a full count of datagrams made the far end acknowledge at once, so that `rtt`
     /// holds no wait for an acknowledgement timer.
     pub prompt: bool,
-    /// What is still under way.
+    /// What is still in flight.
     pub in_flight: ByteCount,
     /// How fast packets arrived at the far end, as the newest of the batch shows.
     pub sample: RateSample,
@@ -36,7 +36,7 @@ pub struct LossEvent {
     pub bytes: ByteCount,
     /// When it was sent. A loss from before a reduction says nothing about the time after it.
     pub sent: Instant,
-    /// What was under way when it was sent, itself included.
+    /// What was in flight when it was sent, itself included.
     pub in_flight_when_sent: ByteCount,
     /// The packet before it was lost too: tells bursts from single losses.
     pub continues: bool,
@@ -44,7 +44,7 @@ pub struct LossEvent {
     pub lost_since_sent: ByteCount,
     /// Total delivered when it was sent: tells round trips apart.
     pub delivered_when_sent: ByteCount,
-    /// What is still under way.
+    /// What is still in flight.
     pub in_flight: ByteCount,
 }
 
@@ -83,7 +83,7 @@ pub struct Status {
     pub phase: Phase,
     /// The rate allowed now, in IP packets.
     pub rate: Rate,
-    /// What may be under way now.
+    /// What may be in flight now.
     pub window: ByteCount,
     /// The round-trip time of the empty line, as far as known.
     pub base_rtt: Option<Duration>,
@@ -106,7 +106,7 @@ pub struct Memory {
 
 /// Decides how much and how fast a path may send. Sizes are those of whole IP packets.
 pub trait Controller: Send + core::fmt::Debug {
-    /// `bytes` were sent; `in_flight` is what is under way with them.
+    /// `bytes` were sent; `in_flight` is what is in flight with them.
     fn on_sent(&mut self, _now: Instant, _bytes: ByteCount, _in_flight: ByteCount) {}
 
     /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch
@@ -123,7 +123,7 @@ pub trait Controller: Send + core::fmt::Debug {
     /// The rate to pace at.
     fn pacing_rate(&self) -> Rate;
 
-    /// How many bytes may be under way.
+    /// How many bytes may be in flight.
     fn window(&self) -> ByteCount;
 
     /// When [`Controller::on_timeout`] is due, for controllers that act by time.

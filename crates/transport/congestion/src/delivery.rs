@@ -71,7 +71,7 @@ impl Delivery {
     /// A packet leaves; `in_flight` counts it.
     pub(crate) fn sent(&mut self, now: Instant, bytes: ByteCount, in_flight: ByteCount) -> Stamp {
         if in_flight <= bytes {
-            // Nothing was under way: the time since the last acknowledgement is the application's,
+            // Nothing was in flight: the time since the last acknowledgement is the application's,
             // not the line's.
             self.delivered_at = now;
             self.first_sent = now;

@@ -1,7 +1,7 @@
 //! How fast a path may send. Sans-IO: time is an argument.
 //!
 //! A [`Controller`] says how much and how fast; the [`Pacer`] spreads it out in time; a [`Sender`]
-//! keeps account of the packets under way and measures what the controller must know. [`Line`] is
+//! keeps account of the packets in flight and measures what the controller must know. [`Line`] is
 //! for a line whose rate is declared by its operator: it uses that rate to the full, takes no
 //! notice of random loss, and gives way while a queue stands. [`Adaptive`] finds the rate by
 //! itself. The others are for comparison, each as its authors describe it; a [`ControllerConfig`]

@@ -286,7 +286,7 @@ mod tests {
         queue: ByteCount,
         limit: ByteCount,
         now: Instant,
-        /// Round-trip times under way to the sender: when they arrive, and their value.
+        /// Round-trip times in flight to the sender: when they arrive, and their value.
         feedback: std::collections::VecDeque<(Instant, Duration)>,
         delays: Vec<Duration>,
         carried: ByteCount,

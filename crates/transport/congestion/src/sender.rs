@@ -1,5 +1,5 @@
 //! What a path may send, when, and what became of it: one controller, its pacer and the packets
-//! under way.
+//! in flight.
 //!
 //! Whatever carries packets (QUIC, a plain path of the lab) tells of each packet by number, and
 //! asks for room. A packet may carry a tag, which comes back with its fate.
@@ -103,7 +103,7 @@ impl<T> Sender<T> {
     }
 
     /// Packet `number` carries `tag`. Returns the tag of the oldest packet where there are too many
-    /// under way: its fate will not be known any more.
+    /// in flight: its fate will not be known any more.
     pub fn tag(&mut self, number: u64, tag: T) -> Option<T> {
         match self.find(number) {
             Some(at) => self.packets[at].tag = Some(tag),
@@ -211,7 +211,7 @@ impl<T> Sender<T> {
         tag
     }
 
-    /// The oldest packet's tag, if the packet has been under way for longer than 30 s; it counts as
+    /// The oldest packet's tag, if the packet has been in flight for longer than 30 s; it counts as
     /// forgotten.
     pub fn expire(&mut self, now: Instant) -> Option<T> {
         while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
@@ -226,7 +226,7 @@ impl<T> Sender<T> {
         None
     }
 
-    /// The tags of all packets under way, oldest first: the path has ended.
+    /// The tags of all packets in flight, oldest first: the path has ended.
     pub fn take_all(&mut self) -> impl Iterator<Item = T> + '_ {
         self.in_flight = ByteCount::ZERO;
         self.packets.drain(..).filter_map(|packet| packet.tag)
@@ -247,7 +247,7 @@ impl<T> Sender<T> {
         let _ = self.pacer.available(now);
     }
 
-    /// What is under way.
+    /// What is in flight.
     pub const fn in_flight(&self) -> ByteCount {
         self.in_flight
     }
@@ -295,7 +295,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Bytes that were under way are so no longer.
+    /// Bytes that were in flight are so no longer.
     fn leave_flight(&mut self, bytes: ByteCount) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }

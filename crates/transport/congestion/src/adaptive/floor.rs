@@ -1,12 +1,21 @@
 //! The round trip of the empty line, and how much round trips scatter by themselves.
 //!
-//! A batch that a full count of packets completed is acknowledged at once; one that a timer
-//! completed holds a wait of up to that timer. Each kind has its own floor, so that the wait is
-//! never taken for a queue.
+//! The far end acknowledges a full count of packets at once, and fewer when a timer expires, so that
+//! the round trip includes a wait. Each kind has its own floor, so that the wait never counts as a
+//! queue.
 
 use skyhaul_units::Duration;
 
-/// Smallest round trips seen, by kind of acknowledgement.
+/// What made the far end acknowledge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AckKind {
+    /// A full count of packets: at once.
+    Prompt,
+    /// The acknowledgement timer: the round trip includes a wait for it.
+    Timed,
+}
+
+/// Smallest round trips, by kind of acknowledgement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Floor {
     prompt: Option<Duration>,
@@ -17,19 +26,22 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Takes in a round trip, and gives the part of it that is above the floor.
-    pub(super) fn sample(&mut self, rtt: Duration, prompt: bool) -> Duration {
-        let floor = if prompt { &mut self.prompt } else { &mut self.timed };
+    /// Takes a round trip, and returns the part of it that is above the floor.
+    pub(super) fn sample(&mut self, rtt: Duration, kind: AckKind) -> Duration {
+        let (floor, last) = match kind {
+            AckKind::Prompt => (&mut self.prompt, &mut self.last[0]),
+            AckKind::Timed => (&mut self.timed, &mut self.last[1]),
+        };
         let base = floor.map_or(rtt, |floor| floor.min(rtt));
         *floor = Some(base);
-        if let Some(last) = self.last[usize::from(!prompt)].replace(rtt) {
+        if let Some(last) = last.replace(rtt) {
             let step = rtt.saturating_sub(last) + last.saturating_sub(rtt);
             self.jitter = (self.jitter * (SMOOTHING - 1) + step) / SMOOTHING;
         }
         rtt - base
     }
 
-    /// Less sending did not shorten the round trip: what was above the floor belongs to the route.
+    /// Sending less did not shorten the round trip: what was above the floor belongs to the route.
     pub(super) fn raise(&mut self, by: Duration) {
         for floor in [&mut self.prompt, &mut self.timed].into_iter().flatten() {
             *floor += by;
@@ -41,14 +53,14 @@ impl Floor {
         [self.prompt, self.timed].into_iter().flatten().min()
     }
 
-    /// Mean step from one round trip to the next of its kind. A queue changes slowly; what changes
-    /// at once is the line's own jitter, or bursts.
+    /// Mean step from one round trip to the next of its kind. A queue changes slowly; steps are the
+    /// line's own jitter, or bursts.
     pub(super) const fn jitter(&self) -> Duration {
         self.jitter
     }
 }
 
-/// The scatter is that of the last 32 acknowledgements or so.
+/// The jitter is the mean over about the last 32 acknowledgements.
 const SMOOTHING: u64 = 32;
 
 #[cfg(test)]
@@ -61,28 +73,28 @@ mod tests {
     fn a_wait_for_the_timer_is_no_queue() {
         let mut floor = Floor::default();
         let timer = Duration::from_millis(25);
-        assert_eq!(floor.sample(RTT, true), Duration::ZERO);
-        assert_eq!(floor.sample(RTT + timer, false), Duration::ZERO);
-        assert_eq!(floor.sample(RTT + timer * 2, false), timer);
-        assert_eq!(floor.sample(RTT + timer, true), timer);
+        assert_eq!(floor.sample(RTT, AckKind::Prompt), Duration::ZERO);
+        assert_eq!(floor.sample(RTT + timer, AckKind::Timed), Duration::ZERO);
+        assert_eq!(floor.sample(RTT + timer * 2, AckKind::Timed), timer);
+        assert_eq!(floor.sample(RTT + timer, AckKind::Prompt), timer);
         assert_eq!(floor.base(), Some(RTT));
     }
 
     #[test]
     fn a_raised_floor_is_raised_for_both_kinds() {
         let mut floor = Floor::default();
-        floor.sample(RTT, true);
-        floor.sample(RTT * 2, false);
+        floor.sample(RTT, AckKind::Prompt);
+        floor.sample(RTT * 2, AckKind::Timed);
         floor.raise(RTT);
-        assert_eq!(floor.sample(RTT * 2, true), Duration::ZERO);
-        assert_eq!(floor.sample(RTT * 4, false), RTT);
+        assert_eq!(floor.sample(RTT * 2, AckKind::Prompt), Duration::ZERO);
+        assert_eq!(floor.sample(RTT * 4, AckKind::Timed), RTT);
     }
 
     #[test]
     fn jitter_is_the_mean_step() {
         let mut floor = Floor::default();
         for n in 0..400 {
-            floor.sample(RTT + Duration::from_millis(20 * (n % 2)), true);
+            floor.sample(RTT + Duration::from_millis(20 * (n % 2)), AckKind::Prompt);
         }
         assert!(
             floor.jitter() > Duration::from_millis(19)

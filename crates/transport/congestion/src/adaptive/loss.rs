@@ -1,43 +1,42 @@
-//! Which loss is the line's own, and which is caused by sending too much.
+//! The baseline: the loss that the line has by itself, as opposed to loss from sending too much.
 //!
-//! The loss that goes on whatever we send is the line's: its share is counted over stretches in
-//! which nothing suggests an excess. Loss that is significantly more than that, by its count and
-//! its burst length, is a suspicion.
+//! Its share is measured over round trips in which nothing suggests an overload. Loss that exceeds
+//! it significantly, given the packets' number and the length of bursts, is an excess.
 
-use super::intervals::Flight;
+use super::intervals::Interval;
+use super::loss_bounds::least_carried;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
-/// What was sent over a round trip, and what of it is missing.
+/// Packets sent over about a round trip, and how many of them are missing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Round {
     pub(super) packets: u64,
     pub(super) missing: u64,
     sent: ByteCount,
     span: Duration,
-    flights: usize,
+    intervals: usize,
     /// Of them, those that were sent slower than allowed.
     limited: usize,
     pub(super) queue_max: Duration,
 }
 
 impl Round {
-    pub(super) fn add(&mut self, flight: &Flight) {
-        self.packets += flight.packets;
-        self.missing += flight.packets.saturating_sub(flight.arrived);
-        self.sent += flight.sent;
-        self.span += flight.span();
-        self.flights += 1;
-        self.limited += usize::from(!flight.is_full());
-        self.queue_max = self.queue_max.max(flight.queue_max);
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.packets += interval.packets;
+        self.missing += interval.packets.saturating_sub(interval.arrived);
+        self.sent += interval.sent;
+        self.span += interval.span();
+        self.intervals += 1;
+        self.limited += usize::from(!interval.is_full());
+        self.queue_max = self.queue_max.max(interval.queue_max);
     }
 
-    /// A round trip of flights, or fewer where haste is needed.
-    pub(super) const fn is_complete(&self, flights: usize) -> bool {
-        self.flights >= flights && self.packets >= FEWEST_PACKETS
+    /// Whether it holds so many intervals, and enough packets.
+    pub(super) const fn is_complete(&self, intervals: usize) -> bool {
+        self.intervals >= intervals && self.packets >= FEWEST_PACKETS
     }
 
-    /// The rate at which it arrived, had it taken no longer than its sending; no less than
-    /// [`LEAST_CARRIED`] of it.
+    /// The rate of arrival, taken over the time of sending; bounded by [`least_carried`].
     pub(super) fn arrived(&self) -> Rate {
         least_carried(
             self.rate(),
@@ -50,13 +49,14 @@ impl Round {
         Rate::over(self.sent, self.span)
     }
 
-    /// Whether more of it is missing than this controller is made for, by more than bursts explain.
+    /// Whether more is missing than this controller is made for, and than bursts explain: two
+    /// standard deviations above a fifth.
     pub(super) const fn is_heavy(&self) -> bool {
         self.exceeds_heavy(4)
     }
 
-    /// The same, by so much more than bursts explain that a part of a round trip is enough to say
-    /// so.
+    /// The same by two and a half standard deviations, so that a part of a round trip is enough to
+    /// decide.
     pub(super) const fn is_surely_heavy(&self) -> bool {
         self.exceeds_heavy(5)
     }
@@ -76,7 +76,7 @@ impl Round {
     }
 }
 
-/// The line's own loss.
+/// The loss that the line has by itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Baseline {
     packets: u64,
@@ -98,17 +98,17 @@ impl Baseline {
         }
     }
 
-    /// How the losses of a flight clump.
-    pub(super) fn add_runs(&mut self, flight: &Flight) {
-        self.clumped += flight.lost;
-        self.runs += flight.runs;
+    /// Takes the lengths of an interval's bursts of loss.
+    pub(super) fn add_runs(&mut self, interval: &Interval) {
+        self.clumped += interval.lost;
+        self.runs += interval.runs;
         if self.clumped > MEMORY_LOST {
             self.clumped /= 2;
             self.runs /= 2;
         }
     }
 
-    /// The loss of `round` is the line's after all: begin anew with it.
+    /// The loss of `round` is the line's after all: starts anew from it.
     pub(super) fn replace(&mut self, round: &Round) {
         (self.packets, self.lost) = (0, 0);
         self.add(round);
@@ -118,8 +118,8 @@ impl Baseline {
         Probability::of(self.lost, self.packets)
     }
 
-    /// Of what was sent at `rate`, with `missing` of `packets` missing, the part that the line
-    /// carried, where the excess of loss is too much for chance.
+    /// The part of `rate` that the line carried, where `missing` of `packets` is an excess beyond
+    /// chance.
     pub(super) fn carried(&self, rate: Rate, packets: u64, missing: u64) -> Option<Rate> {
         if !self.is_excess(packets, missing) {
             return None;
@@ -131,56 +131,47 @@ impl Baseline {
 
     fn is_excess(&self, packets: u64, missing: u64) -> bool {
         let usual = self.lost * packets / self.packets.max(1);
-        // Losses in runs of mean length b, geometrically distributed, scatter as if each counted
-        // 2b - 1. What the baseline itself is uncertain by comes on top.
+        // Losses in bursts of mean length b, geometrically distributed, have the variance of single
+        // losses times 2b - 1. The uncertainty of the baseline itself is added.
         let runs = self.runs.max(1);
         let clumping = (2 * self.clumped.max(runs) - runs).div_ceil(runs).min(MOST_CLUMPING);
         let clumping =
             if self.clumped < FEWEST_LOST { clumping.max(UNKNOWN_CLUMPING) } else { clumping };
-        // Where few packets were counted none may be missing by chance: one more burst could as
-        // well be.
+        // A baseline of few packets may have missed a burst by chance: one more is assumed.
         let likely = ((self.lost + UNKNOWN_CLUMPING) * packets / self.packets.max(packets)).max(1);
         let uncertainty = likely * packets / self.packets.max(packets);
         let variance = (likely + uncertainty) * clumping;
+        // Three standard deviations, half a percent of the packets, and one acknowledgement's batch.
         let chance = 3 * variance.isqrt() + packets / 200 + BATCH;
         missing > usual + chance
     }
 }
 
-/// What the line carried of what was sent at `rate`, as far as one look can tell.
-pub(super) fn least_carried(rate: Rate, arrived: Rate) -> Rate {
-    arrived.max(rate.scaled(1, LEAST_CARRIED))
-}
-
-/// Where less than one in 16 arrives, a link or a host stood still for a moment, which is no rate:
-/// at that of a few packets in a moment the flow would not come back within minutes. Where so much
-/// is too much, it is found again and again, each time by as much.
-const LEAST_CARRIED: u64 = 16;
-
-/// Fewer packets say nothing about loss.
+/// Packets of a round: fewer do not show its loss.
 const FEWEST_PACKETS: u64 = 48;
 
-/// One in five: more than the 15 % that must be borne.
+/// One in five is heavy: more than the 15 % that the controller must bear.
 const HEAVY: u64 = 5;
 
-/// A tenth more than what arrives at 15 % loss.
+/// Percentage of the rate of arrival above which a round is overfull: a tenth more than is sent for
+/// it at 15 % loss.
 const OVERFULL: u64 = 130;
 
-/// The baseline is that of the last 4,096 packets, or of eight rounds where these are more.
+/// The baseline covers the last 4,096 packets, or eight rounds where these are more.
 const MEMORY: u64 = 4_096;
 const MEMORY_ROUNDS: u64 = 8;
 
-/// How they clump is known from the last 256 to 512 lost.
+/// The length of bursts is that of the last 256 to 512 losses.
 const MEMORY_LOST: u64 = 512;
 
-/// Bursts longer than 32 packets are an event, not a habit.
+/// Bound of 2b - 1: bursts of more than 32 packets are outages, not the line's usual loss.
 const MOST_CLUMPING: u64 = 64;
 
-/// Before the line's bursts are known, those of eight packets are assumed.
+/// 2b - 1 for bursts of eight packets, assumed until 64 losses are known.
 const UNKNOWN_CLUMPING: u64 = 15;
 const FEWEST_LOST: u64 = 64;
 
-/// A batch of acknowledgements is counted in the flight of its newest packet.
+/// Packets of one acknowledgement: those of the next one may still be missing.
 const BATCH: u64 = 10;
 
 #[cfg(test)]
@@ -189,18 +180,18 @@ mod tests {
     use skyhaul_units::Instant;
 
     /// A second at 10 Mbit/s, of which `lost` packets in `runs` are missing.
-    fn flight(packets: u64, lost: u64, runs: u64) -> Flight {
-        let mut flight = Flight::beginning(Instant::ZERO, ByteCount::ZERO, Rate::from_mbps(10));
-        flight.end = Some(Instant::ZERO + Duration::from_secs(1));
-        flight.sent = Rate::from_mbps(10) * Duration::from_secs(1);
-        (flight.packets, flight.arrived, flight.lost, flight.runs) =
+    fn interval(packets: u64, lost: u64, runs: u64) -> Interval {
+        let mut interval = Interval::beginning(Instant::ZERO, ByteCount::ZERO, Rate::from_mbps(10));
+        interval.end = Some(Instant::ZERO + Duration::from_secs(1));
+        interval.sent = Rate::from_mbps(10) * Duration::from_secs(1);
+        (interval.packets, interval.arrived, interval.lost, interval.runs) =
             (packets, packets - lost, lost, runs);
-        flight
+        interval
     }
 
     fn round(packets: u64, lost: u64) -> Round {
         let mut round = Round::default();
-        round.add(&flight(packets, lost, lost));
+        round.add(&interval(packets, lost, lost));
         round
     }
 
@@ -209,7 +200,7 @@ mod tests {
         let mut baseline = Baseline::default();
         for _ in 0..20 {
             baseline.add(&round(1_000, 50));
-            baseline.add_runs(&flight(1_000, 48, 48 / length));
+            baseline.add_runs(&interval(1_000, 48, 48 / length));
         }
         baseline
     }
@@ -246,7 +237,7 @@ mod tests {
         let rate = Rate::from_mbps(10);
         let mut baseline = Baseline::default();
         baseline.add(&round(259, 0));
-        baseline.add_runs(&flight(553, 33, 6));
+        baseline.add_runs(&interval(553, 33, 6));
         assert_eq!(baseline.carried(rate, 294, 58), None);
         baseline.add(&round(4_096, 0));
         assert!(baseline.carried(rate, 294, 58).is_some());

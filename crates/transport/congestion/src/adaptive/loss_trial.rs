@@ -1,81 +1,84 @@
-//! Whether heavy loss is the line's own.
+//! The test whether heavy loss is the line's own.
 //!
-//! A loss that stays when a little less is sent passes for the line's. Where others overload it as
-//! well it stays too, and all of them would go on. So a loss beyond what this controller is made
-//! for is doubted: what arrives is all that is sent, again and again, until less is lost, or until
-//! half as much was sent and about as much of it was lost. Then it is the line's, for a while.
+//! A loss that stays when a little less is sent counts as the line's. Where others overload the line
+//! too, it stays as well, and none of them would give way. So a loss beyond what this controller is
+//! made for is put on trial: the rate falls to what arrives, step by step, until less is lost, or
+//! until half of the rate lost about the same share. Then the loss is the line's, for a while.
 
-use super::intervals::Flight;
+use super::intervals::Interval;
 use super::loss::Round;
 use skyhaul_units::{Duration, Instant, Rate};
 
-/// Loss that is doubted, or was found to be the line's.
+/// Heavy loss on trial, or proven to be the line's.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct LossTrial {
     round: Round,
-    /// Flights sent before this are of the rate before.
+    /// Intervals sent before this are of the rate before.
     since: Instant,
     trial: Option<Trial>,
-    /// Until when heavy loss is the line's, and how long that was last believed.
+    /// Until when heavy loss counts as the line's, and how long that was.
     proven: Option<(Instant, Duration)>,
 }
 
-/// Less and less is sent.
+/// A trial: the rate falls step by step.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
-    /// What was sent and lost when it began.
+    /// Rate and loss when it began.
     rate: Rate,
     loss_ppb: u32,
-    /// All that may be sent now.
+    /// The rate allowed now.
     limit: Rate,
 }
 
-/// What came of looking at the loss.
+/// What an interval means for the trial.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Opinion {
+pub(super) enum TrialOutcome {
     /// Nothing new.
     Same,
-    /// Too much may be sent: no more than this.
+    /// The rate may be too much: send no more than this.
     Less(Rate),
-    /// It was too much; what is still lost may be the line's or not.
+    /// The rate was too much. The loss that is left may be the line's or not.
     Ended,
-    /// The line loses that much, and this rate was right.
+    /// The line itself loses this much, and this rate was right.
     Proven(Rate, Round),
 }
 
-impl Doubt {
-    /// A flight was seen.
-    pub(super) fn see(&mut self, now: Instant, flight: &Flight) -> Opinion {
-        if flight.start < self.since {
-            return Opinion::Same;
+impl LossTrial {
+    /// An interval is complete.
+    pub(super) fn see(&mut self, now: Instant, interval: &Interval) -> TrialOutcome {
+        if interval.start < self.since {
+            return TrialOutcome::Same;
         }
-        self.round.add(flight);
+        self.round.add(interval);
         let is_plain = !self.round.is_heavy() || self.round.is_surely_heavy();
         let least = if self.trial.is_some() || is_plain { TELLING } else { SURE };
         if self.round.packets < least {
-            return Opinion::Same;
+            return TrialOutcome::Same;
         }
         let round = core::mem::take(&mut self.round);
         if self.proven.is_some_and(|(until, _)| now < until) {
-            return Opinion::Same;
+            return TrialOutcome::Same;
         }
         match self.trial {
             None if round.is_heavy() => self.step(now, &round, round.rate()),
-            None => Opinion::Same,
+            None => TrialOutcome::Same,
             Some(_) if !round.is_heavy() => {
                 self.trial = None;
-                Opinion::Ended
+                TrialOutcome::Ended
             }
             Some(trial) if round.rate() > trial.rate.scaled(1, 2) => {
                 self.step(now, &round, trial.rate)
             }
+            // Four fifths of the loss at half of the rate: the line's own, but for chance. An
+            // overload would lose far less.
             Some(trial) if round.loss().as_ppb() >= trial.loss_ppb / 5 * 4 => {
                 let held = self.proven.map_or(PROVEN, |(_, held)| (held * 2).min(PROVEN_MOST));
                 self.trial = None;
                 self.proven = Some((now + held, held));
-                Opinion::Proven(trial.rate, round)
+                TrialOutcome::Proven(trial.rate, round)
             }
-            // Less is lost of less: that was ours. Half of it again tells about the rest.
+            // A smaller share was lost at half of the rate: a part of the loss was overload. Another
+            // trial from this rate decides about the rest.
             Some(_) => {
                 self.trial = None;
                 self.step(now, &round, round.rate())
@@ -83,40 +86,40 @@ impl Doubt {
         }
     }
 
-    /// What was sent before was for finding the rate, and may have been too much.
+    /// What was sent before now served to find the rate, and may have been too much.
     pub(super) fn begin(&mut self, now: Instant) {
         self.interrupt();
         self.since = now;
     }
 
-    /// What was lost lately is looked at otherwise.
+    /// Recent losses serve another decision.
     pub(super) fn interrupt(&mut self) {
         self.round = Round::default();
     }
 
-    fn step(&mut self, now: Instant, round: &Round, rate: Rate) -> Opinion {
+    fn step(&mut self, now: Instant, round: &Round, rate: Rate) -> TrialOutcome {
         let limit = round.arrived();
         let loss_ppb = self.trial.map_or(round.loss().as_ppb(), |trial| trial.loss_ppb);
         self.trial = Some(Trial { rate, loss_ppb, limit });
         self.since = now;
-        Opinion::Less(limit)
+        TrialOutcome::Less(limit)
     }
 
-    /// What may be sent while the loss is doubted.
+    /// The rate allowed during a trial.
     pub(super) fn limit(&self) -> Option<Rate> {
         self.trial.map(|trial| trial.limit)
     }
 }
 
-/// Among so many packets bursts of loss do not look like twice as much.
+/// Packets of one measurement: among 512, bursts of loss do not look like twice the loss.
 const TELLING: u64 = 512;
 
-/// Before less is sent for a loss that may be heavy by chance, it is looked at twice as long: at 14
-/// % loss in bursts of 8, one part of a round trip of 700 packets lost 38 %.
+/// Packets before a trial begins for a loss that may be heavy by chance: at 14 % loss in bursts of
+/// 8, one part of a round trip of 700 packets lost 38 %.
 const SURE: u64 = 2 * TELLING;
 
-/// Proven loss is doubted again after 20 s, then less and less often: two halvings of the rate cost
-/// a few round trips.
+/// A proven loss is put on trial again after 20 s, then less and less often, up to 160 s: each trial
+/// costs a few round trips at half of the rate.
 const PROVEN: Duration = Duration::from_secs(20);
 const PROVEN_MOST: Duration = Duration::from_secs(160);
 
@@ -126,55 +129,59 @@ mod tests {
     use skyhaul_units::ByteCount;
 
     /// Sends at a rate that follows the opinions, through a line that drops so many of a thousand
-    /// at it, flights of 20 ms.
-    fn follow(mut rate: Rate, flights: u64, lost: impl Fn(Rate) -> u64) -> (Rate, Doubt, usize) {
-        let mut doubt = Doubt::default();
+    /// at it, intervals of 20 ms.
+    fn follow(
+        mut rate: Rate,
+        intervals: u64,
+        lost: impl Fn(Rate) -> u64,
+    ) -> (Rate, LossTrial, usize) {
+        let mut loss_trial = LossTrial::default();
         let mut proven = 0;
-        for nth in 0..flights {
+        for nth in 0..intervals {
             let start = Instant::ZERO + Duration::from_millis(20) * nth;
-            let mut flight = Flight::beginning(start, ByteCount::ZERO, rate);
-            flight.end = Some(start + Duration::from_millis(20));
-            flight.sent = rate * Duration::from_millis(20);
-            flight.packets = flight.sent.as_u64() / 1_500;
-            flight.arrived = flight.packets - flight.packets * lost(rate) / 1_000;
-            match doubt.see(start + Duration::from_millis(60), &flight) {
-                Opinion::Less(limit) => rate = limit,
-                Opinion::Proven(before, _) => {
+            let mut interval = Interval::beginning(start, ByteCount::ZERO, rate);
+            interval.end = Some(start + Duration::from_millis(20));
+            interval.sent = rate * Duration::from_millis(20);
+            interval.packets = interval.sent.as_u64() / 1_500;
+            interval.arrived = interval.packets - interval.packets * lost(rate) / 1_000;
+            match loss_trial.see(start + Duration::from_millis(60), &interval) {
+                TrialOutcome::Less(limit) => rate = limit,
+                TrialOutcome::Proven(before, _) => {
                     proven += 1;
                     rate = before;
                 }
-                Opinion::Same | Opinion::Ended => {}
+                TrialOutcome::Same | TrialOutcome::Ended => {}
             }
         }
-        (rate, doubt, proven)
+        (rate, loss_trial, proven)
     }
 
     #[test]
     fn an_overload_ends_though_it_passed_for_loss() {
         // 100 Mbit/s into 10 Mbit/s.
         let overload = |rate: Rate| 1_000 - (10_000_000_000 / rate.as_bps()).min(1_000);
-        let (rate, doubt, proven) = follow(Rate::from_mbps(100), 2_000, overload);
+        let (rate, loss_trial, proven) = follow(Rate::from_mbps(100), 2_000, overload);
         assert!(rate < Rate::from_mbps(13), "{rate}");
-        assert!((proven, doubt.limit()) == (0, None));
+        assert!((proven, loss_trial.limit()) == (0, None));
     }
 
     #[test]
     fn loss_that_stays_at_half_the_rate_is_the_lines() {
-        let (rate, doubt, proven) = follow(Rate::from_mbps(100), 500, |_| 450);
+        let (rate, loss_trial, proven) = follow(Rate::from_mbps(100), 500, |_| 450);
         assert_eq!((rate, proven), (Rate::from_mbps(100), 1));
-        assert_eq!(doubt.limit(), None);
+        assert_eq!(loss_trial.limit(), None);
     }
 
     #[test]
     fn one_heavy_part_of_a_round_trip_is_not_doubted() {
-        let mut doubt = Doubt::default();
+        let mut loss_trial = LossTrial::default();
         for (nth, arrived) in [600, 427, 600, 600].into_iter().enumerate() {
             let start = Instant::ZERO + Duration::from_millis(100) * nth as u64;
-            let mut flight = Flight::beginning(start, ByteCount::ZERO, Rate::from_mbps(50));
-            flight.end = Some(start + Duration::from_millis(100));
-            (flight.packets, flight.arrived) = (694, arrived);
-            let opinion = doubt.see(start + Duration::from_millis(760), &flight);
-            assert!(matches!(opinion, Opinion::Same), "{nth}: {opinion:?}");
+            let mut interval = Interval::beginning(start, ByteCount::ZERO, Rate::from_mbps(50));
+            interval.end = Some(start + Duration::from_millis(100));
+            (interval.packets, interval.arrived) = (694, arrived);
+            let opinion = loss_trial.see(start + Duration::from_millis(760), &interval);
+            assert!(matches!(opinion, TrialOutcome::Same), "{nth}: {opinion:?}");
         }
     }
 

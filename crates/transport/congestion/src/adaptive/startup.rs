@@ -1,15 +1,15 @@
 //! Finding the rate from nothing, or from what is remembered.
 
-use super::intervals::Flight;
+use super::intervals::Interval;
 use super::loss::Round;
 use super::share::PPM;
 use crate::{Ack, Memory};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// The state while nothing is known, or while what is remembered is being tried.
+/// The state while the rate is unknown, or while a remembered one is tested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Startup {
-    /// What would be under way at the pace, on an empty line.
+    /// Data in flight at the pace, on an empty line.
     amount: ByteCount,
     memory: Option<Memory>,
     arrived: u64,
@@ -17,11 +17,18 @@ pub(super) struct Startup {
     queued: Option<Queued>,
     round: Round,
     is_warned: bool,
-    /// Parts of a round trip in a row in which no more arrived than before, of much more that was
-    /// sent.
+    /// Quarters of a round trip in a row in which much more was sent than before, but no more
+    /// arrived.
     flat: u32,
-    /// The last flight seen was at a rate that may make a queue.
+    /// The last interval seen was at a rate that may make a queue.
     is_used: bool,
+}
+
+/// A queue that ends start-up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StandingQueue {
+    pub(super) longer_than: Duration,
+    pub(super) at_least_for: Duration,
 }
 
 impl Startup {
@@ -48,7 +55,7 @@ impl Startup {
         Rate::over(self.allowed(span), span)
     }
 
-    /// Of a long line the first round trip is no slower than that of a short one, up to a bound.
+    /// The first round trip of a long line is sent as fast as that of a short one, up to a bound.
     fn allowed(&self, span: Duration) -> ByteCount {
         match self.memory {
             Some(_) => self.amount,
@@ -56,7 +63,7 @@ impl Startup {
         }
     }
 
-    /// What is remembered is of another route when the round trip is another.
+    /// Forgets the memory if the round trip differs by a third: it is of another route.
     pub(super) fn check_memory(&mut self, rtt: Duration) {
         let is_alike = |memory: &Memory| {
             rtt >= memory.rtt.scaled(2, 3) && rtt <= memory.rtt.scaled(3, 2) + TIMER
@@ -64,8 +71,8 @@ impl Startup {
         self.memory = self.memory.filter(is_alike);
     }
 
-    /// What arrived makes room for more: three times as much for what arrived, and for what was
-    /// lost beside it. At an even pace that is a factor of 2.35 in a round trip (x e^x = 2).
+    /// Packets arrived: what arrived, and what was lost beside it, is replaced by three times as
+    /// much. At an even pace the rate grows by a factor of 2.35 in a round trip (x e^x = 2).
     pub(super) fn grow(&mut self, ack: &Ack, base: Option<Duration>) {
         self.arrived += u64::from(ack.packets);
         let span = base.unwrap_or(FIRST_SPAN).max(SHORTEST);
@@ -89,15 +96,15 @@ impl Startup {
         self.amount = (allowed + grown).min(most.max(allowed));
     }
 
-    /// A flight was seen. Where it was slower than allowed nothing more was tried: what is allowed
+    /// An interval was seen. Where it was slower than allowed nothing more was tried: what is allowed
     /// stays near what is used.
-    pub(super) fn seen(&mut self, flight: &Flight, base: Duration) {
-        self.is_used = flight.rate() >= flight.pace.scaled(1, UNUSED * 2);
-        if flight.is_full() {
+    pub(super) fn seen(&mut self, interval: &Interval, base: Duration) {
+        self.is_used = interval.rate() >= interval.pace.scaled(1, UNUSED * 2);
+        if interval.is_full() {
             return;
         }
         if self.arrived > FEWEST_ARRIVED {
-            let used = flight.rate().scaled(UNUSED, 1) * base.max(SHORTEST);
+            let used = interval.rate().scaled(UNUSED, 1) * base.max(SHORTEST);
             self.amount = self.amount.min(used.max(INITIAL));
         }
     }
@@ -116,30 +123,29 @@ impl Startup {
         has_grown.then_some(before)
     }
 
-    /// What arrives, where for long no more did, whatever was sent: the line is full, and drops
-    /// what it does not carry.
+    /// The rate of arrival, where it has not grown for long although more was sent: the line is
+    /// full, and drops what it does not carry.
     pub(super) fn is_flat(&self) -> Option<Rate> {
         (self.flat >= FLAT).then(|| self.round.arrived())
     }
 
-    /// Too much is lost, and no more arrives than before: true for the first time in a row, which
-    /// may be a burst.
+    /// Too much is lost, and no more arrives than before. Returns whether this is the first time in
+    /// a row, which may be a burst.
     pub(super) fn is_first_warning(&mut self) -> bool {
         !core::mem::replace(&mut self.is_warned, true)
     }
 
-    /// The rate of arrival, once acknowledgements in a row have met a queue of more than `longest`
-    /// for `least`.
+    /// The rate of arrival, once acknowledgements in a row have met a standing queue.
     pub(super) fn full(
         &mut self,
         now: Instant,
         ack: &Ack,
         queue: Duration,
-        (longest, least): (Duration, Duration),
+        standing: StandingQueue,
     ) -> Option<Rate> {
-        // Where next to nothing is sent, an answer comes when the far end's timer is over: no queue
-        // of ours.
-        if queue <= longest || !self.is_used {
+        // Where next to nothing is sent, the far end acknowledges by its timer: the delay is not a
+        // queue of ours.
+        if queue <= standing.longer_than || !self.is_used {
             self.queued = None;
             return None;
         }
@@ -151,21 +157,21 @@ impl Startup {
         queued.arrived += ack.bytes;
         queued.acks += 1;
         let (span, arrived, factor) = (now.since(queued.since), queued.arrived, queued.factor);
-        let is_sure = queued.acks >= FEWEST_ACKS && span >= least.max(SHORTEST);
+        let is_sure = queued.acks >= FEWEST_ACKS && span >= standing.at_least_for.max(SHORTEST);
         is_sure.then(|| Rate::over(arrived, span).scaled(factor, PPM))
     }
 
-    /// The rate remembered, once a flight at a part of it met no queue.
-    pub(super) fn confirm(&mut self, flight: &Flight, target: Duration) -> Option<Rate> {
+    /// The rate remembered, once an interval at a part of it met no queue.
+    pub(super) fn confirm(&mut self, interval: &Interval, target: Duration) -> Option<Rate> {
         let memory = self.memory?;
-        let is_tried = flight.rate() >= memory.rate.scaled(TRIAL, 150);
-        (is_tried && flight.queueing() <= target).then_some(memory.rate)
+        let is_tried = interval.rate() >= memory.rate.scaled(TRIAL, 150);
+        (is_tried && interval.queueing() <= target).then_some(memory.rate)
     }
 
-    /// How much is sent for what arrives, in parts per million.
+    /// Sent ÷ arrived, in parts per million.
     fn sent_for_arrived(&self) -> u64 {
         let all = self.arrived + self.lost;
-        (all * PPM).checked_div(self.arrived).map_or(PPM, |sent| sent.min(MOST_SENT))
+        (all * PPM).checked_div(self.arrived).map_or(PPM, |sent| sent.min(SENT_FOR_ARRIVED_MAX))
     }
 }
 
@@ -186,34 +192,36 @@ const INITIAL: ByteCount = ByteCount::new(48_000);
 /// it.
 const LONG_INITIAL: ByteCount = ByteCount::new(96_000);
 
-/// While the line isn't full, what is sent is three times what arrived in the last quarter of a
-/// round trip that is known; more than four times is ahead of all knowledge.
+/// While the line is not full, three times what arrived in the last known quarter of a round trip is
+/// sent. More than four times has no measurement behind it; fewer than 200 packets are none.
 const MOST_AHEAD: u64 = 4;
 const FEWEST_KNOWN: u64 = 200;
 
-/// How much is added for what arrived.
+/// Bytes added for each byte that arrived.
 const GROWTH: u64 = 2;
 
-/// What is allowed is at most four times what an application uses.
+/// The pace is at most four times what the application uses.
 const UNUSED: u64 = 4;
 
-/// The handshake and the first round trip are no measure of what the application uses.
+/// Packets after which the application's use is measured: the handshake and the first round trip
+/// do not show it.
 const FEWEST_ARRIVED: u64 = 64;
 
 /// 100 Gbit/s: beyond any path of this transport.
 const FASTEST: Rate = Rate::from_mbps(100_000);
 
-/// Fewer acknowledgements in a row may have met a queue by chance.
+/// Acknowledgements in a row that must meet a queue: fewer may by chance.
 const FEWEST_ACKS: u32 = 4;
 
-/// Quarters of a round trip: after two round trips an increase would have shown.
+/// Eight quarters of a round trip: within two round trips an increase would have shown.
 const FLAT: u32 = 8;
 
-/// In a quarter of a round trip the rate grows to 124 % while the line is not full.
+/// Percentage from which arrivals count as grown. While the line is not full, the rate grows to
+/// 124 % in a quarter of a round trip.
 const LEVEL: u64 = 107;
 
-/// At higher loss than two thirds the growth is slower.
-const MOST_SENT: u64 = 3 * PPM;
+/// Sent ÷ arrived at which growth no longer makes up for loss: two thirds lost.
+const SENT_FOR_ARRIVED_MAX: u64 = 3 * PPM;
 
 /// Of the remembered rate, this percentage is tried first: on a line that has become ten times
 /// slower this is a queue of three round trips.
@@ -282,14 +290,15 @@ mod tests {
     #[test]
     fn the_line_is_full_when_acknowledgements_in_a_row_met_a_queue() {
         let mut startup = Startup { is_used: true, ..Startup::new(None) };
-        let longest = Duration::from_millis(4);
+        let longer_than = Duration::from_millis(4);
+        let standing = StandingQueue { longer_than, at_least_for: Duration::from_millis(10) };
         let mut now = Instant::ZERO;
         let mut full = None;
         for n in 0..40 {
             now += Duration::from_millis(1);
             // One in five at first met none.
-            let queue = if n % 5 == 0 && n < 20 { Duration::ZERO } else { longest * 2 };
-            full = startup.full(now, &ack(10), queue, (longest, Duration::from_millis(10)));
+            let queue = if n % 5 == 0 && n < 20 { Duration::ZERO } else { longer_than * 2 };
+            full = startup.full(now, &ack(10), queue, standing);
             if full.is_some() {
                 break;
             }

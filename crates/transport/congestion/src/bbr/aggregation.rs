@@ -35,7 +35,7 @@ impl Aggregation {
         self.extra[0] = self.extra[0].max(self.acked.saturating_sub(due));
     }
 
-    /// What may be under way for it: no more than 100 ms of the rate.
+    /// What may be in flight for it: no more than 100 ms of the rate.
     pub(crate) fn allowance(&self, rate: Rate) -> ByteCount {
         self.extra[0].max(self.extra[1]).min(rate * LONGEST)
     }

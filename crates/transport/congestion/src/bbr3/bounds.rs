@@ -65,12 +65,12 @@ impl Bounds {
         self.short_rate
     }
 
-    /// Short-term bound of what is under way.
+    /// Short-term bound of what is in flight.
     pub(super) const fn short_term(&self) -> Option<ByteCount> {
         self.short_inflight
     }
 
-    /// Long-term bound of what is under way.
+    /// Long-term bound of what is in flight.
     pub(super) const fn long_term(&self) -> Option<ByteCount> {
         self.long_term
     }
@@ -166,7 +166,7 @@ impl Bounds {
         self.long_term = Some(bound);
     }
 
-    /// So much was under way without heavy loss.
+    /// So much was in flight without heavy loss.
     pub(super) fn allow(&mut self, in_flight: ByteCount) {
         self.long_term = self.long_term.map(|bound| bound.max(in_flight));
     }
@@ -182,27 +182,25 @@ impl Bounds {
         self.slope.bytes_per_segment = Some((window.as_u64() / segments).max(1));
     }
 
-    /// Raises the long-term bound for `acked`, where the window stands at it.
-    pub(super) fn raise(&mut self, acked: ByteCount, window: ByteCount, round_began: bool) {
-        let Some(bound) = self.long_term.filter(|bound| window >= *bound) else { return };
+    /// Raises the long-term bound for `acked`, if the window has reached it. Returns whether it has.
+    pub(super) fn raise(&mut self, acked: ByteCount, window: ByteCount) -> bool {
+        let Some(bound) = self.long_term.filter(|bound| window >= *bound) else { return false };
         if let Some(per_segment) = self.slope.bytes_per_segment {
             self.slope.acked += acked.as_u64();
             let segments = self.slope.acked / per_segment;
             self.slope.acked -= segments * per_segment;
             self.long_term = Some(bound + self.segment.times(segments));
         }
-        if round_began {
-            self.raise_slope(window);
-        }
+        true
     }
 }
 
-/// More than 2 % of what was under way was lost.
+/// More than 2 % of what was in flight was lost.
 pub(super) fn is_too_high(lost: ByteCount, in_flight: ByteCount) -> bool {
     lost > in_flight.scaled(2, 100)
 }
 
-/// How much was under way when the loss crossed 2 %: the packet may be a large one.
+/// How much was in flight when the loss crossed 2 %: the packet may be a large one.
 pub(super) fn inflight_at_loss(loss: &LossEvent) -> ByteCount {
     let before = loss.in_flight_when_sent - loss.bytes;
     let lost_before = loss.lost_since_sent - loss.bytes;
@@ -256,7 +254,8 @@ mod tests {
         bounds.restart_slope();
         bounds.raise_slope(window);
         let reached = [(); 4].map(|()| {
-            bounds.raise(window, window, true);
+            assert!(bounds.raise(window, window));
+            bounds.raise_slope(window);
             bounds.long_term().unwrap().as_u64() / 1_500
         });
         assert_eq!(reached, [101, 103, 107, 115]);
