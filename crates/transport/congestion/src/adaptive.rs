@@ -534,7 +534,7 @@ impl Controller for Adaptive {
             Mode::Starting(startup) => startup.lost(),
             Mode::Steady => {}
             Mode::Competing(cubic) => {
-                cubic.lost(now, loss.sent, self.shallow_queue.baseline.share())
+                cubic.lost(now, loss.sent, self.shallow_queue.baseline.share());
             }
         }
     }
