@@ -1,6 +1,6 @@
 //! How a command ends when it cannot do what it was asked: one sentence and an exit code.
 
-use skyhaul_node::config::ConfigError;
+use skyhaul_config::ConfigError;
 use skyhaul_node::fault::{Fault, Responsible};
 
 /// Who must act, as an exit code.

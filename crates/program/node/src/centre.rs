@@ -28,7 +28,6 @@ mod store_news;
 mod streams;
 
 use crate::address_family::AddressFamily;
-use crate::config::{CentreConfig, PeerEntry};
 use crate::custody::PREFACE;
 use crate::fault::Fault;
 use crate::guests;
@@ -47,6 +46,7 @@ use live::Receivers;
 use processor::Processor;
 pub use reload::Reload;
 use shared::{CentreShared, CentreState};
+use skyhaul_config::{CentreConfig, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::guests::{LinksTaken, Tenants};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};

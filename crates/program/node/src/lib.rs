@@ -4,7 +4,6 @@
 mod address_family;
 mod alarms;
 pub mod centre;
-pub mod config;
 pub mod custody;
 pub mod fault;
 mod guests;

@@ -1,11 +1,11 @@
 //! What stations and centres do alike when they start.
 
 use crate::address_family::AddressFamily;
-use crate::config::{Mtu, Node};
 use crate::fault::Fault;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_config::{Mtu, Node};
 use skyhaul_net::{
     AnyEndpoint, Clock, Driver, SessionManager, Socket, TcpConfig, TcpEndpoint, UdpEndpoint,
 };

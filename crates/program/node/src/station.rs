@@ -35,7 +35,6 @@ mod streams;
 mod union;
 mod uplink;
 
-use crate::config::{self, MirrorEntry, MissionRef, StationConfig};
 use crate::custody::Feeder;
 use crate::fault::Fault;
 use crate::guests;
@@ -51,6 +50,7 @@ use paths::Paths;
 use refill::RefillRunner;
 use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_config::{MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::exchange::ChannelService;
 use skyhaul_net::guests::{LinksTaken, Tenants};
 use skyhaul_net::{Clock, Driver};
@@ -140,11 +140,13 @@ fn reply(shared: &StationShared, request: StatusRequest) -> StatusReply {
         StatusRequest::Gaps | StatusRequest::AskGaps(_) => {
             return refused("a station has no list of gaps; ask its centre");
         }
-        StatusRequest::AddPath { path } => match serde_json::from_value::<config::LinePath>(path) {
-            Ok(path) if path.name.is_some() => StationOrder::Add(Box::new(path)),
-            Ok(_) => return refused("the path has no name"),
-            Err(error) => return refused(&error.to_string()),
-        },
+        StatusRequest::AddPath { path } => {
+            match serde_json::from_value::<skyhaul_config::LinePath>(path) {
+                Ok(path) if path.name.is_some() => StationOrder::Add(Box::new(path)),
+                Ok(_) => return refused("the path has no name"),
+                Err(error) => return refused(&error.to_string()),
+            }
+        }
         StatusRequest::RemovePath { name } => StationOrder::Remove(name),
         StatusRequest::HintPath { name, hint } => StationOrder::Hint(name, hint),
     };
@@ -172,7 +174,7 @@ fn is_sent(shared: &StationShared) -> bool {
         && shared.spool().queue().open_flows().is_empty()
 }
 
-fn shown(channel: &config::Channel) -> ChannelStatus {
+fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
     let (name, input) = (channel.name.to_string(), channel.sources());
     ChannelStatus { name, input, ..ChannelStatus::default() }
 }
@@ -332,7 +334,10 @@ fn spool_fault(error: &SpoolError) -> Fault {
 }
 
 /// The mission that a channel's configuration names, if it does.
-fn mission_of(config: &config::Channel, missions: &MissionSet) -> Result<Option<Mission>, Fault> {
+fn mission_of(
+    config: &skyhaul_config::Channel,
+    missions: &MissionSet,
+) -> Result<Option<Mission>, Fault> {
     match &config.mission {
         None => Ok(None),
         Some(MissionRef::File(file)) => services::mission_file(file).map(Some),

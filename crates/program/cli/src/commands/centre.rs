@@ -2,8 +2,8 @@
 
 use super::signals::Process;
 use crate::failure::{Exit, Failure};
+use skyhaul_config::Config;
 use skyhaul_node::centre::Reload;
-use skyhaul_node::config::{self, Config};
 use std::path::PathBuf;
 
 /// The arguments of `skyhaul centre`.
@@ -30,7 +30,7 @@ pub struct CentreCommand {
 /// # Errors
 /// The configuration is wrong; a port, folder or disk refuses.
 pub fn run(command: &CentreCommand) -> Result<(), Failure> {
-    let Config::Centre(config) = config::load(&command.config)? else {
+    let Config::Centre(config) = skyhaul_config::load(&command.config)? else {
         let help = "give a centre's file, or start it with `skyhaul station`";
         let place = command.config.display().to_string();
         return Err(Failure::new(Exit::Usage, "this is a station's configuration", help).at(&place));

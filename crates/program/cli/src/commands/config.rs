@@ -7,8 +7,8 @@ mod words;
 use crate::failure::{Exit, Failure};
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
-use skyhaul_node::config::{
-    self, CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductForm,
+use skyhaul_config::{
+    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductForm,
     ProductWindow, Refill, StationConfig,
 };
 use std::io::{self, Write};
@@ -47,8 +47,8 @@ pub enum Config {
 pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Config::Check { file, connect, strict } => {
-            let config = config::load(&file)?;
-            if let (true, config::Config::Centre(_)) = (connect, &config) {
+            let config = skyhaul_config::load(&file)?;
+            if let (true, skyhaul_config::Config::Centre(_)) = (connect, &config) {
                 let help = "omit --connect; stations connect to a centre";
                 let place = file.display().to_string();
                 return Err(
@@ -58,7 +58,7 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
             write_config(&config, out)?;
             out.flush()?;
             judge(&doubts(&config), strict, &file)?;
-            if let (true, config::Config::Station(station)) = (connect, &config) {
+            if let (true, skyhaul_config::Config::Station(station)) = (connect, &config) {
                 let round_trip = skyhaul_node::station::reach(station)?;
                 let millis = round_trip.as_secs_f64() * 1e3;
                 writeln!(out, "the centre answers, round trip {millis:.1} ms")?;
@@ -69,10 +69,10 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_config(config: &config::Config, out: &mut dyn Write) -> io::Result<()> {
+fn write_config(config: &skyhaul_config::Config, out: &mut dyn Write) -> io::Result<()> {
     match config {
-        config::Config::Station(station) => write_station(station, out),
-        config::Config::Centre(centre) => write_centre(centre, out),
+        skyhaul_config::Config::Station(station) => write_station(station, out),
+        skyhaul_config::Config::Centre(centre) => write_centre(centre, out),
     }
 }
 
@@ -307,7 +307,11 @@ fn write_live(live: &Live, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  live       packets{some}{product} to {to}, up to {rate}")
 }
 
-fn write_places(missions: &[PathBuf], node: &config::Node, out: &mut dyn Write) -> io::Result<()> {
+fn write_places(
+    missions: &[PathBuf],
+    node: &skyhaul_config::Node,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     for path in missions {
         writeln!(out, "  missions   also from {}", path.display())?;
     }
@@ -317,7 +321,7 @@ fn write_places(missions: &[PathBuf], node: &config::Node, out: &mut dyn Write) 
 }
 
 fn write_keys(out: &mut dyn Write) -> io::Result<()> {
-    for (index, (file, tables)) in config::reference().into_iter().enumerate() {
+    for (index, (file, tables)) in skyhaul_config::reference().into_iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }

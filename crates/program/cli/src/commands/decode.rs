@@ -20,7 +20,7 @@ use skyhaul_ccsds::identify::{Identification, Unidentified};
 use skyhaul_ccsds::mission::{GENERIC, Mission, MissionSet};
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
-use skyhaul_node::config::{self, MissionRef};
+use skyhaul_config::MissionRef;
 use skyhaul_units::Utc;
 use stages::{CaptureTotals, Stages};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct Decode {
     /// The format of the files: auto, bits, cadus, frames, or a demodulator's symbols: symbols (one
     /// bit each) or soft (one byte each).
     #[arg(long, default_value = "auto")]
-    format: config::InputFormat,
+    format: skyhaul_config::InputFormat,
     /// Writes the packets of each virtual channel to a separate file in this folder.
     #[arg(long, value_name = "DIR")]
     packets_out: Option<PathBuf>,
@@ -96,7 +96,7 @@ struct FileResult {
 /// # Errors
 /// The first file of which nothing could be made; or an output that cannot be written.
 pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
-    if command.format == config::InputFormat::Vita49 {
+    if command.format == skyhaul_config::InputFormat::Vita49 {
         let help = "give the channel of a station `format = \"vita49\"` and an udp: input, and \
                    play the packets to it";
         let what = "vita49 is a format of datagrams, and a file does not keep datagram boundaries";

@@ -10,8 +10,8 @@ use skyhaul_ccsds::generate::{
 };
 use skyhaul_ccsds::inner::Symbols;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
+use skyhaul_config::MissionRef;
 use skyhaul_net::Clock;
-use skyhaul_node::config::MissionRef;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -16,7 +16,7 @@ use record::ConstructionView;
 use selection::PacketSelection;
 use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
-use skyhaul_node::config::{ConfigTime, MissionRef};
+use skyhaul_config::{ConfigTime, MissionRef};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

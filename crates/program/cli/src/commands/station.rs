@@ -2,7 +2,7 @@
 
 use super::signals::Process;
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, Config, StationConfig};
+use skyhaul_config::{Config, StationConfig};
 use skyhaul_node::station::{Options, Reload};
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct Station {
 /// # Errors
 /// The configuration is wrong; a port, folder or disk refuses.
 pub fn run(command: &Station) -> Result<(), Failure> {
-    let Config::Station(mut config) = config::load(&command.config)? else {
+    let Config::Station(mut config) = skyhaul_config::load(&command.config)? else {
         let help = "give a station's file, or start it with `skyhaul centre`";
         let place = command.config.display().to_string();
         return Err(Failure::new(Exit::Usage, "this is a centre's configuration", help).at(&place));

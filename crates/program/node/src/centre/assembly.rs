@@ -13,10 +13,10 @@ mod source;
 
 use super::rdr;
 use super::shared::CentreShared;
-use crate::config::ProductRules;
 use crate::rdr::MadeFile;
 use crate::status::{AssembledProduct, AssemblyState, ContactState};
 use forms::{AssemblyJob, ProductTarget};
+use skyhaul_config::ProductRules;
 use skyhaul_level0::report::Product;
 use skyhaul_net::Clock;
 use skyhaul_units::{Duration, Utc};

@@ -8,7 +8,6 @@ use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
 use super::shared::CentreShared;
-use crate::config::ProductRules;
 use crate::custody::Stamps;
 use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
@@ -16,6 +15,7 @@ use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_config::ProductRules;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::{

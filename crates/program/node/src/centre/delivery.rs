@@ -5,9 +5,9 @@ mod copy;
 mod list;
 
 use super::shared::CentreShared;
-use crate::config::{DeliveryEntry, DeliveryFormat};
 use crate::status::DeliveryState;
 use list::{ItemFile, ProductDelivery};
+use skyhaul_config::{DeliveryEntry, DeliveryFormat};
 use skyhaul_level0::delivery::{Checksum, DeliveredFile, DeliveryRecord, Notice, edos, sips};
 use skyhaul_level0::naming::{ProductName, Series};
 use skyhaul_net::Clock;

@@ -6,7 +6,6 @@
 //! rate. What has no room is dropped and counted: a live display that is late is no use, and the
 //! products have everything.
 
-use crate::config::Live;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::LiveStatus;
@@ -14,6 +13,7 @@ use skyhaul_ccsds::extract::{ExtractedPacket, Extractor};
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_config::Live;
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};

@@ -3,8 +3,8 @@
 
 use super::contact::{BlockEffect, Processing};
 use super::shared::CentreShared;
-use crate::config::ProductRules;
 use crate::status::ContactState;
+use skyhaul_config::ProductRules;
 use skyhaul_net::Clock;
 use skyhaul_store::{LogEntry, StationName, StoreError};
 use skyhaul_units::{Duration, FlowId, Instant};

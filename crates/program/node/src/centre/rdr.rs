@@ -1,9 +1,9 @@
 //! Raw Data Records of a contact or of a window of time, made of the packet files of its products.
 
-use crate::config::Products;
 use crate::rdr::{GranuleReport, MadeFile, RdrError, RdrJob, make};
 use crate::status::ProductStatus;
 use skyhaul_ccsds::mission::Mission;
+use skyhaul_config::Products;
 use skyhaul_hdf5::Library;
 use skyhaul_level0::TimeWindow;
 use skyhaul_level0::construction::ProductKind;

@@ -3,7 +3,7 @@
 
 use super::admission::Admission;
 use super::shared::CentreShared;
-use crate::config::{self, CentreConfig, Config, ConfigError, PeerEntry};
+use skyhaul_config::{CentreConfig, Config, ConfigError, PeerEntry};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +67,7 @@ impl<'a> Reload<'a> {
 }
 
 fn read(file: &Path) -> Result<CentreConfig, String> {
-    match config::load(file).map_err(|error: ConfigError| error.to_string())? {
+    match skyhaul_config::load(file).map_err(|error: ConfigError| error.to_string())? {
         Config::Centre(centre) => Ok(*centre),
         Config::Station(_) => Err(format!("{} is a station's configuration", file.display())),
     }
@@ -153,7 +153,7 @@ mod tests {
         [products]\ndir = \"products\"\n";
 
     fn centre(text: &str) -> CentreConfig {
-        match config::parse(text, "/etc/centre.toml".as_ref()) {
+        match skyhaul_config::parse(text, "/etc/centre.toml".as_ref()) {
             Ok(Config::Centre(centre)) => *centre,
             other => panic!("{other:?}"),
         }

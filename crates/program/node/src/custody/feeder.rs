@@ -5,8 +5,8 @@
 //! not wait behind what is not. Half of the session's buffer is divided among the lanes, so that
 //! each has blocks there; the other half is for whoever has most.
 
-use crate::config::{Delivery, LineSharing};
 use bytes::Bytes;
+use skyhaul_config::{Delivery, LineSharing};
 use skyhaul_records::payload::{BlockHead, LOST, with_taken};
 use skyhaul_store::{LogRecord, Seq, Spool, SpoolError, SpoolItem, SpoolReader};
 use skyhaul_transport::{Block, BlockId, Resume, SendError, Session, cost};

@@ -13,7 +13,6 @@ use super::receiver::After;
 use super::resume::{ResumePoint, Resumed};
 use super::shared::StationShared;
 use super::spooler::ToSpool;
-use crate::config;
 use crate::fault::Fault;
 use crate::status::{ChannelState, StoreState};
 use skyhaul_ccsds::capture::CaptureEvent;
@@ -31,7 +30,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 #[derive(Debug)]
 pub struct ChannelRunner {
     index: usize,
-    config: config::Channel,
+    config: skyhaul_config::Channel,
     shared: Arc<StationShared>,
     blocks: SyncSender<ToSpool>,
     clock: Clock,
@@ -84,7 +83,7 @@ impl ChannelRunner {
     /// An input cannot be opened; the mission configured cannot be read.
     pub fn open(
         index: usize,
-        config: config::Channel,
+        config: skyhaul_config::Channel,
         state: &Path,
         context: ChannelContext,
     ) -> Result<Self, Fault> {
@@ -370,7 +369,7 @@ impl ChannelRunner {
 
     /// Raises the alarm that the downlink is not that of the configured mission.
     fn report_other_mission(&self, other: &Identification) {
-        let config::Channel { name, mission, .. } = &self.config;
+        let skyhaul_config::Channel { name, mission, .. } = &self.config;
         let configured = mission.as_ref().map_or(String::new(), |mission| format!(" ({mission})"));
         let reason = format!(
             "the downlink is that of mission {}{}; its frames are discarded; remove the channel's \

@@ -1,9 +1,9 @@
 //! What stands between an input's bytes and the capture: packets are opened, and symbols brought to
 //! the convention that the capture has (a signed byte, positive for a one).
 
-use crate::config::{self, SoftForm};
 use crate::status::Vita49Status;
 use skyhaul_ccsds::identify::InputLayout;
+use skyhaul_config::SoftForm;
 use skyhaul_units::Utc;
 use skyhaul_vita49::{Depacketiser, Refused, SymbolForm};
 use std::borrow::Cow;
@@ -37,10 +37,10 @@ pub struct CaptureInput<'a> {
 
 impl Front {
     /// For an input of a channel.
-    pub fn of(feed: &config::ResolvedInput) -> Self {
+    pub fn of(feed: &skyhaul_config::ResolvedInput) -> Self {
         let kind = match (feed.format, feed.soft) {
-            (config::InputFormat::Vita49, _) => Kind::Vita49(Box::default()),
-            (config::InputFormat::Soft, SoftForm::Offset) => Kind::Offset,
+            (skyhaul_config::InputFormat::Vita49, _) => Kind::Vita49(Box::default()),
+            (skyhaul_config::InputFormat::Soft, SoftForm::Offset) => Kind::Offset,
             _ => Kind::Plain,
         };
         Self { kind, format: feed.format.known() }

@@ -2,9 +2,9 @@
 //! waits long.
 
 use super::connect::{Attempt, Reached};
-use crate::config::Input;
 use crate::fault::Fault;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use skyhaul_config::Input;
 use skyhaul_net::{Clock, drops};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 use std::fs::File;

@@ -7,7 +7,6 @@ use super::board::InputIndex;
 use super::channel_context::ChannelContext;
 use super::input::InputRead;
 use super::receiver::{After, InputReceiver};
-use crate::config;
 use crate::fault::Fault;
 use crate::status::ChannelStatus;
 use joined::JoinedInputs;
@@ -46,7 +45,7 @@ impl Inputs {
     /// As [`InputReceiver::open`].
     pub fn open(
         index: usize,
-        config: &config::Channel,
+        config: &skyhaul_config::Channel,
         context: &ChannelContext,
         start: impl Fn(usize) -> BitPosition,
     ) -> Result<Self, Fault> {

@@ -1,8 +1,8 @@
 //! Folders that the centre's are made like, each on a thread of its own over a link of the session.
 
 use super::shared::StationShared;
-use crate::config::MirrorEntry;
 use crate::status::{MirrorState, MirrorStatus};
+use skyhaul_config::MirrorEntry;
 use skyhaul_files_io::{
     Cancel, Changes, Counters, Event, Fate, Reports, TransferEnd, TransferTask, TreeWatch,
 };

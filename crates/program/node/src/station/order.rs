@@ -1,8 +1,8 @@
 //! What the thread that serves the line is told to do while it runs.
 
-use crate::config::{LinePath, LineSharing};
 use crate::fault::Fault;
 use crate::status::PathHint;
+use skyhaul_config::{LinePath, LineSharing};
 use std::collections::VecDeque;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};

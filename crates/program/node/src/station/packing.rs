@@ -1,8 +1,8 @@
 //! How much effort a block is worth: what packing it takes of the processor, against what it saves
 //! of the line.
 
-use crate::config::Compress;
 use skyhaul_ccsds::mission::FrameFormat;
+use skyhaul_config::Compress;
 use skyhaul_net::Clock;
 use skyhaul_records::pack::{Effort, Packer};
 use skyhaul_units::{ByteCount, Duration, Rate};

@@ -9,11 +9,11 @@ mod shown;
 use super::fallback::Twin;
 use super::sockets::PathSocketOpener;
 use crate::address_family::AddressFamily;
-use crate::config::LinePath as PathConfig;
 use crate::fault::Fault;
 use crate::status::{LinePath, PathHint};
 use planned::{PlannedPath, RETRY};
 use pool::{SocketPool, SpareSocket};
+use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
 use skyhaul_sessions::{SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions, PathStatus, Session};
@@ -384,7 +384,7 @@ fn is_same(one: &PathConfig, other: &PathConfig) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ConfigTime;
+    use skyhaul_config::ConfigTime;
     use skyhaul_net::{Socket, UdpEndpoint};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig as QuicConfig, QuicEndpoint};
     use skyhaul_transport::SessionConfig;

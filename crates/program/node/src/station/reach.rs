@@ -8,8 +8,8 @@
 use super::sockets::resolve;
 use super::uplink::CentreContact;
 use super::{centre_of, driver};
-use crate::config::StationConfig;
 use crate::fault::Fault;
+use skyhaul_config::StationConfig;
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;

@@ -12,11 +12,11 @@ use super::channel_context::ChannelContext;
 use super::front::Front;
 use super::input::{self, InputRead, InputSource, ReadSizes};
 use super::recording::{Destination, Recording};
-use crate::config::{self, ResolvedInput};
 use crate::fault::Fault;
 use crate::status::Vita49Status;
 use skyhaul_ccsds::capture::{CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::quality::BitPosition;
+use skyhaul_config::ResolvedInput;
 use skyhaul_net::Clock;
 use skyhaul_store::raw::{RawConfig, RawKind};
 use skyhaul_units::{Duration, Rate, Utc};
@@ -55,7 +55,7 @@ impl InputReceiver {
     /// The input or its recording cannot be opened; the mission configured cannot be read.
     pub fn open(
         index: InputIndex,
-        config: &config::Channel,
+        config: &skyhaul_config::Channel,
         context: &ChannelContext,
         start: BitPosition,
     ) -> Result<Self, Fault> {
@@ -243,7 +243,7 @@ pub enum Hurry {
 /// Starts the recording of an input, where the channel wants one.
 fn recording(
     of: InputIndex,
-    config: &config::Channel,
+    config: &skyhaul_config::Channel,
     context: &ChannelContext,
 ) -> Result<Option<Recording>, Fault> {
     if !config.record_raw {

@@ -19,13 +19,13 @@ use super::packing::{Packing, PackingContext};
 use super::recording;
 use super::resume::ResumePoint;
 use super::spooler::{SpoolBlock, ToSpool};
-use crate::config::{self, Compress, REFILL, Refill};
 use crate::fault::Fault;
 use search::{Decoding, in_block, in_recording};
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
+use skyhaul_config::{Compress, REFILL, Refill};
 use skyhaul_level0::ledger::DurableFrame;
 use skyhaul_level0::ledger::talk::{Ask, GapAnswer, UnavailableReason};
 use skyhaul_records::{Open, Record};
@@ -40,7 +40,7 @@ use wanted::{Wanted, seen};
 #[derive(Debug)]
 pub struct RefillRunner {
     config: Refill,
-    channels: Vec<config::Channel>,
+    channels: Vec<skyhaul_config::Channel>,
     context: ChannelContext,
     state: PathBuf,
     packing: Packing,
@@ -82,7 +82,7 @@ impl RefillRunner {
     /// The spool cannot be read or written.
     pub fn open(
         config: &Refill,
-        channels: &[config::Channel],
+        channels: &[skyhaul_config::Channel],
         state: &Path,
         context: ChannelContext,
     ) -> Result<Self, Fault> {
@@ -177,7 +177,7 @@ impl RefillRunner {
     fn look_in(
         &mut self,
         ask: &Ask,
-        channel: &config::Channel,
+        channel: &skyhaul_config::Channel,
         wanted: &mut Wanted,
     ) -> Option<UnavailableReason> {
         if wanted.is_complete() {
@@ -201,7 +201,7 @@ impl RefillRunner {
         }
         let feeds = channel.feeds();
         let [feed] = &feeds[..] else { return Some(UnavailableReason::SeveralInputs) };
-        if feed.format == config::InputFormat::Vita49 {
+        if feed.format == skyhaul_config::InputFormat::Vita49 {
             return Some(UnavailableReason::Packets);
         }
         let reader =
@@ -245,7 +245,7 @@ impl RefillRunner {
         ask: &Ask,
         (reader, (channel, feed), mission): (
             &RawReader,
-            (&config::Channel, &config::ResolvedInput),
+            (&skyhaul_config::Channel, &skyhaul_config::ResolvedInput),
             &Mission,
         ),
         wanted: &mut Wanted,

@@ -3,7 +3,7 @@
 
 use super::order::StationOrder;
 use super::shared::StationShared;
-use crate::config::{self, Config, ConfigError, Refill, StationConfig};
+use skyhaul_config::{Config, ConfigError, Refill, StationConfig};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,7 +61,7 @@ impl<'a> Reload<'a> {
 }
 
 fn read(file: &std::path::Path) -> Result<StationConfig, String> {
-    match config::load(file).map_err(|error: ConfigError| error.to_string())? {
+    match skyhaul_config::load(file).map_err(|error: ConfigError| error.to_string())? {
         Config::Station(station) => Ok(*station),
         Config::Centre(_) => Err(format!("{} is a centre's configuration", file.display())),
     }
@@ -70,7 +70,7 @@ fn read(file: &std::path::Path) -> Result<StationConfig, String> {
 /// What differs and cannot be changed, in words.
 fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let line = |config: &StationConfig| {
-        let config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
+        let skyhaul_config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
         (rate, mtu, controller)
     };
     let refill =
@@ -110,9 +110,12 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
 }
 
 /// A channel as it is, with what can change as in `new`.
-fn kept(channel: &config::Channel, new: &config::Channel) -> config::Channel {
+fn kept(
+    channel: &skyhaul_config::Channel,
+    new: &skyhaul_config::Channel,
+) -> skyhaul_config::Channel {
     let (class, priority, deadline) = (new.class.clone(), new.priority, new.deadline);
-    config::Channel { class, priority, deadline, ..channel.clone() }
+    skyhaul_config::Channel { class, priority, deadline, ..channel.clone() }
 }
 
 #[cfg(test)]
@@ -126,7 +129,7 @@ mod tests {
         [line]\nrate = \"93 Mbit/s\"\n[[channel]]\nname = \"x\"\ninput = \"stdin\"\n";
 
     fn station(text: &str) -> StationConfig {
-        match config::parse(text, "/etc/station.toml".as_ref()) {
+        match skyhaul_config::parse(text, "/etc/station.toml".as_ref()) {
             Ok(Config::Station(station)) => *station,
             other => panic!("{other:?}"),
         }

@@ -1,9 +1,9 @@
 //! The sockets of paths: from a local address, an interface, or wherever the system chooses.
 
 use crate::address_family::AddressFamily;
-use crate::config::{InterfaceName, Line, LinePath, Transport};
 use crate::fault::Fault;
 use crate::services;
+use skyhaul_config::{InterfaceName, Line, LinePath, Transport};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::{AnyEndpoint, Clock, Socket, TcpConfig, TcpEndpoint, interfaces};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig};

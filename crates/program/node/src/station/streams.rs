@@ -1,10 +1,10 @@
 //! Streams that the centre gets, each on a thread of its own over a link of the session.
 
 use super::shared::StationShared;
-use crate::config::StreamEntry;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::{StreamState, StreamStatus};
+use skyhaul_config::StreamEntry;
 use skyhaul_net::Clock;
 use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_streams::Counters;

@@ -10,12 +10,12 @@ use super::order::StationOrder;
 use super::paths::{CallPath, Paths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
-use crate::config::LineSharing;
 use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use connection::{Call, Connection, Ending};
+use skyhaul_config::LineSharing;
 use skyhaul_forward::Role;
 use skyhaul_level0::ledger::talk::Talk;
 use skyhaul_net::forward::FarRules;
@@ -619,7 +619,7 @@ mod tests {
             centre: "127.0.0.1:9".to_owned(),
             clock,
         };
-        let path = (crate::config::LinePath::any().named(0), AddressFamily::V4);
+        let path = (skyhaul_config::LinePath::any().named(0), AddressFamily::V4);
         let paths = Paths::new(opener, &[path]);
         let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
         let parts = UplinkParts { paths, feeder, guests };

@@ -1,9 +1,9 @@
 //! What may be asked of a running node over its local socket: one line of JSON each way.
 
 use super::{GapFilter, GapReport, GapsAsked, NodeStatus};
-use crate::config::ConfigTime;
 use crate::fault::{Fault, Responsible};
 use serde::{Deserialize, Serialize};
+use skyhaul_config::ConfigTime;
 use skyhaul_units::Rate;
 
 /// A question or an order. Who connects and says nothing asks for the status.

@@ -1,8 +1,8 @@
 //! A station that reaches for a centre of another release.
 
+use skyhaul_config::{Config, parse};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Driver, Service, Socket, UdpEndpoint};
-use skyhaul_node::config::{Config, parse};
 use skyhaul_node::fault::Responsible;
 use skyhaul_node::station::reach;
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};

@@ -2,7 +2,7 @@
 //! a folder that cannot be made, a fingerprint that nobody's key has.
 
 use rustix::fs::{Access, access};
-use skyhaul_node::config::{Config, PeerKey};
+use skyhaul_config::{Config, PeerKey};
 use skyhaul_quic::{Fingerprint, Identity};
 use std::path::Path;
 

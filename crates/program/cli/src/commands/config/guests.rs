@@ -2,10 +2,10 @@
 //! words.
 
 use super::words::spoken;
-use skyhaul_forward::{Entrance, Forward, What};
-use skyhaul_node::config::{
+use skyhaul_config::{
     FilesEntry, ForwardEntry, ForwardRules, MirrorEntry, PeerEntry, StreamEntry, StreamsEntry,
 };
+use skyhaul_forward::{Entrance, Forward, What};
 use std::io::{self, Write};
 
 /// Applications' forwards.

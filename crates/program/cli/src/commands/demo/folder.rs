@@ -208,7 +208,7 @@ const LONGEST_SOCKET: usize = 107;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_node::config::{Config, load};
+    use skyhaul_config::{Config, load};
 
     #[test]
     fn both_configurations_are_ones_that_a_node_takes() {

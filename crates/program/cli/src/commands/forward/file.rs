@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use skyhaul_config::{ConfigText, ForwardEntry, ForwardRules, each_is_one};
 use skyhaul_forward::{Allow, What};
-use skyhaul_node::config::{ConfigText, ForwardEntry, ForwardRules, each_is_one};
 use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use super::{LOOK, Replay, pause};
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::HostPort;
+use skyhaul_config::HostPort;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};

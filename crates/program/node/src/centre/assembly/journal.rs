@@ -7,10 +7,10 @@
 
 use super::forms::{AssemblyJob, ContactKey, ContactSummary, ProductTarget, Version, VersionPlan};
 use super::overlap::{group_of, groups, with_completing};
-use crate::config::ProductRules;
 use crate::status::{AssembledProduct, AssemblyState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use skyhaul_config::ProductRules;
 use skyhaul_level0::naming::{Digit, ProductName};
 use skyhaul_store::{Disk, LedgerError, RecordDirectory};
 use skyhaul_units::{Duration, Utc};

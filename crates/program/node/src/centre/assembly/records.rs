@@ -3,9 +3,9 @@
 use super::forms::{AssemblyJob, ProductTarget, Version, VersionPlan};
 use crate::centre::rdr::{self, Material, NO_RECORDS, NotMade};
 use crate::centre::shared::CentreShared;
-use crate::config::ProductRules;
 use crate::rdr::MadeFile;
 use skyhaul_ccsds::mission::Mission;
+use skyhaul_config::ProductRules;
 use skyhaul_level0::naming::{FileNumber, ProductName};
 use skyhaul_level0::report::Product;
 use skyhaul_level0::{Form, TimeWindow};

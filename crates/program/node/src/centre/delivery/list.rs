@@ -1,9 +1,9 @@
 //! Which products are to be handed over to whom, and how far that is: durable, so that nothing is
 //! forgotten or handed over twice whatever dies.
 
-use crate::config::{DeliveryEntry, DeliveryMode};
 use crate::status::{DeliveryState, DeliveryStatus};
 use serde::{Deserialize, Serialize};
+use skyhaul_config::{DeliveryEntry, DeliveryMode};
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::delivery::{Notice, NoticeContent};
 use skyhaul_level0::report::Product;

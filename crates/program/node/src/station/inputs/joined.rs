@@ -6,7 +6,6 @@
 //! from its beginning, and frames that are durable already are skipped by counting them.
 
 use super::joined_input::{InputEnd, JoinedInput, NextDownlink};
-use crate::config;
 use crate::station::channel_context::ChannelContext;
 use crate::station::input::InputRead;
 use crate::station::receiver::{After, Hurry, InputReceiver};
@@ -55,7 +54,7 @@ impl JoinedInputs {
     /// Joins the receivers of the channel `config`.
     pub fn new(
         receivers: Vec<InputReceiver>,
-        config: &config::Channel,
+        config: &skyhaul_config::Channel,
         context: &ChannelContext,
     ) -> Self {
         let window = (!config.is_files()).then_some(config.select_window);

@@ -1,7 +1,7 @@
 //! Outages and rates that an operator or the configuration forecasts for a path.
 
-use crate::config::LinePath as PathConfig;
 use crate::status::PathHint;
+use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::Clock;
 use skyhaul_transport::{Hint, PathId, Session};
 use skyhaul_units::{Instant, Rate, Utc};

@@ -3,9 +3,9 @@
 use super::forecasts::PathForecasts;
 use super::pool::SocketPool;
 use crate::address_family::AddressFamily;
-use crate::config::{LinePath as PathConfig, Transport};
 use crate::station::fallback::Twin;
 use crate::station::sockets::resolve_in;
+use skyhaul_config::{LinePath as PathConfig, Transport};
 use skyhaul_net::SessionManager;
 use skyhaul_sessions::SocketId;
 use skyhaul_transport::{PathId, PathOptions};

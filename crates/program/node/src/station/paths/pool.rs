@@ -1,9 +1,9 @@
 //! The sockets of paths: opened, served, and used again when their path is removed.
 
 use crate::address_family::AddressFamily;
-use crate::config::LinePath as PathConfig;
 use crate::fault::Fault;
 use crate::station::sockets::{PathSocket, PathSocketOpener};
+use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::{AnyEndpoint, TcpEndpoint};
 use skyhaul_sessions::SocketId;
 use std::collections::VecDeque;

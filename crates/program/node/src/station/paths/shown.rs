@@ -2,8 +2,8 @@
 
 use super::super::fallback::Twin;
 use super::planned::PlannedPath;
-use crate::config::Transport;
 use crate::status::LinePath;
+use skyhaul_config::Transport;
 use skyhaul_net::Clock;
 use skyhaul_quic::PathConfig;
 use skyhaul_transport::{PathId, PathState, PathStatus};

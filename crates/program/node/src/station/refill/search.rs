@@ -3,7 +3,6 @@
 
 use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
-use crate::config;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
 use skyhaul_ccsds::identify::InputLayout;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -18,9 +17,9 @@ use skyhaul_units::Utc;
 #[derive(Debug)]
 pub struct Decoding<'a> {
     /// The channel, as it is configured.
-    pub channel: &'a config::Channel,
+    pub channel: &'a skyhaul_config::Channel,
     /// Its input.
-    pub feed: &'a config::ResolvedInput,
+    pub feed: &'a skyhaul_config::ResolvedInput,
     /// The contact's mission.
     pub mission: &'a Mission,
     /// The missions known.

@@ -4,7 +4,7 @@ use super::truth::{FINAL, Truth, is_final};
 use super::{Moment, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use skyhaul_node::config::LineSharing;
+use skyhaul_config::LineSharing;
 use skyhaul_node::custody::{Feeder, apart, part};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};

@@ -1,7 +1,7 @@
 //! What is due when, what is held, and that nothing of it is lost or changed by a kill.
 
 use super::*;
-use crate::config::{Config, parse};
+use skyhaul_config::{Config, parse};
 use skyhaul_level0::WindowCell;
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::ByteCount;

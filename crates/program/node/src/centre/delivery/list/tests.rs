@@ -2,7 +2,7 @@
 //! to.
 
 use super::*;
-use crate::config::{Config, parse};
+use skyhaul_config::{Config, parse};
 use skyhaul_level0::delivery::{FileAnswer, sips};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_units::{ByteCount, Duration};

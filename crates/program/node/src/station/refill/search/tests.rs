@@ -108,7 +108,7 @@ fn recorded(bytes: &[u8]) -> RawReader {
 /// What a station with these thresholds finds in its recording, and says.
 fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFrame>, GapAnswer) {
     let text = "name = \"x\"\ninput = \"udp:127.0.0.1:9\"\nrecord_raw = true\n";
-    let channel: config::Channel = toml::from_str(text).expect("a channel");
+    let channel: skyhaul_config::Channel = toml::from_str(text).expect("a channel");
     let (mission, missions) = (mission(), MissionSet::built_in());
     let feed = channel.feeds().swap_remove(0);
     let decoding = Decoding {
@@ -125,7 +125,7 @@ fn refill(bytes: &[u8], ask: &Ask, attempts: &[SyncConfig]) -> (Vec<CapturedFram
 }
 
 fn usual() -> [SyncConfig; 3] {
-    toml::from_str::<config::Refill>("").expect("defaults").attempts()
+    toml::from_str::<skyhaul_config::Refill>("").expect("defaults").attempts()
 }
 
 /// What happens to a frame on its way to the recording.

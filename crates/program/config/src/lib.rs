@@ -7,7 +7,7 @@
 //! here exist is found out by who uses them.
 //!
 //! ```
-//! use skyhaul_node::config::{Config, parse};
+//! use skyhaul_config::{Config, parse};
 //! let text = r#"
 //!     [node]
 //!     name = "centre-1"
@@ -21,7 +21,7 @@
 //! let config = parse(text, "/etc/skyhaul/centre.toml".as_ref())?;
 //! let Config::Centre(centre) = config else { panic!() };
 //! assert_eq!(centre.node.key, std::path::Path::new("/etc/skyhaul/centre.key"));
-//! # Ok::<(), skyhaul_node::config::ConfigError>(())
+//! # Ok::<(), skyhaul_config::ConfigError>(())
 //! ```
 
 mod centre;

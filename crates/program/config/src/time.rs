@@ -1,6 +1,6 @@
 //! Calendar times as they stand in a configuration: RFC 3339, in UTC.
 
-use super::name::from_text;
+use crate::name::from_text;
 use skyhaul_units::{Duration, Utc};
 use std::str::FromStr;
 

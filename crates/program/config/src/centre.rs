@@ -1,17 +1,17 @@
 //! `centre.toml`: the receiving end.
 
-use super::delivery::{DeliveryEntry, ExpeditedEntry};
-use super::error::{ConfigError, ConfigText, KeyPlace};
-use super::forwards::{ForwardEntry, ForwardRules};
-use super::mirrors::FilesEntry;
-use super::name::{Mtu, Name};
-use super::node::Node;
-use super::packets::Live;
-use super::peer::PeerKey;
-use super::products::{ProductEntry, ProductRules, Products};
-use super::section::{ConfigTable, left_out, section};
-use super::sending::Class;
-use super::streams::StreamsEntry;
+use crate::delivery::{DeliveryEntry, ExpeditedEntry};
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::forwards::{ForwardEntry, ForwardRules};
+use crate::mirrors::FilesEntry;
+use crate::name::{Mtu, Name};
+use crate::node::Node;
+use crate::packets::Live;
+use crate::peer::PeerKey;
+use crate::products::{ProductEntry, ProductRules, Products};
+use crate::section::{ConfigTable, left_out, section};
+use crate::sending::Class;
+use crate::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
@@ -193,11 +193,11 @@ impl CentreConfig {
                 return Err(ConfigError::twice(text, file, "product", entry.name.as_str()));
             }
         }
-        let classes = super::sending::classes(&self.class);
+        let classes = crate::sending::classes(&self.class);
         let tree =
             ClassTree::new(&classes).map_err(|error| ConfigError::class(text, file, &error))?;
         let config = ConfigText { text, file };
-        super::forwards::check(config, &self.forward, &self.names(), "a [[peer]]", &tree)
+        crate::forwards::check(config, &self.forward, &self.names(), "a [[peer]]", &tree)
     }
 
     fn check_deliveries(&self, text: &str, file: &Path) -> Result<(), ConfigError> {
@@ -231,13 +231,13 @@ impl CentreConfig {
 
     /// How what the centre sends is shared.
     pub fn classes(&self) -> ClassTree {
-        ClassTree::new(&super::sending::classes(&self.class))
+        ClassTree::new(&crate::sending::classes(&self.class))
             .expect("it was checked when it was read")
     }
 
     /// What is forwarded to and from the stations, in their order.
     pub fn forwarding(&self) -> Forwarding {
-        super::forwards::forwarding(&self.forward, self.names())
+        crate::forwards::forwarding(&self.forward, self.names())
     }
 
     /// Whether anything but contacts may go through a station's session.
@@ -264,22 +264,22 @@ impl CentreConfig {
 
     pub(super) fn resolve(&mut self, base: &Path) {
         self.node.resolve(base);
-        self.missions.iter_mut().for_each(|path| super::from_base(base, path));
-        super::from_base(base, &mut self.products.dir);
+        self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
+        crate::from_base(base, &mut self.products.dir);
         for peer in &mut self.peer {
             let files = peer.files.as_mut().map(|files| &mut files.root);
             let streams = peer.streams.as_mut().and_then(|streams| streams.root.as_mut());
-            files.into_iter().chain(streams).for_each(|folder| super::from_base(base, folder));
+            files.into_iter().chain(streams).for_each(|folder| crate::from_base(base, folder));
         }
         self.delivery.iter_mut().for_each(|consumer| consumer.resolve(base));
-        self.products.hdf5_library.iter_mut().for_each(|file| super::from_base(base, file));
+        self.products.hdf5_library.iter_mut().for_each(|file| crate::from_base(base, file));
     }
 }
 
 impl PeerEntry {
     /// What the station may have this centre do.
     pub fn rules(&self) -> FarRules {
-        super::forwards::rules(&self.allow, &self.allow_listen)
+        crate::forwards::rules(&self.allow, &self.allow_listen)
     }
 }
 

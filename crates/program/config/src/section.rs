@@ -46,17 +46,17 @@ macro_rules! section {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name {
-            $( $(#[doc = $meaning])+ pub $field: $crate::config::section::section!(@type $ty,
+            $( $(#[doc = $meaning])+ pub $field: $crate::section::section!(@type $ty,
                 $kind), )+
         }
 
         impl $name {
-            pub(super) const TABLE: $crate::config::ConfigTable = $crate::config::ConfigTable {
+            pub(super) const TABLE: $crate::ConfigTable = $crate::ConfigTable {
                 heading: $heading,
                 meaning: concat!($($about),+),
-                keys: &[ $( $crate::config::ConfigKey {
+                keys: &[ $( $crate::ConfigKey {
                     name: stringify!($field),
-                    presence: $crate::config::section::section!(@presence $kind),
+                    presence: $crate::section::section!(@presence $kind),
                     meaning: concat!($($meaning),+),
                 } ),+ ],
             };
@@ -71,7 +71,7 @@ macro_rules! section {
                 }
                 let written = Written::deserialize(deserializer)?;
                 let section = Self {
-                    $( $field: $crate::config::section::section!(@take written, $field, $ty,
+                    $( $field: $crate::section::section!(@take written, $field, $ty,
                         $kind), )+
                 };
                 $( $check(&section).map_err(serde::de::Error::custom)?; )?
@@ -81,9 +81,9 @@ macro_rules! section {
     };
     (@type $ty:ty, optional) => { Option<$ty> };
     (@type $ty:ty, $kind:tt) => { $ty };
-    (@presence required) => { $crate::config::Presence::Required };
-    (@presence optional) => { $crate::config::Presence::Optional };
-    (@presence $default:literal) => { $crate::config::Presence::Default($default) };
+    (@presence required) => { $crate::Presence::Required };
+    (@presence optional) => { $crate::Presence::Optional };
+    (@presence $default:literal) => { $crate::Presence::Default($default) };
     (@take $from:ident, $field:ident, $ty:ty, required) => {
         $from.$field.ok_or_else(|| serde::de::Error::missing_field(stringify!($field)))?
     };

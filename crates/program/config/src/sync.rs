@@ -1,6 +1,6 @@
 //! `[sync]`: when the frame synchroniser believes a marker.
 
-use super::section::section;
+use crate::section::section;
 use skyhaul_ccsds::sync::SyncConfig;
 
 section! {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn left_out_the_thresholds_are_the_synchronisers_own() {
-        let sync: Sync = crate::config::section::left_out();
+        let sync: Sync = crate::section::left_out();
         assert_eq!(sync.thresholds(), SyncConfig::default());
     }
 

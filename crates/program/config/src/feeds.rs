@@ -1,9 +1,9 @@
 //! The inputs of a channel: one, or several of the same downlink of which the better copy of each
 //! frame is taken.
 
-use super::input::{Input, InputFormat, SoftForm};
-use super::name::Name;
-use super::section::section;
+use crate::input::{Input, InputFormat, SoftForm};
+use crate::name::Name;
+use crate::section::section;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for ChannelInputs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Channel;
+    use crate::Channel;
 
     fn channel(keys: &str) -> Result<Channel, String> {
         let text = format!("name = \"x\"\n{keys}");

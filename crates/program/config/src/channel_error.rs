@@ -1,6 +1,6 @@
 //! Why a channel of a configuration is refused.
 
-use super::name::Name;
+use crate::name::Name;
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_units::{ByteCount, Duration};
 

@@ -1,7 +1,7 @@
 //! Where a channel's data comes from, and in which form.
 
-use super::channel_error::ChannelError;
-use super::name::{HostPort, from_text};
+use crate::channel_error::ChannelError;
+use crate::name::{HostPort, from_text};
 use skyhaul_ccsds::identify;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
 //! How a station shares its line: the class tree, the policy, and how each channel's contacts are
 //! sent.
 
-use super::channel::Channel;
-use super::error::{ConfigError, ConfigText, KeyPlace};
-use super::name::Name;
-use super::station::StationConfig;
+use crate::channel::Channel;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::name::Name;
+use crate::station::StationConfig;
 use skyhaul_transport::{ClassError, ClassId, ClassTree, ClassesConfig, PolicyConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
@@ -112,9 +112,9 @@ impl StationConfig {
             }
         }
         let nodes = [self.centre.name.to_string()];
-        super::forwards::check(config, &self.forward, &nodes, "[centre]", &tree)?;
-        super::mirrors::check(config, &self.mirror, &tree)?;
-        super::streams::check(config, &self.stream, &tree)
+        crate::forwards::check(config, &self.forward, &nodes, "[centre]", &tree)?;
+        crate::mirrors::check(config, &self.mirror, &tree)?;
+        crate::streams::check(config, &self.stream, &tree)
     }
 
     fn tree(&self) -> Result<ClassTree, ClassError> {
@@ -122,6 +122,6 @@ impl StationConfig {
     }
 
     fn classes(&self) -> ClassesConfig {
-        super::sending::classes(&self.class)
+        crate::sending::classes(&self.class)
     }
 }

@@ -1,10 +1,10 @@
 //! A station's channels: where downlink data comes in, and what is known about it beforehand.
 
-use super::channel_error::{ChannelError, LAST_PRIORITY, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
-use super::feeds::{ChannelInputs, ResolvedInput};
-use super::input::{Input, InputFormat, SoftForm};
-use super::name::{Name, from_text};
-use super::section::section;
+use crate::channel_error::{ChannelError, LAST_PRIORITY, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
+use crate::feeds::{ChannelInputs, ResolvedInput};
+use crate::input::{Input, InputFormat, SoftForm};
+use crate::name::{Name, from_text};
+use crate::section::section;
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ impl Channel {
     pub(super) fn resolve(&mut self, base: &Path) {
         self.resolve_feeds(base);
         if let Some(MissionRef::File(path)) = &mut self.mission {
-            super::from_base(base, path);
+            crate::from_base(base, path);
         }
     }
 
@@ -199,7 +199,7 @@ impl Channel {
             .map(|entry| &mut entry.input);
         for input in self.input.iter_mut().chain(several) {
             if let Input::File(path) = input {
-                super::from_base(base, path);
+                crate::from_base(base, path);
             }
         }
     }

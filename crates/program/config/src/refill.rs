@@ -1,8 +1,8 @@
 //! `[refill]`: what a station does when its centre asks for frames that did not come.
 
-use super::name::Name;
-use super::section::section;
-use super::sync::Sync;
+use crate::name::Name;
+use crate::section::section;
+use crate::sync::Sync;
 use skyhaul_ccsds::sync::SyncConfig;
 
 section! {
@@ -78,7 +78,7 @@ const CHECKED: u8 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::section::left_out;
+    use crate::section::left_out;
 
     #[test]
     fn left_out_it_is_on_and_searches_for_more_than_live_data_does() {

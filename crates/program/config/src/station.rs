@@ -1,19 +1,19 @@
 //! `station.toml`: the capturing end.
 
-use super::channel::Channel;
-use super::error::ConfigError;
-use super::feeds::ChannelInput;
-use super::forwards::{ForwardEntry, ForwardRules};
-use super::mirrors::MirrorEntry;
-use super::name::{HostPort, Mtu, Name, from_text};
-use super::node::Node;
-use super::path::{LinePath, Outage};
-use super::peer::PeerKey;
-use super::refill::Refill;
-use super::section::{ConfigTable, left_out, section};
-use super::sending::{Class, PolicyName};
-use super::streams::StreamEntry;
-use super::sync::Sync;
+use crate::channel::Channel;
+use crate::error::ConfigError;
+use crate::feeds::ChannelInput;
+use crate::forwards::{ForwardEntry, ForwardRules};
+use crate::mirrors::MirrorEntry;
+use crate::name::{HostPort, Mtu, Name, from_text};
+use crate::node::Node;
+use crate::path::{LinePath, Outage};
+use crate::peer::PeerKey;
+use crate::refill::Refill;
+use crate::section::{ConfigTable, left_out, section};
+use crate::sending::{Class, PolicyName};
+use crate::streams::StreamEntry;
+use crate::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_units::{ByteCount, Duration, Rate};
@@ -127,7 +127,7 @@ pub enum RateControl {
 }
 
 pub(super) const TABLES: &[ConfigTable] = &[
-    super::FILE,
+    crate::FILE,
     Node::TABLE,
     Centre::TABLE,
     Line::TABLE,
@@ -176,7 +176,7 @@ impl StationConfig {
 
     /// What is forwarded to and from the centre.
     pub fn forwarding(&self) -> Forwarding {
-        super::forwards::forwarding(&self.forward, vec![self.centre.name.to_string()])
+        crate::forwards::forwarding(&self.forward, vec![self.centre.name.to_string()])
     }
 
     /// Whether anything but contacts may go through the session with the centre.
@@ -187,14 +187,14 @@ impl StationConfig {
 
     /// What the centre may have this station do.
     pub fn rules(&self) -> FarRules {
-        super::forwards::rules(&self.centre.allow, &self.centre.allow_listen)
+        crate::forwards::rules(&self.centre.allow, &self.centre.allow_listen)
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
         self.node.resolve(base);
-        self.missions.iter_mut().for_each(|path| super::from_base(base, path));
+        self.missions.iter_mut().for_each(|path| crate::from_base(base, path));
         self.channel.iter_mut().for_each(|channel| channel.resolve(base));
-        self.mirror.iter_mut().for_each(|mirror| super::from_base(base, &mut mirror.source));
+        self.mirror.iter_mut().for_each(|mirror| crate::from_base(base, &mut mirror.source));
         self.stream.iter_mut().for_each(|stream| stream.resolve(base));
     }
 }

@@ -1,8 +1,8 @@
 //! `[[expedited]]` and `[[delivery]]`: what is published while a contact goes on, and to whom
 //! products are handed over.
 
-use super::name::{Name, from_text};
-use super::section::section;
+use crate::name::{Name, from_text};
+use crate::section::section;
 use skyhaul_ccsds::id::Apid;
 use skyhaul_ccsds::mission::ApidRange;
 use skyhaul_level0::delivery::ChecksumKind;
@@ -141,9 +141,9 @@ impl DeliveryEntry {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        super::from_base(base, &mut self.dir);
+        crate::from_base(base, &mut self.dir);
         if let Some(notices) = &mut self.notices {
-            super::from_base(base, notices);
+            crate::from_base(base, notices);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tables that both kinds of file have.
 
-use super::name::Name;
-use super::section::section;
+use crate::name::Name;
+use crate::section::section;
 use std::path::{Path, PathBuf};
 
 section! {
@@ -26,10 +26,10 @@ impl Node {
     }
 
     pub(super) fn resolve(&mut self, base: &Path) {
-        super::from_base(base, &mut self.key);
-        super::from_base(base, &mut self.state);
+        crate::from_base(base, &mut self.key);
+        crate::from_base(base, &mut self.state);
         if let Some(socket) = &mut self.status_socket {
-            super::from_base(base, socket);
+            crate::from_base(base, socket);
         }
     }
 }

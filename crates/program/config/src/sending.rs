@@ -1,7 +1,7 @@
 //! `[[class]]`, a share of the line, and the order of blocks within a class.
 
-use super::name::{Name, from_text};
-use super::section::section;
+use crate::name::{Name, from_text};
+use crate::section::section;
 use skyhaul_transport::{ClassConfig, ClassesConfig, PolicyConfig};
 use skyhaul_units::{ByteCount, Rate};
 use std::str::FromStr;

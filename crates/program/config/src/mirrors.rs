@@ -1,8 +1,8 @@
 //! `[[mirror]]` and `[peer.files]`: folders of a station that the centre gets, over the session
 //! that they have.
 
-use super::error::{ConfigError, ConfigText, KeyPlace};
-use super::section::section;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::section::section;
 use skyhaul_files::wire::{Naming, Options, TransferDirection, TransferHello};
 use skyhaul_files::{RelPath, Rule, Selection};
 use skyhaul_transport::ClassTree;
@@ -74,7 +74,7 @@ impl FromStr for FarFolder {
     }
 }
 
-super::name::from_text!(FarFolder);
+crate::name::from_text!(FarFolder);
 
 impl FromStr for Patterns {
     type Err = &'static str;

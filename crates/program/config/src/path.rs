@@ -1,8 +1,8 @@
 //! `[[path]]`: the ways to the centre, and when they are known to be out.
 
-use super::name::{HostPort, InterfaceName, Name, from_text};
-use super::section::section;
-use super::time::ConfigTime;
+use crate::name::{HostPort, InterfaceName, Name, from_text};
+use crate::section::section;
+use crate::time::ConfigTime;
 use skyhaul_units::Rate;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -88,7 +88,7 @@ pub struct Outages(pub Vec<Outage>);
 impl LinePath {
     /// The one way of a station that names none.
     pub fn any() -> Self {
-        super::section::left_out()
+        crate::section::left_out()
     }
 
     /// The same with the name that it has by its `place`, from 0, where it says none.

@@ -1,8 +1,8 @@
 //! `[[live]]`: packets that go on as they arrive.
 
-use super::delivery::Apids;
-use super::name::{HostPort, Name, from_text};
-use super::section::section;
+use crate::delivery::Apids;
+use crate::name::{HostPort, Name, from_text};
+use crate::section::section;
 use skyhaul_units::Rate;
 use std::str::FromStr;
 

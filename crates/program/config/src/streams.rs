@@ -1,9 +1,9 @@
 //! `[[stream]]` and `[peer.streams]`: constant-rate streams of a station that the centre gets, over
 //! the session that they have.
 
-use super::error::{ConfigError, ConfigText, KeyPlace};
-use super::forwards::AsFlag;
-use super::section::section;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::forwards::AsFlag;
+use crate::section::section;
 use skyhaul_streams::StreamFormat;
 use skyhaul_streams_io::{
     self as streams, AllowedSinks, Options, SinkSpec, SourcePace, SourceSpec, StreamSource,
@@ -90,7 +90,7 @@ impl FromStr for CentreSink {
     }
 }
 
-super::name::from_text!(CentreSink);
+crate::name::from_text!(CentreSink);
 
 impl<'de> serde::Deserialize<'de> for Sinks {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -168,7 +168,7 @@ impl StreamEntry {
 
     pub(super) fn resolve(&mut self, base: &Path) {
         if let SourceSpec::File(path) = &mut self.from.0 {
-            super::from_base(base, path);
+            crate::from_base(base, path);
         }
     }
 }

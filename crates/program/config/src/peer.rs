@@ -1,6 +1,6 @@
 //! The key that the other end must show.
 
-use super::name::from_text;
+use crate::name::from_text;
 use skyhaul_quic::{Fingerprint, FingerprintError};
 use std::str::FromStr;
 

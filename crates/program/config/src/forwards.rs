@@ -1,8 +1,8 @@
 //! `[[forward]]`: applications whose connections share the session between a station and its
 //! centre, and what the other end may ask for.
 
-use super::error::{ConfigError, ConfigText, KeyPlace};
-use super::section::section;
+use crate::error::{ConfigError, ConfigText, KeyPlace};
+use crate::section::section;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
 use skyhaul_net::forward::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;

@@ -1,8 +1,8 @@
 //! `[products]` and `[[product]]`: which Level-0 products a centre makes, and in which form.
 
-use super::delivery::ExpeditedEntry;
-use super::name::{Name, from_text};
-use super::section::section;
+use crate::delivery::ExpeditedEntry;
+use crate::name::{Name, from_text};
+use crate::section::section;
 use skyhaul_level0::naming::Digit;
 use skyhaul_level0::rdr::{Origin, OriginError};
 use skyhaul_level0::{Expedite, FillPolicy, Form, ProductRuleSet, WindowLength};
