@@ -1,7 +1,7 @@
 //! The flags that name a running node of this machine by its status socket.
 
 use crate::failure::{Exit, Failure};
-use skyhaul_node::config::{self, Config};
+use skyhaul_config::Config;
 use std::path::PathBuf;
 
 /// Which node is asked.
@@ -32,7 +32,7 @@ impl NodeArguments {
         let Some(file) = &self.config else {
             return Err(Failure::new(Exit::Usage, "no node is named", "give --config or --socket"));
         };
-        Ok(match config::load(file)? {
+        Ok(match skyhaul_config::load(file)? {
             Config::Station(station) => station.node.status_socket(),
             Config::Centre(centre) => centre.node.status_socket(),
         })
