@@ -3,6 +3,7 @@
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{Identity, client_config};
+use skyhaul_sessions::ConnectionPurpose;
 use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 use skyhaul_tcp::{TcpPath, TlsEndpoint, TlsEndpointConfig};
 use skyhaul_transport::{DownReason, Path, PathEvent, Token};
@@ -55,7 +56,7 @@ pub fn tls_path(input: &[u8]) {
     exchange(&mut far, &mut path);
     exchange(&mut far, &mut path);
     let mut greeting = Vec::new();
-    TcpFrame::Greeting { joins: false }.encode(&mut greeting);
+    TcpFrame::Greeting { purpose: ConnectionPurpose::NewSession }.encode(&mut greeting);
     far.writer().write_all(&greeting).expect("memory takes all");
     exchange(&mut far, &mut path);
     assert_eq!(path.poll(NOW), Some(PathEvent::Up { payload: 1438 }));

@@ -157,6 +157,11 @@ impl From<Vec<u8>> for ByteWriter {
 }
 
 impl ByteWriter {
+    /// A writer with memory for `bytes` bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes) }
+    }
+
     /// The bytes written.
     pub fn into_bytes(self) -> Vec<u8> {
         self.out

@@ -67,8 +67,8 @@ impl Driver {
     }
 
     /// Adds one more endpoint.
-    pub fn add_carrier(&mut self, endpoint: impl Into<AnyEndpoint>) -> SocketId {
-        self.manager.add_carrier(endpoint.into())
+    pub fn add_endpoint(&mut self, endpoint: impl Into<AnyEndpoint>) -> SocketId {
+        self.manager.add_endpoint(endpoint.into())
     }
 
     /// Wakes the driver when the service has something new.
@@ -173,7 +173,7 @@ impl Driver {
         }
         let mut due = service.work(now, &mut self.manager);
         while let Some(endpoint) = service.next_socket() {
-            let id = self.add_carrier(endpoint);
+            let id = self.add_endpoint(endpoint);
             service.socket_added(id);
             due = Some(now);
         }

@@ -10,7 +10,7 @@ use crate::{Clock, Socket, ThreadedEndpoint, drops};
 use core::net::SocketAddr;
 use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent};
+use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, EndpointEvent};
 use skyhaul_transport::Path;
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::BTreeSet;
@@ -214,9 +214,9 @@ impl skyhaul_sessions::Endpoint for AnyEndpoint {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError> {
-        self.inner_mut().call(now, remote, expected, joins)
+        self.inner_mut().call(now, remote, expected, purpose)
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {

@@ -164,7 +164,7 @@ impl AppClient {
         let mut driver =
             Driver::new(SessionManager::new(first.into(), setup.session.clone()), clock)?;
         for endpoint in endpoints {
-            driver.add_carrier(endpoint?);
+            driver.add_endpoint(endpoint?);
         }
         let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared::new(waker.clone()));

@@ -43,7 +43,7 @@ use queue::{Gone, Inlet, Outlet};
 use remote::Remote;
 use skyhaul_identity::Refusal;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
+use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::Instant;
 use std::any::Any;
@@ -250,7 +250,7 @@ impl Endpoint for ThreadedEndpoint {
         _now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError> {
         let id = worker::calling(self.calls);
         self.calls += 1;
@@ -261,7 +261,7 @@ impl Endpoint for ThreadedEndpoint {
         let gauge: Arc<Gauge> = Arc::default();
         let path = Remote::new(id, Arc::clone(&gauge), self.outlet.clone());
         self.connections.insert(id, Near { path, calling: Some(remote) });
-        let _ = self.outlet.give(ToLane::Call { id, remote, expected, joins, gauge });
+        let _ = self.outlet.give(ToLane::Call { id, remote, expected, purpose, gauge });
         Ok(id)
     }
 

@@ -239,7 +239,7 @@ fn driver(
             udp_payload: payload,
             ..TcpConfig::new(identity)
         };
-        driver.add_carrier(services::over_tcp(over_tcp, &place)?);
+        driver.add_endpoint(services::over_tcp(over_tcp, &place)?);
     }
     Ok(driver)
 }

@@ -191,7 +191,7 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
         let PathSocket { endpoint, family } = opener.open(&path)?;
         match &mut driver {
             None => driver = Some(services::driver(endpoint, &path.place(), window, clock)?),
-            Some(driver) => drop(driver.add_carrier(endpoint)),
+            Some(driver) => drop(driver.add_endpoint(endpoint)),
         }
         planned.push((path, family));
     }

@@ -3,7 +3,7 @@
 use crate::{HostFiles, ProbeSocket};
 use skyhaul_net::{Clock, random};
 use skyhaul_probe::wire::RequestLimits;
-use skyhaul_probe::{FarConfig, FarCounters, Handed, ProbeServer};
+use skyhaul_probe::{FarConfig, FarCounters, Handed, ProbeReceived, ProbeServer};
 use skyhaul_units::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -67,7 +67,8 @@ impl Server {
                 Ok(Some((at, from, datagram))) => {
                     let (files, inode) = (&self.files, self.socket.inode());
                     let mut host = || files.counters(inode);
-                    self.far.datagram((at, self.clock.now()), from, &datagram, &mut host);
+                    let received = ProbeReceived { at, from, bytes: &datagram };
+                    self.far.datagram(self.clock.now(), received, &mut host);
                 }
                 Ok(None) => {}
                 // An answer to something sent to a near end that is gone.

@@ -1,15 +1,15 @@
 //! The serving end: answers, receives streams and sends them, for several near ends at once.
 //!
-//! It cannot be made to send to who did not ask. A caller first shows with a cookie that it
-//! receives at its address (as in RFC 9000 8.1); until then nothing is kept, and no answer is
-//! longer than the question. After that, what is sent to it is bounded: streams by the limits that
-//! were told, all of them together too; answers to the limits' rate; and a stream ends when nothing
-//! was heard from who asked for it in [`SILENCE_MAX`].
+//! It cannot be made to send to a host that did not ask. A near end first shows with a cookie that
+//! it receives at its address (as in RFC 9000 8.1); until then nothing is kept, and no answer is
+//! longer than the question. After that, what is sent to it is bounded: streams by the announced
+//! limits, one by one and together; answers by the limits' rate; and a stream ends when the near
+//! end has been silent for [`SILENCE_MAX`].
 
 mod session;
 
 use crate::host::HostCounters;
-use crate::stream::StreamDirection;
+use crate::stream::{Spec, StreamDirection};
 use crate::wire::{Cookie, DATAGRAM_MAX, Message, RequestLimits, RequestRefusal, WireError};
 use session::{Down, Session, Up};
 use sha2::{Digest, Sha256};
@@ -28,6 +28,35 @@ pub struct FarConfig {
     pub secret: [u8; 32],
 }
 
+/// A datagram that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeReceived<'a> {
+    /// When it came.
+    pub at: Instant,
+    /// Where from.
+    pub from: SocketAddr,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Where a message came from and when, as far as an answer needs it.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    from: SocketAddr,
+    /// Of the datagram: no answer to a stranger may be longer.
+    len: usize,
+    arrived: Instant,
+    now: Instant,
+}
+
+/// The stream that a near end asks for.
+#[derive(Debug, Clone, Copy)]
+struct StreamRequest {
+    stream: u32,
+    direction: StreamDirection,
+    spec: Spec,
+}
+
 /// A datagram to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeDatagram {
@@ -35,8 +64,8 @@ pub struct ProbeDatagram {
     pub to: SocketAddr,
     /// Its bytes.
     pub datagram: Vec<u8>,
-    /// The session whose stream it is of: to be told with [`ProbeServer::refused`] when the system does not
-    /// take it.
+    /// The session whose stream it is of: call [`ProbeServer::refused`] with it where the system
+    /// does not take the datagram.
     pub stream: Option<u64>,
 }
 
@@ -92,27 +121,26 @@ impl ProbeServer {
         self.sessions.values().any(|session| session.down.as_ref().is_some_and(Down::is_running))
     }
 
-    /// A datagram came from `from` at `at`, and is handled at `now`. `host` reads the host's
-    /// counters, which takes long and is done at the ends of a stream only.
+    /// Handles a datagram at `now`. `host` reads the host's counters, which takes long and is done
+    /// at the ends of a stream only.
     pub fn datagram(
         &mut self,
-        (at, now): (Instant, Instant),
-        from: SocketAddr,
-        datagram: &[u8],
+        now: Instant,
+        received: ProbeReceived<'_>,
         host: &mut dyn FnMut() -> HostCounters,
     ) {
-        match Message::decode(datagram) {
+        let ProbeReceived { at: arrived, from, bytes } = received;
+        let request = Request { from, len: bytes.len(), arrived, now };
+        match Message::decode(bytes) {
             // Streams first: they are nearly everything that comes.
             Ok(Message::Data { session, stream, seq, .. }) => {
-                let at = self.utc(at);
+                let at = self.utc(arrived);
                 if let Some(session) = self.session(session, from, now) {
                     session.receive(stream, seq, at);
                 }
             }
-            Ok(message) => self.message((at, now), from, (message, datagram.len()), host),
-            Err(WireError::Version(_)) => {
-                self.refuse(from, 0, RequestRefusal::Version, datagram.len());
-            }
+            Ok(message) => self.message(request, message, host),
+            Err(WireError::Version(_)) => self.refuse(request, 0, RequestRefusal::Version),
             Err(WireError::Foreign | WireError::Damaged) => self.counters.foreign += 1,
         }
         self.sweep(now);
@@ -165,11 +193,11 @@ impl ProbeServer {
 
     fn message(
         &mut self,
-        (at, now): (Instant, Instant),
-        from: SocketAddr,
-        (message, len): (Message, usize),
+        request: Request,
+        message: Message,
         host: &mut dyn FnMut() -> HostCounters,
     ) {
+        let Request { from, len, arrived, now } = request;
         match message {
             Message::Hello { nonce } => {
                 let answer = Message::Challenge { nonce, cookie: self.cookie(from, now) };
@@ -178,61 +206,52 @@ impl ProbeServer {
                     self.answer(from, answer);
                 }
             }
-            Message::Open { nonce, cookie } => self.open(now, from, (nonce, cookie), len),
+            Message::Open { nonce, cookie } => self.open(request, nonce, cookie),
             Message::Ping { session, number, sent } => {
-                let (reached, answered) = (self.utc(at), self.utc(now));
+                let (reached, answered) = (self.utc(arrived), self.utc(now));
                 let pong = Message::Pong { session, number, sent, reached, answered };
-                self.reply((session, from), now, (&pong, 0), len);
+                self.reply(request, session, &pong, 0);
             }
             Message::Size { session, number, answer } => {
                 let arrived = u16::try_from(len).unwrap_or(u16::MAX);
                 let sized = Message::Sized { session, number, arrived };
-                self.reply(
-                    (session, from),
-                    now,
-                    (&sized, usize::from(answer).min(DATAGRAM_MAX)),
-                    len,
-                );
+                self.reply(request, session, &sized, usize::from(answer).min(DATAGRAM_MAX));
             }
             Message::Begin { session, stream, direction, spec } => {
-                let begun = match self.begin(now, (session, from), (stream, direction, spec), host)
-                {
+                let asked = StreamRequest { stream, direction, spec };
+                let begun = match self.begin(request, session, asked, host) {
                     Ok(()) => Message::Begun { session, stream },
                     Err(reason) => Message::Refused { about: u64::from(stream), reason },
                 };
-                self.reply((session, from), now, (&begun, 0), len);
+                self.reply(request, session, &begun, 0);
             }
             Message::Ask { session, stream } => {
                 let Some(found) = self.session(session, from, now) else {
-                    return self.refuse(from, session, RequestRefusal::Session, len);
+                    return self.refuse(request, session, RequestRefusal::Session);
                 };
                 let tally = found.tally(stream, host);
-                self.reply(
-                    (session, from),
-                    now,
-                    (&Message::Told { session, stream, tally }, 0),
-                    len,
-                );
+                self.reply(request, session, &Message::Told { session, stream, tally }, 0);
             }
             Message::Fetch { session, stream, from: first } => {
                 let Some(found) = self.session(session, from, now) else {
-                    return self.refuse(from, session, RequestRefusal::Session, len);
+                    return self.refuse(request, session, RequestRefusal::Session);
                 };
                 let arrivals = found.arrivals(stream, first);
                 let answer = Message::Arrivals { session, stream, from: first, arrivals };
-                self.reply((session, from), now, (&answer, 0), len);
+                self.reply(request, session, &answer, 0);
             }
             Message::Close { session } => {
                 if self.session(session, from, now).is_some() {
                     self.sessions.remove(&session);
                 }
             }
-            // What only this end says.
+            // Messages that only this end sends.
             _ => self.counters.foreign += 1,
         }
     }
 
-    fn open(&mut self, now: Instant, from: SocketAddr, (nonce, cookie): (u64, Cookie), len: usize) {
+    fn open(&mut self, request: Request, nonce: u64, cookie: Cookie) {
+        let Request { from, now, .. } = request;
         let known = self
             .sessions
             .iter()
@@ -244,11 +263,11 @@ impl ProbeServer {
         }
         let recent = [now, now - COOKIE_TIME].map(|at| self.cookie(from, at));
         if !recent.contains(&cookie) {
-            return self.refuse(from, nonce, RequestRefusal::Cookie, len);
+            return self.refuse(request, nonce, RequestRefusal::Cookie);
         }
         self.expire(now);
         if self.sessions.len() >= SESSIONS_MAX {
-            return self.refuse(from, nonce, RequestRefusal::Busy, len);
+            return self.refuse(request, nonce, RequestRefusal::Busy);
         }
         self.counters.sessions += 1;
         let number = self.counters.sessions.to_be_bytes();
@@ -260,11 +279,13 @@ impl ProbeServer {
 
     fn begin(
         &mut self,
-        now: Instant,
-        (session, from): (u64, SocketAddr),
-        (stream, direction, spec): (u32, StreamDirection, crate::stream::Spec),
+        request: Request,
+        session: u64,
+        asked: StreamRequest,
         host: &mut dyn FnMut() -> HostCounters,
     ) -> Result<(), RequestRefusal> {
+        let Request { from, now, .. } = request;
+        let StreamRequest { stream, direction, spec } = asked;
         let limits = self.config.limits;
         let busy: u64 = self
             .sessions
@@ -308,16 +329,11 @@ impl ProbeServer {
 
     /// Answers a session's question, where there is such a session and it has not had more than the
     /// limits.
-    fn reply(
-        &mut self,
-        (id, from): (u64, SocketAddr),
-        now: Instant,
-        (message, pad): (&Message, usize),
-        len: usize,
-    ) {
+    fn reply(&mut self, request: Request, id: u64, message: &Message, pad: usize) {
+        let Request { from, now, .. } = request;
         let rate = self.config.limits.rate.max(ANSWER_RATE_MIN);
         let Some(session) = self.session(id, from, now) else {
-            return self.refuse(from, id, RequestRefusal::Session, len);
+            return self.refuse(request, id, RequestRefusal::Session);
         };
         let allowed = rate * (now.since(session.opened) + Duration::from_secs(1));
         let answer = message.encode(pad);
@@ -329,11 +345,11 @@ impl ProbeServer {
         self.answer(from, answer);
     }
 
-    fn refuse(&mut self, to: SocketAddr, about: u64, reason: RequestRefusal, len: usize) {
+    fn refuse(&mut self, request: Request, about: u64, reason: RequestRefusal) {
         self.counters.refused += 1;
         let refusal = Message::Refused { about, reason }.encode(0);
-        if refusal.len() <= len {
-            self.answer(to, refusal);
+        if refusal.len() <= request.len {
+            self.answer(request.from, refusal);
         }
     }
 
@@ -366,7 +382,7 @@ impl ProbeServer {
         Cookie(digest.first_chunk().copied().unwrap_or_default())
     }
 
-    /// A keyed digest: the secret stands before and behind, so that no text can be lengthened.
+    /// A keyed digest: the secret stands before and behind, so that no digest can be extended.
     fn digest(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(self.config.secret);
         for part in parts {
@@ -378,8 +394,7 @@ impl ProbeServer {
     }
 }
 
-/// A stream ends when nothing was heard from who asked for it for so long; a near end pings ten
-/// times a second.
+/// A stream ends when the near end has been silent for so long; it pings ten times a second.
 pub const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// Measurements at a time.

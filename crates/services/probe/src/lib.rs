@@ -1,10 +1,10 @@
 //! Measuring a line with datagrams of UDP: round trip, one-way delay, rate, loss, order, path MTU,
 //! and where what is missing went.
 //!
-//! One end serves ([`ProbeServer`]), the other measures ([`ProbeClient`]) over a [`ProbeIo`], which is a socket or a
-//! simulated one. What came of a stream of datagrams is a [`Trace`]; [`stats`] and [`StreamAccount`] make
-//! figures of it, and [`survey`](survey::survey) a whole picture of a line. Nothing here reads a
-//! clock or a socket.
+//! One end serves ([`ProbeServer`]), the other measures ([`ProbeClient`]) over a [`ProbeIo`], which
+//! is a socket or a simulated one. The result of a stream of datagrams is a [`Trace`]; [`stats`] and
+//! [`StreamAccount`] make figures of it, and [`survey`](survey::survey) describes a whole line.
+//! Nothing here reads a clock or a socket.
 //!
 //! ```
 //! use skyhaul_probe::stats::{Character, LossProcess};
@@ -33,7 +33,9 @@ pub mod wire;
 
 pub use account::{ReceivingHost, StreamAccount};
 pub use clock::{Ping, PingComparison};
-pub use far::{FarConfig, FarCounters, ProbeDatagram, ProbeServer, SESSIONS_MAX, SILENCE_MAX};
+pub use far::{
+    FarConfig, FarCounters, ProbeDatagram, ProbeReceived, ProbeServer, SESSIONS_MAX, SILENCE_MAX,
+};
 pub use host::HostCounters;
-pub use near::{Handed, LineError, NearError, ProbeClient, ProbeIo};
+pub use near::{Handed, LineError, NearError, Payloads, ProbeClient, ProbeIo};
 pub use stream::{ProbeArrival, Spec, StreamDirection, Trace};

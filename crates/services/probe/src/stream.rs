@@ -120,7 +120,7 @@ impl Trace {
         let mut sent: Vec<(u32, i64)> =
             self.arrivals.iter().map(|arrival| (arrival.seq, arrival.sent.as_nanos())).collect();
         sent.sort_unstable();
-        let pause = i64::try_from(crate::near::CATCH_UP_MAX.as_nanos()).unwrap_or(i64::MAX);
+        let pause = i64::try_from(CATCH_UP_MAX.as_nanos()).unwrap_or(i64::MAX);
         let mut plan = i64::MAX;
         sent.into_iter()
             .map(|(seq, at)| {
@@ -180,6 +180,10 @@ fn ends<T: Copy + Ord>(values: impl Iterator<Item = T>) -> (Option<T>, Option<T>
         )
     })
 }
+
+/// A sender that is later than this goes on at its spacing from then; up to this it catches up,
+/// because the system's scheduler makes it late all the time.
+pub const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests {

@@ -81,8 +81,8 @@ pub fn survey<L: ProbeIo>(
         return Err(NearError::Silent(near.now().since(begin)));
     }
     tell("longest datagrams");
-    let (payload_up, payload_down) = near.payloads(plan.payload_max)?;
-    let payload = payload_up.min(payload_down).min(PAYLOAD_USUAL);
+    let payloads = near.payloads(plan.payload_max)?;
+    let payload = payloads.up.min(payloads.down).min(PAYLOAD_USUAL);
     let mut notes = Vec::new();
     let rate_max = plan.rate_max.min(near.limits().rate);
     let train = plan.time.scaled(2, 100).max(TRAIN_MIN);
@@ -93,8 +93,8 @@ pub fn survey<L: ProbeIo>(
         find_rate(near, StreamDirection::Down, (payload, plan.headers, rate_max), train)?;
     let mut ways = Vec::new();
     for (direction, rate, longest) in [
-        (StreamDirection::Up, rate_up, payload_up),
-        (StreamDirection::Down, rate_down, payload_down),
+        (StreamDirection::Up, rate_up, payloads.up),
+        (StreamDirection::Down, rate_down, payloads.down),
     ] {
         tell(if direction == StreamDirection::Up {
             "loss and delay up"

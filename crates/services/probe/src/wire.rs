@@ -7,6 +7,7 @@
 
 use crate::host::HostCounters;
 use crate::stream::{Spec, StreamDirection};
+use skyhaul_units::wire::{ByteReader, ByteWriter};
 use skyhaul_units::{ByteCount, Duration, Rate, Utc};
 
 /// The version that this crate speaks.
@@ -237,14 +238,15 @@ pub enum WireError {
 impl Message {
     /// The message, padded with zeroes to `len` bytes where it is shorter.
     pub fn encode(&self, len: usize) -> Vec<u8> {
-        let mut out = Writer(Vec::with_capacity(len.max(64)));
-        out.0.extend_from_slice(&MAGIC);
-        out.0.extend_from_slice(&[VERSION, self.kind()]);
+        let mut out = ByteWriter::with_capacity(len.max(64));
+        out.bytes(&MAGIC);
+        out.bytes(&[VERSION, self.kind()]);
         self.fields(&mut out);
-        if out.0.len() < len {
-            out.0.resize(len, 0);
+        let mut out = out.into_bytes();
+        if out.len() < len {
+            out.resize(len, 0);
         }
-        out.0
+        out
     }
 
     /// The message in a datagram.
@@ -259,7 +261,7 @@ impl Message {
         if head[4] != VERSION {
             return Err(WireError::Version(head[4]));
         }
-        read(head[5], &mut Reader(fields)).ok_or(WireError::Damaged)
+        read(head[5], &mut ByteReader::new(fields)).ok_or(WireError::Damaged)
     }
 
     const fn kind(&self) -> u8 {
@@ -284,12 +286,12 @@ impl Message {
         }
     }
 
-    fn fields(&self, out: &mut Writer) {
+    fn fields(&self, out: &mut ByteWriter) {
         match self {
             Self::Hello { nonce } => out.u64(*nonce),
             Self::Challenge { nonce, cookie } | Self::Open { nonce, cookie } => {
                 out.u64(*nonce);
-                out.0.extend_from_slice(&cookie.0);
+                out.bytes(&cookie.0);
             }
             Self::Opened { nonce, session, limits } => {
                 out.u64(*nonce);
@@ -303,51 +305,51 @@ impl Message {
                 out.u8(reason.code());
             }
             Self::Ping { session, number, sent } => {
-                out.pair(*session, *number);
-                out.utc(*sent);
+                write_pair(out, *session, *number);
+                write_utc(out, *sent);
             }
             Self::Pong { session, number, sent, reached, answered } => {
-                out.pair(*session, *number);
-                [sent, reached, answered].iter().for_each(|time| out.utc(**time));
+                write_pair(out, *session, *number);
+                [sent, reached, answered].iter().for_each(|time| write_utc(out, **time));
             }
             Self::Size { session, number, answer: size }
             | Self::Sized { session, number, arrived: size } => {
-                out.pair(*session, *number);
+                write_pair(out, *session, *number);
                 out.u16(*size);
             }
             Self::Begin { session, stream, direction, spec } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
                 out.u8(u8::from(*direction == StreamDirection::Down));
                 out.u16(u16::try_from(spec.payload.as_u64()).unwrap_or(u16::MAX));
                 out.u64(spec.spacing.as_nanos());
                 out.u32(spec.count);
             }
             Self::Begun { session, stream } | Self::Ask { session, stream } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
             }
             Self::Data { session, stream, seq, sent } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
                 out.u32(*seq);
-                out.utc(*sent);
+                write_utc(out, *sent);
             }
             Self::Told { session, stream, tally } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
                 let counts = [tally.offered, tally.refused, tally.received, tally.duplicates];
                 counts.iter().for_each(|count| out.u32(*count));
                 let host = tally.host.as_array();
                 host.iter().for_each(|count| out.u64(count.unwrap_or(u64::MAX)));
             }
             Self::Fetch { session, stream, from } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
                 out.u32(*from);
             }
             Self::Arrivals { session, stream, from, arrivals } => {
-                out.pair(*session, *stream);
+                write_pair(out, *session, *stream);
                 out.u32(*from);
                 out.u16(u16::try_from(arrivals.len()).unwrap_or(0));
                 for (seq, at) in arrivals {
                     out.u32(*seq);
-                    out.utc(*at);
+                    write_utc(out, *at);
                 }
             }
             Self::Close { session } => out.u64(*session),
@@ -363,7 +365,7 @@ impl RequestRefusal {
     }
 }
 
-fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
+fn read(kind: u8, from: &mut ByteReader<'_>) -> Option<Message> {
     Some(match kind {
         HELLO => Message::Hello { nonce: from.u64()? },
         CHALLENGE => Message::Challenge { nonce: from.u64()?, cookie: Cookie(from.array()?) },
@@ -381,13 +383,13 @@ fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
             about: from.u64()?,
             reason: *RequestRefusal::ALL.get(usize::from(from.u8()?))?,
         },
-        PING => Message::Ping { session: from.u64()?, number: from.u32()?, sent: from.utc()? },
+        PING => Message::Ping { session: from.u64()?, number: from.u32()?, sent: read_utc(from)? },
         PONG => Message::Pong {
             session: from.u64()?,
             number: from.u32()?,
-            sent: from.utc()?,
-            reached: from.utc()?,
-            answered: from.utc()?,
+            sent: read_utc(from)?,
+            reached: read_utc(from)?,
+            answered: read_utc(from)?,
         },
         SIZE => Message::Size { session: from.u64()?, number: from.u32()?, answer: from.u16()? },
         SIZED => Message::Sized { session: from.u64()?, number: from.u32()?, arrived: from.u16()? },
@@ -396,7 +398,7 @@ fn read(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
     })
 }
 
-fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
+fn read_of_stream(kind: u8, from: &mut ByteReader<'_>) -> Option<Message> {
     let (session, stream) = (from.u64()?, from.u32()?);
     Some(match kind {
         BEGIN => {
@@ -408,7 +410,7 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
             Message::Begin { session, stream, direction, spec }
         }
         BEGUN => Message::Begun { session, stream },
-        DATA => Message::Data { session, stream, seq: from.u32()?, sent: from.utc()? },
+        DATA => Message::Data { session, stream, seq: from.u32()?, sent: read_utc(from)? },
         ASK => Message::Ask { session, stream },
         TOLD => {
             let mut tally = Tally {
@@ -432,60 +434,25 @@ fn read_of_stream(kind: u8, from: &mut Reader<'_>) -> Option<Message> {
                 return None;
             }
             let arrivals =
-                (0..count).map(|_| Some((from.u32()?, from.utc()?))).collect::<Option<_>>()?;
+                (0..count).map(|_| Some((from.u32()?, read_utc(from)?))).collect::<Option<_>>()?;
             Message::Arrivals { session, stream, from: first, arrivals }
         }
         _ => return None,
     })
 }
 
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn u8(&mut self, value: u8) {
-        self.0.push(value);
-    }
-    fn u16(&mut self, value: u16) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-    fn u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-    fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-    fn utc(&mut self, value: Utc) {
-        self.0.extend_from_slice(&value.as_nanos().to_be_bytes());
-    }
-    fn pair(&mut self, session: u64, number: u32) {
-        self.u64(session);
-        self.u32(number);
-    }
+fn write_utc(out: &mut ByteWriter, value: Utc) {
+    out.i64(value.as_nanos());
 }
 
-struct Reader<'a>(&'a [u8]);
+/// The session, and a number or stream in it.
+fn write_pair(out: &mut ByteWriter, session: u64, number: u32) {
+    out.u64(session);
+    out.u32(number);
+}
 
-impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (array, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*array)
-    }
-    fn u8(&mut self) -> Option<u8> {
-        self.array().map(u8::from_be_bytes)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_be_bytes)
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-    fn utc(&mut self) -> Option<Utc> {
-        self.array().map(|bytes| Utc::from_nanos(i64::from_be_bytes(bytes)))
-    }
+fn read_utc(from: &mut ByteReader<'_>) -> Option<Utc> {
+    from.i64().map(Utc::from_nanos)
 }
 
 /// How every datagram begins.

@@ -75,7 +75,7 @@ impl<A: Application> Peer<A> {
             |index: usize| path(index).unwrap_or_else(|| PathConfig::over(Rate::from_mbps(100)));
         let mut manager = SessionManager::new(endpoint(0, path(0))?, config.session.clone());
         for index in 1..config.addresses.len() {
-            manager.add_carrier(endpoint(index as u8, path(index))?);
+            manager.add_endpoint(endpoint(index as u8, path(index))?);
         }
         Ok(Self {
             addresses: config.addresses,

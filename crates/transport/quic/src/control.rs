@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, ReadError, StreamId};
+use skyhaul_sessions::ConnectionPurpose;
 
 /// Both directions of one path's control stream.
 #[derive(Debug, Default)]
@@ -15,10 +16,10 @@ pub(crate) struct Control {
     incoming: Option<StreamId>,
     readable: bool,
     greeted: bool,
-    /// This end calls to join a session.
-    pub(crate) joins: bool,
-    /// The far end does.
-    pub(crate) peer_joins: bool,
+    /// What this end connects for.
+    pub(crate) purpose: ConnectionPurpose,
+    /// What the far end connects for, by its greeting.
+    peer_purpose: ConnectionPurpose,
 }
 
 /// The far end does not keep to the control stream's rules.
@@ -33,8 +34,26 @@ impl Control {
             return;
         }
         let Some(id) = conn.streams().open(Dir::Uni) else { return };
-        if conn.send_stream(id).write(&[if self.joins { JOINING } else { GREETING }]) == Ok(1) {
+        if conn.send_stream(id).write(&[self.purpose_byte()]) == Ok(1) {
             self.outgoing = Some(id);
+        }
+    }
+
+    /// What the connection is for: the end that did not connect always greets with
+    /// [`ConnectionPurpose::NewSession`].
+    pub(crate) const fn agreed_purpose(&self) -> ConnectionPurpose {
+        match (self.purpose, self.peer_purpose) {
+            (ConnectionPurpose::NewSession, ConnectionPurpose::NewSession) => {
+                ConnectionPurpose::NewSession
+            }
+            _ => ConnectionPurpose::JoinSession,
+        }
+    }
+
+    const fn purpose_byte(&self) -> u8 {
+        match self.purpose {
+            ConnectionPurpose::NewSession => GREETING,
+            ConnectionPurpose::JoinSession => JOINING,
         }
     }
 
@@ -64,7 +83,7 @@ impl Control {
         {
             match first[..] {
                 [GREETING] => {}
-                [JOINING] => self.peer_joins = true,
+                [JOINING] => self.peer_purpose = ConnectionPurpose::JoinSession,
                 _ => return Err(Broken("the first byte is not the greeting")),
             }
             self.greeted = true;
@@ -98,7 +117,7 @@ impl Control {
 
 /// First byte in each direction.
 pub(crate) const GREETING: u8 = 0x01;
-/// First byte from an end that calls to join a session.
+/// First byte from an end that connects to join a session.
 const JOINING: u8 = 0x02;
 
 /// Largest piece given out at once.

@@ -1,96 +1,49 @@
-//! The endpoint: takes and makes calls, knows each connection by its id, moves datagrams.
+//! The endpoint: opens and accepts connections, knows each by its id, moves datagrams.
 
 mod admit;
-mod notices;
+mod handshakes;
+mod held;
+mod queues;
 mod sessions;
+mod table;
 
-use crate::clock::{Clock, TokenClock};
-use crate::config::{ALPN_PREFIX, EndpointConfig, PAYLOAD_MIN};
-use crate::event::{codepoint, down_reason, is_withdrawn, refusal, transmit};
+use crate::clock::Clock;
+use crate::config::{EndpointConfig, PAYLOAD_MIN};
+use crate::event::{codepoint, refusal, transmit};
 use crate::feed::Feed;
-use crate::memories::Memories;
-use crate::path::Notice;
+use crate::machine::Machine;
 use crate::tls;
 use crate::{Fingerprint, QuicPath, Refusal};
-use noq_proto::{
-    ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, FourTuple, Incoming,
-    RandomConnectionIdGenerator, ServerConfig, ValidationTokenConfig,
+use handshakes::{Handshakes, other_version};
+use held::{HeldConnection, Origin};
+use noq_proto::{DatagramEvent, FourTuple, Incoming, RandomConnectionIdGenerator};
+use queues::{EventQueue, StatelessAnswers};
+use skyhaul_sessions::admission::{Admission, Doorkeeper};
+use skyhaul_sessions::{
+    ConnectError, ConnectionId, ConnectionPurpose, EndpointEvent, ReceivedDatagram, Transmit,
 };
-use skyhaul_identity::{Keying, RefusedKey, Trust};
-use skyhaul_sessions::admission::{Admission, CALLS_MAX, Doorkeeper, SETUP_MAX};
-use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, ReceivedDatagram, Transmit};
-use skyhaul_transport::DownReason;
 use skyhaul_units::Instant;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use table::{ConnectionTable, MAX_CONNECTIONS};
 
 /// All connections that share one socket.
 pub struct QuicEndpoint {
     config: EndpointConfig,
     clock: Clock,
     inner: noq_proto::Endpoint,
-    trust: Arc<Trust>,
-    refused: Arc<RefusedKey>,
+    handshakes: Handshakes,
     doorkeeper: Doorkeeper,
-    /// For calls taken; each gets a copy with its own transport parameters.
-    server: Option<ServerConfig>,
-    token_clock: Arc<TokenClock>,
-    connections: BTreeMap<ConnectionId, Held>,
-    by_handle: BTreeMap<usize, ConnectionId>,
-    next_id: u64,
-    /// The connection polled for datagrams last: the next one has its turn first.
-    turn: ConnectionId,
+    table: ConnectionTable,
     /// Datagrams given out as one batch.
     segments: usize,
-    /// Answers outside connections, and what they are.
-    answers: VecDeque<(Transmit, Vec<u8>)>,
-    /// The connection that took in datagrams last, and when: what came of them is looked at once
-    /// for all of them.
+    answers: StatelessAnswers,
+    events: EventQueue,
+    /// The connection that took in datagrams last, and when: their effects are looked at once for
+    /// all of them.
     unsettled: Option<(ConnectionId, Instant)>,
-    events: VecDeque<EndpointEvent>,
     counters: Counters,
-    memories: Memories,
-}
-
-/// A connection and what the endpoint knows of it.
-struct Held {
-    path: QuicPath,
-    handle: ConnectionHandle,
-    remote: SocketAddr,
-    incoming: bool,
-    began: Instant,
-    /// The key that must be found, on calls made here.
-    expected: Option<Fingerprint>,
-    stage: Stage,
-    /// Protocol name of a caller that speaks another version.
-    other_version: Option<String>,
-    drained: bool,
-    /// Reported as ready, so somebody reads it to its end.
-    shown: bool,
-}
-
-impl Held {
-    const fn is_done(&self) -> bool {
-        self.drained && (!self.shown || self.path.is_read_out())
-    }
-
-    /// Until when a call taken here must be up.
-    fn setup_ends(&self) -> Option<Instant> {
-        (self.incoming && self.stage == Stage::Handshake).then(|| self.began + SETUP_MAX)
-    }
-
-    /// When something is due.
-    fn due(&self) -> Option<Instant> {
-        [self.path.next_timeout(), self.setup_ends()].into_iter().flatten().min()
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Handshake,
-    Ready,
-    Over,
 }
 
 /// What an endpoint counted.
@@ -127,37 +80,23 @@ impl QuicEndpoint {
         inner
             .cid_generator(Arc::new(|| Box::new(RandomConnectionIdGenerator::new(CID_BYTES))))
             .rng_seed(config.rng_seed);
-        let trust = Arc::new(Trust::default());
-        trust.accept(config.trusted.clone());
-        let mut endpoint = Self {
+        let handshakes = Handshakes::new(&config);
+        // The sockets forbid fragments, so that the search for the line's size finds it.
+        let inner = noq_proto::Endpoint::new(Arc::new(inner), handshakes.server(), true);
+        let seed = config.rng_seed.unwrap_or(*config.identity.fingerprint().as_bytes());
+        Ok(Self {
             clock: Clock(config.epoch),
-            // The sockets forbid fragments, so that the search for the line's size finds it.
-            inner: noq_proto::Endpoint::new(Arc::new(inner), None, true),
-            trust,
-            refused: Arc::default(),
-            doorkeeper: Doorkeeper::new(
-                &config.rng_seed.unwrap_or(*config.identity.fingerprint().as_bytes()),
-            ),
-            server: None,
-            token_clock: Arc::default(),
-            connections: BTreeMap::new(),
-            by_handle: BTreeMap::new(),
-            next_id: 0,
-            turn: ConnectionId(0),
+            inner,
+            handshakes,
+            doorkeeper: Doorkeeper::new(&seed),
+            table: ConnectionTable::new(),
             segments: 1,
-            answers: VecDeque::new(),
+            answers: StatelessAnswers::default(),
+            events: EventQueue::default(),
             unsettled: None,
-            events: VecDeque::new(),
             counters: Counters::default(),
-            memories: Memories::default(),
             config,
-        };
-        if endpoint.config.listen {
-            let server = endpoint.server_config();
-            endpoint.inner.set_server_config(Some(Arc::new(server.clone())));
-            endpoint.server = Some(server);
-        }
-        Ok(endpoint)
+        })
     }
 
     /// As [`QuicEndpoint::connect`], for one more path of a session with that node.
@@ -168,20 +107,19 @@ impl QuicEndpoint {
         expected: Fingerprint,
     ) -> Result<ConnectionId, ConnectError> {
         let id = self.connect(now, remote, expected)?;
-        if let Some(held) = self.connections.get_mut(&id) {
-            held.path.join();
+        if let Some(held) = self.table.get_mut(id) {
+            held.path.set_purpose(ConnectionPurpose::JoinSession);
         }
         Ok(id)
     }
 
-    /// Changes whose calls are taken. Connections that are up stay.
+    /// Changes which keys are trusted. Connections that are up stay.
     pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
-        self.trust.accept(trusted);
+        self.handshakes.set_trusted(trusted);
     }
 
-    /// Calls the node at `remote`, which must have the key `expected`. Ends in
-    /// [`EndpointEvent::Ready`] or
-    /// [`EndpointEvent::Refused`].
+    /// Connects to the node at `remote`, which must have the key `expected`. Ends in
+    /// [`EndpointEvent::Ready`] or [`EndpointEvent::Refused`].
     pub fn connect(
         &mut self,
         now: Instant,
@@ -189,39 +127,35 @@ impl QuicEndpoint {
         expected: Fingerprint,
     ) -> Result<ConnectionId, ConnectError> {
         self.settle_pending();
-        self.sweep();
-        if self.connections.len() >= MAX_CONNECTIONS {
+        self.table.sweep();
+        if self.table.is_full() {
             return Err(ConnectError::TooMany { max: MAX_CONNECTIONS });
         }
-        let crypto =
-            tls::client(&self.config.identity, expected, &self.refused, &self.config.alpn());
-        let mut client = ClientConfig::new(Arc::new(crypto));
         let feed = Feed::default();
-        client.transport_config(self.config.path.transport(&feed));
+        let client = self.handshakes.client(&self.config, expected, &feed);
         let (handle, conn) =
             self.inner
                 .connect(self.clock.std(now), client, remote, SERVER_NAME)
                 .map_err(|error| ConnectError::Address { remote, reason: error.to_string() })?;
-        let memory = self.memories.of(remote.ip());
-        let path = QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
-        let held = Held {
-            path,
-            handle,
-            remote,
-            incoming: false,
-            began: now,
-            expected: Some(expected),
-            stage: Stage::Handshake,
-            other_version: None,
-            drained: false,
-            shown: false,
-        };
-        Ok(self.hold(held))
+        let path = self.new_path(now, remote, conn, feed);
+        let origin = Origin::Here { expected };
+        Ok(self.table.insert(HeldConnection::new(now, handle, remote, path, origin)))
+    }
+
+    fn new_path(
+        &self,
+        now: Instant,
+        remote: SocketAddr,
+        conn: noq_proto::Connection,
+        feed: Feed,
+    ) -> QuicPath {
+        let memory = self.table.memory_of(remote.ip());
+        QuicPath::new(now, Machine::new(conn, self.clock), feed, self.config.path, memory)
     }
 
     /// Takes in a UDP datagram.
     pub fn handle_datagram(&mut self, now: Instant, received: ReceivedDatagram) {
-        self.token_clock.set(now);
+        self.handshakes.set_time(now);
         let network_path = FourTuple::new(received.remote, received.local_ip);
         let bytes = received.payload.len();
         let mut answer = Vec::new();
@@ -234,21 +168,22 @@ impl QuicEndpoint {
             &mut answer,
         ) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                let Some(id) = self.by_handle.get(&handle.0).copied() else { return };
+                let Some(id) = self.table.by_handle(handle) else { return };
                 if self.unsettled.is_some_and(|(other, _)| other != id) {
                     self.settle_pending();
                 }
-                let held =
-                    self.connections.get_mut(&id).expect("both maps hold the same connections");
+                let held = self.table.get_mut(id).expect("both maps hold the same connections");
                 held.path.heard(now, bytes);
                 held.path.connection().handle_event(event);
                 self.unsettled = Some((id, now));
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
                 self.settle_pending();
-                self.called(now, incoming, bytes);
+                self.accept(now, incoming, bytes);
             }
-            Some(DatagramEvent::Response(response)) => self.answer(transmit(&response), answer),
+            Some(DatagramEvent::Response(response)) => {
+                self.answers.push(transmit(&response), answer)
+            }
             None => {}
         }
     }
@@ -256,21 +191,14 @@ impl QuicEndpoint {
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.settle_pending();
-        self.sweep();
-        let due: Vec<ConnectionId> = self
-            .connections
-            .iter()
-            .filter(|(_, held)| held.due().is_some_and(|at| at <= now))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in due {
-            if let Some(held) = self.connections.get_mut(&id) {
+        self.table.sweep();
+        for id in self.table.due(now) {
+            if let Some(held) = self.table.get_mut(id) {
                 if held.path.next_timeout().is_some_and(|at| at <= now) {
                     held.path.handle_timeout(now);
                 }
-                let is_late = held.setup_ends().is_some_and(|at| at <= now);
-                if is_late {
-                    self.turn_out(now, id);
+                if held.setup_end().is_some_and(|at| at <= now) {
+                    self.refuse_slow(now, id);
                 }
             }
             self.settle(now, id);
@@ -283,7 +211,7 @@ impl QuicEndpoint {
         if let Some((_, at)) = self.unsettled {
             return Some(at);
         }
-        self.connections.values().filter_map(Held::due).min()
+        self.table.next_timeout()
     }
 
     /// From now on up to `segments` datagrams of one size are given out as one batch, which the
@@ -297,165 +225,99 @@ impl QuicEndpoint {
     pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         self.settle_pending();
-        if let Some((transmit, bytes)) = self.answers.pop_front() {
-            out.extend_from_slice(&bytes);
+        if let Some(transmit) = self.answers.pop(out) {
             return Some(transmit);
         }
-        let mut following = self.after(self.turn);
-        for _ in 0..self.connections.len() {
+        let mut following = self.table.next_turn();
+        for _ in 0..self.table.len() {
             let id = following?;
-            following = self.after(id);
-            let held = self.connections.get_mut(&id)?;
+            following = self.table.after(id);
+            let held = self.table.get_mut(id)?;
             let next = held.path.poll_transmit(now, self.segments, out);
             self.settle(now, id);
             if let Some(next) = next {
-                self.turn = id;
+                self.table.had_turn(id);
                 return Some(transmit(&next));
             }
         }
         None
     }
 
-    /// The connection whose turn is after that of `id`, round and round.
-    fn after(&self, id: ConnectionId) -> Option<ConnectionId> {
-        let later = self.connections.range(ConnectionId(id.0 + 1)..).next();
-        later.or_else(|| self.connections.first_key_value()).map(|(id, _)| *id)
-    }
-
     /// The next event, until `None`.
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.settle_pending();
-        self.events.pop_front()
+        self.events.pop()
     }
 
     /// A connection's path, until its end has been polled from it.
     pub fn path(&mut self, id: ConnectionId) -> Option<&mut QuicPath> {
         self.settle_pending();
-        self.connections.get_mut(&id).map(|held| &mut held.path)
+        self.table.get_mut(id).map(|held| &mut held.path)
     }
 
     /// Counters since the start.
     pub const fn counters(&self) -> Counters {
-        self.counters
+        Counters {
+            answers_dropped: self.answers.dropped(),
+            events_dropped: self.events.dropped(),
+            ..self.counters
+        }
     }
 
-    /// Somebody calls.
-    fn called(&mut self, now: Instant, incoming: Incoming, bytes: usize) {
+    /// Accepts an incoming connection, asks for a proof of its address, ignores it, or refuses it.
+    fn accept(&mut self, now: Instant, incoming: Incoming, bytes: usize) {
         let remote = incoming.remote_address();
-        let handshakes =
-            self.connections.values().filter(|held| held.setup_ends().is_some()).count();
+        let validated = incoming.remote_address_validated();
         let mut answer = Vec::new();
-        if handshakes >= RETRY_FROM && !incoming.remote_address_validated() && incoming.may_retry()
-        {
+        if self.table.in_setup().count() >= RETRY_FROM && !validated && incoming.may_retry() {
             self.counters.retried += 1;
             if let Ok(retry) = self.inner.retry(incoming, &mut answer) {
-                self.answer(transmit(&retry), answer);
+                self.answers.push(transmit(&retry), answer);
             }
             return;
         }
-        let admission = self.admit(now, remote);
-        if admission == Admission::Overlooked {
-            self.counters.overlooked += 1;
-            return self.inner.ignore(incoming);
+        match self.admit(now, remote) {
+            Admission::Overlooked => {
+                self.counters.overlooked += 1;
+                return self.inner.ignore(incoming);
+            }
+            Admission::Refused => {
+                self.counters.refused_busy += 1;
+                let refusal = self.inner.refuse(incoming, &mut answer);
+                self.answers.push(transmit(&refusal), answer);
+                return self.report_stranger(remote, Refusal::Busy);
+            }
+            Admission::Taken | Admission::Replaces => {}
         }
-        if admission == Admission::Refused {
-            self.counters.refused_busy += 1;
-            let refusal = self.inner.refuse(incoming, &mut answer);
-            self.answer(transmit(&refusal), answer);
-            self.report(EndpointEvent::Refused {
-                id: None,
-                remote,
-                fingerprint: None,
-                reason: Refusal::Busy,
-            });
-            return;
-        }
-        let validated = incoming.remote_address_validated();
-        let other_version = self.other_version(&incoming);
+        let other_version = other_version(&self.config, &incoming);
         let feed = Feed::default();
-        let server = self.server_for(&feed, other_version.as_deref());
+        let server = self.handshakes.server_for(&self.config, &feed, other_version.as_deref());
         match self.inner.accept(incoming, self.clock.std(now), &mut answer, server) {
             Ok((handle, conn)) => {
-                let memory = self.memories.of(remote.ip());
-                let mut path =
-                    QuicPath::new(now, conn, feed, (self.clock, self.config.path, memory));
+                let mut path = self.new_path(now, remote, conn, feed);
                 path.heard(now, bytes);
                 if validated {
                     path.validated();
                 }
-                let stage = Stage::Handshake;
-                let held = Held {
-                    path,
-                    handle,
-                    remote,
-                    incoming: true,
-                    began: now,
-                    expected: None,
-                    stage,
-                    other_version,
-                    drained: false,
-                    shown: false,
-                };
-                let id = self.hold(held);
+                let origin = Origin::FarEnd { other_version };
+                let held = HeldConnection::new(now, handle, remote, path, origin);
+                let id = self.table.insert(held);
                 self.settle(now, id);
             }
             Err(error) => {
                 if let Some(response) = error.response {
-                    self.answer(transmit(&response), answer);
+                    self.answers.push(transmit(&response), answer);
                 }
-                let reason =
-                    refusal(&error.cause, self.config.identity.fingerprint(), &self.config.alpn());
-                self.report(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
+                let ours = self.config.identity.fingerprint();
+                let reason = refusal(&error.cause, ours, &self.config.alpn());
+                self.report_stranger(remote, reason);
             }
         }
     }
 
-    /// A caller that speaks another version is let in as far as the handshake goes, because only
-    /// then can it be told which version is spoken here (RFC 9001 4.8: an alert says no more than
-    /// "no common protocol").
-    fn other_version(&self, incoming: &Incoming) -> Option<String> {
-        let hello = incoming.decrypt()?;
-        let offered: Vec<_> = hello.alpns()?.filter_map(Result::ok).collect();
-        if offered.iter().any(|name| name[..] == self.config.alpn()[..]) {
-            return None;
-        }
-        let name = offered.iter().find(|name| name.starts_with(ALPN_PREFIX.as_bytes()))?;
-        core::str::from_utf8(name).map(|name| skyhaul_units::printable(name, name.len())).ok()
-    }
-
-    fn server_config(&self) -> ServerConfig {
-        let crypto =
-            tls::server(&self.config.identity, &self.trust, &self.refused, &self.config.alpn());
-        let mut server = ServerConfig::with_crypto(Arc::new(crypto));
-        let mut no_tokens = ValidationTokenConfig::default();
-        no_tokens.sent(0);
-        server
-            .validation_token_config(no_tokens)
-            .time_source(Arc::clone(&self.token_clock) as Arc<dyn noq_proto::TimeSource>)
-            .max_incoming(CALLS_MAX)
-            .incoming_buffer_size(INCOMING_BYTES)
-            .incoming_buffer_size_total(INCOMING_BYTES * 4);
-        server
-    }
-
-    /// For one call.
-    fn server_for(&self, feed: &Feed, other_version: Option<&str>) -> Option<Arc<ServerConfig>> {
-        let mut server = self.server.clone()?;
-        server.transport_config(self.config.path.transport(feed));
-        if let Some(alpn) = other_version {
-            let crypto =
-                tls::server(&self.config.identity, &self.trust, &self.refused, alpn.as_bytes());
-            server.crypto = Arc::new(crypto);
-        }
-        Some(Arc::new(server))
-    }
-
-    fn hold(&mut self, held: Held) -> ConnectionId {
-        let id = ConnectionId(self.next_id);
-        self.next_id += 1;
-        self.by_handle.insert(held.handle.0, id);
-        self.connections.insert(id, held);
-        id
+    /// Reports an incoming connection that was refused before anything was kept of it.
+    fn report_stranger(&mut self, remote: SocketAddr, reason: Refusal) {
+        self.events.push(EndpointEvent::Refused { id: None, remote, fingerprint: None, reason });
     }
 
     /// Settles what the latest datagrams changed.
@@ -466,10 +328,10 @@ impl QuicEndpoint {
     }
 
     /// After any change of a connection: carries its messages to the state machine's endpoint and
-    /// back, and reports what came of it.
+    /// back, and reports the results.
     fn settle(&mut self, now: Instant, id: ConnectionId) {
         loop {
-            let Some(held) = self.connections.get_mut(&id) else { return };
+            let Some(held) = self.table.get_mut(id) else { return };
             let mut moved = false;
             while let Some(event) = held.path.connection().poll_endpoint_events() {
                 moved = true;
@@ -478,46 +340,25 @@ impl QuicEndpoint {
                     held.path.connection().handle_event(event);
                 }
             }
-            let notices = held.path.drive(now);
-            moved |= !notices.is_empty();
-            for notice in notices {
-                self.note(now, id, notice);
+            for notice in held.path.drive(now) {
+                moved = true;
+                let refused_key = self.handshakes.take_refused();
+                if let Some(event) = held.on_notice(now, notice, refused_key, &self.config) {
+                    self.events.push(event);
+                }
             }
             if !moved {
                 break;
             }
         }
-        self.close_unnoticed(id);
-        if self.connections.get(&id).is_some_and(|held| held.drained) {
-            self.by_handle.retain(|_, other| *other != id);
-            self.sweep();
+        let Some(held) = self.table.get_mut(id) else { return };
+        if let Some(event) = held.on_closed_by_owner(&self.config) {
+            self.events.push(event);
         }
-    }
-
-    /// Forgets connections that nobody needs any more.
-    fn sweep(&mut self) {
-        for held in self.connections.values().filter(|held| held.is_done()) {
-            if let Some(memory) = held.path.memory() {
-                self.memories.keep(held.remote.ip(), memory);
-            }
+        if held.drained {
+            self.table.forget_handle(id);
+            self.table.sweep();
         }
-        self.connections.retain(|_, held| !held.is_done());
-    }
-
-    fn report(&mut self, event: EndpointEvent) {
-        if self.events.len() >= MAX_EVENTS {
-            self.events.pop_front();
-            self.counters.events_dropped += 1;
-        }
-        self.events.push_back(event);
-    }
-
-    fn answer(&mut self, transmit: Transmit, bytes: Vec<u8>) {
-        if self.answers.len() >= MAX_ANSWERS {
-            self.counters.answers_dropped += 1;
-            return;
-        }
-        self.answers.push_back((transmit, bytes));
     }
 }
 
@@ -528,17 +369,5 @@ const SERVER_NAME: &str = "skyhaul";
 /// connections has.
 const CID_BYTES: usize = 4;
 
-/// Connections open at a time, those in handshake included. More calls are refused, and counted.
-const MAX_CONNECTIONS: usize = 1_024;
-
-/// From so many handshakes on, a caller must prove its address first.
+/// From so many incoming handshakes on, the far end must prove its address first.
 const RETRY_FROM: usize = 16;
-
-/// Datagrams of callers kept before the call is taken, which happens at once.
-const INCOMING_BYTES: u64 = 64 * 1024;
-
-/// Events kept for the owner. At the bound the oldest goes, and is counted.
-const MAX_EVENTS: usize = 4_096;
-
-/// Answers outside connections that may wait to be sent. More are dropped, and counted.
-const MAX_ANSWERS: usize = 64;

@@ -34,10 +34,13 @@ mod control;
 mod endpoint;
 mod event;
 mod feed;
+mod machine;
 mod memories;
 mod path;
 mod sender;
 mod setup;
+mod silence;
+mod state;
 mod tls;
 
 pub use config::{EndpointConfig, PathConfig};

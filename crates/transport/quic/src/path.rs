@@ -1,37 +1,30 @@
 //! One connection as a [`Path`].
-//!
-//! ```text
-//!            handshake confirmed, and the far end's greeting has come
-//!   Setup ─────────────────────────────────────────────────────────► Up
-//!     │                                                               │
-//!     └──────────────► Over ◄── closed here or there, timed out ◄─────┘
-//! ```
 
-use crate::clock::Clock;
 use crate::closing::Closing;
 use crate::config::PathConfig;
 use crate::control::Control;
 use crate::event::{CLOSE_VERSION, down_reason};
 use crate::feed::{Feed, News};
+use crate::machine::Machine;
 use crate::sender::{Reading, Sender};
 use crate::setup::Setup;
+use crate::silence::SilenceProbe;
+use crate::state::PathState;
 use bytes::Bytes;
-use noq_proto::{
-    Connection, ConnectionError, Dir, Event, PathId, SendDatagramError, StreamEvent, VarInt,
-};
-use skyhaul_congestion::{Memory, Status};
+use noq_proto::{Connection, ConnectionError, Dir, Event, SendDatagramError, StreamEvent};
+use skyhaul_congestion::Memory;
+use skyhaul_sessions::ConnectionPurpose;
 use skyhaul_transport::{DownReason, Estimate, Path, PathEvent, Token};
-use skyhaul_units::{ByteCount, Duration, Instant};
+use skyhaul_units::{ByteCount, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 /// A path on one QUIC connection; its [`crate::QuicEndpoint`] moves its datagrams.
 pub struct QuicPath {
-    conn: Connection,
-    clock: Clock,
+    machine: Machine,
     config: PathConfig,
-    state: State,
+    state: PathState,
     setup: Setup,
     sender: Sender,
     control: Control,
@@ -41,20 +34,8 @@ pub struct QuicPath {
     /// The largest datagram of the session that goes into a packet now; zero before it is up.
     payload: usize,
     confirmed: bool,
-    heard: Instant,
-    pinged: Instant,
+    silence: SilenceProbe,
     counts: Counts,
-}
-
-#[derive(Debug)]
-enum State {
-    Setup,
-    Up,
-    Over {
-        /// `Some` until the end has been polled.
-        reason: Option<DownReason>,
-        closing: Closing,
-    },
 }
 
 /// What has been counted so far, to see changes in the state machine's counters.
@@ -97,19 +78,18 @@ pub struct ExportError;
 impl QuicPath {
     pub(crate) fn new(
         now: Instant,
-        conn: Connection,
+        mut machine: Machine,
         feed: Feed,
-        (clock, config, memory): (Clock, PathConfig, Option<Memory>),
+        config: PathConfig,
+        memory: Option<Memory>,
     ) -> Self {
-        let remote = conn.network_path(PathId::ZERO).map(|path| path.remote());
-        let headers =
-            ByteCount::new(if remote.is_ok_and(|remote| remote.is_ipv6()) { 48 } else { 28 });
-        let setup = Setup::towards(conn.side().is_client());
+        let is_ipv6 = machine.remote().is_some_and(|remote| remote.is_ipv6());
+        let headers = ByteCount::new(if is_ipv6 { 48 } else { 28 });
+        let setup = Setup::of(machine.connection().side());
         Self {
-            conn,
-            clock,
+            machine,
             config,
-            state: State::Setup,
+            state: PathState::Setup,
             setup,
             sender: Sender::new(now, &config, headers, memory),
             control: Control::default(),
@@ -118,8 +98,7 @@ impl QuicPath {
             events: VecDeque::new(),
             payload: 0,
             confirmed: false,
-            heard: now,
-            pinged: now,
+            silence: SilenceProbe::new(now),
             counts: Counts::default(),
         }
     }
@@ -132,31 +111,27 @@ impl QuicPath {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), ExportError> {
-        self.conn
-            .crypto_session()
-            .export_keying_material(out, label, context)
-            .map_err(|_| ExportError)
+        self.machine.export_keying_material(out, label, context).then_some(()).ok_or(ExportError)
     }
 
     /// The far end's address now.
     pub fn remote(&self) -> Option<SocketAddr> {
-        self.conn.network_path(PathId::ZERO).ok().map(|path| path.remote())
+        self.machine.remote()
     }
 
-    /// What the congestion controller does now.
-    pub fn congestion(&self) -> Status {
-        self.sender.status()
+    /// What this end connects for.
+    pub(crate) const fn set_purpose(&mut self, purpose: ConnectionPurpose) {
+        self.control.purpose = purpose;
     }
 
-    /// This end calls to join a session.
-    pub(crate) const fn join(&mut self) {
-        self.control.joins = true;
+    /// What the connection is for, as the end that connected said.
+    pub(crate) const fn purpose(&self) -> ConnectionPurpose {
+        self.control.agreed_purpose()
     }
 
-    /// Whether the connection is for one more path of a session that stands, as the calling end
-    /// said.
-    pub(crate) const fn joins(&self) -> bool {
-        self.control.joins || self.control.peer_joins
+    /// Where it is between setup and end.
+    pub(crate) const fn state(&self) -> &PathState {
+        &self.state
     }
 
     /// What should be remembered of the path when it is used again.
@@ -166,7 +141,7 @@ impl QuicPath {
 
     /// Counters since the start.
     pub fn counters(&mut self) -> PathCounters {
-        let stats = self.conn.stats();
+        let stats = self.machine.connection().stats();
         PathCounters {
             sent: (stats.udp_tx.datagrams, ByteCount::new(stats.udp_tx.bytes)),
             received: (stats.udp_rx.datagrams, ByteCount::new(stats.udp_rx.bytes)),
@@ -176,12 +151,12 @@ impl QuicPath {
     }
 
     pub(crate) const fn connection(&mut self) -> &mut Connection {
-        &mut self.conn
+        self.machine.connection()
     }
 
     /// A datagram of `bytes` for this connection was handed to the state machine.
     pub(crate) fn heard(&mut self, now: Instant, bytes: usize) {
-        self.heard = now;
+        self.silence.heard(now);
         self.setup.received(bytes);
     }
 
@@ -190,32 +165,18 @@ impl QuicPath {
         self.setup.validated = true;
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        matches!(self.state, State::Over { .. })
-    }
-
-    /// Whether closing datagrams are still to be sent.
-    pub(crate) fn is_closing(&self) -> bool {
-        matches!(&self.state, State::Over { closing, .. } if closing.is_pending())
-    }
-
-    /// Whether nothing is left to poll after the end.
-    pub(crate) const fn is_read_out(&self) -> bool {
-        matches!(self.state, State::Over { reason: None, .. })
-    }
-
     /// Closes because the far end speaks another version; `alpn` is ours.
-    pub(crate) fn close_for_version(&mut self, now: Instant, alpn: Vec<u8>) {
-        self.conn.close(self.clock.std(now), CLOSE_VERSION.into(), alpn.into());
+    pub(crate) fn close_for_version(&mut self, now: Instant, alpn: &[u8]) {
+        self.machine.close(now, CLOSE_VERSION, alpn);
         self.end(DownReason::ClosedHere, Closing::Unsent);
     }
 
-    /// Takes in what the state machine has to say; gives what the endpoint must know.
+    /// Handles the state machine's events; gives what the endpoint must know.
     pub(crate) fn drive(&mut self, now: Instant) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.absorb(now);
         self.resize();
-        while let Some(event) = self.conn.poll() {
+        while let Some(event) = self.machine.connection().poll() {
             match event {
                 Event::Connected => {
                     self.setup.validated = true;
@@ -223,7 +184,7 @@ impl QuicPath {
                 }
                 Event::HandshakeConfirmed => self.confirmed = true,
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
-                    self.control.opened(&mut self.conn);
+                    self.control.opened(self.machine.connection());
                 }
                 Event::Stream(StreamEvent::Readable { .. }) => self.control.readable(),
                 Event::ConnectionLost { reason } => {
@@ -233,27 +194,33 @@ impl QuicPath {
                 _ => {}
             }
         }
-        if self.is_closing() && self.frames_received().connection_close > 0 {
-            self.far_end_closed();
+        if self.state.is_closing()
+            && self.machine.frames_received().connection_close > 0
+            && let Some(closing) = self.state.closing()
+        {
+            // The far end has closed too, so no copy needs to tell it.
+            *closing = Closing::Done;
         }
         // The endpoint may want to end what has just connected before it comes up; it drives again
         // after a notice.
-        if matches!(self.state, State::Setup) && notices.is_empty() {
+        if self.state.is_setup() && notices.is_empty() {
             self.advance_setup(now, &mut notices);
         }
         notices
     }
 
     fn advance_setup(&mut self, now: Instant, notices: &mut Vec<Notice>) {
-        if !self.conn.is_handshaking() && self.frames_received().ack_frequency > 0 {
-            self.control.greet(&mut self.conn);
+        if !self.machine.connection().is_handshaking()
+            && self.machine.frames_received().ack_frequency > 0
+        {
+            self.control.greet(self.machine.connection());
         }
-        match self.control.greeted(&mut self.conn) {
+        match self.control.greeted(self.machine.connection()) {
             Err(broken) => self.fail(now, &broken.to_string(), notices),
-            Ok(greeted) if greeted && self.confirmed => match self.conn.datagrams().max_size() {
+            Ok(greeted) if greeted && self.confirmed => match self.machine.max_datagram() {
                 Some(payload) => {
                     self.payload = payload;
-                    self.state = State::Up;
+                    self.state = PathState::Up;
                     self.sender.up = true;
                     self.setup.up(now, self.sender.meter().smoothed());
                     self.events.push_back(PathEvent::Up { payload });
@@ -268,7 +235,7 @@ impl QuicPath {
     /// The line carries datagrams of another size than so far: larger ones alone were lost, or one
     /// arrived.
     fn resize(&mut self) {
-        let payload = self.conn.datagrams().max_size().filter(|_| matches!(self.state, State::Up));
+        let payload = self.machine.max_datagram().filter(|_| self.state.is_up());
         let Some(payload) = payload.filter(|payload| *payload != self.payload) else { return };
         if payload < self.payload {
             // The state machine has dropped those that it held.
@@ -278,43 +245,28 @@ impl QuicPath {
         self.events.push_back(PathEvent::Up { payload });
     }
 
-    fn frames_received(&mut self) -> noq_proto::FrameStats {
-        self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_rx
-    }
-
     fn fail(&mut self, now: Instant, reason: &str, notices: &mut Vec<Notice>) {
-        self.conn.close(
-            self.clock.std(now),
-            VarInt::from_u32(0),
-            Bytes::copy_from_slice(reason.as_bytes()),
-        );
+        self.machine.close(now, 0, reason.as_bytes());
         self.end(DownReason::Failed(reason.to_owned()), Closing::Unsent);
         notices.push(Notice::Over(ConnectionError::LocallyClosed));
     }
 
     fn end(&mut self, reason: DownReason, closing: Closing) {
-        if self.is_over() {
+        if self.state.is_over() {
             return;
         }
         // Copies would exceed what may be sent to an address that is not validated (RFC 9000 8.1).
         let closing = if self.setup.validated { closing } else { Closing::Done };
         self.sender.give_up(&mut self.events);
-        self.state = State::Over { reason: Some(reason), closing };
-    }
-
-    /// The far end has closed too, so no copy needs to tell it.
-    fn far_end_closed(&mut self) {
-        if let State::Over { closing, .. } = &mut self.state {
-            *closing = Closing::Done;
-        }
+        self.state = PathState::Over { reason: Some(reason), closing };
     }
 
     fn absorb(&mut self, now: Instant) {
         self.feed.drain_into(&mut self.news);
-        if !self.is_over() {
-            let largest = u64::from(self.conn.current_mtu());
+        if !self.state.is_over() {
+            let largest = u64::from(self.machine.full_payload());
             self.sender.absorb(
-                Reading { now, clock: self.clock, largest },
+                Reading { now, clock: self.machine.clock(), largest },
                 &self.news,
                 &mut self.events,
             );
@@ -333,26 +285,22 @@ impl QuicPath {
         if let Some(copy) = self.setup.next_copy() {
             return self.copy_out(now, &copy, out);
         }
-        let copy = match &mut self.state {
-            State::Over { closing, .. } => closing.next_copy(now),
-            State::Setup | State::Up => None,
-        };
-        if let Some(copy) = copy {
+        if let Some(copy) = self.state.closing().and_then(|closing| closing.next_copy(now)) {
             return self.copy_out(now, &copy, out);
         }
         // What is to be repeated is looked at one by one.
-        let limit = if self.setup.is_on(now) || self.is_over() {
+        let limit = if self.setup.is_on(now) || self.state.is_over() {
             NonZeroUsize::MIN
         } else {
             batch_limit(&self.config, limit)
         };
         self.feed_datagrams(limit.get());
-        let transmit = self.conn.poll_transmit(self.clock.std(now), limit, out)?;
+        let transmit = self.machine.poll_transmit(now, limit, out)?;
         self.absorb(now);
-        if let State::Over { closing, .. } = &mut self.state {
+        if let Some(closing) = self.state.closing() {
             closing.sent(now, out, self.sender.meter().smoothed());
         }
-        if matches!(self.state, State::Setup) && !self.setup.may_send(out.len()) {
+        if self.state.is_setup() && !self.setup.may_send(out.len()) {
             out.clear();
             return None;
         }
@@ -360,7 +308,7 @@ impl QuicPath {
             let count = transmit.segment_size.map_or(1, |segment| out.len().div_ceil(segment));
             self.sender.transmitted(now, out.len(), count);
         }
-        let stats = self.conn.path_stats(PathId::ZERO).unwrap_or_default().frame_tx;
+        let stats = self.machine.frames_sent();
         if stats.datagram > self.counts.datagrams_sent {
             let carried = stats.datagram - self.counts.datagrams_sent;
             self.counts.datagrams_sent = stats.datagram;
@@ -370,7 +318,7 @@ impl QuicPath {
         }
         if stats.ack_frequency > self.counts.ack_frequency_sent {
             self.counts.ack_frequency_sent = stats.ack_frequency;
-            if matches!(self.state, State::Setup) {
+            if self.state.is_setup() {
                 self.setup.keep_repeating(now, out, self.sender.meter().smoothed());
             }
         }
@@ -383,24 +331,17 @@ impl QuicPath {
         copy: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<noq_proto::Transmit> {
-        let path = self.conn.network_path(PathId::ZERO).ok()?;
+        let transmit = self.machine.copy_transmit(copy.len())?;
         out.extend_from_slice(copy);
         self.sender.transmitted(now, copy.len(), 1);
-        let (destination, src_ip) = (path.remote(), path.local_ip());
-        Some(noq_proto::Transmit {
-            destination,
-            ecn: None,
-            size: copy.len(),
-            segment_size: None,
-            src_ip,
-        })
+        Some(transmit)
     }
 
     /// Keeps up to `limit` datagrams ready in the state machine.
     fn feed_datagrams(&mut self, limit: usize) {
-        let payload = usize::from(self.conn.current_mtu());
+        let payload = usize::from(self.machine.full_payload());
         while let Some(datagram) = self.sender.hand_over(limit, payload) {
-            match self.conn.datagrams().send(datagram, false) {
+            match self.machine.connection().datagrams().send(datagram, false) {
                 Ok(()) => {}
                 Err(SendDatagramError::Blocked(_) | SendDatagramError::TooLarge)
                 | Err(SendDatagramError::UnsupportedByPeer | SendDatagramError::Disabled) => {
@@ -413,48 +354,37 @@ impl QuicPath {
 
     /// When [`QuicPath::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let state_machine = self.conn.poll_timeout().map(|at| self.clock.ours(at));
         let ours = match self.state {
-            State::Setup => [self.setup.repeat_at(), None],
-            State::Up => [self.sender.wake(), self.ping_at()],
-            State::Over { ref closing, .. } => [closing.due(), None],
+            PathState::Setup => [self.setup.repeat_at(), None],
+            PathState::Up => [self.sender.wake(), self.silence.due(&self.sender)],
+            PathState::Over { ref closing, .. } => [closing.due(), None],
         };
-        [state_machine].into_iter().chain(ours).flatten().min()
-    }
-
-    /// When to look for the line again: the state machine's own probes come ever more seldom, up to
-    /// every two seconds, and each may be lost.
-    fn ping_at(&self) -> Option<Instant> {
-        let silence = self.sender.answer_within().max(PING);
-        self.sender.expects_answer().then(|| (self.heard + silence).max(self.pinged + PING))
+        [self.machine.next_timeout()].into_iter().chain(ours).flatten().min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.conn.poll_timeout().is_some_and(|at| self.clock.ours(at) <= now) {
-            self.conn.handle_timeout(self.clock.std(now));
-        }
+        self.machine.handle_timeout(now);
         match &mut self.state {
-            State::Setup => self.setup.on_timeout(now, self.sender.meter().smoothed()),
-            State::Up => {
+            PathState::Setup => self.setup.on_timeout(now, self.sender.meter().smoothed()),
+            PathState::Up => {
                 if self.sender.wake().is_some_and(|at| at <= now) {
                     self.sender.woken(now);
                 }
-                if self.ping_at().is_some_and(|at| at <= now) {
-                    self.pinged = now;
-                    self.conn.ping();
+                if self.silence.poll(now, &self.sender) {
+                    self.machine.connection().ping();
                 }
             }
-            State::Over { closing, .. } => closing.on_timeout(now),
+            PathState::Over { closing, .. } => closing.on_timeout(now),
         }
     }
 
     fn poll_datagram(&mut self) -> Option<Bytes> {
-        if let Some(datagram) = self.conn.datagrams().recv() {
+        if let Some(datagram) = self.machine.connection().datagrams().recv() {
             self.counts.datagrams_polled += 1;
             return Some(datagram);
         }
         // Nothing is held back now, so what came and was not polled was dropped.
-        let came = self.frames_received().datagram;
+        let came = self.machine.frames_received().datagram;
         self.counts.overflowed = came.saturating_sub(self.counts.datagrams_polled);
         None
     }
@@ -463,23 +393,23 @@ impl QuicPath {
 impl Path for QuicPath {
     fn room(&mut self, now: Instant) -> usize {
         match self.state {
-            State::Up => self.sender.room(now),
-            State::Setup | State::Over { .. } => 0,
+            PathState::Up => self.sender.room(now),
+            PathState::Setup | PathState::Over { .. } => 0,
         }
     }
 
     fn send(&mut self, _now: Instant, token: Option<Token>, datagram: Bytes) {
         let refused = match self.state {
-            State::Up => self.sender.push(token, datagram).err(),
-            State::Setup | State::Over { .. } => Some((token, datagram)),
+            PathState::Up => self.sender.push(token, datagram).err(),
+            PathState::Setup | PathState::Over { .. } => Some((token, datagram)),
         };
         self.events.extend(refused.and_then(|(token, _)| token).map(PathEvent::Lost));
     }
 
     fn send_control(&mut self, _now: Instant, bytes: &[u8]) -> usize {
         match self.state {
-            State::Up => self.control.write(&mut self.conn, bytes),
-            State::Setup | State::Over { .. } => 0,
+            PathState::Up => self.control.write(self.machine.connection(), bytes),
+            PathState::Setup | PathState::Over { .. } => 0,
         }
     }
 
@@ -487,13 +417,13 @@ impl Path for QuicPath {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        if matches!(self.state, State::Setup) {
+        if self.state.is_setup() {
             return None;
         }
         if let Some(datagram) = self.poll_datagram() {
             return Some(PathEvent::Datagram(datagram));
         }
-        match (self.control.read(&mut self.conn), self.is_over()) {
+        match (self.control.read(self.machine.connection()), self.state.is_over()) {
             (Ok(Some(bytes)), _) => return Some(PathEvent::Control(bytes)),
             (Err(broken), false) => self.fail(now, &broken.to_string(), &mut Vec::new()),
             (Ok(None), _) | (Err(_), true) => {}
@@ -501,10 +431,7 @@ impl Path for QuicPath {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        match &mut self.state {
-            State::Over { reason, .. } => reason.take().map(PathEvent::Down),
-            State::Setup | State::Up => None,
-        }
+        self.state.poll_end().map(PathEvent::Down)
     }
 
     fn estimate(&self) -> Estimate {
@@ -520,14 +447,10 @@ impl Path for QuicPath {
     }
 
     fn close(&mut self, now: Instant, reason: &str) {
-        if self.is_over() {
+        if self.state.is_over() {
             return;
         }
-        self.conn.close(
-            self.clock.std(now),
-            VarInt::from_u32(0),
-            Bytes::copy_from_slice(reason.as_bytes()),
-        );
+        self.machine.close(now, 0, reason.as_bytes());
         self.end(DownReason::ClosedHere, Closing::Unsent);
     }
 }
@@ -540,7 +463,3 @@ fn batch_limit(config: &PathConfig, limit: usize) -> NonZeroUsize {
 
 /// What the kernel takes as one batch: less than the largest UDP payload.
 const MAX_BATCH: usize = 65_000;
-
-/// How often a silent line is tried: data flows again half a second and a round trip after it is
-/// back.
-const PING: Duration = Duration::from_millis(500);

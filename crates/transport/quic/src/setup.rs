@@ -6,6 +6,7 @@
 //! second datagram would be acknowledged. The far end drops datagrams as copies that are more than
 //! 128 packets old: during set-up there aren't as many.
 
+use noq_proto::Side;
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -24,9 +25,10 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Towards a far end whose address is known to be its own, or not yet.
-    pub(crate) fn towards(validated: bool) -> Self {
-        Self { validated, ..Self::default() }
+    /// Of the end `side`. The end that connects has chosen the far end's address, so it needs no
+    /// validation.
+    pub(crate) fn of(side: Side) -> Self {
+        Self { validated: side.is_client(), ..Self::default() }
     }
 
     /// This end is up. What it sends for the far end to come up too is still repeated for four

@@ -15,11 +15,20 @@ impl core::fmt::Display for ConnectionId {
     }
 }
 
-/// Takes and makes calls over one socket, and knows each connection by its id.
+/// What a connection is for. The end that connects decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConnectionPurpose {
+    /// The first path of a new session.
+    #[default]
+    NewSession,
+    /// One more path of a session that exists.
+    JoinSession,
+}
+
+/// Opens and accepts connections over one socket, and knows each by its id.
 pub trait Endpoint {
-    /// Calls the node at `remote`, which must have the key `expected`, for a session or, if it
-    /// `joins`, for one more path of one. Ends in [`EndpointEvent::Ready`] or
-    /// [`EndpointEvent::Refused`].
+    /// Connects to the node at `remote`, which must have the key `expected`. Ends in
+    /// [`EndpointEvent::Ready`] or [`EndpointEvent::Refused`].
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -28,7 +37,7 @@ pub trait Endpoint {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError>;
 
     /// A connection, until its end has been polled from it.
@@ -57,8 +66,8 @@ pub enum EndpointEvent {
         keying: Keying,
         /// True where the peer called.
         incoming: bool,
-        /// The call is for one more path of a session that stands.
-        joins: bool,
+        /// What the end that connected wants of it.
+        purpose: ConnectionPurpose,
     },
     /// A handshake came to nothing. No session knew of it.
     Refused {

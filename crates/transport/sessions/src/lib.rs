@@ -1,11 +1,11 @@
 //! Sessions of one node, and the connections that are their paths. Sans-IO: time and bytes are
 //! arguments.
 //!
-//! A [`Endpoint`] makes connections of one kind over one socket: QUIC over UDP (crate `quic`), TLS
-//! over TCP (crate `tls`). The [`SessionManager`] opens a session on a connection, joins further
+//! An [`Endpoint`] makes connections of one kind over one socket: QUIC over UDP (crate `quic`), TLS
+//! over TCP (crate `tcp`). The [`SessionManager`] opens a session on a connection, joins further
 //! connections to it whatever their kind, and moves what can move between sessions and connections.
 //! It leaves out: what a session does (crate `transport`), sockets and timers (crate `net`), and
-//! when to call whom (crate `node`).
+//! when to connect to whom (crate `node`).
 
 pub mod admission;
 mod endpoint;
@@ -13,6 +13,6 @@ pub mod links;
 mod session_manager;
 mod udp;
 
-pub use endpoint::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
-pub use session_manager::{SessionId, SessionManager, SessionManagerEvent, SocketId};
+pub use endpoint::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
+pub use session_manager::{PathTarget, SessionId, SessionManager, SessionManagerEvent, SocketId};
 pub use udp::{Datagrams, Ecn, ReceivedDatagram, Transmit};

@@ -1,25 +1,15 @@
 //! TLS over the byte stream: the handshake, what is said in clear, and back.
 
 use crate::config::ALPN_PREFIX;
+use crate::terms::Terms;
 use crate::wire::FrameReader;
 use bytes::{BufMut as _, BytesMut};
 use rustls::pki_types::ServerName;
 use rustls::server::Acceptor;
 use rustls::{ClientConnection, Connection, Error};
-use skyhaul_identity::{
-    Fingerprint, Identity, RefusedKey, Trust, client_config, presented_key, server_config,
-};
+use skyhaul_identity::{Fingerprint, RefusedKey, client_config, presented_key, server_config};
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
-
-/// With what a node takes part in a handshake.
-#[derive(Debug, Clone)]
-pub(crate) struct Terms {
-    pub(crate) identity: Identity,
-    pub(crate) trust: Arc<Trust>,
-    /// The protocol name of the version spoken here.
-    pub(crate) alpn: Vec<u8>,
-}
 
 /// One end of the TLS connection.
 pub(crate) struct Channel {
@@ -116,8 +106,8 @@ impl Channel {
         }
     }
 
-    /// Says that no more will be sealed.
-    pub(crate) fn say_farewell(&mut self) {
+    /// Sends the TLS alert after which no more is sealed.
+    pub(crate) fn close_notify(&mut self) {
         if let Stage::Talking(connection) = &mut self.stage {
             connection.send_close_notify();
         }

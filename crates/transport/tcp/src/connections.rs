@@ -5,11 +5,12 @@
 //! [`TlsConnections::poll_call`] asks the owner to make. The owner moves bytes between its socket
 //! and [`TlsConnections::stream`] until that is `None` or has finished.
 
+use crate::lifecycle::End;
 use crate::{TcpPath, TlsEndpoint};
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
 use skyhaul_sessions::admission::{Admission, Doorkeeper};
-use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
+use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -59,14 +60,16 @@ enum Stage {
 impl Held {
     /// Whether it is a call taken here that is not up yet.
     fn is_being_set_up(&self) -> bool {
-        self.incoming && !self.path.is_up() && self.path.end_reason().is_none()
+        self.incoming
+            && !self.path.lifecycle().is_up()
+            && self.path.lifecycle().end_reason().is_none()
     }
 
     /// Whether nobody needs it any more.
     fn is_done(&self) -> bool {
         match self.stage {
             Stage::Setup | Stage::Ready => false,
-            Stage::Closed => self.path.is_finished() && self.path.is_read_out(),
+            Stage::Closed => self.path.is_finished() && self.path.lifecycle().is_polled_out(),
             Stage::Refused => self.path.is_finished(),
         }
     }
@@ -103,12 +106,12 @@ impl TlsConnections {
         let room = self.connections.len() < MAX_CONNECTIONS;
         let others = self.connections.values().filter(|held| held.is_being_set_up());
         // Closed at once, whatever the reason: its caller calls again.
-        let others = others.map(|held| (held.remote.ip(), held.path.began()));
+        let others = others.map(|held| (held.remote.ip(), held.path.lifecycle().began()));
         let admission = self.doorkeeper.admit(now, remote.ip(), others);
         if admission == Admission::Replaces {
             let slow = self.connections.values_mut().filter(|held| held.is_being_set_up());
-            if let Some(oldest) = slow.min_by_key(|held| held.path.began()) {
-                oldest.path.turn_out(now);
+            if let Some(oldest) = slow.min_by_key(|held| held.path.lifecycle().began()) {
+                oldest.path.end(now, End::Refused(Refusal::TooSlow));
             }
         }
         let is_taken = room && matches!(admission, Admission::Taken | Admission::Replaces);
@@ -155,26 +158,27 @@ impl TlsConnections {
     fn settle(&mut self) {
         for (id, held) in &mut self.connections {
             if held.stage == Stage::Setup {
-                let (stage, event) =
-                    match (held.path.is_up(), held.path.end_reason(), held.path.refusal()) {
-                        (false, None, _) => continue,
-                        (_, _, Some(refusal)) => {
-                            (Stage::Refused, refused(*id, held, refusal.clone()))
+                let (stage, event) = match (
+                    held.path.lifecycle().is_up(),
+                    held.path.lifecycle().end_reason(),
+                    held.path.lifecycle().refusal(),
+                ) {
+                    (false, None, _) => continue,
+                    (_, _, Some(refusal)) => (Stage::Refused, refused(*id, held, refusal.clone())),
+                    // Up, and maybe over again already.
+                    (_, _, None) => match ready(*id, held) {
+                        Some(event) => (Stage::Ready, event),
+                        None => {
+                            let reason = Refusal::Failed("no keying material".to_owned());
+                            (Stage::Refused, refused(*id, held, reason))
                         }
-                        // Up, and maybe over again already.
-                        (_, _, None) => match ready(*id, held) {
-                            Some(event) => (Stage::Ready, event),
-                            None => {
-                                let reason = Refusal::Failed("no keying material".to_owned());
-                                (Stage::Refused, refused(*id, held, reason))
-                            }
-                        },
-                    };
+                    },
+                };
                 held.stage = stage;
                 self.events.push_back(event);
             }
             if held.stage == Stage::Ready
-                && let Some(reason) = held.path.end_reason()
+                && let Some(reason) = held.path.lifecycle().end_reason()
             {
                 held.stage = Stage::Closed;
                 self.events.push_back(EndpointEvent::Closed { id: *id, reason: reason.clone() });
@@ -186,15 +190,15 @@ impl TlsConnections {
 fn ready(id: ConnectionId, held: &Held) -> Option<EndpointEvent> {
     let path = &held.path;
     let keying = Keying::derive(|out, label| path.export_keying_material(out, label, b"").is_ok())?;
-    let (peer, joins) = (path.peer()?, path.joins());
-    Some(EndpointEvent::Ready { id, peer, keying, incoming: held.incoming, joins })
+    let (peer, purpose) = (path.lifecycle().peer()?, path.lifecycle().purpose());
+    Some(EndpointEvent::Ready { id, peer, keying, incoming: held.incoming, purpose })
 }
 
 fn refused(id: ConnectionId, held: &Held, reason: Refusal) -> EndpointEvent {
     EndpointEvent::Refused {
         id: Some(id),
         remote: held.remote,
-        fingerprint: held.path.peer(),
+        fingerprint: held.path.lifecycle().peer(),
         reason,
     }
 }
@@ -205,7 +209,7 @@ impl Endpoint for TlsConnections {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError> {
         self.sweep();
         let cannot = |reason: &str| ConnectError::Address { remote, reason: reason.to_owned() };
@@ -217,9 +221,7 @@ impl Endpoint for TlsConnections {
         }
         let mut path =
             self.endpoint.connect(now, expected).map_err(|refusal| cannot(&refusal.to_string()))?;
-        if joins {
-            path.join();
-        }
+        path.lifecycle_mut().set_purpose(purpose);
         let id = self.hold(Held { path, remote, incoming: false, stage: Stage::Setup });
         self.calls.push_back((id, remote));
         Ok(id)

@@ -1,8 +1,9 @@
 //! Makes paths: the key, whom it trusts, and how many strangers it talks to at a time.
 
 use crate::TcpPath;
-use crate::channel::{Channel, Terms};
+use crate::channel::Channel;
 use crate::config::TlsEndpointConfig;
+use crate::terms::Terms;
 use skyhaul_identity::{Fingerprint, Refusal, Trust};
 use skyhaul_sessions::admission::CALLS_MAX;
 use skyhaul_units::Instant;
@@ -39,7 +40,7 @@ impl TlsEndpoint {
     pub fn connect(&mut self, now: Instant, expected: Fingerprint) -> Result<TcpPath, Refusal> {
         let channel = Channel::call(&self.terms, expected)
             .map_err(|error| Refusal::Failed(error.to_string()))?;
-        Ok(TcpPath::new(now, self.config.path, channel, self.terms(Some(expected))))
+        Ok(TcpPath::new(now, self.config.path, channel, self.terms.of_path(Some(expected))))
     }
 
     /// The near end of a stream on which somebody calls.
@@ -51,8 +52,8 @@ impl TlsEndpoint {
             return Err(Refusal::Busy);
         }
         let channel = Channel::answer(self.terms.clone());
-        let mut path = TcpPath::new(now, self.config.path, channel, self.terms(None));
-        path.occupy(Arc::clone(&self.setups));
+        let mut path = TcpPath::new(now, self.config.path, channel, self.terms.of_path(None));
+        path.lifecycle_mut().occupy(Arc::clone(&self.setups));
         Ok(path)
     }
 
@@ -60,21 +61,4 @@ impl TlsEndpoint {
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.terms.identity.fingerprint()
     }
-
-    fn terms(&self, expected: Option<Fingerprint>) -> PathTerms {
-        PathTerms {
-            ours: self.terms.identity.fingerprint(),
-            expected,
-            alpn: self.terms.alpn.clone(),
-        }
-    }
-}
-
-/// What a path must know to say why it was refused.
-#[derive(Debug)]
-pub(crate) struct PathTerms {
-    pub(crate) ours: Fingerprint,
-    /// The key that must be found, on calls made here.
-    pub(crate) expected: Option<Fingerprint>,
-    pub(crate) alpn: Vec<u8>,
 }

@@ -34,7 +34,7 @@ struct Entry {
     delivered: ByteCount,
     delivered_at: Instant,
     first_sent: Instant,
-    is_limited: bool,
+    limited_by: LimitedBy,
 }
 
 /// What one acknowledgement says.
@@ -44,8 +44,17 @@ pub(crate) struct Sample {
     pub(crate) elapsed: Duration,
     /// The rate of arrival; `None` where no time passed.
     pub(crate) rate: Option<Rate>,
-    /// The application had nothing to send for part of it, so the line may be faster.
-    pub(crate) is_limited: bool,
+    /// What held the rate down.
+    pub(crate) limited_by: LimitedBy,
+}
+
+/// What held a measured rate down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitedBy {
+    /// The line carries no more.
+    Line,
+    /// The application had nothing to send for part of the time, so the line may be faster.
+    Application,
 }
 
 /// The far end counts what it cannot have.
@@ -85,7 +94,11 @@ impl Ledger {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
-            is_limited: self.acked < self.limited_until,
+            limited_by: if self.acked < self.limited_until {
+                LimitedBy::Application
+            } else {
+                LimitedBy::Line
+            },
         });
     }
 
@@ -121,7 +134,7 @@ impl Ledger {
         let interval = sending.max(now.since(newest.delivered_at));
         let rate = (interval > Duration::ZERO)
             .then(|| Rate::over(self.delivered - newest.delivered, interval));
-        Ok(Some(Sample { elapsed: now.since(newest.sent), rate, is_limited: newest.is_limited }))
+        Ok(Some(Sample { elapsed: now.since(newest.sent), rate, limited_by: newest.limited_by }))
     }
 
     pub(crate) fn in_flight(&self) -> ByteCount {
@@ -199,8 +212,12 @@ mod tests {
         ledger.sent(at(1), DATAGRAM, None);
         let first = ledger.acknowledged(at(100), 1, |_| ()).unwrap().unwrap();
         let second = ledger.acknowledged(at(101), 2, |_| ()).unwrap().unwrap();
-        assert_eq!((first.is_limited, second.is_limited), (false, true));
+        assert_eq!(
+            (first.limited_by, second.limited_by),
+            (LimitedBy::Line, LimitedBy::Application)
+        );
         ledger.sent(at(200), DATAGRAM, None);
-        assert!(!ledger.acknowledged(at(300), 3, |_| ()).unwrap().unwrap().is_limited);
+        let third = ledger.acknowledged(at(300), 3, |_| ()).unwrap().unwrap();
+        assert_eq!(third.limited_by, LimitedBy::Line);
     }
 }

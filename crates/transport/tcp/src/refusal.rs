@@ -1,6 +1,6 @@
 //! Why a set-up came to nothing, as far as the TLS library's error tells.
 
-use crate::endpoint::PathTerms;
+use crate::terms::PathTerms;
 use crate::wire::MAX_REASON;
 use rustls::{AlertDescription, Error};
 use skyhaul_identity::{Fingerprint, Refusal};

@@ -107,7 +107,8 @@ impl Sender {
     pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
-        (count, delay): (u64, Duration),
+        count: u64,
+        delay: Duration,
         events: &mut VecDeque<PathEvent>,
     ) -> Result<(), WrongCount> {
         let sample = self
@@ -117,7 +118,7 @@ impl Sender {
             let round_trip = RoundTrip { sent: now - sample.elapsed, took: sample.elapsed - delay };
             self.window.round_trip(now, round_trip, self.ledger.in_flight());
             if let Some(rate) = sample.rate {
-                self.window.arrival(now, rate, sample.is_limited);
+                self.window.arrival(now, rate, sample.limited_by);
             }
         }
         Ok(())
@@ -156,6 +157,7 @@ const CONTROL_FRAME: usize = 16 * 1024 - HEADER;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::LimitedBy;
     use skyhaul_units::Rate;
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
         (0..room).for_each(|_| sender.fill(Instant::ZERO, &mut clear));
         assert_eq!(sender.room(0), 0, "under way and not acknowledged");
         let later = Instant::ZERO + Duration::from_millis(100);
-        sender.acknowledged(later, (room as u64, Duration::ZERO), &mut VecDeque::new()).unwrap();
+        sender.acknowledged(later, room as u64, Duration::ZERO, &mut VecDeque::new()).unwrap();
         assert!(sender.room(0) >= room);
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let mut sender = Sender::new(Instant::ZERO, 1_438, ByteCount::kib(256));
         let mut now = Instant::ZERO;
         let (mut clear, mut count) = (Vec::new(), 0);
-        sender.window.arrival(now, Rate::from_mbps(100), false);
+        sender.window.arrival(now, Rate::from_mbps(100), LimitedBy::Line);
         for _ in 0..100 {
             sender.emptied(now, 0);
             now += pause;
@@ -205,7 +207,7 @@ mod tests {
             }
             now += Duration::from_millis(100);
             count += 10;
-            sender.acknowledged(now, (count, Duration::ZERO), &mut VecDeque::new()).unwrap();
+            sender.acknowledged(now, count, Duration::ZERO, &mut VecDeque::new()).unwrap();
         }
         sender.window.rate()
     }

@@ -8,6 +8,7 @@
 //! and the shortest of that time counts from then on (the idea is that of ProbeRTT in
 //! draft-ietf-ccwg-bbr, 5.3.4).
 
+use crate::ledger::LimitedBy;
 use skyhaul_congestion::Meter;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -94,9 +95,11 @@ impl Window {
         self.meter.smoothed().min(LONGEST_LOOK)
     }
 
-    /// Datagrams arrived at `rate`. Where `limited`, the line may be faster.
-    pub(crate) fn arrival(&mut self, now: Instant, rate: Rate, limited: bool) {
-        let limited = limited || self.look.is_some() || now < self.own_limit_until;
+    /// Datagrams arrived at `rate`, held down by `limited_by`.
+    pub(crate) fn arrival(&mut self, now: Instant, rate: Rate, limited_by: LimitedBy) {
+        let limited = limited_by == LimitedBy::Application
+            || self.look.is_some()
+            || now < self.own_limit_until;
         if limited && self.smoothed.is_some_and(|smoothed| rate <= smoothed) {
             return;
         }
@@ -198,7 +201,7 @@ mod tests {
             let rtt = base.max(held / line);
             now += rtt / 8;
             window.round_trip(now, RoundTrip { sent: now - rtt, took: rtt }, held);
-            window.arrival(now, Rate::over(held, rtt).min(line), false);
+            window.arrival(now, Rate::over(held, rtt).min(line), LimitedBy::Line);
         }
         now
     }
@@ -240,9 +243,13 @@ mod tests {
         let mut window = Window::new(Instant::ZERO);
         let took = Duration::from_millis(10);
         window.round_trip(Instant::ZERO, RoundTrip { sent: Instant::ZERO, took }, ByteCount::ZERO);
-        window.arrival(Instant::ZERO, Rate::from_mbps(50), false);
+        window.arrival(Instant::ZERO, Rate::from_mbps(50), LimitedBy::Line);
         for second in 1..100 {
-            window.arrival(Instant::ZERO + Duration::from_secs(second), Rate::from_mbps(1), true);
+            window.arrival(
+                Instant::ZERO + Duration::from_secs(second),
+                Rate::from_mbps(1),
+                LimitedBy::Application,
+            );
         }
         assert_eq!(window.rate(), Rate::from_mbps(50));
     }
@@ -250,9 +257,9 @@ mod tests {
     #[test]
     fn records_are_short_where_the_line_is_slow() {
         let mut window = Window::new(Instant::ZERO);
-        window.arrival(Instant::ZERO, Rate::from_mbps(1), false);
+        window.arrival(Instant::ZERO, Rate::from_mbps(1), LimitedBy::Line);
         assert_eq!(window.record(), ByteCount::new(250));
-        window.arrival(Instant::ZERO, Rate::from_mbps(10_000), false);
+        window.arrival(Instant::ZERO, Rate::from_mbps(10_000), LimitedBy::Line);
         assert_eq!(window.record(), MOST_RECORD);
     }
 }

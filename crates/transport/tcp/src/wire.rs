@@ -5,6 +5,7 @@
 //! less than one frame.
 
 use bytes::{Buf, Bytes, BytesMut};
+use skyhaul_sessions::ConnectionPurpose;
 use skyhaul_units::Duration;
 
 /// One frame.
@@ -13,9 +14,8 @@ pub enum TcpFrame {
     /// The first frame of each end: the keys are accepted. Bytes behind the first of its body are
     /// for later versions.
     Greeting {
-        /// The sender calls for one more path of a session that stands, not for a session of its
-        /// own.
-        joins: bool,
+        /// What the sender connects for, where it is the end that connected.
+        purpose: ConnectionPurpose,
     },
     /// A datagram of a session.
     Datagram(Bytes),
@@ -71,8 +71,12 @@ impl TcpFrame {
     /// Appends the frame to `out`. What does not fit a body (65,535 bytes) is cut off.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Greeting { joins } => {
-                append(out, GREETING, &[if *joins { JOINING } else { BEGINNING }]);
+            Self::Greeting { purpose } => {
+                let purpose = match purpose {
+                    ConnectionPurpose::NewSession => BEGINNING,
+                    ConnectionPurpose::JoinSession => JOINING,
+                };
+                append(out, GREETING, &[purpose]);
             }
             Self::Datagram(bytes) => append(out, DATAGRAM, bytes),
             Self::Control(bytes) => append(out, CONTROL, bytes),
@@ -100,8 +104,8 @@ impl TcpFrame {
         let number = || body.try_into().map(u64::from_be_bytes).map_err(|_| wrong);
         match kind {
             GREETING => match body.first() {
-                Some(&BEGINNING) => Ok(Self::Greeting { joins: false }),
-                Some(&JOINING) => Ok(Self::Greeting { joins: true }),
+                Some(&BEGINNING) => Ok(Self::Greeting { purpose: ConnectionPurpose::NewSession }),
+                Some(&JOINING) => Ok(Self::Greeting { purpose: ConnectionPurpose::JoinSession }),
                 Some(other) => Err(WireError::Purpose(*other)),
                 None => Err(wrong),
             },
@@ -188,7 +192,13 @@ mod tests {
         let bytes =
             |least| proptest::collection::vec(any::<u8>(), least..200).prop_map(Bytes::from);
         prop_oneof![
-            any::<bool>().prop_map(|joins| TcpFrame::Greeting { joins }),
+            any::<bool>().prop_map(|joins| TcpFrame::Greeting {
+                purpose: if joins {
+                    ConnectionPurpose::JoinSession
+                } else {
+                    ConnectionPurpose::NewSession
+                }
+            }),
             bytes(0).prop_map(TcpFrame::Datagram),
             bytes(1).prop_map(TcpFrame::Control),
             (any::<u64>(), any::<u32>()).prop_map(|(count, micros)| {

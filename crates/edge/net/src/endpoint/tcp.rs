@@ -10,7 +10,7 @@ use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use skyhaul_identity::{Fingerprint, Identity};
-use skyhaul_sessions::{ConnectError, ConnectionId, Endpoint, EndpointEvent};
+use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, Endpoint, EndpointEvent};
 use skyhaul_tcp::{TlsConnections, TlsEndpoint, TlsEndpointConfig, TlsPathConfig};
 use skyhaul_transport::Path;
 use skyhaul_units::{ByteCount, Duration, Instant};
@@ -240,9 +240,9 @@ impl Endpoint for TcpEndpoint {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError> {
-        self.connections.call(now, remote, expected, joins)
+        self.connections.call(now, remote, expected, purpose)
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {

@@ -4,7 +4,7 @@ use super::PathChoice;
 use super::state::{Call, Came, LinkId, LinkState, Shared, Ticket};
 use crate::Service;
 use crate::SessionManager;
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{BlockId, Event, Opening, Outcome, SendError, cost};
 use skyhaul_units::Instant;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl ChannelDriver {
                 link.open = true;
                 link.peer.0 = name;
                 for way in member.further.drain(..) {
-                    let to = (SocketId(way.socket), way.remote);
+                    let to = PathTarget { socket: SocketId(way.socket), remote: way.remote };
                     if let Err(error) = manager.join(now, id, to, way.options) {
                         link.refused.push(format!("{}: {error}", way.remote));
                     }

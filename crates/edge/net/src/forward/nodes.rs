@@ -3,7 +3,7 @@
 use super::forwarder::Forwarder;
 use super::{ForwardNode, ForwardNotice};
 use crate::SessionManager;
-use skyhaul_sessions::SessionId;
+use skyhaul_sessions::{PathTarget, SessionId};
 use skyhaul_transport::PathOptions;
 use skyhaul_units::{Duration, Instant};
 
@@ -81,7 +81,8 @@ impl Forwarder {
         for (place, (socket, remote)) in addresses.iter().enumerate() {
             if place != first {
                 // A path that does not come up is missed by nobody: the session goes on without it.
-                let _ = manager.join(now, id, (*socket, *remote), PathOptions::default());
+                let target = PathTarget { socket: *socket, remote: *remote };
+                let _ = manager.join(now, id, target, PathOptions::default());
             }
         }
         (call.was_up, call.failures) = (true, 0);

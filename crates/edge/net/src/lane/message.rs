@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::net::SocketAddr;
 use skyhaul_quic::Fingerprint;
-use skyhaul_sessions::{ConnectionId, EndpointEvent};
+use skyhaul_sessions::{ConnectionId, ConnectionPurpose, EndpointEvent};
 use skyhaul_transport::{Estimate, PathEvent, Token};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(super) enum ToLane {
         id: ConnectionId,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
         gauge: Arc<Gauge>,
     },
     /// At most [`BATCH`].

@@ -4,7 +4,7 @@ use super::message::ToLane;
 use super::*;
 use crate::{Socket, UdpEndpoint, rest};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
-use skyhaul_sessions::{SessionId, SessionManager, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManager, SessionManagerEvent, SocketId};
 use skyhaul_transport::{
     Block, CloseReason, Event, FlowId, Opening, Outcome, PathOptions, SessionConfig,
 };
@@ -59,7 +59,7 @@ impl Node {
         let addresses = endpoints.iter().map(|endpoint| endpoint.local_addr().unwrap()).collect();
         let mut manager = SessionManager::new(endpoints.remove(0), session);
         for endpoint in endpoints {
-            manager.add_carrier(endpoint);
+            manager.add_endpoint(endpoint);
         }
         let key = identity(seed).fingerprint();
         let (sessions, received, settled, up, ends) = Default::default();
@@ -160,7 +160,8 @@ impl World {
             ends[0].manager.session(id).is_some_and(|session| session.is_open())
         });
         for lane in 1..lanes {
-            let way = (SocketId(lane), remotes[lane % remotes.len()]);
+            let (socket, remote) = (SocketId(lane), remotes[lane % remotes.len()]);
+            let way = PathTarget { socket, remote };
             self.ends[0].manager.join(now, id, way, PathOptions::default()).unwrap();
         }
         self.until("all lanes", |ends| ends.iter().all(|node| node.up >= lanes));
@@ -241,7 +242,9 @@ fn survives(action: fn() -> io::Result<()>, reason: &str) {
         if handed == 60 {
             ends[0]
                 .manager
-                .endpoint(SocketId(0))
+                .endpoints_mut()
+                .next()
+                .unwrap()
                 .outlet
                 .give(ToLane::Do(Box::new(action)))
                 .unwrap();
@@ -274,7 +277,14 @@ fn the_last_lane_ends_the_session_with_its_reason() {
     let mut world = World::new([1, 1], ByteCount::mib(4));
     world.connect();
     let fail = || Err(io::Error::other("the cable is cut"));
-    world.ends[0].manager.endpoint(SocketId(0)).outlet.give(ToLane::Do(Box::new(fail))).unwrap();
+    world.ends[0]
+        .manager
+        .endpoints_mut()
+        .next()
+        .unwrap()
+        .outlet
+        .give(ToLane::Do(Box::new(fail)))
+        .unwrap();
     world.until("the end", |ends| ends[0].sessions.is_empty());
     assert_eq!(world.ends[0].ends, ["the lane's socket failed: the cable is cut"]);
 }
@@ -374,7 +384,12 @@ fn a_call_that_cannot_be_made_and_a_stranger_are_refused() {
     world.ends[0].manager.connect(now, "127.0.0.1:0".parse().unwrap(), key).unwrap();
     world.until("a refusal", |ends| !ends[0].ends.is_empty());
     assert!(world.ends[0].ends[0].contains("cannot connect to"), "{:?}", world.ends[0].ends);
-    world.ends[1].manager.endpoint(SocketId(0)).set_trusted([identity(9).fingerprint()].into());
+    world.ends[1]
+        .manager
+        .endpoints_mut()
+        .next()
+        .unwrap()
+        .set_trusted([identity(9).fingerprint()].into());
     let remote = world.ends[1].addresses[0];
     world.ends[0].manager.connect(now, remote, key).unwrap();
     world.until("both refusals", |ends| ends[0].ends.len() == 2 && !ends[1].ends.is_empty());

@@ -102,9 +102,9 @@ impl Worker {
     fn take(&mut self, message: ToLane) {
         let Self { connections, endpoint, .. } = self;
         match message {
-            ToLane::Call { id, remote, expected, joins, gauge } => {
+            ToLane::Call { id, remote, expected, purpose, gauge } => {
                 let now = self.clock.now();
-                match endpoint.quic_mut().call(now, remote, expected, joins) {
+                match endpoint.quic_mut().call(now, remote, expected, purpose) {
                     Ok(inner) => connections.add(inner, Member::new(id, gauge)),
                     Err(error) => {
                         let reason = Refusal::Failed(error.to_string());
@@ -190,7 +190,7 @@ impl Worker {
 
     fn pass_on(&mut self, now: Instant, event: EndpointEvent) -> Result<(), Gone> {
         let event = match event {
-            EndpointEvent::Ready { id: inner, peer, keying, incoming, joins } => {
+            EndpointEvent::Ready { id: inner, peer, keying, incoming, purpose } => {
                 let id = match self.connections.members.get(&inner) {
                     Some(member) => member.id,
                     None => {
@@ -200,7 +200,7 @@ impl Worker {
                         id
                     }
                 };
-                EndpointEvent::Ready { id, peer, keying, incoming, joins }
+                EndpointEvent::Ready { id, peer, keying, incoming, purpose }
             }
             EndpointEvent::Refused { id, remote, fingerprint, reason } => {
                 let member = id.and_then(|inner| self.connections.remove(inner));

@@ -8,7 +8,7 @@ use skyhaul_net::{
     UdpEndpoint,
 };
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{
     Block, Event, FlowId, Opening, Outcome, PathId, PathOptions, SessionConfig,
 };
@@ -134,7 +134,8 @@ impl<'a> Calling<'a> {
     fn advance(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId) {
         let half = self.delivered >= self.blocks / 2;
         if let Some(then) = self.then.take_if(|_| half) {
-            manager.join(now, id, (then, self.to), PathOptions::default()).unwrap();
+            let target = PathTarget { socket: then, remote: self.to };
+            manager.join(now, id, target, PathOptions::default()).unwrap();
         }
         let Some(session) = manager.session(id) else { return };
         while self.handed < self.blocks && session.is_open() {
@@ -217,7 +218,7 @@ impl Far {
         let over_udp = udp(clock, 2, HERE.into());
         let at = over_udp.local_addr().unwrap();
         let mut driver = Driver::new(manager(clock, over_udp), clock).unwrap();
-        driver.add_carrier(tcp(2, Some(at)));
+        driver.add_endpoint(tcp(2, Some(at)));
         let (received, holds, stop) = (Arc::default(), Arc::default(), Arc::default());
         let mut called =
             Called { received: Arc::clone(&received), holds: Arc::clone(&holds), held: Vec::new() };
@@ -239,7 +240,7 @@ impl Far {
 /// The calling end over both kinds.
 fn near(clock: Clock) -> Driver {
     let mut driver = Driver::new(manager(clock, tcp(1, None)), clock).unwrap();
-    driver.add_carrier(udp(clock, 1, HERE.into()));
+    driver.add_endpoint(udp(clock, 1, HERE.into()));
     driver
 }
 

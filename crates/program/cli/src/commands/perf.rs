@@ -125,7 +125,7 @@ fn driver_with(
             None => endpoint.into(),
         };
         match &mut manager {
-            Some(manager) => drop(manager.add_carrier(endpoint)),
+            Some(manager) => drop(manager.add_endpoint(endpoint)),
             None => manager = Some(SessionManager::new(endpoint, session.clone())),
         }
     }

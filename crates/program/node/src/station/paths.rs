@@ -15,7 +15,7 @@ use planned::{PlannedPath, RETRY};
 use pool::{SocketPool, SpareSocket};
 use skyhaul_config::LinePath as PathConfig;
 use skyhaul_net::{AnyEndpoint, Clock, SessionManager};
-use skyhaul_sessions::{SessionId, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions, PathStatus, Session};
 use skyhaul_units::{Instant, Utc};
 use std::net::SocketAddr;
@@ -187,7 +187,7 @@ impl Paths {
             planned.retry_at = now + RETRY;
             let joined = planned.resolve().and_then(|remote| {
                 manager
-                    .join(now, session, (socket, remote), planned.options())
+                    .join(now, session, PathTarget { socket, remote }, planned.options())
                     .map_err(|error| error.to_string())
             });
             match joined {
@@ -412,7 +412,7 @@ mod tests {
 
     fn serve(paths: &mut Paths, manager: &mut SessionManager) {
         while let Some(endpoint) = paths.next_endpoint() {
-            let id = manager.add_carrier(endpoint);
+            let id = manager.add_endpoint(endpoint);
             paths.socket_added(id);
         }
     }

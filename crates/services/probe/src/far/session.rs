@@ -164,7 +164,7 @@ impl Down {
     /// pause with a burst.
     fn catch_up(&mut self, now: Instant) {
         let late = now.since(self.due());
-        if late > crate::near::CATCH_UP_MAX {
+        if late > crate::stream::CATCH_UP_MAX {
             self.begin += late;
         }
     }

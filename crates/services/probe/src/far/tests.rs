@@ -20,7 +20,8 @@ fn at(millis: u64) -> Instant {
 
 /// Everything that the far end says at `now` to a datagram.
 fn raw(far: &mut ProbeServer, now: Instant, from: &str, datagram: &[u8]) -> Vec<ProbeDatagram> {
-    far.datagram((now, now), from.parse().unwrap(), datagram, &mut HostCounters::default);
+    let received = ProbeReceived { at: now, from: from.parse().unwrap(), bytes: datagram };
+    far.datagram(now, received, &mut HostCounters::default);
     std::iter::from_fn(|| far.poll(now)).collect()
 }
 

@@ -1,63 +1,37 @@
-//! Streams of datagrams at a constant spacing, either way.
+//! One stream of datagrams at a constant spacing, either way.
 
-use super::{Handed, NearError, ProbeClient, ProbeIo};
+use super::error::NearError;
+use super::io::{Handed, ProbeIo};
+use super::link::ProbeLink;
+use super::receiving::Receiving;
 use crate::host::HostCounters;
-use crate::stream::{ProbeArrival, Spec, StreamDirection, Trace};
+use crate::stream::{CATCH_UP_MAX, ProbeArrival, Spec, StreamDirection, Trace};
 use crate::wire::{ARRIVALS_AT_ONCE, Message, Tally};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A stream of the far end that is being received.
-#[derive(Debug)]
-pub(super) struct Receiving {
+/// A stream while it runs.
+pub(super) struct StreamRun<'a, L> {
+    link: &'a mut ProbeLink<L>,
     stream: u32,
-    count: u32,
-    seen: Vec<bool>,
-    arrivals: Vec<ProbeArrival>,
-    duplicates: u32,
+    spec: Spec,
 }
 
-impl Receiving {
-    fn new(stream: u32, count: u32) -> Self {
-        Self {
-            stream,
-            count,
-            seen: vec![false; count as usize],
-            arrivals: Vec::new(),
-            duplicates: 0,
-        }
+impl<'a, L: ProbeIo> StreamRun<'a, L> {
+    /// The stream with this number.
+    pub(super) const fn new(link: &'a mut ProbeLink<L>, stream: u32, spec: Spec) -> Self {
+        Self { link, stream, spec }
     }
 
-    /// A datagram of some stream came.
-    pub fn take(&mut self, stream: u32, arrival: ProbeArrival) {
-        if stream != self.stream {
-            return;
-        }
-        match self.seen.get_mut(arrival.seq as usize) {
-            Some(seen) if !*seen => {
-                *seen = true;
-                self.arrivals.push(arrival);
-            }
-            Some(_) => self.duplicates = self.duplicates.saturating_add(1),
-            None => {}
-        }
-    }
-}
-
-impl<L: ProbeIo> ProbeClient<L> {
-    /// Runs a stream one way, with pings beside it, and waits until what is late has come.
-    ///
-    /// # Errors
-    /// The line cannot be used, the far end does not allow it or stopped answering.
-    pub fn stream(&mut self, direction: StreamDirection, spec: Spec) -> Result<Trace, NearError> {
-        let stream = self.next_stream;
-        self.next_stream = stream.wrapping_add(1);
-        let host = self.line.host();
-        let begin = Message::Begin { session: self.session, stream, direction, spec };
+    /// Runs the stream, and waits for its stragglers.
+    pub(super) fn run(mut self, direction: StreamDirection) -> Result<Trace, NearError> {
+        let Self { stream, spec, .. } = self;
+        let host = self.link.line_mut().host();
+        let begin = Message::Begin { session: self.link.session(), stream, direction, spec };
         if direction == StreamDirection::Down {
-            self.receiving = Some(Receiving::new(stream, spec.count));
+            self.link.receiving = Some(Receiving::new(stream, spec.count));
         }
-        self.ask(&begin, 0, |message| match message {
+        self.link.ask(&begin, 0, |message| match message {
             Message::Begun { stream: of, .. } if of == stream => Some(Ok(())),
             Message::Refused { about, reason } if about == u64::from(stream) => Some(Err(reason)),
             _ => None,
@@ -73,22 +47,21 @@ impl<L: ProbeIo> ProbeClient<L> {
             receiver: HostCounters::default(),
         };
         match direction {
-            StreamDirection::Up => self.up(stream, &mut trace, host)?,
-            StreamDirection::Down => self.down(stream, &mut trace, host)?,
+            StreamDirection::Up => self.up(&mut trace, host)?,
+            StreamDirection::Down => self.down(&mut trace, host)?,
         }
         Ok(trace)
     }
 
-    fn up(&mut self, stream: u32, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
-        let spec = trace.spec;
-        let sent = self.send_all(stream, trace)?;
-        let tally = self.settled(stream, spec.count)?;
-        trace.offered = spec.count;
-        trace.sender = self.line.host().since(&host);
+    fn up(&mut self, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
+        let sent = self.send_all(trace)?;
+        let tally = self.settled()?;
+        trace.offered = self.spec.count;
+        trace.sender = self.link.line_mut().host().since(&host);
         trace.receiver = tally.host;
         trace.duplicates = tally.duplicates;
         trace.arrivals = self
-            .fetch(stream, tally.received)?
+            .fetch(tally.received)?
             .into_iter()
             .filter_map(|(seq, arrived)| {
                 Some(ProbeArrival { seq, sent: *sent.get(seq as usize)?, arrived })
@@ -98,26 +71,26 @@ impl<L: ProbeIo> ProbeClient<L> {
     }
 
     /// Sends a stream's datagrams, and returns when each left.
-    fn send_all(&mut self, stream: u32, trace: &mut Trace) -> Result<Vec<Utc>, NearError> {
-        let spec = trace.spec;
-        let mut begin = self.line.now() + LEAD;
+    fn send_all(&mut self, trace: &mut Trace) -> Result<Vec<Utc>, NearError> {
+        let Self { stream, spec, .. } = *self;
+        let mut begin = self.link.now() + LEAD;
         let mut sent = Vec::with_capacity(spec.count as usize);
         let mut ping_at = begin;
         for seq in 0..spec.count {
             let due = begin + spec.spacing * u64::from(seq);
-            self.listen(due)?;
-            let now = self.line.now();
+            self.link.listen(due)?;
+            let now = self.link.now();
             if now.since(due) > CATCH_UP_MAX {
                 begin += now.since(due);
             }
             if now >= ping_at {
-                self.ping()?;
-                self.still_there()?;
+                self.link.ping()?;
+                self.link.still_there()?;
                 ping_at = now + PING_SPACING;
             }
-            let at = self.utc(self.line.now());
-            let data = Message::Data { session: self.session, stream, seq, sent: at };
-            if self.line.send(&data.encode(spec.payload.as_usize()))? != Handed::Taken {
+            let at = self.link.utc(self.link.now());
+            let data = Message::Data { session: self.link.session(), stream, seq, sent: at };
+            if self.link.send(&data, spec.payload.as_usize())? != Handed::Taken {
                 trace.refused += 1;
             }
             sent.push(at);
@@ -125,76 +98,73 @@ impl<L: ProbeIo> ProbeClient<L> {
         Ok(sent)
     }
 
-    fn down(
-        &mut self,
-        stream: u32,
-        trace: &mut Trace,
-        host: HostCounters,
-    ) -> Result<(), NearError> {
-        let spec = trace.spec;
-        let end = self.line.now() + spec.time() + LEAD * 2 + self.straggling();
-        let mut ping_at = self.line.now();
-        while self.line.now() < end && !self.is_complete() {
-            if self.line.now() >= ping_at {
-                self.ping()?;
-                self.still_there()?;
-                ping_at = self.line.now() + PING_SPACING;
+    fn down(&mut self, trace: &mut Trace, host: HostCounters) -> Result<(), NearError> {
+        let spec = self.spec;
+        let end = self.link.now() + spec.time() + LEAD * 2 + self.straggling();
+        let mut ping_at = self.link.now();
+        while self.link.now() < end && !self.is_complete() {
+            if self.link.now() >= ping_at {
+                self.link.ping()?;
+                self.link.still_there()?;
+                ping_at = self.link.now() + PING_SPACING;
             }
-            self.listen_once(ping_at.min(end))?;
+            self.link.listen_once(ping_at.min(end))?;
         }
-        // A sender that was held up is still at it.
-        let mut tally = self.tally(stream)?;
-        let last = self.line.now() + spec.time() + SETTLE_MAX;
-        while tally.offered < spec.count && self.line.now() < last {
-            self.ping()?;
-            self.listen(self.line.now() + PING_SPACING)?;
+        // A sender that did not get its processor time is still sending.
+        let mut tally = self.tally()?;
+        let last = self.link.now() + spec.time() + SETTLE_MAX;
+        while tally.offered < spec.count && self.link.now() < last {
+            self.link.ping()?;
+            self.link.listen(self.link.now() + PING_SPACING)?;
             let before = tally.offered;
-            tally = self.tally(stream)?;
+            tally = self.tally()?;
             if tally.offered == before {
                 break;
             }
         }
         self.quiet()?;
-        if let Some(receiving) = self.receiving.take() {
+        if let Some(receiving) = self.link.receiving.take() {
             (trace.arrivals, trace.duplicates) = (receiving.arrivals, receiving.duplicates);
         }
         (trace.offered, trace.refused, trace.sender) = (tally.offered, tally.refused, tally.host);
-        trace.receiver = self.line.host().since(&host);
+        trace.receiver = self.link.line_mut().host().since(&host);
         Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        let of = |receiving: &Receiving| receiving.arrivals.len() == receiving.count as usize;
-        self.receiving.as_ref().is_none_or(of)
+        self.link.receiving.as_ref().is_none_or(Receiving::is_complete)
     }
 
-    /// Waits until nothing of the stream comes any more. Its end is behind us: an answer that the
-    /// far end gave after it was here.
+    /// Waits until nothing of the stream comes any more. The far end has sent all of it: its tally,
+    /// which it sent afterwards, is here.
     fn quiet(&mut self) -> Result<(), NearError> {
-        let last = self.line.now() + SETTLE_MAX;
-        while self.line.now() < last && !self.is_complete() {
-            let before = self.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len());
-            let until = self.line.now() + self.straggling();
-            self.ping()?;
-            self.listen(until)?;
-            if self.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len()) == before {
+        let last = self.link.now() + SETTLE_MAX;
+        while self.link.now() < last && !self.is_complete() {
+            let before =
+                self.link.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len());
+            let until = self.link.now() + self.straggling();
+            self.link.ping()?;
+            self.link.listen(until)?;
+            if self.link.receiving.as_ref().map_or(0, |receiving| receiving.arrivals.len())
+                == before
+            {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Waits until all has come or the far end's count stays. The question after it queues behind
-    /// the stream, so that a queue is waited for as long as it is, and no longer.
-    fn settled(&mut self, stream: u32, all: u32) -> Result<Tally, NearError> {
-        let last = self.line.now() + SETTLE_MAX;
-        let mut tally = self.tally(stream)?;
-        while tally.received < all && self.line.now() < last {
-            let until = self.line.now() + self.straggling();
-            self.ping()?;
-            self.listen(until)?;
+    /// Waits until all has come or the far end's count no longer grows. Each question for the count
+    /// queues behind the stream, so that the wait is as long as the queue, and no longer.
+    fn settled(&mut self) -> Result<Tally, NearError> {
+        let last = self.link.now() + SETTLE_MAX;
+        let mut tally = self.tally()?;
+        while tally.received < self.spec.count && self.link.now() < last {
+            let until = self.link.now() + self.straggling();
+            self.link.ping()?;
+            self.link.listen(until)?;
             let before = tally.received;
-            tally = self.tally(stream)?;
+            tally = self.tally()?;
             if tally.received == before {
                 break;
             }
@@ -202,23 +172,27 @@ impl<L: ProbeIo> ProbeClient<L> {
         Ok(tally)
     }
 
-    /// How much later than what was sent after it a datagram may come: routes of different length,
-    /// links that repeat.
+    /// How long a datagram may arrive after later ones: routes of different length, links that
+    /// retransmit.
     fn straggling(&self) -> Duration {
-        let shortest = self.comparison.best().map_or(Duration::ZERO, |best| best.round_trip());
+        let shortest =
+            self.link.comparison().best().map_or(Duration::ZERO, |best| best.round_trip());
         (shortest / 4).clamp(STRAGGLING_MIN, STRAGGLING_MAX)
     }
 
-    fn tally(&mut self, stream: u32) -> Result<Tally, NearError> {
-        self.ask(&Message::Ask { session: self.session, stream }, 0, |message| match message {
-            Message::Told { stream: of, tally, .. } if of == stream => Some(Ok(tally)),
-            Message::Refused { reason, .. } => Some(Err(reason)),
-            _ => None,
+    fn tally(&mut self) -> Result<Tally, NearError> {
+        let stream = self.stream;
+        self.link.ask(&Message::Ask { session: self.link.session(), stream }, 0, |message| {
+            match message {
+                Message::Told { stream: of, tally, .. } if of == stream => Some(Ok(tally)),
+                Message::Refused { reason, .. } => Some(Err(reason)),
+                _ => None,
+            }
         })
     }
 
     /// The far end's arrivals, fetched with several questions under way.
-    fn fetch(&mut self, stream: u32, count: u32) -> Result<Vec<(u32, Utc)>, NearError> {
+    fn fetch(&mut self, count: u32) -> Result<Vec<(u32, Utc)>, NearError> {
         let step = u32::try_from(ARRIVALS_AT_ONCE).unwrap_or(1);
         let mut missing: BTreeSet<u32> =
             (0..count.div_ceil(step)).map(|part| part * step).collect();
@@ -228,48 +202,40 @@ impl<L: ProbeIo> ProbeClient<L> {
             let before = missing.len();
             let asked: Vec<u32> = missing.iter().copied().take(FETCH_AT_ONCE).collect();
             for from in &asked {
-                // Evenly, so that the answers are no burst that a narrow line drops.
-                self.line.send(
-                    &Message::Fetch { session: self.session, stream, from: *from }.encode(0),
-                )?;
-                let pause = self.line.now() + FETCH_SPACING;
-                self.take_arrivals(stream, pause, &mut missing, &mut parts)?;
+                // Spaced, so that the answers are no burst that a narrow line drops.
+                let (session, stream) = (self.link.session(), self.stream);
+                self.link.send(&Message::Fetch { session, stream, from: *from }, 0)?;
+                let pause = self.link.now() + FETCH_SPACING;
+                self.take_arrivals(pause, &mut missing, &mut parts)?;
             }
-            let until = self.line.now() + self.patience();
-            while asked.iter().any(|from| missing.contains(from)) && self.line.now() < until {
-                self.take_arrivals(
-                    stream,
-                    until.min(self.line.now() + FETCH_SPACING),
-                    &mut missing,
-                    &mut parts,
-                )?;
+            let until = self.link.now() + self.link.patience();
+            while asked.iter().any(|from| missing.contains(from)) && self.link.now() < until {
+                let pause = until.min(self.link.now() + FETCH_SPACING);
+                self.take_arrivals(pause, &mut missing, &mut parts)?;
             }
             fruitless = if missing.len() == before { fruitless + 1 } else { 0 };
         }
         if !missing.is_empty() {
-            return Err(NearError::Lost(self.line.now().since(self.heard)));
+            return Err(NearError::Lost(self.link.now().since(self.link.heard_at())));
         }
         Ok(parts.into_values().flatten().collect())
     }
 
     fn take_arrivals(
         &mut self,
-        stream: u32,
         until: Instant,
         missing: &mut BTreeSet<u32>,
         parts: &mut BTreeMap<u32, Vec<(u32, Utc)>>,
     ) -> Result<(), NearError> {
-        while let Some((at, datagram)) = self.line.receive(until)? {
-            let message =
-                Message::decode(&datagram).ok().and_then(|message| self.heard(at, message));
-            if let Some(Message::Arrivals { stream: of, from, arrivals, .. }) = message
+        let stream = self.stream;
+        self.link.listen_for(until, |message| {
+            if let Message::Arrivals { stream: of, from, arrivals, .. } = message
                 && of == stream
                 && missing.remove(&from)
             {
                 parts.insert(from, arrivals);
             }
-        }
-        Ok(())
+        })
     }
 }
 
@@ -278,10 +244,6 @@ const PING_SPACING: Duration = Duration::from_millis(100);
 
 /// Before the first datagram of a stream.
 const LEAD: Duration = Duration::from_millis(5);
-
-/// A sender that is later than this goes on at its spacing; up to this it catches up, as the
-/// system's scheduling makes it late all the time.
-pub const CATCH_UP_MAX: Duration = Duration::from_millis(2);
 
 /// Two routes of which one is 10,000 km longer.
 const STRAGGLING_MIN: Duration = Duration::from_millis(50);

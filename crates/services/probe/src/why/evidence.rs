@@ -82,12 +82,39 @@ pub struct StreamResult {
     pub received_bps: u64,
     /// Datagrams offered.
     pub datagrams: u64,
-    /// Of these, lost between the hosts.
+    /// Where datagrams were dropped.
+    #[serde(flatten)]
+    pub drops: DropPlaces,
+    /// How one-way delays varied.
+    #[serde(flatten)]
+    pub delay: DelayShape,
+    /// Mean time from one datagram's arrival to that of the next, where both arrived, over the same
+    /// at the sender. A queue that is busy stretches it to its own pace; a policer leaves it as it
+    /// was.
+    pub stretch: f64,
+    /// How losses followed each other.
+    #[serde(flatten)]
+    pub losses: LossShape,
+    /// The part of the datagrams that came after one that was sent later.
+    pub reordered: f64,
+    /// How many arrivals such a datagram lay behind the first that overtook it, at most.
+    pub reordered_by: u64,
+}
+
+/// Where the datagrams of a stream were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct DropPlaces {
+    /// Lost between the hosts.
     pub lost_on_path: u64,
     /// Dropped by the receiving host's card or processor backlog.
     pub dropped_by_host: u64,
     /// Dropped because the receiving socket's queue was full.
     pub dropped_by_socket: u64,
+}
+
+/// How the one-way delays of a stream varied.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct DelayShape {
     /// By how much the shortest one-way delay of each part of the stream exceeded the shortest of
     /// all, in nine in ten of these parts at most, in milliseconds. A queue delays each datagram of
     /// a part, jitter and reordering only some.
@@ -104,10 +131,11 @@ pub struct StreamResult {
     /// How far a delay is like the one 60 ms before it, from 0 to 1: a queue changes slowly, jitter
     /// does not.
     pub follows: f64,
-    /// Mean time from one datagram's arrival to that of the next, where both arrived, over the same
-    /// at the sender. A queue that is busy stretches it to its own pace; a policer leaves it as it
-    /// was.
-    pub stretch: f64,
+}
+
+/// How the losses of a stream followed each other.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct LossShape {
     /// Losses come in runs, not one by one.
     pub in_bursts: bool,
     /// Datagrams lost one after the other, on average.
@@ -116,26 +144,22 @@ pub struct StreamResult {
     pub burst_longest: u64,
     /// The part of the losses before which the delay stood near its longest: those are a queue's.
     pub lost_in_queue: f64,
-    /// The part of the datagrams that came after one that was sent later.
-    pub reordered: f64,
-    /// How many arrivals such a datagram lay behind the first that overtook it, at most.
-    pub reordered_by: u64,
 }
 
 impl StreamResult {
     /// The part of the datagrams that the path lost.
     pub fn loss(&self) -> f64 {
-        part(self.lost_on_path, self.datagrams)
+        part(self.drops.lost_on_path, self.datagrams)
     }
 
     /// The part dropped by the receiving host before its socket.
     pub fn host_drops(&self) -> f64 {
-        part(self.dropped_by_host, self.datagrams)
+        part(self.drops.dropped_by_host, self.datagrams)
     }
 
     /// The part dropped at the receiving socket.
     pub fn socket_drops(&self) -> f64 {
-        part(self.dropped_by_socket, self.datagrams)
+        part(self.drops.dropped_by_socket, self.datagrams)
     }
 }
 
@@ -212,6 +236,25 @@ pub struct Transfer {
     pub controller: String,
     /// The rate that was declared for the line, counted in IP packets.
     pub declared_bps: Option<u64>,
+    /// The line under its load.
+    #[serde(flatten)]
+    pub line: LoadedLine,
+    /// The busiest threads of both ends.
+    #[serde(flatten)]
+    pub threads: BusyThreads,
+    /// What the receiver does with what arrives.
+    #[serde(flatten)]
+    pub receiver: ReceiverLoad,
+    /// What feeds it.
+    #[serde(flatten)]
+    pub feed: TransferFeed,
+    /// How long nothing was heard of the far end.
+    pub silence: Option<Silence>,
+}
+
+/// The line under the load of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct LoadedLine {
     /// Round trip under the transfer's own load, in milliseconds.
     pub round_trip_ms: Option<f64>,
     /// The shortest.
@@ -222,6 +265,11 @@ pub struct Transfer {
     pub payload: Option<u64>,
     /// The same at the end, where longer ones vanished meanwhile and shorter ones are sent.
     pub payload_shrunk: Option<u64>,
+}
+
+/// How much the busiest threads of the two ends ran, and what kept them from running.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct BusyThreads {
     /// The part of the time in which the sender's busiest thread ran.
     pub sender_share: Option<f64>,
     /// The same of the receiver.
@@ -230,6 +278,11 @@ pub struct Transfer {
     pub sender_lack: Option<Lack>,
     /// The same of the receiver.
     pub receiver_lack: Option<Lack>,
+}
+
+/// What the receiver of a transfer does with what arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct ReceiverLoad {
     /// The part of the time that the receiver waited for its disk.
     pub disk_share: Option<f64>,
     /// What the receiver has not written yet.
@@ -240,14 +293,17 @@ pub struct Transfer {
     pub datagrams: u64,
     /// Bytes that the receiver lets be under way, where it says so.
     pub window_bytes: Option<u64>,
-    /// What feeds it.
+}
+
+/// What feeds a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct TransferFeed {
+    /// Its kind.
     pub source: SourceKind,
     /// What the source brings, as it comes in.
     pub source_bps: Option<u64>,
     /// Bytes that were brought and are not at the receiver yet.
     pub waiting_bytes: Option<u64>,
-    /// How long nothing was heard of the far end.
-    pub silence: Option<Silence>,
 }
 
 impl Transfer {

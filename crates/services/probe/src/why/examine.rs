@@ -38,8 +38,11 @@ pub fn examine<L: ProbeIo>(
     near.ping_for(rest, PING_SPACING)?;
     let rested = near.comparison().pings().count();
     tell("longest datagrams");
-    let (up, down) = near.payloads(plan.payload_max)?;
-    let payload_max = if plan.direction == StreamDirection::Up { up } else { down };
+    let payloads = near.payloads(plan.payload_max)?;
+    let payload_max = match plan.direction {
+        StreamDirection::Up => payloads.up,
+        StreamDirection::Down => payloads.down,
+    };
     let usual = payload_max.min(PAYLOAD_USUAL);
     let mut seen = streams(near, (plan, usual), None, tell)?;
     if seen.is_mistaken() {
@@ -62,7 +65,7 @@ pub fn examine<L: ProbeIo>(
         is_at_least: seen.available.is_at_least,
         idle_round_trip_ms: shortest.as_secs_f64() * 1e3,
         payload_max: payload_max.as_u64(),
-        payload_refused: near.refused_from().map(|size| size.as_u64()),
+        payload_refused: payloads.refused_from.map(|size| size.as_u64()),
         gentle: seen.gentle,
         overload: seen.overload,
         route_step_ms: steps.route as f64 / 1e6,

@@ -1,7 +1,7 @@
 //! What a stream says of the place that held it back: how long its queue is, and whether it keeps a
 //! pace of its own.
 
-use super::evidence::{OtherTraffic, StreamResult};
+use super::evidence::{DelayShape, DropPlaces, LossShape, OtherTraffic, StreamResult};
 use super::waver::{floors, follows, quantile, wavers};
 use crate::account::StreamAccount;
 use crate::stats::{Character, LossProcess, ReorderingStats};
@@ -13,7 +13,7 @@ impl StreamResult {
     pub(super) fn of(trace: &Trace) -> Self {
         let account = StreamAccount::of(trace);
         let host = account.receiving_host;
-        // What a host that tells nothing dropped looks like the path's loss.
+        // Drops of a host that does not count them look like loss on the path.
         let untold = u64::try_from(account.unexplained).unwrap_or(0);
         let offered = trace.spec.rate().as_bps();
         let sent = trace.sent_rate().as_bps();
@@ -30,19 +30,25 @@ impl StreamResult {
             },
             received_bps: trace.received_rate().as_bps(),
             datagrams: account.offered,
-            lost_on_path: account.lost_on_path + untold,
-            dropped_by_host: host.card + host.softnet,
-            dropped_by_socket: host.socket,
-            queue_ms: delays.queue() as f64 / 1e6,
-            late_queue_ms: delays.late_queue() as f64 / 1e6,
-            jitter_ms: delays.jitter() as f64 / 1e6,
-            wavers_ms: wavers(&delays.floors) as f64 / 1e6,
-            follows: delays.follows(trace.spec.spacing),
+            drops: DropPlaces {
+                lost_on_path: account.lost_on_path + untold,
+                dropped_by_host: host.card + host.softnet,
+                dropped_by_socket: host.socket,
+            },
+            delay: DelayShape {
+                queue_ms: delays.queue() as f64 / 1e6,
+                late_queue_ms: delays.late_queue() as f64 / 1e6,
+                jitter_ms: delays.jitter() as f64 / 1e6,
+                wavers_ms: wavers(&delays.floors) as f64 / 1e6,
+                follows: delays.follows(trace.spec.spacing),
+            },
             stretch: stretch(trace),
-            in_bursts: losses.character == Character::Bursts,
-            burst_mean: losses.run_mean,
-            burst_longest: losses.runs.iter().map(|(length, _)| *length).max().unwrap_or(0),
-            lost_in_queue: delays.lost_in_queue(&missing),
+            losses: LossShape {
+                in_bursts: losses.character == Character::Bursts,
+                burst_mean: losses.run_mean,
+                burst_longest: losses.runs.iter().map(|(length, _)| *length).max().unwrap_or(0),
+                lost_in_queue: delays.lost_in_queue(&missing),
+            },
             reordered: order.ppm as f64 / 1e6,
             reordered_by: order.extent_max,
         }
@@ -222,13 +228,13 @@ mod tests {
             900,
         ));
         assert!((policed.stretch - 1.0).abs() < 1e-9 && (queued.stretch - 1.5).abs() < 1e-9);
-        assert!(policed.queue_ms < 0.01 && (policed.loss() - 1.0 / 3.0).abs() < 0.01);
+        assert!(policed.delay.queue_ms < 0.01 && (policed.loss() - 1.0 / 3.0).abs() < 0.01);
     }
 
     #[test]
     fn nothing_that_arrived_says_nothing() {
         let load = StreamResult::of(&trace(core::iter::empty(), 10));
-        assert_eq!((load.lost_on_path, load.queue_ms, load.stretch), (10, 0.0, 1.0));
+        assert_eq!((load.drops.lost_on_path, load.delay.queue_ms, load.stretch), (10, 0.0, 1.0));
     }
 
     #[test]
@@ -242,16 +248,23 @@ mod tests {
         };
         // One in five is 60 ms late.
         let late = at(|seq| if seq % 5 == 0 { 60_000 } else { 0 });
-        assert!(late.queue_ms < 1.0 && late.jitter_ms > 50.0 && late.reordered > 0.1, "{late:?}");
+        assert!(
+            late.delay.queue_ms < 1.0 && late.delay.jitter_ms > 50.0 && late.reordered > 0.1,
+            "{late:?}"
+        );
         assert!((40..=60).contains(&late.reordered_by), "{late:?}");
         let jitter = at(|seq| (seq * seq * 7_919 + seq * 31) % 1_009 * 40);
         assert!(
-            jitter.queue_ms < 3.0 && jitter.jitter_ms > 30.0 && jitter.follows < 0.3,
+            jitter.delay.queue_ms < 3.0
+                && jitter.delay.jitter_ms > 30.0
+                && jitter.delay.follows < 0.3,
             "{jitter:?}"
         );
         let queue = at(|seq| (seq % 800 - 400).abs() * 200);
         assert!(
-            queue.queue_ms > 50.0 && queue.wavers_ms > 40.0 && queue.follows > 0.5,
+            queue.delay.queue_ms > 50.0
+                && queue.delay.wavers_ms > 40.0
+                && queue.delay.follows > 0.5,
             "{queue:?}"
         );
         assert!(queue.reordered < 0.05, "{queue:?}");
@@ -263,9 +276,9 @@ mod tests {
             .filter(|seq| seq % 200 < 190)
             .map(|seq| (seq, i64::from(seq) * 1_000 + i64::from(seq % 200) * 500));
         let load = StreamResult::of(&trace(full, 2_000));
-        assert!(load.lost_in_queue > 0.9 && load.burst_longest == 10, "{load:?}");
+        assert!(load.losses.lost_in_queue > 0.9 && load.losses.burst_longest == 10, "{load:?}");
         assert!(
-            (load.burst_mean - 10.0).abs() < 1e-9
+            (load.losses.burst_mean - 10.0).abs() < 1e-9
                 && gap(&trace((0..4).map(|seq| (seq, 0)), 10)) == Duration::from_millis(6)
         );
     }

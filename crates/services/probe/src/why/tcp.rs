@@ -5,7 +5,7 @@
 //! parts of the time between them. The text is another program's and may be anything: what is not
 //! understood is left out.
 
-use super::evidence::{Transfer, Waited};
+use super::evidence::{LoadedLine, ReceiverLoad, Transfer, Waited};
 use skyhaul_units::Duration;
 use std::net::SocketAddr;
 
@@ -82,10 +82,13 @@ impl TcpSample {
                 path: (busy - window - buffer).max(0.0),
             },
             controller: later.controller.clone(),
-            round_trip_ms: Some(later.round_trip_ms),
-            shortest_round_trip_ms: later.shortest_round_trip_ms,
-            loss: if segments == 0 { 0.0 } else { (again as f64 / segments as f64).min(1.0) },
-            datagrams: segments,
+            line: LoadedLine {
+                round_trip_ms: Some(later.round_trip_ms),
+                shortest_round_trip_ms: later.shortest_round_trip_ms,
+                loss: if segments == 0 { 0.0 } else { (again as f64 / segments as f64).min(1.0) },
+                ..LoadedLine::default()
+            },
+            receiver: ReceiverLoad { datagrams: segments, ..ReceiverLoad::default() },
             ..Transfer::default()
         })
     }
@@ -190,7 +193,7 @@ mod tests {
             (waited.window - 0.75).abs() < 1e-9 && (waited.application - 0.1).abs() < 1e-9,
             "{waited:?}"
         );
-        assert!((waited.path - 0.15).abs() < 1e-9 && (transfer.loss - 0.001).abs() < 1e-9);
+        assert!((waited.path - 0.15).abs() < 1e-9 && (transfer.line.loss - 0.001).abs() < 1e-9);
         assert_eq!(later.until(first, Duration::from_secs(2)), Err(TcpTextError::Backwards));
         assert_eq!(first.until(later, Duration::ZERO), Err(TcpTextError::SameInstant));
     }

@@ -7,7 +7,9 @@
 
 use skyhaul_link::{Link, LinkConfig};
 use skyhaul_probe::wire::RequestLimits;
-use skyhaul_probe::{FarConfig, Handed, HostCounters, LineError, ProbeIo, ProbeServer};
+use skyhaul_probe::{
+    FarConfig, Handed, HostCounters, LineError, ProbeIo, ProbeReceived, ProbeServer,
+};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
 /// Both ends and the links between them.
@@ -43,7 +45,8 @@ impl Virtual {
     fn far(&mut self) {
         while let Some(datagram) = self.up.poll(self.now) {
             let from = "192.0.2.1:9".parse().unwrap();
-            self.far.datagram((self.now, self.now), from, &datagram, &mut told);
+            let received = ProbeReceived { at: self.now, from, bytes: &datagram };
+            self.far.datagram(self.now, received, &mut told);
         }
         while let Some(out) = self.far.poll(self.now) {
             if out.datagram.len() <= self.payload_max {

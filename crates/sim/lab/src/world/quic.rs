@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_link::{GilbertElliott, LinkConfig, Loss};
 use skyhaul_quic::{Fingerprint, Identity, PathConfig, SessionManager};
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Event, Opening, PathOptions, PathState, Session};
 use skyhaul_units::{ByteCount, Duration, Instant};
 
@@ -247,7 +247,8 @@ impl Caller {
         id: SessionId,
     ) -> Result<(), RunFault> {
         for (socket, way) in self.ways.iter().enumerate().skip(1) {
-            manager.join(now, id, (SocketId(socket), way.0), way.1).map_err(RunFault::new)?;
+            let target = PathTarget { socket: SocketId(socket), remote: way.0 };
+            manager.join(now, id, target, way.1).map_err(RunFault::new)?;
         }
         Ok(())
     }

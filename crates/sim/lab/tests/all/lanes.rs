@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 use skyhaul_lab::{Application, Network, Peer, PeerConfig};
 use skyhaul_link::{LinkConfig, Loss};
 use skyhaul_quic::{Fingerprint, Identity, PathConfig, SessionManager};
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{Block, Event, FlowId, Opening, PathOptions, SessionConfig, cost};
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
 
@@ -30,7 +30,8 @@ impl Application for Role {
             ) => {
                 *open = true;
                 for lane in 1..*lanes {
-                    manager.join(now, id, (SocketId(lane), to.0), PathOptions::default()).unwrap();
+                    let target = PathTarget { socket: SocketId(lane), remote: to.0 };
+                    manager.join(now, id, target, PathOptions::default()).unwrap();
                 }
             }
             (

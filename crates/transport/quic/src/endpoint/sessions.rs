@@ -3,7 +3,8 @@
 use super::QuicEndpoint;
 use crate::Fingerprint;
 use skyhaul_sessions::{
-    ConnectError, ConnectionId, Datagrams, Endpoint, EndpointEvent, ReceivedDatagram, Transmit,
+    ConnectError, ConnectionId, ConnectionPurpose, Datagrams, Endpoint, EndpointEvent,
+    ReceivedDatagram, Transmit,
 };
 use skyhaul_transport::Path;
 use skyhaul_units::Instant;
@@ -13,7 +14,7 @@ impl QuicEndpoint {
     /// Whether a closing datagram, or a copy of one, is still to be sent: whoever ends the process
     /// should wait for that. A datagram that is lost leaves the far end to its idle time-out.
     pub fn is_closing(&self) -> bool {
-        self.connections.values().any(|held| !held.drained && held.path.is_closing())
+        self.table.iter().any(|(_, held)| !held.drained && held.path.state().is_closing())
     }
 }
 
@@ -23,9 +24,12 @@ impl Endpoint for QuicEndpoint {
         now: Instant,
         remote: SocketAddr,
         expected: Fingerprint,
-        joins: bool,
+        purpose: ConnectionPurpose,
     ) -> Result<ConnectionId, ConnectError> {
-        if joins { self.join(now, remote, expected) } else { self.connect(now, remote, expected) }
+        match purpose {
+            ConnectionPurpose::NewSession => self.connect(now, remote, expected),
+            ConnectionPurpose::JoinSession => self.join(now, remote, expected),
+        }
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&mut dyn Path> {

@@ -3,7 +3,7 @@
 
 use crate::nodes::{CALLED, CALLER, World, address, identity};
 use skyhaul_identity::Keying;
-use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, SocketId};
+use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, PathTarget, SocketId};
 use skyhaul_transport::wire::Control;
 use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions, RefusalCause};
 use skyhaul_units::Duration;
@@ -137,7 +137,7 @@ fn a_session_ends_once_when_its_last_path_dies() {
         assert_eq!(node.manager.sessions().count(), 0);
     }
     let (id, now) = (world.nodes[CALLER].session.unwrap(), world.now);
-    let to = (SocketId(1), address(CALLED, 1));
+    let to = PathTarget { socket: SocketId(1), remote: address(CALLED, 1) };
     let late = world.nodes[CALLER].manager.join(now, id, to, PathOptions::default());
     assert!(matches!(late, Err(ConnectError::NoSession)), "{late:?}");
 }

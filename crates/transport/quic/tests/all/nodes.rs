@@ -5,7 +5,9 @@
 
 use bytes::{Bytes, BytesMut};
 use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint, SessionManager};
-use skyhaul_sessions::{ReceivedDatagram, SessionId, SessionManagerEvent, SocketId, Transmit};
+use skyhaul_sessions::{
+    PathTarget, ReceivedDatagram, SessionId, SessionManagerEvent, SocketId, Transmit,
+};
 use skyhaul_transport::{
     Block, DownReason, Event, FlowId, Opening, PathId, PathOptions, SessionConfig,
 };
@@ -99,7 +101,7 @@ fn node(key: u8, listen: bool) -> Node {
     let mut manager =
         SessionManager::new(endpoint(key, key * 10, listen), SessionConfig::default());
     for socket in 1..SOCKETS {
-        manager.add_carrier(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
+        manager.add_endpoint(endpoint(key, key * 10 + u8::try_from(socket).unwrap(), listen));
     }
     Node {
         manager,
@@ -151,7 +153,8 @@ impl World {
     /// The caller joins over one more line.
     pub fn join(&mut self, socket: usize) -> PathId {
         let id = self.nodes[CALLER].session.unwrap();
-        let to = (SocketId(socket), address(CALLED, socket));
+        let remote = address(CALLED, socket);
+        let to = PathTarget { socket: SocketId(socket), remote };
         self.nodes[CALLER].manager.join(self.now, id, to, PathOptions::default()).unwrap()
     }
 

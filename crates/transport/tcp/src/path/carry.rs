@@ -4,14 +4,14 @@ use super::*;
 
 impl Path for TcpPath {
     fn room(&mut self, _now: Instant) -> usize {
-        match self.state {
-            State::Up => self.sender.room(self.unwritten.len()),
+        match self.lifecycle.state() {
+            State::Up => self.sender.room(self.stream.unwritten().len()),
             State::Handshake | State::Greeting | State::Over(_) => 0,
         }
     }
 
     fn send(&mut self, now: Instant, token: Option<Token>, datagram: Bytes) {
-        let refused = match self.state {
+        let refused = match self.lifecycle.state() {
             State::Up => self.sender.push(now, token, datagram).err(),
             State::Handshake | State::Greeting | State::Over(_) => Some(token),
         };
@@ -22,7 +22,7 @@ impl Path for TcpPath {
     }
 
     fn send_control(&mut self, _now: Instant, bytes: &[u8]) -> usize {
-        match self.state {
+        match self.lifecycle.state() {
             State::Up => self.sender.push_control(bytes),
             State::Handshake | State::Greeting | State::Over(_) => 0,
         }
@@ -39,13 +39,7 @@ impl Path for TcpPath {
             }
             return Some(event);
         }
-        match &mut self.state {
-            State::Over(over) => {
-                let told = core::mem::replace(&mut over.told, true);
-                (!told).then(|| PathEvent::Down(over.reason.clone()))
-            }
-            State::Handshake | State::Greeting | State::Up => None,
-        }
+        self.lifecycle.poll_end().map(PathEvent::Down)
     }
 
     /// The rate is that of arrival, counted in IP packets. Nothing is lost on a stream: what TCP
@@ -64,13 +58,9 @@ impl Path for TcpPath {
     }
 
     fn close(&mut self, now: Instant, reason: &str) {
-        if self.is_over() {
-            return;
-        }
-        self.farewell(CLOSE_PLAIN, reason);
-        match self.state {
-            State::Up => self.end(now, DownReason::ClosedHere),
-            _ => self.refuse(now, Refusal::ClosedHere),
+        if !self.lifecycle.is_over() {
+            self.stream.close(CLOSE_PLAIN, reason);
+            self.end(now, self.lifecycle.closure());
         }
     }
 }

@@ -15,7 +15,7 @@ fn refused(options: &Options) -> (World, [Refusal; 2]) {
     let reasons = [CLIENT, SERVER].map(|end| {
         assert!(world.seen[end].up.is_none() && world.seen[end].down.is_some(), "end {end}");
         assert!(world.paths[end].is_finished(), "end {end}");
-        world.paths[end].refusal().unwrap().clone()
+        world.paths[end].lifecycle().refusal().unwrap().clone()
     });
     (world, reasons)
 }
@@ -26,7 +26,7 @@ fn a_path_comes_up_at_both_ends_with_the_peers_key() {
         let world = World::connected(&Options { piece, ..Options::default() });
         for end in [CLIENT, SERVER] {
             let key = identity(u8::try_from(1 - end).unwrap()).fingerprint();
-            assert_eq!(world.paths[end].peer(), Some(key));
+            assert_eq!(world.paths[end].lifecycle().peer(), Some(key));
             let up = world.seen[end].up.unwrap().since(Instant::ZERO);
             // The called end is up after one and a half round trips, the caller after two.
             assert!(up < Duration::from_millis(325), "end {end} after {up}");
@@ -40,7 +40,7 @@ fn a_caller_with_another_key_is_refused_and_both_ends_say_so() {
     let (world, reasons) = refused(&Options { trusted: Some(7), ..Options::default() });
     let stranger = identity(0).fingerprint();
     assert_eq!(reasons, [Refusal::OwnKeyUntrusted { ours: stranger }, Refusal::UntrustedKey]);
-    assert_eq!(world.paths[SERVER].peer(), Some(stranger));
+    assert_eq!(world.paths[SERVER].lifecycle().peer(), Some(stranger));
     let DownReason::Failed(text) = world.down(CLIENT) else { panic!("{:?}", world.down(CLIENT)) };
     assert!(text.contains(&stranger.to_string()), "{text}");
 }
@@ -49,7 +49,7 @@ fn a_caller_with_another_key_is_refused_and_both_ends_say_so() {
 fn a_called_node_with_another_key_is_refused() {
     let (world, reasons) = refused(&Options { expected: Some(7), ..Options::default() });
     assert_eq!(reasons[CLIENT], Refusal::WrongKey { expected: identity(7).fingerprint() });
-    assert_eq!(world.paths[CLIENT].peer(), Some(identity(1).fingerprint()));
+    assert_eq!(world.paths[CLIENT].lifecycle().peer(), Some(identity(1).fingerprint()));
     assert!(matches!(reasons[SERVER], Refusal::OwnKeyUntrusted { .. }));
 }
 
@@ -81,7 +81,7 @@ fn nobody_there_is_said_after_the_time_for_the_set_up() {
     world.pipes[CLIENT].cut = true;
     world.run(Duration::from_secs(20));
     for end in [CLIENT, SERVER] {
-        assert_eq!(world.paths[end].refusal(), Some(&Refusal::NoAnswer));
+        assert_eq!(world.paths[end].lifecycle().refusal(), Some(&Refusal::NoAnswer));
         let (at, reason) = world.seen[end].down.clone().unwrap();
         assert_eq!((at, reason), (Instant::ZERO + Duration::from_secs(15), DownReason::TimedOut));
     }
@@ -139,8 +139,8 @@ fn closing_before_it_is_up_is_said_too() {
     let now = world.now;
     world.paths[CLIENT].close(now, "changed my mind");
     world.run(Duration::from_secs(5));
-    assert_eq!(world.paths[CLIENT].refusal(), Some(&Refusal::ClosedHere));
-    assert_eq!(world.paths[SERVER].refusal(), Some(&Refusal::Withdrawn));
+    assert_eq!(world.paths[CLIENT].lifecycle().refusal(), Some(&Refusal::ClosedHere));
+    assert_eq!(world.paths[SERVER].lifecycle().refusal(), Some(&Refusal::Withdrawn));
 }
 
 #[test]
@@ -240,9 +240,9 @@ fn a_call_that_its_caller_takes_back_or_that_says_nothing_is_no_strangers() {
     let now = world.now;
     world.paths[CLIENT].close(now, "another connection was established first");
     world.run(Duration::from_secs(1));
-    assert_eq!(world.paths[SERVER].refusal(), Some(&Refusal::Withdrawn));
+    assert_eq!(world.paths[SERVER].lifecycle().refusal(), Some(&Refusal::Withdrawn));
     let mut server = endpoint(&Options::default(), SERVER);
     let mut path = server.accept(Instant::ZERO).unwrap();
     path.end_of_stream(Instant::ZERO);
-    assert_eq!(path.refusal(), Some(&Refusal::Withdrawn));
+    assert_eq!(path.lifecycle().refusal(), Some(&Refusal::Withdrawn));
 }

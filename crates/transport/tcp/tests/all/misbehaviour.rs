@@ -6,12 +6,15 @@ use crate::pair::{CLIENT, Options, SERVER, endpoint, identity};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 use skyhaul_identity::{RefusedKey, client_config};
+use skyhaul_sessions::ConnectionPurpose;
 use skyhaul_tcp::TcpPath;
 use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 use skyhaul_transport::{DownReason, Path, PathEvent};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
+
+const GREETING: TcpFrame = TcpFrame::Greeting { purpose: ConnectionPurpose::NewSession };
 
 /// A caller that has the TLS library and the right key, and says what the test wants.
 struct Caller {
@@ -37,7 +40,7 @@ impl Caller {
     /// Past the greetings.
     fn up() -> Self {
         let mut caller = Self::new(&[b"skyhaul/1"]);
-        caller.say(&[TcpFrame::Greeting { joins: false }]);
+        caller.say(&[GREETING]);
         assert_eq!(caller.path.poll(Instant::ZERO), Some(PathEvent::Up { payload: 1_438 }));
         caller
     }
@@ -95,9 +98,7 @@ impl Caller {
 #[test]
 fn frames_against_the_rules_end_the_path_and_both_ends_know_why() {
     let count = |count| TcpFrame::Acknowledgement { count, delay: Duration::ZERO };
-    for (frame, what) in
-        [(count(1), "acknowledges 1"), (TcpFrame::Greeting { joins: false }, "second greeting")]
-    {
+    for (frame, what) in [(count(1), "acknowledges 1"), (GREETING, "second greeting")] {
         let mut caller = Caller::up();
         caller.say(&[frame]);
         let (down, said) = caller.end();

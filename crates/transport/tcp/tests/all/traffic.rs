@@ -166,7 +166,9 @@ fn an_end_that_does_not_poll_holds_the_other_back_within_bounds() {
     assert!(next * 1_438 < 4 << 20, "{next} datagrams handed over");
     // Nor is the silence of an end that is not read taken for its death.
     world.run(Duration::from_secs(100));
-    assert!(world.paths.iter().all(|path| path.refusal().is_none() && !path.is_finished()));
+    assert!(
+        world.paths.iter().all(|path| path.lifecycle().refusal().is_none() && !path.is_finished())
+    );
     world.asleep[SERVER] = false;
     world.run(Duration::from_secs(30));
     assert_eq!((world.seen[SERVER].datagrams, world.seen[CLIENT].acked.len()), (100_000, 100_000));

@@ -2,6 +2,7 @@
 //! writes and reads.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use skyhaul_sessions::ConnectionPurpose;
 use skyhaul_tcp::wire::{FrameReader, TcpFrame};
 
 fn vectors(table: &str) -> Vec<serde_json::Value> {
@@ -21,7 +22,9 @@ fn bytes(vector: &serde_json::Value) -> Vec<u8> {
 fn text(frame: &TcpFrame) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     match frame {
-        TcpFrame::Greeting { joins } => format!("greeting joins={joins}"),
+        TcpFrame::Greeting { purpose } => {
+            format!("greeting joins={}", *purpose == ConnectionPurpose::JoinSession)
+        }
         TcpFrame::Datagram(bytes) => format!("datagram {}", hex(bytes)),
         TcpFrame::Control(bytes) => format!("control {}", hex(bytes)),
         TcpFrame::Acknowledgement { count, delay } => {

@@ -156,7 +156,7 @@ fn measure(setup: &Setup<'_>) -> Result<Report, Failure> {
         let udp_payload = setup.line.path(IpVersion::of(pair.remote))?.udp_payload;
         let local = Some(pair.local.ip()).filter(|local| !local.is_unspecified());
         let own = TcpConfig::new(accepted.own.clone());
-        driver.add_carrier(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
+        driver.add_endpoint(super::over_tcp(TcpConfig { local, udp_payload, ..own })?);
     }
     let paths =
         setup.pairs.iter().zip(bound).map(|(pair, local)| AddressPair { local, ..*pair }).collect();

@@ -115,7 +115,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         let trusted = accepted.peers.iter().copied().collect();
         let own = TcpConfig::new(accepted.own.clone());
         let config = TcpConfig { trusted, listen: Some(*address), udp_payload, ..own };
-        driver.add_carrier(super::over_tcp(config)?);
+        driver.add_endpoint(super::over_tcp(config)?);
     }
     let bound: Vec<String> = bound.iter().map(SocketAddr::to_string).collect();
     let keeping = command.keep.start(clock, &driver.waker())?;

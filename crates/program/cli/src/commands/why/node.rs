@@ -8,7 +8,8 @@ use skyhaul_node::status::{
     StationPeer, StationStatus, StoreState, ThreadStatus, ask,
 };
 use skyhaul_probe::why::{
-    Lack, ObservedEnd, Owes, Silence, SilenceDetector, SourceKind, Transfer, Waited,
+    BusyThreads, Lack, LoadedLine, ObservedEnd, Owes, ReceiverLoad, Silence, SilenceDetector,
+    SourceKind, Transfer, TransferFeed, Waited,
 };
 use skyhaul_units::{Duration, Instant};
 
@@ -119,29 +120,39 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let transfer = Transfer {
         goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
         silence: Some(silence),
-        sender_lack: lack(
-            (&first.threads, &last.threads),
-            (&first.shortage, &last.shortage),
-            (names, seconds),
-        ),
-        source: source(last),
         waited,
         controller: controller(&last.line),
         declared_bps: declared(&last.line),
-        round_trip_ms: (!loaded.is_empty())
-            .then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
-        shortest_round_trip_ms: least,
-        loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
-        payload: active(&last.line)
-            .map(LinePath::full_payload)
-            .filter(|payload| *payload > 0)
-            .max(),
-        payload_shrunk: shrunk(&last.line),
-        sender_share: busiest((&first.threads, &last.threads), names, seconds),
-        datagrams: sent,
-        window_bytes: Some(now.window_bytes),
-        source_bps: Some(rate(input(last).saturating_sub(input(first)), seconds)),
-        waiting_bytes: Some(last.spool.bytes),
+        line: LoadedLine {
+            round_trip_ms: (!loaded.is_empty())
+                .then(|| loaded.iter().sum::<f64>() / loaded.len() as f64),
+            shortest_round_trip_ms: least,
+            loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
+            payload: active(&last.line)
+                .map(LinePath::full_payload)
+                .filter(|payload| *payload > 0)
+                .max(),
+            payload_shrunk: shrunk(&last.line),
+        },
+        threads: BusyThreads {
+            sender_share: busiest((&first.threads, &last.threads), names, seconds),
+            sender_lack: lack(
+                (&first.threads, &last.threads),
+                (&first.shortage, &last.shortage),
+                (names, seconds),
+            ),
+            ..BusyThreads::default()
+        },
+        receiver: ReceiverLoad {
+            datagrams: sent,
+            window_bytes: Some(now.window_bytes),
+            ..ReceiverLoad::default()
+        },
+        feed: TransferFeed {
+            source: source(last),
+            source_bps: Some(rate(input(last).saturating_sub(input(first)), seconds)),
+            waiting_bytes: Some(last.spool.bytes),
+        },
         ..Transfer::default()
     };
     Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
@@ -266,17 +277,23 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
             window: peers.iter().filter(shut).count() as f64 / peers.len().max(1) as f64,
             ..Waited::default()
         },
-        receiver_share: busiest((&first.threads, &last.threads), &["line", "store"], seconds),
-        receiver_lack: lack(
-            (&first.threads, &last.threads),
-            (&first.shortage, &last.shortage),
-            (&["line", "store"], seconds),
-        ),
-        // A store that is full is waited for all the time, though no call to the disk takes any.
-        disk_share: Some(if is_refusing { 1.0 } else { disk }),
-        socket_drops: drops.map(|(then, now)| now.saturating_sub(then)),
-        datagrams: now.symbols_received.saturating_sub(then.symbols_received),
-        window_bytes: Some(now.window_bytes),
+        threads: BusyThreads {
+            receiver_share: busiest((&first.threads, &last.threads), &["line", "store"], seconds),
+            receiver_lack: lack(
+                (&first.threads, &last.threads),
+                (&first.shortage, &last.shortage),
+                (&["line", "store"], seconds),
+            ),
+            ..BusyThreads::default()
+        },
+        receiver: ReceiverLoad {
+            // A store that is full is waited for all the time, though no call to the disk takes any.
+            disk_share: Some(if is_refusing { 1.0 } else { disk }),
+            socket_drops: drops.map(|(then, now)| now.saturating_sub(then)),
+            datagrams: now.symbols_received.saturating_sub(then.symbols_received),
+            window_bytes: Some(now.window_bytes),
+            ..ReceiverLoad::default()
+        },
         ..Transfer::default()
     };
     Ok(Watched { name: format!("of station {} to centre {}", now.name, last.name), transfer })
@@ -456,19 +473,20 @@ mod tests {
         let watched = looked(vec![station(2.0), station(6.0)]).unwrap();
         assert_eq!(watched.name, "of station s to 192.0.2.7:4710");
         let transfer = watched.transfer;
-        assert_eq!((transfer.goodput_bps, transfer.source_bps), (7_200_000, Some(16_000_000)));
-        assert_eq!((transfer.datagrams, transfer.payload), (4_000, Some(1_472)));
+        assert_eq!((transfer.goodput_bps, transfer.feed.source_bps), (7_200_000, Some(16_000_000)));
+        assert_eq!((transfer.receiver.datagrams, transfer.line.payload), (4_000, Some(1_472)));
         assert_eq!(
             (transfer.controller.as_str(), transfer.declared_bps),
             ("line", Some(16_000_000))
         );
         let near = |figure: Option<f64>, wanted: f64| (figure.unwrap() - wanted).abs() < 1e-6;
-        assert!(near(Some(transfer.loss), 0.05) && near(Some(transfer.waited.path), 1.0));
+        assert!(near(Some(transfer.line.loss), 0.05) && near(Some(transfer.waited.path), 1.0));
         assert!(
-            near(transfer.round_trip_ms, 300.0) && near(transfer.shortest_round_trip_ms, 200.0)
+            near(transfer.line.round_trip_ms, 300.0)
+                && near(transfer.line.shortest_round_trip_ms, 200.0)
         );
         // The thread that decodes ran all the time, but nobody waited for it.
-        assert!(near(transfer.sender_share, 0.25));
+        assert!(near(transfer.threads.sender_share, 0.25));
     }
 
     #[test]
@@ -490,7 +508,7 @@ mod tests {
             "{silence:?}"
         );
         assert!(watched.transfer.goodput_bps > 0);
-        let lack = watched.transfer.sender_lack.unwrap();
+        let lack = watched.transfer.threads.sender_lack.unwrap();
         assert!(
             (lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6,
             "{lack:?}"
@@ -516,7 +534,7 @@ mod tests {
             station
         };
         let transfer = looked(vec![idle(2.0), idle(6.0)]).unwrap().transfer;
-        assert_eq!((transfer.waited.application, transfer.sender_share), (1.0, Some(1.0)));
+        assert_eq!((transfer.waited.application, transfer.threads.sender_share), (1.0, Some(1.0)));
     }
 
     #[test]
@@ -567,8 +585,8 @@ mod tests {
         assert_eq!(watched.name, "of station b to centre c");
         let transfer = watched.transfer;
         assert_eq!((transfer.seen_from, transfer.goodput_bps), (ObservedEnd::Receiver, 8_000_000));
-        assert_eq!((transfer.waited.window, transfer.disk_share), (0.75, Some(0.75)));
-        assert_eq!((transfer.socket_drops, transfer.datagrams), (Some(12), 400));
+        assert_eq!((transfer.waited.window, transfer.receiver.disk_share), (0.75, Some(0.75)));
+        assert_eq!((transfer.receiver.socket_drops, transfer.receiver.datagrams), (Some(12), 400));
         assert_eq!(judged(&looks, Some("a")).unwrap().transfer.goodput_bps, 8_000);
         assert!(judged(&looks, Some("x")).is_err());
     }

@@ -3,7 +3,10 @@
 use crate::commands::perf::report::{Busiest, ControlSummary, HostShortage, Report, WaitSeconds};
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
-use skyhaul_probe::why::{Backlog, Silence, SourceKind, Transfer, Waited as Parts};
+use skyhaul_probe::why::{
+    Backlog, BusyThreads, LoadedLine, ReceiverLoad, Silence, SourceKind, Transfer, TransferFeed,
+    Waited as Parts,
+};
 use std::path::Path;
 
 /// What is needed of a report; the rest of it is passed over.
@@ -89,27 +92,41 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
             classes: part(waited.classes),
             path: part(waited.path),
         },
-        round_trip_ms: millis(|path| path.loaded_rtt_s),
-        shortest_round_trip_ms: millis(|path| path.min_rtt_s),
-        loss: if run.losses.sent == 0 {
-            0.0
-        } else {
-            run.losses.path as f64 / run.losses.sent as f64
+        line: LoadedLine {
+            round_trip_ms: millis(|path| path.loaded_rtt_s),
+            shortest_round_trip_ms: millis(|path| path.min_rtt_s),
+            loss: if run.losses.sent == 0 {
+                0.0
+            } else {
+                run.losses.path as f64 / run.losses.sent as f64
+            },
+            payload: Some(run.control.payload),
+            payload_shrunk: run.control.payload_shrunk,
         },
-        payload: Some(run.control.payload),
-        payload_shrunk: run.control.payload_shrunk,
         declared_bps: run.control.declared_bps,
         controller: run.control.name,
-        sender_share: run.busiest_thread.send,
-        receiver_share: run.busiest_thread.receive,
-        sender_lack: run.lack.send,
-        receiver_lack: run.lack.receive,
-        disk_share: run.disk_share,
-        backlog: run.backlog,
+        threads: BusyThreads {
+            sender_share: run.busiest_thread.send,
+            receiver_share: run.busiest_thread.receive,
+            sender_lack: run.lack.send,
+            receiver_lack: run.lack.receive,
+        },
+        receiver: ReceiverLoad {
+            disk_share: run.disk_share,
+            backlog: run.backlog,
+            socket_drops: run.losses.receive_socket,
+            datagrams: run.losses.sent,
+            ..ReceiverLoad::default()
+        },
         silence: run.silence,
-        source: if run.offered_bps.is_some() { SourceKind::Offered } else { SourceKind::Program },
-        socket_drops: run.losses.receive_socket,
-        datagrams: run.losses.sent,
+        feed: TransferFeed {
+            source: if run.offered_bps.is_some() {
+                SourceKind::Offered
+            } else {
+                SourceKind::Program
+            },
+            ..TransferFeed::default()
+        },
         ..Transfer::default()
     })
 }
@@ -126,11 +143,21 @@ mod tests {
             "losses":{"sent":100,"path":5,"receive_socket":null,"repeated":4}}"#;
         let transfer = parse(text).unwrap();
         assert_eq!(
-            (transfer.goodput_bps, transfer.steady_bps, transfer.declared_bps, transfer.payload),
+            (
+                transfer.goodput_bps,
+                transfer.steady_bps,
+                transfer.declared_bps,
+                transfer.line.payload
+            ),
             (9, Some(8), Some(10), Some(1_472))
         );
-        assert!((transfer.waited.path - 0.75).abs() < 1e-9 && (transfer.loss - 0.05).abs() < 1e-9);
-        assert_eq!((transfer.round_trip_ms, transfer.receiver_share), (Some(200.0), None));
+        assert!(
+            (transfer.waited.path - 0.75).abs() < 1e-9 && (transfer.line.loss - 0.05).abs() < 1e-9
+        );
+        assert_eq!(
+            (transfer.line.round_trip_ms, transfer.threads.receiver_share),
+            (Some(200.0), None)
+        );
         assert!(parse(r#"{"goodput_bps":9}"#).is_err() && parse("").is_err());
     }
 }

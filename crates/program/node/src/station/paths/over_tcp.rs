@@ -5,7 +5,7 @@ use super::super::fallback::FallbackStep;
 use super::planned::RETRY;
 use super::{CallPath, Paths};
 use skyhaul_net::SessionManager;
-use skyhaul_sessions::SessionId;
+use skyhaul_sessions::{PathTarget, SessionId};
 use skyhaul_transport::{PathId, PathOptions, PathState, Session};
 use skyhaul_units::{Instant, Utc};
 
@@ -79,7 +79,9 @@ impl Paths {
         let remote = planned.resolve();
         let Some(twin) = &mut planned.tcp else { return };
         let joined = remote.and_then(|remote| {
-            manager.join(now, session, (socket, remote), options).map_err(|error| error.to_string())
+            manager
+                .join(now, session, PathTarget { socket, remote }, options)
+                .map_err(|error| error.to_string())
         });
         match joined {
             Ok(path) => {

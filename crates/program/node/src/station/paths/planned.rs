@@ -100,7 +100,7 @@ impl PlannedPath {
         let twin = self.tcp.as_mut()?;
         if twin.socket.is_none() {
             match pool.open_tcp(&self.config, self.family) {
-                Ok(Some(endpoint)) => twin.socket = Some(manager.add_carrier(endpoint.into())),
+                Ok(Some(endpoint)) => twin.socket = Some(manager.add_endpoint(endpoint.into())),
                 Ok(None) => {}
                 Err(fault) => twin.reason = Some(fault.to_string()),
             }

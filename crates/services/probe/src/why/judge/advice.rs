@@ -9,9 +9,9 @@ use crate::why::evidence::{Evidence, SourceKind, Transfer};
 pub(super) fn of(cause: Cause, evidence: &Evidence) -> &'static str {
     let Some(transfer) = &evidence.transfer else { return cause.what_to_do() };
     let better = match cause {
-        Cause::Application => source(transfer.source),
-        Cause::SenderProcessor => held(transfer.sender_lack).map(processor),
-        Cause::ReceiverProcessor => held(transfer.receiver_lack).map(processor),
+        Cause::Application => source(transfer.feed.source),
+        Cause::SenderProcessor => held(transfer.threads.sender_lack).map(processor),
+        Cause::ReceiverProcessor => held(transfer.threads.receiver_lack).map(processor),
         Cause::DeclaredRate if transfer.waited.classes >= CLASSES_MUCH => Some(
             "give the class a greater share or no upper rate (`skyhaul config classes` shows the \
             tree)",

@@ -32,7 +32,7 @@ fn application(transfer: &Transfer) -> Option<Finding> {
         return None;
     }
     let (goodput, part) = (rate(transfer.goodput_bps), percent(share));
-    let sentence = if share >= WAIT_ALL && transfer.source == SourceKind::Live {
+    let sentence = if share >= WAIT_ALL && transfer.feed.source == SourceKind::Live {
         format!(
             "nothing waits to be sent: all that the receiver brings, {goodput}, goes out at once"
         )
@@ -49,7 +49,7 @@ fn application(transfer: &Transfer) -> Option<Finding> {
         )
     };
     // A source whose own processor is at its limit is a matter of that processor.
-    let is_busy = transfer.sender_share.is_some_and(|share| share >= BUSY);
+    let is_busy = transfer.threads.sender_share.is_some_and(|share| share >= BUSY);
     let weight = if is_busy { BESIDE } else { 1.0 } * (0.55 + 0.4 * share);
     let figures = [Some(waits(transfer)), source(transfer)];
     Some(Finding::new(
@@ -62,7 +62,7 @@ fn application(transfer: &Transfer) -> Option<Finding> {
 
 /// What comes in, and what of it is still here.
 fn source(transfer: &Transfer) -> Option<String> {
-    let (brought, waiting) = transfer.source_bps.zip(transfer.waiting_bytes)?;
+    let (brought, waiting) = transfer.feed.source_bps.zip(transfer.feed.waiting_bytes)?;
     Some(format!(
         "{} came in; {:.1} MB are not at the receiver yet",
         rate(brought),
@@ -84,8 +84,8 @@ fn other_end(transfer: &Transfer) -> Option<Finding> {
     let busy = |share: Option<f64>| share.map_or("not known".to_owned(), percent);
     let figures = format!(
         "busiest thread of the receiver: {}; in its disk: {}",
-        busy(transfer.receiver_share),
-        busy(transfer.disk_share)
+        busy(transfer.threads.receiver_share),
+        busy(transfer.receiver.disk_share)
     );
     Some(Finding::new(Cause::OtherEnd, WEIGHT_ELSEWHERE, sentence, vec![waits(transfer), figures]))
 }
@@ -98,7 +98,7 @@ fn window(transfer: &Transfer) -> Option<Finding> {
         return None;
     }
     let weight = 0.6 + 0.35 * share;
-    Some(match transfer.disk_share {
+    Some(match transfer.receiver.disk_share {
         Some(disk) if disk >= DISK_BUSY => Finding::new(
             Cause::ReceiverDisk,
             weight + 0.02,
@@ -139,11 +139,11 @@ fn window(transfer: &Transfer) -> Option<Finding> {
 /// look, and a window holds what comes in many seconds. From the sender's end what is not written
 /// yet must say so too.
 fn slow_disk(transfer: &Transfer) -> Option<Finding> {
-    let disk = transfer.disk_share.filter(|disk| *disk >= DISK_BUSY)?;
+    let disk = transfer.receiver.disk_share.filter(|disk| *disk >= DISK_BUSY)?;
     let mut figures = vec![waits(transfer), format!("receiver in its disk: {}", percent(disk))];
     // A window that is shut hides nothing: `window` names the disk.
     let hides = transfer.waited.window < WAIT_MUCH;
-    let behind = transfer.backlog.filter(|_| hides).filter(|backlog| {
+    let behind = transfer.receiver.backlog.filter(|_| hides).filter(|backlog| {
         backlog.bytes as f64 * 8.0 > backlog.disk_bps as f64 * BEHIND_SECONDS
             && (backlog.disk_bps as f64) < transfer.goodput_bps as f64
     });
@@ -168,20 +168,22 @@ fn slow_disk(transfer: &Transfer) -> Option<Finding> {
 
 /// What the receiver lets be under way would carry several times as much at this round trip.
 fn is_window_long(transfer: &Transfer) -> bool {
-    let needed = transfer.round_trip_ms.map(|millis| transfer.goodput_bps as f64 / 8e3 * millis);
+    let needed =
+        transfer.line.round_trip_ms.map(|millis| transfer.goodput_bps as f64 / 8e3 * millis);
     transfer
+        .receiver
         .window_bytes
         .zip(needed)
         .is_some_and(|(told, needed)| told as f64 >= WINDOW_LONG * needed)
 }
 
 fn window_told(transfer: &Transfer) -> Option<String> {
-    let told = transfer.window_bytes?;
+    let told = transfer.receiver.window_bytes?;
     Some(format!("the receiver lets {:.0} KB be under way", told as f64 / 1e3))
 }
 
 fn window_size(transfer: &Transfer) -> Option<String> {
-    let millis = transfer.round_trip_ms?;
+    let millis = transfer.line.round_trip_ms?;
     let bytes = transfer.goodput_bps as f64 / 8.0 * millis / 1e3;
     Some(format!(
         "goodput {} at a round trip of {millis:.1} ms is a window of {:.0} KB",
@@ -210,8 +212,8 @@ fn send_buffer(transfer: &Transfer) -> Option<Finding> {
 fn host_drops(line: &LineFound) -> Option<Finding> {
     let loads = loads(line);
     let all = sum(&loads, |load| load.datagrams);
-    let dropped = sum(&loads, |load| load.dropped_by_host);
-    let path = sum(&loads, |load| load.lost_on_path);
+    let dropped = sum(&loads, |load| load.drops.dropped_by_host);
+    let path = sum(&loads, |load| load.drops.lost_on_path);
     let part = dropped as f64 / all.max(1) as f64;
     (part >= DROPS_MUCH).then(|| {
         // Overload drops on the line too; what counts is whether the host drops without it.
@@ -241,8 +243,8 @@ fn socket_drops(evidence: &Evidence) -> Option<Finding> {
     if most < DROPS_MUCH {
         return None;
     }
-    let share = evidence.transfer.as_ref().and_then(|transfer| transfer.receiver_share);
-    let lack = evidence.transfer.as_ref().and_then(|transfer| transfer.receiver_lack);
+    let share = evidence.transfer.as_ref().and_then(|transfer| transfer.threads.receiver_share);
+    let lack = evidence.transfer.as_ref().and_then(|transfer| transfer.threads.receiver_lack);
     let is_busy = share.is_some_and(|share| share >= BUSY_OFTEN) || held(lack).is_some();
     let (of_line, of_transfer) = socket_counts(evidence);
     let told = |counts: Option<Drops>, what: &str| {
@@ -273,10 +275,15 @@ type Drops = (u64, u64);
 fn socket_counts(evidence: &Evidence) -> (Option<Drops>, Option<Drops>) {
     let of_line = evidence.line.as_ref().map(|line| {
         let loads = loads(line);
-        (sum(&loads, |load| load.dropped_by_socket), sum(&loads, |load| load.datagrams))
+        (sum(&loads, |load| load.drops.dropped_by_socket), sum(&loads, |load| load.datagrams))
     });
     let transfer = evidence.transfer.as_ref();
-    (of_line, transfer.and_then(|transfer| Some((transfer.socket_drops?, transfer.datagrams))))
+    (
+        of_line,
+        transfer.and_then(|transfer| {
+            Some((transfer.receiver.socket_drops?, transfer.receiver.datagrams))
+        }),
+    )
 }
 
 /// The greater part of both.

@@ -34,7 +34,7 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
 fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let is_short = line.payload_max < PAYLOAD_ETHERNET;
     let is_taken = line.payload_refused.is_none_or(|refused| refused > line.payload_max + 1);
-    let payload = transfer.and_then(|transfer| transfer.payload);
+    let payload = transfer.and_then(|transfer| transfer.line.payload);
     let is_hit = payload.is_none_or(|payload| payload > line.payload_max);
     (is_short && is_taken && is_hit).then(|| {
         let sends = payload.map_or(String::new(), |payload| {
@@ -62,7 +62,7 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
 /// Without a probe: the transfer found out itself that its full datagrams vanish.
 fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
     let transfer = transfer.filter(|_| line.is_none())?;
-    let (full, now) = (transfer.payload?, transfer.payload_shrunk?);
+    let (full, now) = (transfer.line.payload?, transfer.line.payload_shrunk?);
     (now < full).then(|| {
         Finding::new(
             Cause::MtuBlackHole,
@@ -71,7 +71,7 @@ fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
                 "full datagrams of {full} bytes of payload vanish on the way, and nobody says \
                     so: {now} are sent now"
             ),
-            vec![format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss))],
+            vec![format!("goodput {}, loss {}", goodput(transfer), percent(transfer.line.loss))],
         )
     })
 }
@@ -80,31 +80,31 @@ fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
 fn random_loss(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let gentle = line.gentle;
     let loss = gentle.loss();
-    if gentle.lost_on_path < LOSSES_MIN || loss < LOSS_MUCH {
+    if gentle.drops.lost_on_path < LOSSES_MIN || loss < LOSS_MUCH {
         return None;
     }
     // One long run of them is an outage.
     if line.outage_ms >= OUTAGE_MS
-        && gentle.burst_longest as f64 >= gentle.lost_on_path as f64 * ONE_RUN
+        && gentle.losses.burst_longest as f64 >= gentle.drops.lost_on_path as f64 * ONE_RUN
     {
         return None;
     }
     // A controller that keeps its rate through loss loses no more than what is lost.
     let bears = transfer.zip(usage(Some(line), transfer)).is_some_and(|(_, usage)| usage > 0.9);
     // What is lost while others fill the queue is lost by that.
-    let is_queue = foreign_queue(line) && gentle.lost_in_queue >= IN_QUEUE;
+    let is_queue = foreign_queue(line) && gentle.losses.lost_in_queue >= IN_QUEUE;
     let weight = if is_queue || bears && loss < LOSS_HARD { 0.5 } else { 0.93 };
-    let kind = if gentle.in_bursts {
+    let kind = if gentle.losses.in_bursts {
         format!(
             "in bursts of {:.1} on average, the longest of {}",
-            gentle.burst_mean, gentle.burst_longest
+            gentle.losses.burst_mean, gentle.losses.burst_longest
         )
     } else {
         "one by one".to_owned()
     };
     let mut figures = vec![format!(
         "{} of {} datagrams lost at {}, {} of what the line carries; {kind}",
-        gentle.lost_on_path,
+        gentle.drops.lost_on_path,
         gentle.datagrams,
         rate(gentle.offered_bps),
         percent(gentle.offered_bps as f64 / line.available_bps.max(1) as f64)
@@ -131,7 +131,7 @@ fn policer(line: &LineFound) -> Option<Finding> {
     let spacing = if is_gathered(line) { line.gentle.stretch.max(0.1) } else { 1.0 };
     // What queues is no policer's, but for what a burst of one makes of it.
     let is_policed = queued > QUEUED_LEAST
-        && load.late_queue_ms < POLICED_QUEUE_MS + line.gentle.queue_ms
+        && load.delay.late_queue_ms < POLICED_QUEUE_MS + line.gentle.delay.queue_ms
         && !foreign_queue(line)
         && drops > excess / 2.0
         && load.stretch / spacing < 1.0 + (queued - 1.0) * STRETCH_POLICED;
@@ -149,7 +149,7 @@ fn policer(line: &LineFound) -> Option<Finding> {
                     "at {}: {} lost, delay at most {:.1} ms longer, spacing kept (factor {:.2})",
                     rate(load.offered_bps),
                     percent(load.loss()),
-                    load.queue_ms,
+                    load.delay.queue_ms,
                     load.stretch
                 ),
                 format!(
@@ -166,13 +166,14 @@ fn policer(line: &LineFound) -> Option<Finding> {
 /// A queue so long that whoever fills it waits for it.
 fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
     let idle = line.map(|line| line.idle_round_trip_ms);
-    let idle = idle.or(transfer.and_then(|transfer| transfer.shortest_round_trip_ms))?;
+    let idle = idle.or(transfer.and_then(|transfer| transfer.line.shortest_round_trip_ms))?;
     let most = (QUEUE_LONG_MS).max(idle);
-    let depth = line.and_then(|line| line.overload).map(|load| load.queue_ms);
+    let depth = line.and_then(|line| line.overload).map(|load| load.delay.queue_ms);
     // What varies or stands without our doing is no queue of ours.
     let foreign = line.map_or(0.0, |line| line.rest.spread_ms.max(line.rest.queue_ms));
-    let stands =
-        transfer.and_then(|transfer| transfer.round_trip_ms).map(|loaded| loaded - idle - foreign);
+    let stands = transfer
+        .and_then(|transfer| transfer.line.round_trip_ms)
+        .map(|loaded| loaded - idle - foreign);
     // The transfer itself must fill it; a long queue that stays empty harms nobody.
     let weight = match (depth, stands) {
         (Some(depth), Some(stands)) if depth >= most && stands >= most / 2.0 => 0.9,
@@ -206,7 +207,7 @@ fn steps(line: &LineFound) -> Vec<Finding> {
     let mut found = Vec::new();
     let route = line.route_step_ms;
     // Others' queues make steps too, but then the delay wavers on either side.
-    let wavers = line.rest.wavers_ms.max(line.gentle.wavers_ms);
+    let wavers = line.rest.wavers_ms.max(line.gentle.delay.wavers_ms);
     if wavers < route.abs() * STEP_WAVERS
         && route.abs() > noise.max(ROUTE_STEP_MS).max(line.idle_round_trip_ms * ROUTE_STEP_PART)
     {
@@ -303,7 +304,7 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
             ),
             vec![
                 waits(transfer),
-                format!("goodput {}, loss {}", goodput(transfer), percent(transfer.loss)),
+                format!("goodput {}, loss {}", goodput(transfer), percent(transfer.line.loss)),
             ],
         ));
     };
@@ -311,8 +312,10 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
         let waited = transfer.waited;
         // A sender that waits for something else too is not held by its controller alone.
         let alone = waited.application + waited.window + waited.buffer < OTHER_WAITS;
-        let mut figures =
-            vec![waits(transfer), format!("controller {name}, loss {}", percent(transfer.loss))];
+        let mut figures = vec![
+            waits(transfer),
+            format!("controller {name}, loss {}", percent(transfer.line.loss)),
+        ];
         figures.extend(line.map(|line| against(line, transfer)));
         Finding::new(
             Cause::Controller,
@@ -400,7 +403,7 @@ fn line_figures(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Vec<St
             format!(
                 "above that, {} are lost and the delay grows by {:.0} ms",
                 percent(load.loss()),
-                load.queue_ms
+                load.delay.queue_ms
             )
         }));
     }

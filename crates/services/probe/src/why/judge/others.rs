@@ -27,14 +27,15 @@ pub(super) fn shared(line: &LineFound) -> Option<OtherTraffic> {
 /// floor wavers.
 pub(super) fn foreign_queue(line: &LineFound) -> bool {
     let (gentle, rest) = (line.gentle, line.rest);
-    let varies = gentle.wavers_ms.max(gentle.jitter_ms);
-    let slowly = varies >= FOREIGN_MS && gentle.follows >= FOLLOWS;
+    let varies = gentle.delay.wavers_ms.max(gentle.delay.jitter_ms);
+    let slowly = varies >= FOREIGN_MS && gentle.delay.follows >= FOLLOWS;
     let overflows = varies >= FOREIGN_MS
-        && gentle.lost_on_path >= LOSSES_MIN
-        && gentle.lost_in_queue >= IN_QUEUE;
+        && gentle.drops.lost_on_path >= LOSSES_MIN
+        && gentle.losses.lost_in_queue >= IN_QUEUE;
     let idle = rest.wavers_ms >= FOREIGN_MS && rest.wavers_ms >= rest.spread_ms * FLOOR_PART;
     // What varies at rest and not beside a steady stream comes in bursts.
-    let bursts = rest.spread_ms >= JITTER_MS && gentle.jitter_ms < rest.spread_ms * BURST_PART;
+    let bursts =
+        rest.spread_ms >= JITTER_MS && gentle.delay.jitter_ms < rest.spread_ms * BURST_PART;
     slowly || overflows || (idle || bursts) && !is_gathered(line)
 }
 
@@ -42,8 +43,8 @@ pub(super) fn foreign_queue(line: &LineFound) -> bool {
 /// become shorter.
 pub(super) fn is_gathered(line: &LineFound) -> bool {
     line.gentle.stretch < GATHERED
-        && line.gentle.follows < FOLLOWS
-        && line.gentle.lost_on_path < LOSSES_MIN
+        && line.gentle.delay.follows < FOLLOWS
+        && line.gentle.drops.lost_on_path < LOSSES_MIN
 }
 
 fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
@@ -69,7 +70,7 @@ fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Findin
         ),
         None => format!(
             "others use the line: a queue that is not ours comes and goes, by {:.0} ms",
-            line.gentle.wavers_ms.max(line.rest.wavers_ms)
+            line.gentle.delay.wavers_ms.max(line.rest.wavers_ms)
         ),
     };
     let mut figures = vec![
@@ -80,7 +81,7 @@ fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Findin
         format!(
             "with {} of ours it wavers by {:.1} ms",
             rate(line.gentle.offered_bps),
-            line.gentle.wavers_ms
+            line.gentle.delay.wavers_ms
         ),
     ];
     if let (Some(_), Some(load)) = (shared, line.overload) {
@@ -126,7 +127,7 @@ fn reordering(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
         percent(gentle.loss())
     )];
     if let Some(transfer) = transfer {
-        figures.push(format!("the transfer took {} for lost", percent(transfer.loss)));
+        figures.push(format!("the transfer took {} for lost", percent(transfer.line.loss)));
         figures.push(against(line, transfer));
     }
     let sentence = format!(
@@ -140,7 +141,7 @@ fn reordering(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
 /// Delay that varies from one datagram to the next, without a queue.
 fn jitter(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let (gentle, rest) = (line.gentle, line.rest);
-    let varies = gentle.jitter_ms.max(rest.spread_ms);
+    let varies = gentle.delay.jitter_ms.max(rest.spread_ms);
     let is_queue = foreign_queue(line);
     let is_much = varies >= JITTER_MS.max(line.idle_round_trip_ms * JITTER_PART);
     if !is_much
@@ -157,7 +158,7 @@ fn jitter(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
     let mut figures = vec![format!(
         "delay varies by {varies:.0} ms from one datagram to the next; the shortest ones stay as \
         they are, within {:.1} ms: that is no queue",
-        gentle.wavers_ms
+        gentle.delay.wavers_ms
     )];
     figures.extend(transfer.map(|transfer| against(line, transfer)));
     let sentence = format!(

@@ -25,9 +25,12 @@ pub(super) fn is_dead(transfer: &Transfer) -> bool {
 /// The silence of a transfer, where it is none of the line's round trip and of what is lost anyway.
 fn silence(transfer: Option<&Transfer>) -> Option<Silence> {
     let transfer = transfer?;
-    let trip =
-        transfer.round_trip_ms.unwrap_or(0.0).max(transfer.shortest_round_trip_ms.unwrap_or(0.0))
-            / 1e3;
+    let trip = transfer
+        .line
+        .round_trip_ms
+        .unwrap_or(0.0)
+        .max(transfer.line.shortest_round_trip_ms.unwrap_or(0.0))
+        / 1e3;
     transfer.silence.filter(|silence| {
         silence.seconds >= SILENT_LEAST.max(SILENT_TRIPS * trip) && silence.of_s > 0.0
     })
@@ -36,14 +39,14 @@ fn silence(transfer: Option<&Transfer>) -> Option<Silence> {
 fn dead(line: Option<&LineFound>, transfer: &Transfer) -> Finding {
     let lost = format!(
         "{} of the datagrams sent or sent again are known to be lost",
-        percent(transfer.loss)
+        percent(transfer.line.loss)
     );
     let mut figures = vec![format!("goodput {}", rate(0)), waits(transfer), lost];
     let heard = transfer.silence.filter(|silence| silence.seconds < silence.of_s * HEARD);
     if let Some(silence) = heard {
         // Short datagrams come and go, those with data do not: unless the probe says that long ones
         // pass.
-        let payload = transfer.payload.unwrap_or(0);
+        let payload = transfer.line.payload.unwrap_or(0);
         let passes = line.is_some_and(|line| line.payload_max >= payload);
         figures.push(format!(
             "the far end was heard all the while, but for {:.1} s; full datagrams have {payload} \
@@ -109,9 +112,9 @@ fn outage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
 
 /// Either end has no processor time left.
 fn is_busy(transfer: &Transfer) -> bool {
-    let shares = [transfer.sender_share, transfer.receiver_share];
+    let shares = [transfer.threads.sender_share, transfer.threads.receiver_share];
     shares.into_iter().flatten().any(|share| share >= BUSY_OFTEN)
-        || [transfer.sender_lack, transfer.receiver_lack]
+        || [transfer.threads.sender_lack, transfer.threads.receiver_lack]
             .into_iter()
             .any(|lack| held(lack).is_some())
 }

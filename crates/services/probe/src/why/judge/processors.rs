@@ -31,11 +31,17 @@ pub(super) fn held(lack: Option<Lack>) -> Option<Held> {
 /// runs most of the time while its socket overflows.
 pub(super) fn findings(transfer: &Transfer, is_overflowing: bool) -> Vec<Finding> {
     let ends = [
-        (Cause::SenderProcessor, transfer.sender_share, transfer.sender_lack, "sender", false),
+        (
+            Cause::SenderProcessor,
+            transfer.threads.sender_share,
+            transfer.threads.sender_lack,
+            "sender",
+            false,
+        ),
         (
             Cause::ReceiverProcessor,
-            transfer.receiver_share,
-            transfer.receiver_lack,
+            transfer.threads.receiver_share,
+            transfer.threads.receiver_lack,
             "receiver",
             is_overflowing,
         ),

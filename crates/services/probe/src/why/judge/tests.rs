@@ -1,5 +1,8 @@
 use super::*;
-use crate::why::evidence::{Backlog, LineFound, ObservedEnd, StreamResult, Transfer, Waited};
+use crate::why::evidence::{
+    Backlog, BusyThreads, DelayShape, DropPlaces, LineFound, LoadedLine, LossShape, ObservedEnd,
+    ReceiverLoad, StreamResult, Transfer, TransferFeed, Waited,
+};
 use proptest::prelude::*;
 
 /// A line of 20 Mbit/s and 80 ms with nothing wrong with it.
@@ -21,13 +24,20 @@ fn line() -> LineFound {
             left: 1.0,
             received_bps: 20_000_000,
             datagrams: 5_000,
-            lost_on_path: 1_500,
-            queue_ms: 90.0,
-            late_queue_ms: 90.0,
+            drops: DropPlaces { lost_on_path: 1_500, ..DropPlaces::default() },
+            delay: DelayShape { queue_ms: 90.0, late_queue_ms: 90.0, ..DelayShape::default() },
             stretch: 1.5,
             ..StreamResult::default()
         }),
         ..LineFound::default()
+    }
+}
+
+fn threads(sender: f64, receiver: f64) -> BusyThreads {
+    BusyThreads {
+        sender_share: Some(sender),
+        receiver_share: Some(receiver),
+        ..BusyThreads::default()
     }
 }
 
@@ -37,13 +47,18 @@ fn transfer() -> Transfer {
         goodput_bps: 18_500_000,
         waited: Waited { path: 0.98, application: 0.02, ..Waited::default() },
         controller: "adaptive".to_owned(),
-        round_trip_ms: Some(85.0),
-        payload: Some(1_472),
-        sender_share: Some(0.2),
-        receiver_share: Some(0.2),
-        disk_share: Some(0.0),
-        socket_drops: Some(0),
-        datagrams: 10_000,
+        line: LoadedLine {
+            round_trip_ms: Some(85.0),
+            payload: Some(1_472),
+            ..LoadedLine::default()
+        },
+        threads: threads(0.2, 0.2),
+        receiver: ReceiverLoad {
+            disk_share: Some(0.0),
+            socket_drops: Some(0),
+            datagrams: 10_000,
+            ..ReceiverLoad::default()
+        },
         ..Transfer::default()
     }
 }
@@ -53,8 +68,11 @@ fn a_session_with_nothing_to_send_is_told_so_with_what_its_source_brought() {
     let waited = Waited { application: 0.97, path: 0.03, ..Waited::default() };
     let figures = |transfer| Transfer {
         waited,
-        source_bps: Some(3_000_000),
-        waiting_bytes: Some(0),
+        feed: TransferFeed {
+            source_bps: Some(3_000_000),
+            waiting_bytes: Some(0),
+            ..TransferFeed::default()
+        },
         ..transfer
     };
     let idle = figures(Transfer { goodput_bps: 2_500_000, ..transfer() });
@@ -65,7 +83,7 @@ fn a_session_with_nothing_to_send_is_told_so_with_what_its_source_brought() {
     let source = "3.00 Mbit/s came in; 0.0 MB are not at the receiver yet";
     assert!(verdict.evidence.iter().any(|figure| figure == source), "{:?}", verdict.evidence);
     // Where the thread that decodes what comes in has no time left, that is the cause.
-    let busy = Transfer { sender_share: Some(0.99), ..idle };
+    let busy = Transfer { threads: threads(0.99, 0.2), ..idle };
     assert_eq!(cause(Some(line()), Some(busy)), Cause::SenderProcessor);
 }
 
@@ -76,8 +94,7 @@ fn a_shut_window_that_is_long_enough_speaks_for_the_receivers_disk_where_that_is
     let told = |disk_share, window_bytes| Transfer {
         waited,
         goodput_bps: 5_000_000,
-        disk_share,
-        window_bytes,
+        receiver: ReceiverLoad { disk_share, window_bytes, ..transfer().receiver },
         ..transfer()
     };
     for (disk, window, wanted) in [
@@ -97,8 +114,8 @@ fn from_the_receiving_end_its_own_faults_are_seen_and_others_left_to_the_sender(
         seen_from: ObservedEnd::Receiver,
         goodput_bps: 5_000_000,
         waited: Waited { window, ..Waited::default() },
-        receiver_share: Some(0.1),
-        disk_share: Some(disk),
+        threads: BusyThreads { receiver_share: Some(0.1), ..BusyThreads::default() },
+        receiver: ReceiverLoad { disk_share: Some(disk), ..ReceiverLoad::default() },
         ..Transfer::default()
     };
     assert_eq!(cause(None, Some(seen(0.0, 0.05))), Cause::OtherEnd);
@@ -108,7 +125,8 @@ fn from_the_receiving_end_its_own_faults_are_seen_and_others_left_to_the_sender(
     assert_eq!(cause(None, Some(seen(0.0, 0.71))), Cause::ReceiverDisk);
     assert_eq!(cause(None, Some(seen(0.0, 0.45))), Cause::OtherEnd);
     assert_eq!(cause(None, Some(seen(0.9, 0.05))), Cause::FlowWindow);
-    let busy = Transfer { receiver_share: Some(0.98), ..seen(0.0, 0.05) };
+    let receiver = BusyThreads { receiver_share: Some(0.98), ..BusyThreads::default() };
+    let busy = Transfer { threads: receiver, ..seen(0.0, 0.05) };
     assert_eq!(cause(None, Some(busy)), Cause::ReceiverProcessor);
     let silent = Transfer { goodput_bps: 0, ..seen(0.0, 0.0) };
     let verdict = judge(&Evidence { line: None, transfer: Some(silent) });
@@ -136,8 +154,12 @@ fn a_full_line_is_held_back_by_nothing_and_one_change_makes_another_cause_of_it(
         (Cause::SocketBuffer, line(), of(Waited { buffer: 0.8, ..Waited::default() })),
         (Cause::DeclaredRate, line(), of(Waited { classes: 0.8, ..Waited::default() })),
         (Cause::Controller, line(), of(path)),
-        (Cause::SenderProcessor, line(), Some(Transfer { sender_share: Some(0.97), ..slow() })),
-        (Cause::ReceiverProcessor, line(), Some(Transfer { receiver_share: Some(0.97), ..slow() })),
+        (Cause::SenderProcessor, line(), Some(Transfer { threads: threads(0.97, 0.2), ..slow() })),
+        (
+            Cause::ReceiverProcessor,
+            line(),
+            Some(Transfer { threads: threads(0.2, 0.97), ..slow() }),
+        ),
         (Cause::RouteChange, LineFound { route_step_ms: 14.0, ..line() }, Some(transfer())),
         (Cause::ClockStep, LineFound { clock_step_ms: -30.0, ..line() }, Some(transfer())),
         (
@@ -154,13 +176,15 @@ fn a_full_line_is_held_back_by_nothing_and_one_change_makes_another_cause_of_it(
 #[test]
 fn a_disk_that_does_not_keep_up_shuts_the_window() {
     let waited = Waited { window: 0.9, ..Waited::default() };
-    let transfer = Transfer { waited, disk_share: Some(0.9), goodput_bps: 5_000_000, ..transfer() };
+    let receiver = ReceiverLoad { disk_share: Some(0.9), ..transfer().receiver };
+    let transfer = Transfer { waited, receiver, goodput_bps: 5_000_000, ..transfer() };
     assert_eq!(cause(None, Some(transfer.clone())), Cause::ReceiverDisk);
     // What is not written yet fills the window, and hides nothing.
     let waited = Waited { window: 0.3, ..Waited::default() };
     let backlog = Some(Backlog { bytes: 2_000_000, disk_bps: 4_000_000 });
-    let verdict =
-        judge(&Evidence { line: None, transfer: Some(Transfer { waited, backlog, ..transfer }) });
+    let receiver = ReceiverLoad { backlog, ..receiver };
+    let transfer = Transfer { waited, receiver, ..transfer };
+    let verdict = judge(&Evidence { line: None, transfer: Some(transfer) });
     assert!(
         verdict.sentence.starts_with("the receiver's disk takes no more"),
         "{}",
@@ -181,19 +205,19 @@ fn a_declared_rate_is_the_cause_only_where_the_line_has_more() {
 
 #[test]
 fn where_datagrams_go_missing_decides_who_drops_them() {
-    let lossy = |load: StreamResult| LineFound { gentle: load, ..line() };
-    let slow = || Some(Transfer { goodput_bps: 3_000_000, ..transfer() });
     let gentle = line().gentle;
+    let lossy = |drops| LineFound { gentle: StreamResult { drops, ..gentle }, ..line() };
+    let slow = || Some(Transfer { goodput_bps: 3_000_000, ..transfer() });
     assert_eq!(
-        cause(Some(lossy(StreamResult { lost_on_path: 80, ..gentle })), slow()),
+        cause(Some(lossy(DropPlaces { lost_on_path: 80, ..DropPlaces::default() })), slow()),
         Cause::RandomLoss
     );
     assert_eq!(
-        cause(Some(lossy(StreamResult { dropped_by_host: 80, ..gentle })), slow()),
+        cause(Some(lossy(DropPlaces { dropped_by_host: 80, ..DropPlaces::default() })), slow()),
         Cause::HostDrops
     );
     assert_eq!(
-        cause(Some(lossy(StreamResult { dropped_by_socket: 80, ..gentle })), slow()),
+        cause(Some(lossy(DropPlaces { dropped_by_socket: 80, ..DropPlaces::default() })), slow()),
         Cause::SocketBuffer
     );
 }
@@ -202,8 +226,7 @@ fn where_datagrams_go_missing_decides_who_drops_them() {
 fn a_policer_and_a_long_queue_are_told_apart_by_delay_and_spacing() {
     let over = |queue_ms, stretch| {
         let overload = line().overload.map(|load| StreamResult {
-            queue_ms,
-            late_queue_ms: queue_ms,
+            delay: DelayShape { queue_ms, late_queue_ms: queue_ms, ..DelayShape::default() },
             stretch,
             ..load
         });
@@ -211,7 +234,8 @@ fn a_policer_and_a_long_queue_are_told_apart_by_delay_and_spacing() {
     };
     assert_eq!(cause(Some(over(0.4, 1.0)), None), Cause::Policer);
     assert_eq!(cause(Some(over(900.0, 1.5)), None), Cause::Queueing);
-    let filled = Transfer { round_trip_ms: Some(700.0), ..transfer() };
+    let loaded = LoadedLine { round_trip_ms: Some(700.0), ..transfer().line };
+    let filled = Transfer { line: loaded, ..transfer() };
     assert_eq!(cause(Some(over(900.0, 1.5)), Some(filled)), Cause::Queueing);
     assert_eq!(cause(Some(over(900.0, 1.5)), Some(transfer())), Cause::LineFull);
 }
@@ -230,13 +254,20 @@ proptest! {
             counts;
         let load = StreamResult {
             offered_bps: offered, left: figures[0], received_bps: offered, datagrams,
-                lost_on_path: lost,
-            dropped_by_host: host % 1_000_000, dropped_by_socket: socket % 1_000_000,
-                queue_ms: figures[1], stretch: figures[2],
-            in_bursts: lost % 2 == 0, wavers_ms: figures[4], follows: figures[5],
-                jitter_ms: figures[6], lost_in_queue: figures[7],
-            burst_longest: lost, reordered: figures[8], reordered_by: socket,
-                burst_mean: figures[9], late_queue_ms: figures[10],
+            drops: DropPlaces {
+                lost_on_path: lost, dropped_by_host: host % 1_000_000,
+                dropped_by_socket: socket % 1_000_000,
+            },
+            delay: DelayShape {
+                queue_ms: figures[1], late_queue_ms: figures[10], jitter_ms: figures[6],
+                wavers_ms: figures[4], follows: figures[5],
+            },
+            stretch: figures[2],
+            losses: LossShape {
+                in_bursts: lost % 2 == 0, burst_mean: figures[9], burst_longest: lost,
+                lost_in_queue: figures[7],
+            },
+            reordered: figures[8], reordered_by: socket,
         };
         let line = LineFound {
             available_bps, payload_max, gentle: load, overload: Some(load),
@@ -249,9 +280,14 @@ proptest! {
                 path: figures[11],
         };
         let transfer = Transfer {
-            goodput_bps, waited, round_trip_ms: Some(figures[12]), sender_share: Some(figures[13]),
-            receiver_share: Some(figures[14]), disk_share: Some(figures[15]),
-                socket_drops: Some(socket), ..Transfer::default()
+            goodput_bps, waited,
+            line: LoadedLine { round_trip_ms: Some(figures[12]), ..LoadedLine::default() },
+            threads: threads(figures[13], figures[14]),
+            receiver: ReceiverLoad {
+                disk_share: Some(figures[15]), socket_drops: Some(socket),
+                ..ReceiverLoad::default()
+            },
+            ..Transfer::default()
         };
         let verdict = judge(&Evidence { line: Some(line), transfer: Some(transfer) });
         prop_assert!((0.0..=1.0).contains(&verdict.confidence), "{verdict:?}");

@@ -7,8 +7,8 @@ use skyhaul_link::Link;
 use skyhaul_probe::why::{ExaminePlan, LineFound, examine};
 use skyhaul_probe::wire::RequestLimits;
 use skyhaul_probe::{
-    FarConfig, Handed, HostCounters, LineError, NearError, ProbeClient, ProbeIo, ProbeServer,
-    StreamDirection,
+    FarConfig, Handed, HostCounters, LineError, NearError, ProbeClient, ProbeIo, ProbeReceived,
+    ProbeServer, StreamDirection,
 };
 use skyhaul_units::{ByteCount, Duration, Instant, Rate, Utc};
 
@@ -95,7 +95,8 @@ impl Virtual {
                 udp_receive: Some(counted.socket),
                 udp_send: Some(0),
             };
-            self.far.datagram((at, self.now), from, &datagram, &mut told);
+            let received = ProbeReceived { at, from, bytes: &datagram };
+            self.far.datagram(self.now, received, &mut told);
         }
         while let Some(out) = self.far.poll(self.now) {
             let size = ByteCount::of(out.datagram.len() + 28);

@@ -5,7 +5,9 @@ use super::case::Case;
 use super::cross::Cross;
 use super::machine::{Machine, Node};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
-use skyhaul_probe::why::{Backlog, Lack, Owes, SilenceDetector, Transfer, Waited};
+use skyhaul_probe::why::{
+    Backlog, BusyThreads, Lack, LoadedLine, Owes, ReceiverLoad, SilenceDetector, Transfer, Waited,
+};
 use skyhaul_quic::{Identity, PathConfig, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
 use skyhaul_transport::{Block, Event, Opening, Session, SessionConfig, Waits, cost};
@@ -83,9 +85,6 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
     let backlog = case.disk.map(|rate| Backlog { bytes: after.unwritten, disk_bps: rate.as_bps() });
     Transfer {
         steady_bps: Some(late),
-        sender_lack: Some(lack(0)),
-        receiver_lack: Some(lack(1)),
-        backlog,
         silence: Some(listener.silence()),
         goodput_bps: (after.received - before.received) * 8 * 1_000 / SPAN.as_millis(),
         waited: Waited {
@@ -97,15 +96,26 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
         },
         controller: case.controller.name().to_owned(),
         declared_bps: case.controller.declared_rate().map(Rate::as_bps),
-        round_trip_ms: Some(mean).filter(|mean| *mean > 0.0),
-        shortest_round_trip_ms: Some(shortest).filter(|shortest| shortest.is_finite()),
-        loss: lost as f64 / sent.max(1) as f64,
-        payload: Some(u64::from(PathConfig::default().udp_payload)),
-        sender_share: Some(share(after.busy[0], before.busy[0])),
-        receiver_share: Some(share(after.busy[1], before.busy[1])),
-        disk_share: Some(share(after.disk, before.disk)),
-        socket_drops: Some(after.drops - before.drops),
-        datagrams: after.arrived - before.arrived,
+        line: LoadedLine {
+            round_trip_ms: Some(mean).filter(|mean| *mean > 0.0),
+            shortest_round_trip_ms: Some(shortest).filter(|shortest| shortest.is_finite()),
+            loss: lost as f64 / sent.max(1) as f64,
+            payload: Some(u64::from(PathConfig::default().udp_payload)),
+            ..LoadedLine::default()
+        },
+        threads: BusyThreads {
+            sender_share: Some(share(after.busy[0], before.busy[0])),
+            receiver_share: Some(share(after.busy[1], before.busy[1])),
+            sender_lack: Some(lack(0)),
+            receiver_lack: Some(lack(1)),
+        },
+        receiver: ReceiverLoad {
+            disk_share: Some(share(after.disk, before.disk)),
+            backlog,
+            socket_drops: Some(after.drops - before.drops),
+            datagrams: after.arrived - before.arrived,
+            ..ReceiverLoad::default()
+        },
         ..Transfer::default()
     }
 }

@@ -22,7 +22,7 @@ use crate::failure::{Exit, Failure};
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Service};
 use skyhaul_quic::Refusal;
-use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
+use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
 use skyhaul_transport::{
     Block, ClassId, Event, Opening, PathOptions, PathState, PolicyConfig, Session, cost,
 };
@@ -156,7 +156,8 @@ impl<'a> PlanRunner<'a> {
     fn join(&mut self, now: Instant, id: SessionId, manager: &mut SessionManager) {
         for index in 1..self.plan.paths.len() {
             let first = self.dialler.attempts().first().map_or(0, |attempt| attempt.first_endpoint);
-            let way = (SocketId(first + index), self.plan.paths[index].remote);
+            let socket = SocketId(first + index);
+            let way = PathTarget { socket, remote: self.plan.paths[index].remote };
             if let Err(error) = manager.join(now, id, way, PathOptions::default()) {
                 self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string())));
             }

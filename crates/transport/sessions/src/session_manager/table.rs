@@ -1,0 +1,114 @@
+//! The sessions of one node, and the connections that are their paths.
+
+use super::endpoint_set::{ConnectionKey, EndpointSet};
+use super::event::SessionId;
+use crate::Endpoint;
+use skyhaul_identity::{Fingerprint, Keying};
+use skyhaul_transport::{PathId, PathOptions, Session, SessionConfig, give_out, take_in};
+use skyhaul_units::Instant;
+use std::collections::BTreeMap;
+
+/// Sessions by their ids.
+#[derive(Default)]
+pub(super) struct SessionTable {
+    sessions: BTreeMap<SessionId, HeldSession>,
+    next_id: u64,
+}
+
+impl SessionTable {
+    pub(super) fn new_id(&mut self) -> SessionId {
+        self.next_id += 1;
+        SessionId(self.next_id - 1)
+    }
+
+    pub(super) fn insert(&mut self, id: SessionId, held: HeldSession) {
+        self.sessions.insert(id, held);
+    }
+
+    pub(super) fn remove(&mut self, id: SessionId) {
+        self.sessions.remove(&id);
+    }
+
+    pub(super) fn get(&self, id: SessionId) -> Option<&HeldSession> {
+        self.sessions.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: SessionId) -> Option<&mut HeldSession> {
+        self.sessions.get_mut(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SessionId, &HeldSession)> {
+        self.sessions.iter().map(|(id, held)| (*id, held))
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SessionId, &mut HeldSession)> {
+        self.sessions.iter_mut().map(|(id, held)| (*id, held))
+    }
+}
+
+/// A session, its paths, and what a further path must prove.
+pub(super) struct HeldSession {
+    pub(super) session: Session,
+    pub(super) paths: BTreeMap<PathId, ConnectionKey>,
+    /// Of the first connection.
+    pub(super) keying: Keying,
+    pub(super) peer: Fingerprint,
+    /// Numbers of paths are not used again.
+    pub(super) next_path: u16,
+}
+
+impl HeldSession {
+    /// A session whose first path is the connection `key` with `peer`.
+    pub(super) fn new(
+        config: SessionConfig,
+        key: ConnectionKey,
+        peer: Fingerprint,
+        keying: Keying,
+    ) -> Self {
+        let mut session = Session::new(config);
+        session.add_path(PathId(0), PathOptions::default());
+        Self { session, paths: BTreeMap::from([(PathId(0), key)]), keying, peer, next_path: 1 }
+    }
+
+    /// Moves everything that can move between the session and its paths.
+    pub(super) fn serve<C: Endpoint>(&mut self, endpoints: &mut EndpointSet<C>, now: Instant) {
+        let Self { session, paths, .. } = self;
+        for (id, key) in paths.iter() {
+            if let Some(path) = endpoints.connection(*key) {
+                take_in(session, *id, path, now);
+            }
+        }
+        session.handle_timeout(now);
+        let order =
+            if paths.len() == 1 { paths.keys().copied().collect() } else { session.path_order() };
+        for id in order {
+            let Some(key) = paths.get(&id) else { continue };
+            if let Some(path) = endpoints.connection(*key) {
+                give_out(session, id, path, now);
+            }
+        }
+        if let Some(reason) = session.wants_close() {
+            for key in paths.values() {
+                if let Some(path) = endpoints.connection(*key) {
+                    path.close(now, &reason);
+                }
+            }
+        }
+    }
+
+    /// Fills the room of the paths with symbols; whether any was given out.
+    pub(super) fn refill<C: Endpoint>(
+        &mut self,
+        endpoints: &mut EndpointSet<C>,
+        now: Instant,
+    ) -> bool {
+        let mut any = false;
+        for id in self.session.path_order() {
+            let Some(key) = self.paths.get(&id) else { continue };
+            if let Some(path) = endpoints.connection(*key) {
+                any |= give_out(&mut self.session, id, path, now);
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,36 @@
+//! What a node brings to a handshake, and what a path keeps of it to explain a refusal.
+
+use skyhaul_identity::{Fingerprint, Identity, Trust};
+use std::sync::Arc;
+
+/// This node's side of every handshake.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) identity: Identity,
+    pub(crate) trust: Arc<Trust>,
+    /// The protocol name of the version spoken here.
+    pub(crate) alpn: Vec<u8>,
+}
+
+impl Terms {
+    /// For one path. `expected` is the key that the far end must have, on connections opened here.
+    pub(crate) fn of_path(&self, expected: Option<Fingerprint>) -> PathTerms {
+        PathTerms { ours: self.identity.fingerprint(), expected, alpn: self.alpn.clone() }
+    }
+}
+
+/// What a path must know to say why it was refused.
+#[derive(Debug)]
+pub(crate) struct PathTerms {
+    pub(crate) ours: Fingerprint,
+    /// The key that the far end must have, on connections opened here.
+    pub(crate) expected: Option<Fingerprint>,
+    pub(crate) alpn: Vec<u8>,
+}
+
+impl PathTerms {
+    /// Whether the far end opened the connection.
+    pub(crate) const fn is_incoming(&self) -> bool {
+        self.expected.is_none()
+    }
+}
