@@ -1,7 +1,9 @@
 //! Settings held against what a line needs of them.
 
+use crate::change::SettingChange;
+use crate::line::HostLine;
+use crate::settings::Settings;
 use crate::throughput::GREATEST_WINDOW;
-use crate::{HostLine, Settings};
 use skyhaul_units::{ByteCount, Rate};
 
 /// What is to be said of one setting.
@@ -35,17 +37,6 @@ pub enum State {
     Unknown,
 }
 
-/// A change of one setting of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct SettingChange {
-    /// As `sysctl` calls it.
-    pub key: String,
-    /// What to set.
-    pub to: String,
-    /// What it was: the way back.
-    pub from: String,
-}
-
 /// Holds settings against what a line needs of them. Nothing is made less than it is.
 pub fn advise(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let mut findings = buffers(settings, line);
@@ -67,8 +58,8 @@ fn buffers(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let window = line.in_flight();
     let mut found = Vec::new();
     for (key, three, way) in [
-        ("net.ipv4.tcp_rmem", settings.tcp_rmem, "receive"),
-        ("net.ipv4.tcp_wmem", settings.tcp_wmem, "send"),
+        ("net.ipv4.tcp_rmem", settings.buffers.tcp_rmem, "receive"),
+        ("net.ipv4.tcp_wmem", settings.buffers.tcp_wmem, "send"),
     ] {
         let why = if window.as_u64() > GREATEST_WINDOW {
             format!(
@@ -84,7 +75,13 @@ fn buffers(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
             Some([least, first, most]) => {
                 let text = |most: u64| format!("{least} {first} {most}");
                 let needs = format!("up to {} ({})", ByteCount::new(need), text(need));
-                settle(key, (text(most), text(need)), needs, most >= need, why)
+                settle(
+                    key,
+                    Values { is: text(most), to: text(need) },
+                    needs,
+                    at_least(most, need),
+                    why,
+                )
             }
         });
     }
@@ -92,8 +89,8 @@ fn buffers(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     // than this.
     let asked = need.max(UDP_BUFFER);
     for (key, value, way) in [
-        ("net.core.rmem_max", settings.rmem_max, "receive"),
-        ("net.core.wmem_max", settings.wmem_max, "send"),
+        ("net.core.rmem_max", settings.buffers.rmem_max, "receive"),
+        ("net.core.wmem_max", settings.buffers.wmem_max, "send"),
     ] {
         let pause = (ByteCount::new(UDP_BUFFER / 2) / line.rate).as_millis();
         let why = format!(
@@ -105,26 +102,24 @@ fn buffers(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
         found.push(match value {
             None => unknown(key, needs, why),
             Some(value) => {
-                settle(key, (value.to_string(), asked.to_string()), needs, value >= asked, why)
+                settle(key, Values::of(value, asked), needs, at_least(value, asked), why)
             }
         });
     }
-    found.extend(settings.tcp_mem.map(|[_, pressure, most]| {
-        let held = pressure * settings.page;
+    found.extend(settings.buffers.tcp_mem.map(|[_, pressure, most]| {
+        let held = pressure * settings.buffers.page;
         let why = "all TCP buffers of the host together; above it they shrink. The kernel set it \
                   from its memory: leave it, unless it is short"
             .to_owned();
         let needs = format!("more than {}", ByteCount::new(need));
-        let is_good = held > need;
-        let to = (need / settings.page + 1).max(pressure);
-        let now = settings.tcp_mem.map_or_else(String::new, |[low, ..]| {
-            format!(
-                "{low} {pressure} \
-                                                                                {most}"
-            )
-        });
+        let state = at_least(held, need + 1);
+        let to = (need / settings.buffers.page + 1).max(pressure);
+        let now = settings
+            .buffers
+            .tcp_mem
+            .map_or_else(String::new, |[low, ..]| format!("{low} {pressure} {most}"));
         let after = format!("{to} {to} {}", most.max(2 * to));
-        settle("net.ipv4.tcp_mem", (now, after), needs, is_good, why)
+        settle("net.ipv4.tcp_mem", Values { is: now, to: after }, needs, state, why)
     }));
     found
 }
@@ -135,14 +130,14 @@ fn switches(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     let wanted = [
         (
             "net.ipv4.tcp_window_scaling",
-            settings.tcp_window_scaling,
+            settings.tcp.window_scaling,
             1,
             window.as_u64() > 65_535,
             "windows above 64 KiB (RFC 7323)",
         ),
         (
             "net.ipv4.tcp_sack",
-            settings.tcp_sack,
+            settings.tcp.sack,
             1,
             true,
             "the receiver tells which packets are missing (RFC 2018); without it one is repaired \
@@ -150,7 +145,7 @@ fn switches(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
         ),
         (
             "net.ipv4.tcp_timestamps",
-            settings.tcp_timestamps,
+            settings.tcp.timestamps,
             1,
             window.as_u64() > 65_535,
             "round trips measured on every packet, old sequence numbers told from new ones (RFC \
@@ -158,14 +153,14 @@ fn switches(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
         ),
         (
             "net.ipv4.tcp_moderate_rcvbuf",
-            settings.tcp_moderate_rcvbuf,
+            settings.tcp.moderate_rcvbuf,
             1,
             true,
             "the kernel makes receive buffers as large as the line needs",
         ),
         (
             "net.ipv4.tcp_mtu_probing",
-            settings.tcp_mtu_probing,
+            settings.tcp.mtu_probing,
             1,
             true,
             "where routers drop large packets without a word, the kernel finds the size that \
@@ -179,21 +174,21 @@ fn switches(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
             None => unknown(key, needs.to_string(), why.to_owned()),
             Some(value) => settle(
                 key,
-                (value.to_string(), needs.to_string()),
+                Values::of(value, needs),
                 if key.ends_with("probing") { "1 or 2".to_owned() } else { needs.to_string() },
-                value >= needs,
+                at_least(value, needs),
                 why.to_owned(),
             ),
         })
         .collect();
-    if is_long && let Some(value) = settings.tcp_slow_start_after_idle {
+    if is_long && let Some(value) = settings.tcp.slow_start_after_idle {
         let why = "a connection that sent nothing for a round trip begins again with ten packets; \
                   on a long line that costs seconds";
         found.push(settle(
             "net.ipv4.tcp_slow_start_after_idle",
-            (value.to_string(), "0".to_owned()),
+            Values::of(value, 0),
             "0".to_owned(),
-            value == 0,
+            if value == 0 { State::Good } else { State::Short },
             why.to_owned(),
         ));
     }
@@ -207,12 +202,14 @@ fn controller(settings: &Settings, line: &HostLine) -> SettingFinding {
         to fill it again; bbr follows the rate that arrives",
         1e3 * line.round_trip.as_secs_f64()
     );
-    let Some(now) = &settings.congestion_control else {
+    let Some(now) = &settings.tcp.congestion_control else {
         return unknown(key, "bbr".to_owned(), why);
     };
-    let mut found =
-        settle(key, (now.clone(), "bbr".to_owned()), "bbr".to_owned(), now.starts_with("bbr"), why);
-    if found.state == State::Short && !settings.congestion_controls.iter().any(|name| name == "bbr")
+    let state = if now.starts_with("bbr") { State::Good } else { State::Short };
+    let values = Values { is: now.clone(), to: "bbr".to_owned() };
+    let mut found = settle(key, values, "bbr".to_owned(), state, why);
+    if found.state == State::Short
+        && !settings.tcp.congestion_controls.iter().any(|name| name == "bbr")
     {
         // Setting it would be refused.
         found.change = None;
@@ -228,18 +225,18 @@ fn processing(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
         let why = "packets of one interface that may wait for a processor; what comes beyond is \
                   dropped and counted in /proc/net/softnet_stat"
             .to_owned();
-        found.push(match settings.netdev_max_backlog {
+        found.push(match settings.queues.netdev_max_backlog {
             None => unknown(key, FAST_BACKLOG.to_string(), why),
             Some(now) => settle(
                 key,
-                (now.to_string(), FAST_BACKLOG.to_string()),
+                Values::of(now, FAST_BACKLOG),
                 FAST_BACKLOG.to_string(),
-                now >= FAST_BACKLOG,
+                at_least(now, FAST_BACKLOG),
                 why,
             ),
         });
     }
-    if let Some(now) = &settings.clock_source {
+    if let Some(now) = &settings.processing.clock_source {
         let is_slow = SLOW_CLOCKS.contains(&now.as_str());
         found.push(SettingFinding {
             setting: "clock source".to_owned(),
@@ -254,11 +251,11 @@ fn processing(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
                 .then(|| "see why the kernel gave tsc up: dmesg | grep -i clocksource".to_owned()),
         });
     }
-    if !settings.governors.is_empty() {
-        let is_steady = settings.governors == ["performance"];
+    if !settings.processing.governors.is_empty() {
+        let is_steady = settings.processing.governors == ["performance"];
         found.push(SettingFinding {
             setting: "processor frequency".to_owned(),
-            is: Some(settings.governors.join(", ")),
+            is: Some(settings.processing.governors.join(", ")),
             needs: "performance".to_owned(),
             state: if is_steady || line.rate < FAST { State::Good } else { State::Short },
             why: "a processor that sleeps between bursts of packets wakes up late, and receives \
@@ -272,24 +269,37 @@ fn processing(settings: &Settings, line: &HostLine) -> Vec<SettingFinding> {
     found
 }
 
-/// A setting of which it is known how it is.
+/// A setting as it is, and as it should be.
+struct Values {
+    is: String,
+    to: String,
+}
+
+impl Values {
+    fn of(is: u64, to: u64) -> Self {
+        Self { is: is.to_string(), to: to.to_string() }
+    }
+}
+
+const fn at_least(value: u64, least: u64) -> State {
+    if value >= least { State::Good } else { State::Short }
+}
+
+/// A setting that could be read.
 fn settle(
     key: &str,
-    (is, to): (String, String),
+    Values { is, to }: Values,
     needs: String,
-    is_good: bool,
+    state: State,
     why: String,
 ) -> SettingFinding {
-    let change = (!is_good).then(|| SettingChange { key: key.to_owned(), to, from: is.clone() });
-    SettingFinding {
-        setting: key.to_owned(),
-        is: Some(is),
-        needs,
-        state: if is_good { State::Good } else { State::Short },
-        why,
-        change,
-        remedy: None,
-    }
+    let change = (state == State::Short).then(|| SettingChange {
+        key: key.to_owned(),
+        to,
+        from: is.clone(),
+    });
+    let setting = key.to_owned();
+    SettingFinding { setting, is: Some(is), needs, state, why, change, remedy: None }
 }
 
 fn unknown(key: &str, needs: String, why: String) -> SettingFinding {
@@ -318,6 +328,7 @@ const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "pit"];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{BufferSettings, TcpSettings};
     use crate::throughput::{Limit, of};
     use proptest::prelude::*;
     use skyhaul_units::{Duration, Probability};
@@ -341,13 +352,19 @@ mod tests {
         ) {
             let line = line(mbps, millis);
             let settings = Settings {
-                tcp_rmem: Some([4_096, 131_072, most]),
-                tcp_window_scaling: Some(scaling),
-                congestion_controls: vec!["bbr".to_owned()],
+                buffers: BufferSettings {
+                    tcp_rmem: Some([4_096, 131_072, most]),
+                    ..Settings::typical().buffers
+                },
+                tcp: TcpSettings {
+                    window_scaling: Some(scaling),
+                    congestion_controls: vec!["bbr".to_owned()],
+                    ..Settings::typical().tcp
+                },
                 ..Settings::typical()
             };
             let after = changed(&settings, &line);
-            prop_assert!(after.tcp_rmem >= settings.tcp_rmem, "never less than it was");
+            prop_assert!(after.buffers.tcp_rmem >= settings.buffers.tcp_rmem, "never less than it was");
             let limit = of(&after, &line).limit;
             if line.in_flight().as_u64() < GREATEST_WINDOW - (1 << 20) {
                 prop_assert_eq!(limit, Limit::Line);

@@ -1,14 +1,15 @@
 //! What the settings of a host allow, and what a line needs of them.
 //!
-//! [`Settings`] are read from `/proc` and `/sys` of this host, or of a copy; [`advise`] holds them
-//! against a [`HostLine`] and gives a [`SettingFinding`] for each, with the reason; [`throughput`] says
-//! what one TCP connection can reach with them; [`sysctl`] writes down what is to change, and the
-//! way back. Nothing here changes the host but [`sysctl::apply`].
+//! [`Settings`] are read from `/proc` and `/sys` of this host, or of a copy. [`advise`] compares
+//! them with the needs of a [`HostLine`] and gives a [`SettingFinding`] for each, with the reason.
+//! [`throughput`] computes what one TCP connection can reach with them. [`sysctl`] records the
+//! changes, and the way back. Nothing here changes the host but [`sysctl::apply`].
 //!
 //! ```
 //! use skyhaul_host::{HostLine, Settings, advise, throughput};
 //! use skyhaul_units::Probability;
-//! let line = HostLine { rate: "1 Gbit/s".parse()?, round_trip: "148 ms".parse()?, loss: Probability::from_ppb(0) };
+//! let (rate, round_trip) = ("1 Gbit/s".parse()?, "148 ms".parse()?);
+//! let line = HostLine { rate, round_trip, loss: Probability::from_ppb(0) };
 //! let settings = Settings::typical();
 //! // 4 MB of send buffer hold two thirds of that under way, a seventh of what the line holds.
 //! let today = throughput::of(&settings, &line);
@@ -19,15 +20,17 @@
 //! ```
 
 mod advice;
+mod change;
 mod interface;
 mod line;
 mod settings;
 pub mod sysctl;
 pub mod throughput;
 
-pub use advice::{SettingChange, SettingFinding, State, advise};
+pub use advice::{SettingFinding, State, advise};
+pub use change::SettingChange;
 pub use interface::{
     Interface, InterfaceRing, Interfaces, OffloadFeature, offloads, queue_discipline, rings,
 };
 pub use line::HostLine;
-pub use settings::Settings;
+pub use settings::{BufferSettings, ProcessingSettings, QueueSettings, Settings, TcpSettings};

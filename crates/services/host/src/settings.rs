@@ -1,15 +1,28 @@
 //! The settings of a host, read from `/proc` and `/sys`.
 
-use crate::SettingChange;
+use crate::change::SettingChange;
 use std::fs;
 use std::path::Path;
 
-/// The settings that bear on transfers over long lines. What could not be read is none: another
-/// kernel, a container.
+/// The settings that bear on transfers over long lines, by subsystem. What could not be read is
+/// none: another kernel, a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Major and minor number of the kernel.
     pub kernel: Option<(u32, u32)>,
+    /// Memory for sockets and connections.
+    pub buffers: BufferSettings,
+    /// What TCP connections do.
+    pub tcp: TcpSettings,
+    /// Queues of interfaces.
+    pub queues: QueueSettings,
+    /// Time and processors.
+    pub processing: ProcessingSettings,
+}
+
+/// Memory for sockets and connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BufferSettings {
     /// The most that a program may ask for of a socket's receive buffer, in bytes.
     pub rmem_max: Option<u64>,
     /// The same for sending.
@@ -23,33 +36,48 @@ pub struct Settings {
     pub tcp_mem: Option<[u64; 3]>,
     /// The part of a receive buffer that is window, before Linux 6.6.
     pub tcp_adv_win_scale: Option<i64>,
+    /// Bytes in a page of memory, for [`Self::tcp_mem`].
+    pub page: u64,
+}
+
+/// What TCP connections do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TcpSettings {
     /// RFC 7323: windows above 64 KiB.
-    pub tcp_window_scaling: Option<u64>,
+    pub window_scaling: Option<u64>,
     /// RFC 2018.
-    pub tcp_sack: Option<u64>,
+    pub sack: Option<u64>,
     /// RFC 7323.
-    pub tcp_timestamps: Option<u64>,
+    pub timestamps: Option<u64>,
     /// Whether the kernel sizes receive buffers by itself.
-    pub tcp_moderate_rcvbuf: Option<u64>,
+    pub moderate_rcvbuf: Option<u64>,
     /// RFC 4821: finding the packet size without messages from routers; 0 never, 1 when packets
     /// vanish, 2 always.
-    pub tcp_mtu_probing: Option<u64>,
-    /// Whether a connection that was idle begins slowly again.
-    pub tcp_slow_start_after_idle: Option<u64>,
+    pub mtu_probing: Option<u64>,
+    /// Whether a connection that was idle starts slowly again.
+    pub slow_start_after_idle: Option<u64>,
     /// The congestion controller of new connections.
     pub congestion_control: Option<String>,
     /// Those that the kernel has loaded.
     pub congestion_controls: Vec<String>,
+}
+
+/// Queues of interfaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueSettings {
     /// Of new interfaces.
     pub default_qdisc: Option<String>,
     /// Packets that may wait for a processor.
     pub netdev_max_backlog: Option<u64>,
+}
+
+/// Time and processors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessingSettings {
     /// What keeps the time: `tsc`, `kvm-clock`, `hpet`.
     pub clock_source: Option<String>,
     /// How processors choose their frequency, each once; empty where the host does not say.
     pub governors: Vec<String>,
-    /// Bytes in a page of memory, for [`Self::tcp_mem`].
-    pub page: u64,
 }
 
 impl Settings {
@@ -62,21 +90,21 @@ impl Settings {
                 change.to.split(' ').filter_map(|number| number.parse().ok()).collect();
             let (one, three) = (numbers.first().copied(), <[u64; 3]>::try_from(numbers).ok());
             match change.key.as_str() {
-                "net.ipv4.tcp_rmem" => after.tcp_rmem = three,
-                "net.ipv4.tcp_wmem" => after.tcp_wmem = three,
-                "net.ipv4.tcp_mem" => after.tcp_mem = three,
-                "net.core.rmem_max" => after.rmem_max = one,
-                "net.core.wmem_max" => after.wmem_max = one,
-                "net.ipv4.tcp_window_scaling" => after.tcp_window_scaling = one,
-                "net.ipv4.tcp_sack" => after.tcp_sack = one,
-                "net.ipv4.tcp_timestamps" => after.tcp_timestamps = one,
-                "net.ipv4.tcp_moderate_rcvbuf" => after.tcp_moderate_rcvbuf = one,
-                "net.ipv4.tcp_mtu_probing" => after.tcp_mtu_probing = one,
-                "net.ipv4.tcp_slow_start_after_idle" => after.tcp_slow_start_after_idle = one,
+                "net.ipv4.tcp_rmem" => after.buffers.tcp_rmem = three,
+                "net.ipv4.tcp_wmem" => after.buffers.tcp_wmem = three,
+                "net.ipv4.tcp_mem" => after.buffers.tcp_mem = three,
+                "net.core.rmem_max" => after.buffers.rmem_max = one,
+                "net.core.wmem_max" => after.buffers.wmem_max = one,
+                "net.ipv4.tcp_window_scaling" => after.tcp.window_scaling = one,
+                "net.ipv4.tcp_sack" => after.tcp.sack = one,
+                "net.ipv4.tcp_timestamps" => after.tcp.timestamps = one,
+                "net.ipv4.tcp_moderate_rcvbuf" => after.tcp.moderate_rcvbuf = one,
+                "net.ipv4.tcp_mtu_probing" => after.tcp.mtu_probing = one,
+                "net.ipv4.tcp_slow_start_after_idle" => after.tcp.slow_start_after_idle = one,
                 "net.ipv4.tcp_congestion_control" => {
-                    after.congestion_control = Some(change.to.clone());
+                    after.tcp.congestion_control = Some(change.to.clone());
                 }
-                "net.core.netdev_max_backlog" => after.netdev_max_backlog = one,
+                "net.core.netdev_max_backlog" => after.queues.netdev_max_backlog = one,
                 _ => {}
             }
         }
@@ -98,27 +126,38 @@ impl Settings {
         };
         Self {
             kernel: text("proc/sys/kernel/osrelease").and_then(|release| version(&release)),
-            rmem_max: number("core/rmem_max"),
-            wmem_max: number("core/wmem_max"),
-            tcp_rmem: three("ipv4/tcp_rmem"),
-            tcp_wmem: three("ipv4/tcp_wmem"),
-            tcp_mem: three("ipv4/tcp_mem"),
-            tcp_adv_win_scale: net("ipv4/tcp_adv_win_scale").and_then(|number| number.parse().ok()),
-            tcp_window_scaling: number("ipv4/tcp_window_scaling"),
-            tcp_sack: number("ipv4/tcp_sack"),
-            tcp_timestamps: number("ipv4/tcp_timestamps"),
-            tcp_moderate_rcvbuf: number("ipv4/tcp_moderate_rcvbuf"),
-            tcp_mtu_probing: number("ipv4/tcp_mtu_probing"),
-            tcp_slow_start_after_idle: number("ipv4/tcp_slow_start_after_idle"),
-            congestion_control: net("ipv4/tcp_congestion_control"),
-            congestion_controls: net("ipv4/tcp_available_congestion_control")
-                .map(|names| names.split_whitespace().map(str::to_owned).collect())
-                .unwrap_or_default(),
-            default_qdisc: net("core/default_qdisc"),
-            netdev_max_backlog: number("core/netdev_max_backlog"),
-            clock_source: text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            governors: governors(root),
-            page: PAGE,
+            buffers: BufferSettings {
+                rmem_max: number("core/rmem_max"),
+                wmem_max: number("core/wmem_max"),
+                tcp_rmem: three("ipv4/tcp_rmem"),
+                tcp_wmem: three("ipv4/tcp_wmem"),
+                tcp_mem: three("ipv4/tcp_mem"),
+                tcp_adv_win_scale: net("ipv4/tcp_adv_win_scale")
+                    .and_then(|number| number.parse().ok()),
+                page: PAGE,
+            },
+            tcp: TcpSettings {
+                window_scaling: number("ipv4/tcp_window_scaling"),
+                sack: number("ipv4/tcp_sack"),
+                timestamps: number("ipv4/tcp_timestamps"),
+                moderate_rcvbuf: number("ipv4/tcp_moderate_rcvbuf"),
+                mtu_probing: number("ipv4/tcp_mtu_probing"),
+                slow_start_after_idle: number("ipv4/tcp_slow_start_after_idle"),
+                congestion_control: net("ipv4/tcp_congestion_control"),
+                congestion_controls: net("ipv4/tcp_available_congestion_control")
+                    .map(|names| names.split_whitespace().map(str::to_owned).collect())
+                    .unwrap_or_default(),
+            },
+            queues: QueueSettings {
+                default_qdisc: net("core/default_qdisc"),
+                netdev_max_backlog: number("core/netdev_max_backlog"),
+            },
+            processing: ProcessingSettings {
+                clock_source: text(
+                    "sys/devices/system/clocksource/clocksource0/current_clocksource",
+                ),
+                governors: governors(root),
+            },
         }
     }
 
@@ -127,25 +166,33 @@ impl Settings {
     pub fn typical() -> Self {
         Self {
             kernel: Some((6, 1)),
-            rmem_max: Some(212_992),
-            wmem_max: Some(212_992),
-            tcp_rmem: Some([4_096, 131_072, 6_291_456]),
-            tcp_wmem: Some([4_096, 16_384, 4_194_304]),
-            tcp_mem: Some([190_000, 253_000, 380_000]),
-            tcp_adv_win_scale: Some(1),
-            tcp_window_scaling: Some(1),
-            tcp_sack: Some(1),
-            tcp_timestamps: Some(1),
-            tcp_moderate_rcvbuf: Some(1),
-            tcp_mtu_probing: Some(0),
-            tcp_slow_start_after_idle: Some(1),
-            congestion_control: Some("cubic".to_owned()),
-            congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
-            default_qdisc: Some("pfifo_fast".to_owned()),
-            netdev_max_backlog: Some(1_000),
-            clock_source: Some("tsc".to_owned()),
-            governors: Vec::new(),
-            page: PAGE,
+            buffers: BufferSettings {
+                rmem_max: Some(212_992),
+                wmem_max: Some(212_992),
+                tcp_rmem: Some([4_096, 131_072, 6_291_456]),
+                tcp_wmem: Some([4_096, 16_384, 4_194_304]),
+                tcp_mem: Some([190_000, 253_000, 380_000]),
+                tcp_adv_win_scale: Some(1),
+                page: PAGE,
+            },
+            tcp: TcpSettings {
+                window_scaling: Some(1),
+                sack: Some(1),
+                timestamps: Some(1),
+                moderate_rcvbuf: Some(1),
+                mtu_probing: Some(0),
+                slow_start_after_idle: Some(1),
+                congestion_control: Some("cubic".to_owned()),
+                congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
+            },
+            queues: QueueSettings {
+                default_qdisc: Some("pfifo_fast".to_owned()),
+                netdev_max_backlog: Some(1_000),
+            },
+            processing: ProcessingSettings {
+                clock_source: Some("tsc".to_owned()),
+                governors: Vec::new(),
+            },
         }
     }
 
@@ -153,7 +200,7 @@ impl Settings {
     /// book-keeping. From Linux 6.6 on it follows what packets take: five eighths, with packets of
     /// 1500 bytes.
     pub fn window_of(&self, buffer: u64) -> u64 {
-        match self.tcp_adv_win_scale {
+        match self.buffers.tcp_adv_win_scale {
             Some(scale) if self.kernel.is_some_and(|kernel| kernel < (6, 6)) => match scale {
                 1..=31 => buffer - (buffer >> scale),
                 -31..=0 => buffer >> -scale,
@@ -194,7 +241,7 @@ mod tests {
     fn the_window_is_a_part_of_the_buffer_that_the_kernel_says() {
         let with = |kernel, scale| Settings {
             kernel: Some(kernel),
-            tcp_adv_win_scale: Some(scale),
+            buffers: BufferSettings { tcp_adv_win_scale: Some(scale), ..BufferSettings::default() },
             ..Settings::default()
         };
         assert_eq!(with((5, 10), 1).window_of(1_000), 500);

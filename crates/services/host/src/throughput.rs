@@ -1,6 +1,7 @@
 //! What one TCP connection can reach with a host's settings, and what keeps it from more.
 
-use crate::{HostLine, Settings};
+use crate::line::HostLine;
+use crate::settings::Settings;
 use skyhaul_units::{ByteCount, Rate};
 
 /// What keeps a connection from more.
@@ -35,14 +36,14 @@ pub struct Throughput {
 /// What a connection between two hosts with these settings reaches over `line`.
 pub fn of(settings: &Settings, line: &HostLine) -> Throughput {
     let mut windows = vec![(GREATEST_WINDOW, Limit::GreatestWindow)];
-    if let Some([.., most]) = settings.tcp_rmem {
+    if let Some([.., most]) = settings.buffers.tcp_rmem {
         windows.push((settings.window_of(most), Limit::ReceiveBuffer));
     }
-    if let Some([.., most]) = settings.tcp_wmem {
+    if let Some([.., most]) = settings.buffers.tcp_wmem {
         // The rest is book-keeping around each packet, and what waits to be sent.
         windows.push((most / 3 * 2, Limit::SendBuffer));
     }
-    if settings.tcp_window_scaling == Some(0) {
+    if settings.tcp.window_scaling == Some(0) {
         windows.push((UNSCALED_WINDOW, Limit::NoWindowScaling));
     }
     let (window, limit) =
@@ -55,7 +56,7 @@ pub fn of(settings: &Settings, line: &HostLine) -> Throughput {
             reached = Throughput { rate: by_window, limit, window };
         }
     }
-    let by_loss = settings.congestion_control.as_deref().and_then(|name| lossy(name, line));
+    let by_loss = settings.tcp.congestion_control.as_deref().and_then(|name| lossy(name, line));
     match by_loss.filter(|rate| *rate < reached.rate) {
         Some(rate) => Throughput { rate, limit: Limit::CongestionControl, window },
         None => reached,
@@ -97,6 +98,7 @@ const SEGMENT: u64 = 1_448;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{BufferSettings, TcpSettings};
     use skyhaul_units::{Duration, Probability};
 
     fn line(mbps: u64, millis: u64, loss_ppm: u32) -> HostLine {
@@ -110,8 +112,11 @@ mod tests {
     #[test]
     fn the_smallest_window_says_how_much_and_why() {
         let wide = Settings {
-            tcp_rmem: Some([4_096, 131_072, 1 << 28]),
-            tcp_wmem: Some([4_096, 16_384, 1 << 28]),
+            buffers: BufferSettings {
+                tcp_rmem: Some([4_096, 131_072, 1 << 28]),
+                tcp_wmem: Some([4_096, 16_384, 1 << 28]),
+                ..Settings::typical().buffers
+            },
             ..Settings::typical()
         };
         let reached = |settings: &Settings, line: HostLine| {
@@ -121,19 +126,22 @@ mod tests {
         assert_eq!(reached(&wide, line(1_000, 148, 0)), (1_000, Limit::Line));
         // 4 MiB of send buffer, two thirds of it under way, in 148 ms.
         assert_eq!(reached(&Settings::typical(), line(1_000, 148, 0)), (151, Limit::SendBuffer));
-        let unscaled = Settings { tcp_window_scaling: Some(0), ..wide.clone() };
+        let tcp = TcpSettings { window_scaling: Some(0), ..Settings::typical().tcp };
+        let unscaled = Settings { tcp, ..wide.clone() };
         // The classic 64 KiB over 600 ms.
         assert_eq!(of(&unscaled, &line(50, 600, 0)).rate.as_bps(), 873_800);
-        let endless = Settings { tcp_rmem: None, tcp_wmem: None, ..wide };
+        let endless = Settings { buffers: BufferSettings::default(), ..wide };
         assert_eq!(reached(&endless, line(400_000, 100, 0)), (85_899, Limit::GreatestWindow));
     }
 
     #[test]
     fn losses_hold_reno_and_cubic_back_and_of_others_nothing_is_claimed() {
         let with = |name: &str| Settings {
-            tcp_rmem: None,
-            tcp_wmem: None,
-            congestion_control: Some(name.to_owned()),
+            buffers: BufferSettings::default(),
+            tcp: TcpSettings {
+                congestion_control: Some(name.to_owned()),
+                ..Settings::typical().tcp
+            },
             ..Settings::typical()
         };
         // RFC 9438 table 1: at a loss of 1e-4 and 0.1 s, Reno has 120 segments and CUBIC 187.

@@ -2,44 +2,12 @@
 //! one in answer.
 
 use crate::EmulatorError;
-use crate::emulation::{EmulatedDirection, Handle, Status};
-use serde::{Deserialize, Serialize};
-use skyhaul_link::LinkConfig;
+use crate::emulation::Handle;
+use crate::order::{EmulatorOrder, OrderAnswer};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// What a running emulation can be told.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum EmulatorOrder {
-    /// Tell what the links did.
-    Status,
-    /// Make one direction of a link another one from now on.
-    Set {
-        /// The link's name.
-        link: String,
-        /// Which direction.
-        direction: EmulatedDirection,
-        /// All of it; its plan starts now.
-        config: Box<LinkConfig>,
-    },
-    /// End, and remove what was made.
-    End,
-}
-
-/// What became of an order.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OrderAnswer {
-    /// It is done.
-    Done,
-    /// What the links did.
-    Status(Box<Status>),
-    /// It cannot be done, and why.
-    Refused(String),
-}
 
 /// Where a lab's orders are given: a socket in the file system.
 #[derive(Debug, Clone)]
@@ -53,7 +21,7 @@ impl ControlSocket {
         Self { path }
     }
 
-    /// The socket's place.
+    /// The socket's file path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -69,7 +37,7 @@ impl ControlSocket {
         })?;
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Who asks and goes away, or asks nonsense, has only himself to tell.
+                // A client that disconnects early or sends no order gets no answer.
                 let _ = converse(&stream, &handle);
             }
         });
@@ -119,7 +87,7 @@ fn converse(mut stream: &UnixStream, handle: &Handle) -> io::Result<()> {
     stream.write_all(answer.as_bytes())
 }
 
-/// How long the other side may take.
+/// How long the other side may take: an order is carried out at once.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A link with a thousand planned changes, and room.

@@ -1,12 +1,13 @@
 //! The links at work: packets from one device through the model to the other.
 
 use crate::EmulatorError;
-use crate::control::{EmulatorOrder, OrderAnswer};
 use crate::description::{LabDescription, LinkDescription};
 use crate::device::{Device, be_punctual};
 use crate::offload::OFFLOAD_LEN;
+use crate::order::{EmulatorOrder, OrderAnswer};
 use crate::packet::{self, Segment};
 use crate::place::{LinkEnd, Namespace};
+use crate::status::{DirectionStatus, EmulatedDirection, LinkStatus, SpreadStatus, Status, Waits};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use skyhaul_link::{Link, LinkConfig};
@@ -19,12 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 mod calibration;
-mod status;
-
-use status::Waits;
-pub use status::{
-    DirectionStatus, EmulatedDirection, LinkStatus, QueueDelays, SpreadStatus, Status,
-};
 
 /// The links of a lab between its two places.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 //!
 //! [`relay`] is a UDP relay with the same model, which needs no root.
 //!
-//! The rest needs root, for namespaces and devices, and the command `ip`. What it leaves out: bridges and
+//! The rest needs root, for namespaces and devices, and the command `ip`. It leaves out bridges and
 //! routers between the places; a link is one hop.
 
 mod control;
@@ -23,19 +23,22 @@ mod description;
 mod device;
 mod emulation;
 pub mod offload;
+mod order;
 pub mod packet;
 mod place;
 pub mod relay;
+mod status;
 
-pub use control::{ControlSocket, EmulatorOrder, OrderAnswer};
+pub use control::ControlSocket;
 pub use description::{
     LabDescription, LabDescriptionError, LinkDescription, MAX_LINKS, MAX_MTU, MIN_MTU,
 };
-pub use emulation::{
-    DirectionStatus, EmulatedDirection, Emulation, Handle, LinkStatus, QueueDelays, SpreadStatus,
-    Status,
-};
+pub use emulation::{Emulation, Handle};
+pub use order::{EmulatorOrder, OrderAnswer};
 pub use place::{LinkEnd, Namespace};
+pub use status::{
+    DirectionStatus, EmulatedDirection, LinkStatus, QueueDelays, SpreadStatus, Status,
+};
 
 use std::io;
 

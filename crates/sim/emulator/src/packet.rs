@@ -96,9 +96,18 @@ pub fn join(run: &[Segment], out: &mut Vec<u8>) {
     out.extend_from_slice(&Offload { kind, segment, ..packet.offload }.to_bytes());
     out.extend_from_slice(&packet.bytes[..cut.payload]);
     let range = first.payload(&cut).start..run[run.len() - 1].payload(&cut).end;
-    let is_last = range.end == packet.bytes.len();
+    let position = if range.end == packet.bytes.len() { Position::Last } else { Position::Before };
     out.extend_from_slice(&packet.bytes[range]);
-    cut.mend(&mut out[OFFLOAD_LEN..], first.index, is_last);
+    cut.mend(&mut out[OFFLOAD_LEN..], first.index, position);
+}
+
+/// Where a payload stands in the packet that it was cut from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// More of the packet follows.
+    Before,
+    /// It ends the packet.
+    Last,
 }
 
 impl Segment {
@@ -157,9 +166,9 @@ impl Cut {
         if agrees { Ok(Some(cut)) } else { Err(MalformedPacket::Headers) }
     }
 
-    /// Makes the headers those of what now follows them: payload from segment `index` on, up to the
-    /// packet's end or not.
-    fn mend(&self, packet: &mut [u8], index: usize, is_last: bool) {
+    /// Rewrites the headers for the payload that now follows them, which begins with segment
+    /// `index`.
+    fn mend(&self, packet: &mut [u8], index: usize, position: Position) {
         let length = packet.len();
         let transport_length = length - self.transport;
         let protocol = if self.is_tcp { TCP } else { UDP_PROTOCOL };
@@ -183,7 +192,7 @@ impl Cut {
             let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
             let from = sequence.wrapping_add((index * self.segment) as u32);
             header[4..8].copy_from_slice(&from.to_be_bytes());
-            header[13] &= if is_last { 0xFF } else { !(FIN | PSH) };
+            header[13] &= if position == Position::Last { 0xFF } else { !(FIN | PSH) };
             header[13] &= if index == 0 { 0xFF } else { !CWR };
             put(header, 16, pseudo);
         } else {

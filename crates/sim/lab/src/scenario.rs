@@ -32,25 +32,30 @@
 //! # Ok::<(), skyhaul_lab::scenario::ScenarioError>(())
 //! ```
 
+mod axis;
 mod bar;
 mod builtin;
 mod document;
 mod error;
 pub mod kind;
+mod known;
 mod metric;
 mod outcome;
+mod parameters;
 pub mod report;
 mod run;
 mod selection;
 mod table;
 mod view;
 
+pub use axis::Axis;
 pub use bar::{Bar, BarRange, BarResult, JudgedBar, Over};
 pub use builtin::BUILTIN;
-pub use document::{Axis, Cell, CellParameters, MAX_FILE, MAX_RUNS, Published, Scenario};
+pub use document::{Cell, MAX_FILE, MAX_RUNS, Published, Scenario};
 pub use error::ScenarioError;
 pub use metric::{Measured, Metric, PointSeries, Unit};
 pub use outcome::{CellOutcome, ScenarioResult};
+pub use parameters::CellParameters;
 pub use run::{Observer, Silent, run};
 pub use selection::{CellSelection, CellSelectionError};
 pub use table::OutcomeText;

@@ -1,7 +1,7 @@
 //! What a scenario must reach, and whether it did.
 
-use super::document::Known;
 use super::error::ScenarioError;
+use super::known::Known;
 use super::metric::Metric;
 use super::selection::CellSelection;
 use serde::Deserialize;

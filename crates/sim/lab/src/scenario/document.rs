@@ -1,13 +1,15 @@
 //! A scenario file: its text, read into cells that can be run.
 
+use super::axis::Axis;
 use super::bar::{Bar, BarText};
 use super::error::{ScenarioError, Source};
-use super::kind::{Experiment, KINDS, Kind, ParametersRefused};
+use super::kind::{Experiment, KINDS, Kind};
+use super::known::Known;
 use super::metric::Metric;
+use super::parameters::{CellParameters, ParametersRefused};
 use super::selection::CellSelection;
 use super::view::{Pivot, PivotText, Plot, PlotText};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, Deserializer, ValueDeserializer};
 
@@ -42,15 +44,6 @@ pub struct Scenario {
     pub published: Option<Published>,
 }
 
-/// One dimension of a sweep.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Axis {
-    /// The parameter, or a word for the set of them that it changes.
-    pub name: String,
-    /// Its values, as they are shown.
-    pub labels: Vec<String>,
-}
-
 /// A point of a sweep.
 #[derive(Debug)]
 pub struct Cell {
@@ -69,23 +62,6 @@ pub struct Published {
     pub metric: &'static Metric,
     /// The figures, in the metric's unit, and the cells that they are for.
     pub values: Vec<(CellSelection, f64)>,
-}
-
-/// A cell's parameters: the fixed ones and those of the sweep.
-#[derive(Debug, Clone)]
-pub struct CellParameters<'a> {
-    table: DeTable<'a>,
-    span: core::ops::Range<usize>,
-}
-
-impl CellParameters<'_> {
-    /// The parameters as a kind wants them. Errors know their place in the file.
-    ///
-    /// # Errors
-    /// A parameter is unknown, missing or of another form.
-    pub fn read<T: DeserializeOwned>(self) -> Result<T, ParametersRefused> {
-        Ok(T::deserialize(Deserializer::from(Spanned::new(self.span, self.table)))?)
-    }
 }
 
 impl Scenario {
@@ -121,7 +97,7 @@ impl Scenario {
         let axes = read_axes(&source, sweep)?;
         let cells = product(&source, kind, &fixed, &axes)?;
         let axes: Vec<Axis> = axes.into_iter().map(SweepAxis::into_axis).collect();
-        head.finish(&source, kind, (fixed.plain, axes, cells))
+        head.finish(&source, kind, Sweep { parameters: fixed.plain, axes, cells })
     }
 
     /// Virtual time of all its runs.
@@ -191,12 +167,19 @@ struct PublishedValue {
     value: f64,
 }
 
+/// What the keys `parameters` and `axis` make.
+struct Sweep {
+    parameters: toml::Table,
+    axes: Vec<Axis>,
+    cells: Vec<Cell>,
+}
+
 impl Head {
     fn finish(
         self,
         source: &Source<'_>,
         kind: &'static dyn Kind,
-        (parameters, axes, cells): (toml::Table, Vec<Axis>, Vec<Cell>),
+        Sweep { parameters, axes, cells }: Sweep,
     ) -> Result<Scenario, ScenarioError> {
         let seeds = seeds(source, self.seeds)?;
         if cells.len() * seeds.len() > MAX_RUNS {
@@ -242,52 +225,6 @@ impl PublishedText {
             Ok((cells.into_inner(), value))
         });
         Ok(Published { source: self.source, metric, values: values.collect::<Result<_, _>>()? })
-    }
-}
-
-/// What names in the file may refer to.
-pub(super) struct Known<'a> {
-    source: &'a Source<'a>,
-    kind: &'static dyn Kind,
-    axes: &'a [Axis],
-    is_compared: bool,
-}
-
-impl Known<'_> {
-    pub fn metric(&self, key: &Spanned<String>) -> Result<&'static Metric, ScenarioError> {
-        let compared: &[&'static Metric] =
-            if self.is_compared { &[&PUBLISHED, &OF_PUBLISHED] } else { &[] };
-        let mut metrics = self.kind.metrics().iter().chain(compared);
-        metrics.clone().find(|metric| metric.key == key.get_ref()).copied().ok_or_else(|| {
-            let what =
-                format!("`{}` experiments have no figure `{}`", self.kind.name(), key.get_ref());
-            let keys: Vec<_> = metrics.by_ref().map(|metric| format!("`{}`", metric.key)).collect();
-            self.source.refuse(
-                key.span().start,
-                what,
-                format!("the figures are {}", keys.join(", ")),
-            )
-        })
-    }
-
-    pub fn selection(&self, cells: &Spanned<CellSelection>) -> Result<(), ScenarioError> {
-        match cells.get_ref().unknown(self.axes) {
-            None => Ok(()),
-            Some((what, help)) => Err(self.source.refuse(cells.span().start, what, help)),
-        }
-    }
-
-    /// The axis of a name.
-    pub fn axis(&self, name: &Spanned<String>) -> Result<usize, ScenarioError> {
-        self.axes.iter().position(|axis| axis.name == *name.get_ref()).ok_or_else(|| {
-            let names: Vec<_> = self.axes.iter().map(|axis| format!("`{}`", axis.name)).collect();
-            let what = format!("no axis is called `{}`", name.get_ref());
-            self.refuse(name.span().start, &what, &format!("the axes are {}", names.join(", ")))
-        })
-    }
-
-    pub fn refuse(&self, at: usize, what: &str, help: &str) -> ScenarioError {
-        self.source.refuse(at, what, help)
     }
 }
 
@@ -525,21 +462,6 @@ fn seeds(source: &Source<'_>, seeds: Option<Spanned<Seeds>>) -> Result<Vec<u64>,
 fn take<'a>(table: &mut DeTable<'a>, key: &str) -> Option<Spanned<DeValue<'a>>> {
     table.remove(key)
 }
-
-/// A published figure.
-pub const PUBLISHED: Metric = Metric {
-    key: "published",
-    heading: "published",
-    unit: super::metric::Unit::BitRate,
-    meaning: "the figure that others have published for the cell",
-};
-/// Ours over theirs.
-pub const OF_PUBLISHED: Metric = Metric {
-    key: "of_published",
-    heading: "÷ published",
-    unit: super::metric::Unit::Share,
-    meaning: "our figure ÷ the published one",
-};
 
 /// 1 MiB: hundreds of axes and bars with room for comments.
 pub const MAX_FILE: usize = 1 << 20;

@@ -2,8 +2,9 @@
 //!
 //! A further kind is a file beside this one and a line in [`KINDS`].
 
-use super::document::CellParameters;
 use super::metric::{Measured, Metric};
+use super::parameters::CellParameters;
+pub use super::parameters::ParametersRefused;
 use core::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use skyhaul_units::Duration;
@@ -74,28 +75,6 @@ impl<C: Cell> Kind for Plain<C> {
         let cell: C = parameters.read()?;
         cell.check()?;
         Ok(Box::new(cell))
-    }
-}
-
-/// Why a cell's parameters were refused, in a sentence: what is wrong, then `; ` and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParametersRefused {
-    /// The sentence.
-    pub sentence: String,
-    /// Which byte of the file is to blame; where none is, the parameters as a whole are.
-    pub at: Option<usize>,
-}
-
-impl ParametersRefused {
-    /// The parameters do not go together.
-    pub fn new(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), at: None }
-    }
-}
-
-impl From<toml::de::Error> for ParametersRefused {
-    fn from(error: toml::de::Error) -> Self {
-        Self { sentence: error.message().to_owned(), at: error.span().map(|span| span.start) }
     }
 }
 

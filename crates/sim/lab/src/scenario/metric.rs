@@ -180,6 +180,21 @@ pub const QUEUE_P50: Metric = Metric {
     meaning: "median time that a packet would wait at the bottleneck, after start-up",
 };
 
+/// A published figure.
+pub const PUBLISHED: Metric = Metric {
+    key: "published",
+    heading: "published",
+    unit: Unit::BitRate,
+    meaning: "the figure that others have published for the cell",
+};
+/// Ours over theirs.
+pub const OF_PUBLISHED: Metric = Metric {
+    key: "of_published",
+    heading: "÷ published",
+    unit: Unit::Share,
+    meaning: "our figure ÷ the published one",
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

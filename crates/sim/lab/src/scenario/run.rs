@@ -1,8 +1,8 @@
 //! Running cells, several at a time.
 
-use super::document::{OF_PUBLISHED, PUBLISHED, Scenario};
+use super::document::Scenario;
 use super::kind::Broken;
-use super::metric::Measured;
+use super::metric::{Measured, OF_PUBLISHED, PUBLISHED};
 use super::outcome::{CellOutcome, ScenarioResult};
 use super::selection::CellSelection;
 use core::num::NonZeroUsize;

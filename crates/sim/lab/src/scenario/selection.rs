@@ -1,5 +1,6 @@
 //! Some of a scenario's cells, by the labels of their axes.
 
+use super::axis::Axis;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ impl core::str::FromStr for CellSelection {
 impl CellSelection {
     /// Whether it holds a cell with these labels, one for each axis; an axis that the scenario does
     /// not have holds nothing.
-    pub fn holds(&self, axes: &[super::Axis], labels: &[String]) -> bool {
+    pub fn holds(&self, axes: &[Axis], labels: &[String]) -> bool {
         self.0.iter().all(|(axis, wanted)| {
             let at = axes.iter().position(|known| known.name == *axis);
             let label = at.and_then(|at| labels.get(at));
@@ -74,7 +75,7 @@ impl CellSelection {
     }
 
     /// The first axis or label that the scenario does not have, and what it has instead.
-    pub fn unknown(&self, axes: &[super::Axis]) -> Option<(String, String)> {
+    pub fn unknown(&self, axes: &[Axis]) -> Option<(String, String)> {
         self.0.iter().find_map(|(axis, wanted)| {
             let Some(known) = axes.iter().find(|known| known.name == *axis) else {
                 let names: Vec<_> = axes.iter().map(|axis| format!("`{}`", axis.name)).collect();
@@ -104,7 +105,6 @@ fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Axis;
 
     fn axes() -> Vec<Axis> {
         let axis = |name: &str, labels: &[&str]| Axis {

@@ -1,7 +1,7 @@
 //! How a scenario's figures are tabulated and drawn.
 
-use super::document::Known;
 use super::error::ScenarioError;
+use super::known::Known;
 use super::metric::Metric;
 use super::selection::CellSelection;
 use serde::Deserialize;

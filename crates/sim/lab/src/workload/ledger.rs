@@ -1,6 +1,7 @@
 //! What was handed over and what arrived when.
 
-use super::stream::Due;
+use super::arrivals::Arrivals;
+use super::due::Due;
 use skyhaul_transport::BlockId;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ impl HandedOver {
     }
 
     /// Takes in all that arrived.
-    pub fn settle(&mut self, arrivals: &super::Arrivals) {
+    pub fn settle(&mut self, arrivals: &Arrivals) {
         for (id, at) in arrivals.blocks() {
             self.arrived(*id, *at);
         }

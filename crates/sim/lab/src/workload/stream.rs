@@ -1,6 +1,7 @@
 //! Streams of blocks as applications make them.
 
-use super::HandedOver;
+use super::due::Due;
+use super::ledger::HandedOver;
 use crate::world::User;
 use bytes::Bytes;
 use skyhaul_transport::{Block, BlockId, ClassId, Event, Mode, Outcome, SendError, Session};
@@ -110,21 +111,6 @@ pub struct Settled {
     pub expired: u64,
     /// They were taken back.
     pub cancelled: u64,
-}
-
-/// What is next from a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
-    /// When it is handed over.
-    pub at: Instant,
-    /// Its size.
-    pub size: ByteCount,
-    /// How long it is worth something.
-    pub deadline: Option<Duration>,
-    /// Whether it depends on the last that stood alone.
-    pub depends: bool,
-    /// That one, where it was taken.
-    pub needs: Option<BlockId>,
 }
 
 impl BlockStream {

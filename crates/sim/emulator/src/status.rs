@@ -155,7 +155,7 @@ fn as_numbers<S: Serializer>(counters: &LinkCounters, serializer: S) -> Result<S
 
 /// Times that packets waited, to a hundredth.
 #[derive(Debug)]
-pub(super) struct Waits(Histogram<u64>);
+pub(crate) struct Waits(Histogram<u64>);
 
 impl Waits {
     pub fn new() -> Self {
