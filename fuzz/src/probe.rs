@@ -2,7 +2,7 @@
 
 use skyhaul_probe::why::{Evidence, judge, read_sockets};
 use skyhaul_probe::wire::{Message, RequestLimits};
-use skyhaul_probe::{FarConfig, HostCounters, ProbeServer};
+use skyhaul_probe::{FarConfig, HostCounters, ProbeReceived, ProbeServer};
 use skyhaul_units::{Duration, Instant, Rate, Utc};
 
 /// Any datagrams, each with a length of two bytes before it: one that is read is written and read
@@ -26,7 +26,8 @@ pub fn probe(input: &[u8]) {
             assert_eq!(Message::decode(&message.encode(0)), Ok(message));
         }
         let now = Instant::ZERO + Duration::from_millis(millis);
-        far.datagram((now, now), from, datagram, &mut HostCounters::default);
+        let received = ProbeReceived { at: now, from, bytes: datagram };
+        far.datagram(now, received, &mut HostCounters::default);
         let mut answered = 0;
         while let Some(out) = far.poll(now) {
             answered += out.datagram.len();
@@ -46,7 +47,9 @@ pub fn tcp_sockets(input: &[u8]) {
     for (one, other) in all.iter().zip(all.iter().skip(1)) {
         let Ok(transfer) = one.until(other, Duration::from_millis(500)) else { continue };
         let waited = transfer.waited;
-        for part in [waited.application, waited.window, waited.buffer, waited.path, transfer.loss] {
+        for part in
+            [waited.application, waited.window, waited.buffer, waited.path, transfer.line.loss]
+        {
             assert!((0.0..=1.0).contains(&part), "{transfer:?}");
         }
         let verdict = judge(&Evidence { line: None, transfer: Some(transfer) });

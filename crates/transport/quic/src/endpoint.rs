@@ -182,7 +182,7 @@ impl QuicEndpoint {
                 self.accept(now, incoming, bytes);
             }
             Some(DatagramEvent::Response(response)) => {
-                self.answers.push(transmit(&response), answer)
+                self.answers.push(transmit(&response), answer);
             }
             None => {}
         }
