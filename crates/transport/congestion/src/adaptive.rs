@@ -167,8 +167,8 @@ impl Adaptive {
     }
 
     /// A longer queue is not ours, if it stays: twice our target at the best rate of late, and half
-    /// as much again as the target now. Of slow lines, whose target approaches a quarter of the base
-    /// RTT, a tenth of that counts instead of the target.
+    /// as much again as the target now. Of slow lines, whose target approaches a quarter of the
+    /// base RTT, a tenth of that counts instead of the target.
     fn foreign_queue(&self) -> Duration {
         let best = self.target_at(self.competition.best().max(self.capacity));
         (best.min((self.base_rtt.base() / 10).max(LEAST_FOREIGN)) * 2).max(self.target() * 3 / 2)

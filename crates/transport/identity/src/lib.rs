@@ -21,7 +21,7 @@ mod refusal;
 mod tls;
 
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError};
-pub use keying::Keying;
+pub use keying::{Keying, ProvenBy};
 pub use one_way::{
     ONE_WAY_SEAL, OneWayKey, OneWayKeyError, OneWaySession, Opened, Opener, Sealer, Unopened,
 };

@@ -80,6 +80,15 @@ struct Lender {
     depth: usize,
 }
 
+/// Which of its accounts a leaf's turn is charged to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Account {
+    /// Its own: it sends by its own right.
+    Own,
+    /// It borrows from the lender at this depth.
+    Lender(usize),
+}
+
 /// Order of service before turns: smallest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence {
@@ -196,7 +205,8 @@ impl ClassTree {
                 self.group.push(index);
             }
         }
-        self.whose_turn(first.borrows == 0, lender_depth)
+        let account = if first.borrows == 0 { Account::Own } else { Account::Lender(lender_depth) };
+        self.whose_turn(account)
     }
 
     /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without
@@ -289,12 +299,12 @@ impl ClassTree {
         }
     }
 
-    /// The next in turn of the group, which sends by its own right or borrows from a lender at
-    /// `lender_depth`.
-    fn whose_turn(&mut self, own_right: bool, lender_depth: usize) -> Option<ClassId> {
+    /// The next in turn of the group.
+    fn whose_turn(&mut self, account: Account) -> Option<ClassId> {
         let inner = self.standing.len();
-        let account = |nodes: &[Node], index: usize| {
-            if own_right { nodes[inner + index].depth } else { lender_depth }
+        let account = |nodes: &[Node], index: usize| match account {
+            Account::Own => nodes[inner + index].depth,
+            Account::Lender(depth) => depth,
         };
         let left = |tree: &Self, index: usize| tree.turns[index].left[account(&tree.nodes, index)];
         // From the last one on: those before it had their turn in this round.

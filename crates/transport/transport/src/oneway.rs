@@ -9,8 +9,8 @@
 //! - [`OneWaySender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second
 //!   says how far each flow is, so that a receiver that starts late, or lost much, knows what it
 //!   will not get.
-//! - [`OneWayReceiver`]: plain datagrams in; blocks out, in their flow's order, and [`BlockGap`]s where
-//!   something is missing.
+//! - [`OneWayReceiver`]: plain datagrams in; blocks out, in their flow's order, and [`BlockGap`]s
+//!   where something is missing.
 //!
 //! ```
 //! use bytes::Bytes;

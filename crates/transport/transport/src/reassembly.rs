@@ -66,6 +66,13 @@ pub enum Came {
     Recovered,
 }
 
+/// When and how a symbol came.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    now: Instant,
+    came: Came,
+}
+
 /// Flows with a state at one time: a session carries one per contact, file or stream.
 pub const FLOWS_MAX: usize = 1 << 16;
 /// How far ahead of the first open block of a flow a symbol may be.
@@ -144,7 +151,7 @@ impl Inbox {
             stats.over_limit += 1;
             return;
         }
-        self.place(now, (id, seq), (symbol, came), stats);
+        self.put(Arrival { now, came }, BlockId { flow: id, seq: Seq(seq) }, &symbol, stats);
         self.advance(now, id, stats);
     }
 
@@ -285,15 +292,10 @@ impl Inbox {
         self.runs = self.runs + flow.done.len() - before;
     }
 
-    fn place(
-        &mut self,
-        now: Instant,
-        (id, seq): (FlowId, u64),
-        (symbol, came): (Symbol, Came),
-        stats: &mut Stats,
-    ) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        let header = symbol.header;
+    /// Takes a symbol into its block.
+    fn put(&mut self, arrival: Arrival, id: BlockId, symbol: &Symbol, stats: &mut Stats) {
+        let Some(flow) = self.flows.get_mut(&id.flow) else { return };
+        let (now, seq, header) = (arrival.now, id.seq.0, symbol.header);
         let end = header.offset + symbol.bytes.len() as u32;
         let known = flow.blocks.get(&seq);
         if known.is_some_and(|block| block.dead) {
@@ -306,7 +308,7 @@ impl Inbox {
             stats.over_limit += 1;
             return;
         }
-        if known.is_some_and(|block| block.contradicts(end, header.fin)) {
+        if known.is_some_and(|block| block.contradicts(symbol)) {
             stats.malformed += 1;
             return;
         }
@@ -314,7 +316,7 @@ impl Inbox {
             stats.blocks_seen += 1;
         }
         let block = flow.blocks.entry(seq).or_insert_with(|| Partial::new(now));
-        self.begun.insert(id);
+        self.begun.insert(id.flow);
         self.held += grown;
         if block.got.insert(header.offset, end) == 0 {
             stats.symbols_duplicate += 1;
@@ -324,17 +326,17 @@ impl Inbox {
         if let Some(head) = header.head {
             block.sent = head.sent;
             if let Some(life) = head.life {
-                let (expires, name) = (now + life, BlockId { flow: id, seq: Seq(seq) });
+                let expires = now + life;
                 if let Some(before) = block.expires.replace(expires) {
-                    self.deadlines.remove(&(before, name));
+                    self.deadlines.remove(&(before, id));
                 }
-                self.deadlines.insert((expires, name));
+                self.deadlines.insert((expires, id));
             }
         }
         if header.fin {
             block.len = Some(end);
         }
-        if header.repeated || came == Came::Recovered {
+        if header.repeated || arrival.came == Came::Recovered {
             block.repaired = true;
         } else {
             block.last_original = now;
@@ -344,20 +346,20 @@ impl Inbox {
             let gone = block.expires.is_some();
             // Whole blocks out of order are news too: the far end frees them, and needs no time-out
             // for them.
-            self.news.insert(id, TELL);
-            self.mark_done(id, seq);
+            self.news.insert(id.flow, TELL);
+            self.mark_done(id.flow, seq);
             if gone {
-                self.give_out(now, (id, seq), stats);
+                self.give_out(now, id, stats);
             }
         }
     }
 
     /// Gives a whole block to the application.
-    fn give_out(&mut self, now: Instant, (id, seq): (FlowId, u64), stats: &mut Stats) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        let Some(block) = flow.blocks.remove(&seq) else { return };
+    fn give_out(&mut self, now: Instant, id: BlockId, stats: &mut Stats) {
+        let Some(flow) = self.flows.get_mut(&id.flow) else { return };
+        let Some(block) = flow.blocks.remove(&id.seq.0) else { return };
         if flow.blocks.is_empty() {
-            self.begun.remove(&id);
+            self.begun.remove(&id.flow);
         }
         let timing = BlockTiming {
             sent: block.sent,
@@ -369,12 +371,11 @@ impl Inbox {
         stats.bytes_delivered += block.bytes.len() as u64;
         *(if block.repaired { &mut stats.blocks_repaired } else { &mut stats.blocks_delivered }) +=
             1;
-        let name = BlockId { flow: id, seq: Seq(seq) };
         if let Some(at) = block.expires {
-            self.deadlines.remove(&(at, name));
+            self.deadlines.remove(&(at, id));
         }
-        self.ready.push_back(Received { id: name, bytes: Bytes::from(block.bytes), timing });
-        self.news.insert(id, TELL);
+        self.ready.push_back(Received { id, bytes: Bytes::from(block.bytes), timing });
+        self.news.insert(id.flow, TELL);
     }
 
     /// Gives out what is in order now, and goes beyond what is done.
@@ -388,7 +389,7 @@ impl Inbox {
             if !is_whole {
                 return;
             }
-            self.give_out(now, (id, next), stats);
+            self.give_out(now, BlockId { flow: id, seq: Seq(next) }, stats);
         }
     }
 
@@ -450,8 +451,9 @@ impl Partial {
         self.got = RangeSet::default();
     }
 
-    /// Whether a symbol that ends at `end` cannot be of the same block as what is here.
-    fn contradicts(&self, end: u32, fin: bool) -> bool {
+    /// Whether a symbol cannot be of the same block as what is here.
+    fn contradicts(&self, symbol: &Symbol) -> bool {
+        let (end, fin) = (symbol.header.offset + symbol.bytes.len() as u32, symbol.header.fin);
         match self.len {
             Some(len) => end > len || (fin && end != len),
             None => fin && end < self.got.end(),

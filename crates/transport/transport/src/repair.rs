@@ -6,8 +6,8 @@
 //! zero-padded to the longest of the group, so that what is recovered is a whole datagram, as if it
 //! had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
 //!
-//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram;
-//!   [`FateOrder`] brings the fates into the order of sending.
+//! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram in the
+//!   order of sending.
 //! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline,
 //!   round trip and room.
 //! - [`Coder`] and [`RepairDecoder`]: the two ends of one path. They know nothing of blocks or
@@ -49,7 +49,6 @@
 
 mod coder;
 mod decoder;
-mod fates;
 mod group;
 mod history;
 mod losses;
@@ -63,10 +62,9 @@ pub(crate) use coder::RETAINED_MAX;
 pub use coder::{Coder, CoderCounters};
 pub(crate) use decoder::REPAIRS_MAX;
 pub use decoder::{DecoderCounters, RepairDecoder};
-pub use fates::FateOrder;
 pub(crate) use losses::GroupLosses;
 pub use losses::RepairTable;
-pub use meter::{LossEstimate, LossMeter};
+pub use meter::{Fate, LossEstimate, LossMeter};
 pub use plan::{Goal, Planner, RepairPlan, Situation};
 
 use bytes::Bytes;

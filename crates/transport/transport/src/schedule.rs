@@ -1,9 +1,9 @@
 //! Which block is sent from next: pure policies over what waits, a file each.
 //!
-//! A policy gives each waiting block a [`SendOrder`] for this instant; the smallest is sent from. It sees
-//! one block at a time, the line as a whole and the clock, and keeps nothing, so it can be asked as
-//! late as a path has room. Keys are integers and end with the block's number in the queue: the
-//! order is total and repeats exactly.
+//! A policy gives each waiting block a [`SendOrder`] for this instant; the smallest is sent from.
+//! It sees one block at a time, the line as a whole and the clock, and keeps nothing, so it can be
+//! asked as late as a path has room. Keys are integers and end with the block's number in the
+//! queue: the order is total and repeats exactly.
 //!
 //! A block is offered once what it depends on has been sent whole: before that, sending it may be
 //! for nothing.

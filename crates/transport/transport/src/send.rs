@@ -2,8 +2,8 @@
 //! known.
 //!
 //! [`Backlog`] holds the blocks and queues those that have something to send; [`Eligibility`] says
-//! which of them may be sent, and [`Chooser`] which one is. Beside the queues, symbols are sent once
-//! more by time ([`SpacedRetransmits`]), on further paths ([`Duplicates`]), and as probes.
+//! which of them may be sent, and [`Chooser`] which one is. Beside the queues, symbols are sent
+//! once more by time ([`SpacedRetransmits`]), on further paths ([`Duplicates`]), and as probes.
 //! [`Dependents`] and [`Abandoned`] follow blocks that are given up.
 
 mod abandoned;

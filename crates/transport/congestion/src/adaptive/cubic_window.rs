@@ -1,5 +1,5 @@
-//! The window beside competing traffic, which fills the queue until it overflows: it follows the law
-//! that most such traffic follows, CUBIC (RFC 9438).
+//! The window beside competing traffic, which fills the queue until it overflows: it follows the
+//! law that most such traffic follows, CUBIC (RFC 9438).
 
 use skyhaul_units::{ByteCount, Duration, Instant, Probability};
 

@@ -1,8 +1,8 @@
 //! The round trip of the empty line, and how much round trips scatter by themselves.
 //!
-//! The far end acknowledges a full count of packets at once, and fewer when a timer expires, so that
-//! the round trip includes a wait. Each kind has its own floor, so that the wait never counts as a
-//! queue.
+//! The far end acknowledges a full count of packets at once, and fewer when a timer expires, so
+//! that the round trip includes a wait. Each kind has its own floor, so that the wait never counts
+//! as a queue.
 
 use skyhaul_units::Duration;
 

@@ -1,7 +1,7 @@
 //! Intervals of sending, about an eighth of a round trip each, and what became of their packets.
 //!
-//! An interval is complete when something sent after it was acknowledged: then its queueing delay is
-//! known, and what is missing of it is lost, reordering aside.
+//! An interval is complete when something sent after it was acknowledged: then its queueing delay
+//! is known, and what is missing of it is lost, reordering aside.
 
 use super::loss_bounds::{MOST_SENT, least_carried};
 use crate::LossEvent;
@@ -66,8 +66,8 @@ impl Interval {
         Rate::over(self.sent, self.span())
     }
 
-    /// Whether it was sent about as fast as allowed, an eighth below included for the pacer's ticks.
-    /// Otherwise the application had nothing more, or the window was closed.
+    /// Whether it was sent about as fast as allowed, an eighth below included for the pacer's
+    /// ticks. Otherwise the application had nothing more, or the window was closed.
     pub(super) fn is_full(&self) -> bool {
         self.rate() >= self.pace.scaled(7, 8)
     }
@@ -146,8 +146,8 @@ impl Intervals {
         self.sent += bytes;
     }
 
-    /// A packet is sent while nothing is in flight: the silence before was our own, and an answer is
-    /// due at `at`.
+    /// A packet is sent while nothing is in flight: the silence before was our own, and an answer
+    /// is due at `at`.
     pub(super) fn expect(&mut self, at: Instant) {
         self.expected = at;
     }

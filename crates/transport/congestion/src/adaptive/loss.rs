@@ -141,7 +141,8 @@ impl Baseline {
         let likely = ((self.lost + UNKNOWN_CLUMPING) * packets / self.packets.max(packets)).max(1);
         let uncertainty = likely * packets / self.packets.max(packets);
         let variance = (likely + uncertainty) * clumping;
-        // Three standard deviations, half a percent of the packets, and one acknowledgement's batch.
+        // Three standard deviations, half a percent of the packets, and one acknowledgement's
+        // batch.
         let chance = 3 * variance.isqrt() + packets / 200 + BATCH;
         missing > usual + chance
     }

@@ -6,9 +6,9 @@ use skyhaul_units::Rate;
 /// what the line carries.
 pub(super) const MOST_SENT: u64 = 3;
 
-/// Where less than one packet in 16 arrives, a link or a host stood still for a moment, which is not
-/// a rate: at that of a few packets in a moment the flow would need minutes to come back. Where 16
-/// times less really is the rate, it is reached in several such steps.
+/// Where less than one packet in 16 arrives, a link or a host stood still for a moment, which is
+/// not a rate: at that of a few packets in a moment the flow would need minutes to come back. Where
+/// 16 times less really is the rate, it is reached in several such steps.
 const LEAST_CARRIED: u64 = 16;
 
 /// What the line carried of what was sent at `rate`, as far as one measurement can tell.

@@ -1,9 +1,10 @@
 //! The test whether heavy loss is the line's own.
 //!
-//! A loss that stays when a little less is sent counts as the line's. Where others overload the line
-//! too, it stays as well, and none of them would give way. So a loss beyond what this controller is
-//! made for is put on trial: the rate falls to what arrives, step by step, until less is lost, or
-//! until half of the rate lost about the same share. Then the loss is the line's, for a while.
+//! A loss that stays when a little less is sent counts as the line's. Where others overload the
+//! line too, it stays as well, and none of them would give way. So a loss beyond what this
+//! controller is made for is put on trial: the rate falls to what arrives, step by step, until less
+//! is lost, or until half of the rate lost about the same share. Then the loss is the line's, for a
+//! while.
 
 use super::intervals::Interval;
 use super::loss::Round;
@@ -77,8 +78,8 @@ impl LossTrial {
                 self.proven = Some((now + held, held));
                 TrialOutcome::Proven(trial.rate, round)
             }
-            // A smaller share was lost at half of the rate: a part of the loss was overload. Another
-            // trial from this rate decides about the rest.
+            // A smaller share was lost at half of the rate: a part of the loss was overload.
+            // Another trial from this rate decides about the rest.
             Some(_) => {
                 self.trial = None;
                 self.step(now, &round, round.rate())
@@ -118,8 +119,8 @@ const TELLING: u64 = 512;
 /// 8, one part of a round trip of 700 packets lost 38 %.
 const SURE: u64 = 2 * TELLING;
 
-/// A proven loss is put on trial again after 20 s, then less and less often, up to 160 s: each trial
-/// costs a few round trips at half of the rate.
+/// A proven loss is put on trial again after 20 s, then less and less often, up to 160 s: each
+/// trial costs a few round trips at half of the rate.
 const PROVEN: Duration = Duration::from_secs(20);
 const PROVEN_MOST: Duration = Duration::from_secs(160);
 

@@ -78,8 +78,8 @@ impl ShallowQueue {
         }
         self.round.add(interval);
         let is_above = self.ceiling.is_some_and(|ceiling| self.round.rate() > ceiling.rate);
-        // Start-up and a rate above the ceiling need a quick decision: a quarter and half of a round
-        // trip. Otherwise a whole one, which averages over bursts.
+        // Start-up and a rate above the ceiling need a quick decision: a quarter and half of a
+        // round trip. Otherwise a whole one, which averages over bursts.
         let intervals = match (&startup, is_above) {
             (Some(_), _) => LAG / 4,
             (None, true) => LAG / 2,

@@ -96,8 +96,8 @@ impl Startup {
         self.amount = (allowed + grown).min(most.max(allowed));
     }
 
-    /// An interval was seen. Where it was slower than allowed nothing more was tried: what is allowed
-    /// stays near what is used.
+    /// An interval was seen. Where it was slower than allowed nothing more was tried: what is
+    /// allowed stays near what is used.
     pub(super) fn seen(&mut self, interval: &Interval, base: Duration) {
         self.is_used = interval.rate() >= interval.pace.scaled(1, UNUSED * 2);
         if interval.is_full() {
@@ -192,8 +192,8 @@ const INITIAL: ByteCount = ByteCount::new(48_000);
 /// it.
 const LONG_INITIAL: ByteCount = ByteCount::new(96_000);
 
-/// While the line is not full, three times what arrived in the last known quarter of a round trip is
-/// sent. More than four times has no measurement behind it; fewer than 200 packets are none.
+/// While the line is not full, three times what arrived in the last known quarter of a round trip
+/// is sent. More than four times has no measurement behind it; fewer than 200 packets are none.
 const MOST_AHEAD: u64 = 4;
 const FEWEST_KNOWN: u64 = 200;
 

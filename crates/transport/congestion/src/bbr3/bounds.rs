@@ -182,7 +182,8 @@ impl Bounds {
         self.slope.bytes_per_segment = Some((window.as_u64() / segments).max(1));
     }
 
-    /// Raises the long-term bound for `acked`, if the window has reached it. Returns whether it has.
+    /// Raises the long-term bound for `acked`, if the window has reached it. Returns whether it
+    /// has.
     pub(super) fn raise(&mut self, acked: ByteCount, window: ByteCount) -> bool {
         let Some(bound) = self.long_term.filter(|bound| window >= *bound) else { return false };
         if let Some(per_segment) = self.slope.bytes_per_segment {

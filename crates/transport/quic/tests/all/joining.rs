@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use crate::nodes::{CALLED, CALLER, World, address, identity};
-use skyhaul_identity::Keying;
+use skyhaul_identity::{Keying, ProvenBy};
 use skyhaul_sessions::{ConnectError, ConnectionId, EndpointEvent, PathTarget, SocketId};
 use skyhaul_transport::wire::Control;
 use skyhaul_transport::{DownReason, Path as _, PathEvent, PathId, PathOptions, RefusalCause};
@@ -79,7 +79,7 @@ fn proof(world: &mut World, first: ConnectionId, second: ConnectionId, path: u8)
             .unwrap()
     };
     let (first, second) = (keying(first), keying(second));
-    second.prove(&first, path, true)
+    second.prove(&first, path, ProvenBy::Connecting)
 }
 
 /// A session of the bare endpoint's own.

@@ -13,7 +13,7 @@
 use super::event::{SessionId, SessionManagerEvent};
 use super::table::{HeldSession, SessionTable};
 use core::net::SocketAddr;
-use skyhaul_identity::{Fingerprint, Keying};
+use skyhaul_identity::{Fingerprint, Keying, ProvenBy};
 use skyhaul_transport::wire::{Control, ControlReader};
 use skyhaul_transport::{Path, PathEvent, PathId, PathOptions};
 use skyhaul_units::{Duration, Instant};
@@ -94,7 +94,7 @@ impl Joining {
                 }
                 return JoinProgress::Failed(self.refused("the session has ended".to_owned()));
             };
-            let proof = keying.prove(&held.keying, path.0, true);
+            let proof = keying.prove(&held.keying, path.0, ProvenBy::Connecting);
             self.unsent = Control::Join { path: path.0, proof }.encode();
         }
         self.began = Some((now, keying));
@@ -153,7 +153,10 @@ impl Joining {
         sessions: &'a mut SessionTable,
     ) -> Option<(SessionId, &'a mut HeldSession)> {
         let (_, keying) = self.began.as_ref()?;
-        let is_from_caller = matches!(self.side, Side::Accepting { .. });
+        let far_end = match self.side {
+            Side::Connecting { .. } => ProvenBy::Accepting,
+            Side::Accepting { .. } => ProvenBy::Connecting,
+        };
         sessions.iter_mut().find(|(id, held)| {
             let may_be = match self.side {
                 Side::Connecting { session, path: ours, .. } => *id == session && path == ours,
@@ -161,7 +164,7 @@ impl Joining {
                     held.peer == peer && !held.paths.contains_key(&path) && path.0 > 0
                 }
             };
-            may_be && keying.is_proved(&held.keying, (path.0, is_from_caller), proof)
+            may_be && keying.is_proved(&held.keying, path.0, far_end, proof)
         })
     }
 
@@ -171,7 +174,7 @@ impl Joining {
             Side::Connecting { options, .. } => options,
             Side::Accepting { .. } => {
                 if let Some((_, keying)) = &self.began {
-                    let proof = keying.prove(&held.keying, path.0, false);
+                    let proof = keying.prove(&held.keying, path.0, ProvenBy::Accepting);
                     // A stream on which nothing was sent takes so few bytes whole.
                     connection.send_control(now, &Control::Join { path: path.0, proof }.encode());
                 }

@@ -1,10 +1,11 @@
 //! One flow at the receiving end: blocks put together, given out in order, and passed over where
 //! they are missing.
 
+use super::wire::BlockSlice;
 use crate::block::{BlockId, BlockTiming, Received, cost};
 use crate::ranges::RangeSet;
 use bytes::Bytes;
-use skyhaul_units::{FlowId, Instant, Seq, Utc};
+use skyhaul_units::{Instant, Utc};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A flow's state.
@@ -151,8 +152,9 @@ impl Partial {
         u64::from(end).saturating_sub(self.bytes.len() as u64)
     }
 
-    /// Whether a slice up to `end` cannot be one of this block.
-    pub fn contradicts(&self, end: u32, fin: bool) -> bool {
+    /// Whether a slice cannot be one of this block.
+    pub fn contradicts(&self, slice: &BlockSlice) -> bool {
+        let (end, fin) = (slice.end(), slice.header.fin);
         match self.len {
             Some(len) => end > len || (fin && end != len),
             None => fin && (end as usize) < self.bytes.len(),
@@ -160,7 +162,7 @@ impl Partial {
     }
 
     /// Takes a slice that does not contradict it; whether anything of it is new.
-    pub fn put(&mut self, at: ArrivedSlice, piece: &super::wire::BlockSlice) -> bool {
+    pub fn put(&mut self, at: ArrivedSlice, piece: &BlockSlice) -> bool {
         let header = &piece.header;
         let (start, end) = (header.offset as usize, header.offset as usize + piece.bytes.len());
         if self.got.insert(header.offset, end as u32) == 0 {
@@ -189,9 +191,9 @@ impl Partial {
     }
 
     /// The block as it is given out.
-    pub fn into_received(self, (flow, seq): (FlowId, u64), now: Instant) -> Received {
+    pub fn into_received(self, id: BlockId, now: Instant) -> Received {
         Received {
-            id: BlockId { flow, seq: Seq(seq) },
+            id,
             bytes: Bytes::from(self.bytes),
             timing: BlockTiming {
                 sent: self.sent,

@@ -65,7 +65,8 @@ impl Interleaver {
     pub fn add(
         &mut self,
         now: Instant,
-        (content, block): (&Bytes, Option<BlockId>),
+        content: &Bytes,
+        block: Option<BlockId>,
         due: Option<Instant>,
     ) -> Sid {
         let number = self.next;

@@ -2,7 +2,7 @@
 
 use super::flow::{ArrivedSlice, OneWayFlow, Partial, SkippedStep};
 use super::wire::{Announcement, BlockSlice, Content, Message};
-use crate::block::{Received, cost};
+use crate::block::{BlockId, Received, cost};
 use crate::repair::{DecoderCounters, RepairDecoder};
 use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
@@ -103,9 +103,9 @@ pub struct OneWayReceiver {
     /// Cost of blocks begun or waiting in `events`.
     held: u64,
     /// Blocks that lack something, the one begun longest ago first.
-    open: BTreeSet<(Instant, FlowId, u64)>,
+    open: BTreeSet<(Instant, BlockId)>,
     /// Expendable ones by when they are worth nothing more.
-    deadlines: BTreeSet<(Instant, FlowId, u64)>,
+    deadlines: BTreeSet<(Instant, BlockId)>,
     /// Flows with something told, by when it is due.
     told: BTreeSet<(Instant, FlowId)>,
     events: VecDeque<Event>,
@@ -210,20 +210,20 @@ impl OneWayReceiver {
             let Some(flow) = self.flows.get_mut(&id) else { continue };
             let done = flow.told.pop_front().map_or(0, |(_, done)| done);
             self.told.extend(flow.told.front().map(|(due, _)| (*due, id)));
-            self.pass_to(now, (id, done), LossCause::Lost);
+            self.pass_to(now, id, done, LossCause::Lost);
         }
-        while let Some((due, id, seq)) = self.deadlines.first().copied()
+        while let Some((due, id)) = self.deadlines.first().copied()
             && due <= now
         {
             self.deadlines.pop_first();
-            self.drop_place(now, (id, seq), LossCause::Expired);
+            self.drop_block(now, id, LossCause::Expired);
         }
         if self.heard.is_some_and(|heard| heard + self.silence() <= now) {
             self.heard = None;
             let ends: Vec<(FlowId, u64)> =
                 self.flows.iter().map(|(id, flow)| (*id, flow.end())).collect();
-            for place in ends {
-                self.pass_to(now, place, LossCause::Lost);
+            for (id, end) in ends {
+                self.pass_to(now, id, end, LossCause::Lost);
             }
             if !self.ended {
                 self.events.push_back(Event::Silent);
@@ -235,7 +235,7 @@ impl OneWayReceiver {
     pub fn next_timeout(&self) -> Option<Instant> {
         let silence = self.heard.map(|heard| heard + self.silence());
         let told = self.told.first().map(|(due, _)| *due);
-        [told, self.deadlines.first().map(|(due, ..)| *due), silence].into_iter().flatten().min()
+        [told, self.deadlines.first().map(|(due, _)| *due), silence].into_iter().flatten().min()
     }
 
     fn silence(&self) -> Duration {
@@ -274,7 +274,7 @@ impl OneWayReceiver {
                 for (id, seq) in names {
                     if self.flow(id).is_some_and(|flow| !flow.is_past(seq.0)) && seq < Seq::FINISHED
                     {
-                        self.drop_place(at.now, (id, seq.0), LossCause::GivenUp);
+                        self.drop_block(at.now, BlockId { flow: id, seq }, LossCause::GivenUp);
                     }
                 }
             }
@@ -283,9 +283,9 @@ impl OneWayReceiver {
     }
 
     fn piece(&mut self, at: ArrivedSlice, piece: &BlockSlice) {
-        let (id, seq) = (piece.header.flow, piece.header.seq.0);
-        let end = piece.header.offset + piece.bytes.len() as u32;
-        let Some(flow) = self.flow(id) else {
+        let id = BlockId { flow: piece.header.flow, seq: piece.header.seq };
+        let (seq, end) = (id.seq.0, piece.end());
+        let Some(flow) = self.flow(id.flow) else {
             self.counters.over_window += 1;
             return;
         };
@@ -294,20 +294,22 @@ impl OneWayReceiver {
             return;
         }
         let known = flow.blocks.get(&seq);
-        if known.is_some_and(|block| block.contradicts(end, piece.header.fin)) {
+        if known.is_some_and(|block| block.contradicts(piece)) {
             self.counters.malformed += 1;
             return;
         }
         let grown = known.map_or_else(|| cost(end as usize), |block| block.growth(end));
-        if !self.make_room(at.now, grown, (id, seq)) {
+        if !self.make_room(at.now, grown, id) {
             self.counters.over_window += 1;
             return;
         }
-        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.is_past(seq)) else { return };
+        let Some(flow) = self.flows.get_mut(&id.flow).filter(|flow| !flow.is_past(seq)) else {
+            return;
+        };
         let before = flow.blocks.get(&seq).map_or(0, Partial::held);
         if before == 0 {
             self.counters.blocks_seen += 1;
-            self.open.insert((at.now, id, seq));
+            self.open.insert((at.now, id));
         }
         let block = flow.blocks.entry(seq).or_insert_with(|| Partial::new(at.now));
         let had_deadline = block.expires.is_some();
@@ -316,37 +318,38 @@ impl OneWayReceiver {
         }
         self.held += block.held() - before;
         if let Some(expires) = block.expires.filter(|_| !had_deadline) {
-            self.deadlines.insert((expires, id, seq));
+            self.deadlines.insert((expires, id));
         }
         if block.complete.is_some() {
-            self.open.remove(&(block.begun, id, seq));
-            self.whole(at.now, (id, seq));
+            self.open.remove(&(block.begun, id));
+            self.whole(at.now, id);
         }
     }
 
     /// A block is whole: an expendable one is given out at once, another one in its turn.
-    fn whole(&mut self, now: Instant, (id, seq): (FlowId, u64)) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
+    fn whole(&mut self, now: Instant, id: BlockId) {
+        let (flow_id, seq) = (id.flow, id.seq.0);
+        let Some(flow) = self.flows.get_mut(&flow_id) else { return };
         if flow.blocks.get(&seq).is_some_and(|block| block.expires.is_some())
             && let Some(block) = flow.blocks.remove(&seq)
         {
             flow.pass(seq);
-            self.give_out(now, (id, seq), block);
+            self.give_out(now, id, block);
         }
-        self.pass_to(now, (id, 0), LossCause::Lost);
+        self.pass_to(now, flow_id, 0, LossCause::Lost);
         let crowded = self
             .flows
-            .get(&id)
+            .get(&flow_id)
             .filter(|flow| flow.runs() > RUNS_MAX)
             .and_then(OneWayFlow::first_run);
         if let Some(end) = crowded {
-            self.pass_to(now, (id, end), LossCause::Crowded);
+            self.pass_to(now, flow_id, end, LossCause::Crowded);
         }
     }
 
-    fn give_out(&mut self, now: Instant, place: (FlowId, u64), block: Partial) {
-        self.forget(place, &block);
-        let received = block.into_received(place, now);
+    fn give_out(&mut self, now: Instant, id: BlockId, block: Partial) {
+        self.forget(id, &block);
+        let received = block.into_received(id, now);
         let counters = &mut self.counters;
         counters.bytes_delivered += received.bytes.len() as u64;
         *(if received.timing.repaired {
@@ -357,43 +360,46 @@ impl OneWayReceiver {
         self.events.push_back(Event::Block(received));
     }
 
-    /// Goes on to `end`: what is whole is given out, what lacks is told.
-    fn pass_to(&mut self, now: Instant, (id, end): (FlowId, u64), cause: LossCause) {
-        while let Some(step) = self.flows.get_mut(&id).and_then(|flow| flow.step(end)) {
+    /// Advances a flow to `end`: delivers the blocks that are whole, and reports gaps.
+    fn pass_to(&mut self, now: Instant, flow: FlowId, end: u64, cause: LossCause) {
+        let name = |seq| BlockId { flow, seq: Seq(seq) };
+        while let Some(step) = self.flows.get_mut(&flow).and_then(|flow| flow.step(end)) {
             match step {
-                SkippedStep::Block(seq, block) => self.give_out(now, (id, seq), block),
+                SkippedStep::Block(seq, block) => self.give_out(now, name(seq), block),
                 SkippedStep::Gap(first, stop, begun) => {
                     for (seq, block) in begun {
-                        self.dropped((id, seq), &block);
+                        self.dropped(name(seq), &block);
                     }
-                    self.gap(BlockGap { flow: id, first: Seq(first), count: stop - first, cause });
+                    self.gap(BlockGap { flow, first: Seq(first), count: stop - first, cause });
                 }
             }
         }
     }
 
-    /// Gives up one place, wherever in its flow it stands.
-    fn drop_place(&mut self, now: Instant, (id, seq): (FlowId, u64), cause: LossCause) {
-        let Some(flow) = self.flows.get_mut(&id).filter(|flow| !flow.is_past(seq)) else { return };
+    /// Gives up one block, wherever in its flow it is.
+    fn drop_block(&mut self, now: Instant, id: BlockId, cause: LossCause) {
+        let seq = id.seq.0;
+        let flow = self.flows.get_mut(&id.flow).filter(|flow| !flow.is_past(seq));
+        let Some(flow) = flow else { return };
         let block = flow.blocks.remove(&seq);
         flow.pass(seq);
         if let Some(block) = block {
-            self.dropped((id, seq), &block);
+            self.dropped(id, &block);
         }
-        self.gap(BlockGap { flow: id, first: Seq(seq), count: 1, cause });
-        self.whole(now, (id, seq));
+        self.gap(BlockGap { flow: id.flow, first: id.seq, count: 1, cause });
+        self.whole(now, id);
     }
 
-    fn dropped(&mut self, place: (FlowId, u64), block: &Partial) {
+    fn dropped(&mut self, id: BlockId, block: &Partial) {
         self.held = self.held.saturating_sub(block.held());
         self.counters.blocks_dropped += 1;
-        self.forget(place, block);
+        self.forget(id, block);
     }
 
-    fn forget(&mut self, (id, seq): (FlowId, u64), block: &Partial) {
-        self.open.remove(&(block.begun, id, seq));
+    fn forget(&mut self, id: BlockId, block: &Partial) {
+        self.open.remove(&(block.begun, id));
         if let Some(expires) = block.expires {
-            self.deadlines.remove(&(expires, id, seq));
+            self.deadlines.remove(&(expires, id));
         }
     }
 
@@ -417,30 +423,25 @@ impl OneWayReceiver {
 
     /// Makes room for `grown` bytes of a block, by giving up those begun longest ago; whether there
     /// is.
-    fn make_room(&mut self, now: Instant, grown: u64, wanted: (FlowId, u64)) -> bool {
+    fn make_room(&mut self, now: Instant, grown: u64, wanted: BlockId) -> bool {
         let window = self.config.window.as_u64();
         while self.held + grown > window {
-            let oldest = self
-                .open
-                .first()
-                .map(|(_, id, seq)| (*id, *seq))
-                .filter(|oldest| *oldest != wanted);
+            let oldest =
+                self.open.first().map(|(_, oldest)| *oldest).filter(|oldest| *oldest != wanted);
             // Whole blocks that wait for one of which nothing came.
             let waiting = || {
                 let flows = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty());
-                flows.map(|(id, flow)| (*id, flow.end())).find(|(id, _)| *id != wanted.0)
+                flows
+                    .map(|(id, flow)| BlockId { flow: *id, seq: Seq(flow.end()) })
+                    .find(|id| id.flow != wanted.flow)
             };
             let own = || {
-                let flow = self.flows.get(&wanted.0)?;
-                flow.blocks
-                    .keys()
-                    .next()
-                    .filter(|first| **first < wanted.1)
-                    .map(|first| (wanted.0, *first))
+                let first = Seq(*self.flows.get(&wanted.flow)?.blocks.keys().next()?);
+                (first < wanted.seq).then_some(BlockId { seq: first, ..wanted })
             };
-            let Some((id, seq)) = oldest.or_else(own).or_else(waiting) else { return false };
+            let Some(id) = oldest.or_else(own).or_else(waiting) else { return false };
             let before = self.held + self.in_flight();
-            self.pass_to(now, (id, seq + 1), LossCause::Crowded);
+            self.pass_to(now, id.flow, id.seq.0 + 1, LossCause::Crowded);
             // What is given out is held until the application takes it.
             if self.held + self.in_flight() >= before {
                 return false;

@@ -262,7 +262,7 @@ impl OneWaySender {
         if !given_up.is_empty() {
             self.touched.extend(given_up.iter().map(|name| name.flow));
             let names = given_up.into_iter().map(|name| (name.flow, name.seq));
-            return Some(self.protect(now, Content::given_up(names), (None, None)));
+            return Some(self.protect(now, Content::given_up(names), None, None));
         }
         let utc = self.config.utc_at_zero + now.since(Instant::ZERO);
         let at = Now { now, utc, flight: self.config.one_way_delay, flow_base: FlowId(0) };
@@ -299,16 +299,17 @@ impl OneWaySender {
             self.unrepaired.push(name);
         }
         let due = symbol.deadline.map(|deadline| deadline - self.config.one_way_delay);
-        self.protect(now, header.encode(&symbol.bytes), (Some(name), due))
+        self.protect(now, header.encode(&symbol.bytes), Some(name), due)
     }
 
     fn protect(
         &mut self,
         now: Instant,
         content: Bytes,
-        of: (Option<BlockId>, Option<Instant>),
+        block: Option<BlockId>,
+        due: Option<Instant>,
     ) -> Bytes {
-        let sid = self.coder.add(now, (&content, of.0), of.1);
+        let sid = self.coder.add(now, &content, block, due);
         let datagram = Message::Source { sid, content }.encode();
         self.counters.sources += 1;
         self.counters.source_bytes += datagram.len() as u64;

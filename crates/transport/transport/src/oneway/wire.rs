@@ -52,6 +52,13 @@ pub struct BlockSlice {
     pub bytes: Bytes,
 }
 
+impl BlockSlice {
+    /// Where in the block the slice ends.
+    pub const fn end(&self) -> u32 {
+        self.header.offset + self.bytes.len() as u32
+    }
+}
+
 /// Which block a piece belongs to, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceHeader {

@@ -22,6 +22,15 @@ pub struct LossEstimate {
     pub is_clean: bool,
 }
 
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrived.
+    Arrived,
+    /// It was lost.
+    Lost,
+}
+
 /// Measures the losses of one path at the sending end.
 #[derive(Debug, Clone)]
 pub struct LossMeter {
@@ -58,8 +67,9 @@ impl LossMeter {
     }
 
     /// The fate of the next datagram, in the order of sending; `now` is when it became known.
-    pub fn fate(&mut self, now: Instant, lost: bool) {
+    pub fn fate(&mut self, now: Instant, fate: Fate) {
         self.forget(now);
+        let lost = fate == Fate::Lost;
         let again = lost && self.last_was_lost;
         for window in [&mut self.long, &mut self.short] {
             window.sent += ONE;

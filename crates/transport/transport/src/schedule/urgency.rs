@@ -80,7 +80,7 @@ impl Urgency {
 
     /// Bytes × (1 + slope × `slack`)² ÷ worth of `blocks`, in millionths of a byte. `slack` is in
     /// parts per billion of a lifetime.
-    fn rank(&self, bytes: ByteCount, slack: u64, (blocks, priority): (u32, u8)) -> u64 {
+    fn rank(&self, bytes: ByteCount, slack: u64, blocks: u32, priority: u8) -> u64 {
         let lowest = self.config.lowest_priority.get();
         let worth = (1 + u128::from(lowest - priority.min(lowest))) * u128::from(blocks.max(1));
         let factor = u128::from(WHOLE + u64::from(self.config.slope) * slack);
@@ -97,7 +97,7 @@ impl Policy for Urgency {
             let patience = self.config.patience;
             let young = share(patience, patience + now.since(candidate.taken));
             let rank =
-                u128::from(self.rank(UNDATED, WHOLE, (1, candidate.priority))) * u128::from(young);
+                u128::from(self.rank(UNDATED, WHOLE, 1, candidate.priority)) * u128::from(young);
             return SendOrder::new(
                 u64::try_from(rank / u128::from(WHOLE)).unwrap_or(u64::MAX),
                 0,
@@ -112,7 +112,8 @@ impl Policy for Urgency {
         };
         let followers = candidate.followers;
         let bytes = candidate.unsent + followers.unsent;
-        let rank = self.rank(bytes, slack, (followers.count.saturating_add(1), candidate.priority));
+        let blocks = followers.count.saturating_add(1);
+        let rank = self.rank(bytes, slack, blocks, candidate.priority);
         let key = SendOrder::new(rank, candidate.unsent.as_u64(), candidate);
         if arrival > deadline { key.behind() } else { key }
     }

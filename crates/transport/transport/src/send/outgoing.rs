@@ -64,8 +64,8 @@ pub struct Outsymbol {
     pub protection: Option<Option<Instant>>,
 }
 
-/// Fields of a symbol's header that do not come from its block: the time by both clocks, the one-way
-/// delay of the path, and the base from which flows count.
+/// Fields of a symbol's header that do not come from its block: the time by both clocks, the
+/// one-way delay of the path, and the base from which flows count.
 #[derive(Debug, Clone, Copy)]
 pub struct Now {
     pub now: Instant,

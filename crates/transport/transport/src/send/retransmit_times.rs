@@ -1,5 +1,5 @@
-//! Times of the retransmissions of a flow, by sequence number: when the retransmitted symbol arrives,
-//! the blocks behind it can be delivered.
+//! Times of the retransmissions of a flow, by sequence number: when the retransmitted symbol
+//! arrives, the blocks behind it can be delivered.
 
 use skyhaul_units::{Instant, Seq};
 use std::collections::VecDeque;
@@ -38,8 +38,8 @@ mod tests {
     use skyhaul_units::Duration;
 
     proptest! {
-        /// Compared with the list of all retransmissions: the newest before a block, or nothing where
-        /// that is too long ago.
+        /// Compared with the list of all retransmissions: the newest before a block, or nothing
+        /// where that is too long ago.
         #[test]
         fn the_newest_retransmission_before_a_block_is_known_or_forgotten(
             seqs in proptest::collection::vec(0u64..12, 1..60),
