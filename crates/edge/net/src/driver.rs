@@ -2,9 +2,10 @@
 
 use crate::SessionManager;
 use crate::clock::Clock;
-use crate::endpoint::{AnyEndpoint, Arrived, FAREWELL_MAX, Left};
+use crate::endpoint::AnyEndpoint;
 use crate::rest::{self, Gathering};
 use crate::socket::Socket;
+use crate::turn::{Arrived, FAREWELL_MAX, Left};
 use crate::waker::Waker;
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_sessions::{SessionManagerEvent, SocketId};
@@ -13,34 +14,33 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What uses the session manager's sessions: it feeds them, and takes what they give.
+/// Uses the session manager's sessions: feeds them, and takes what they deliver.
 pub trait Service {
-    /// Something happened.
+    /// An event of the session manager.
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent);
 
     /// Called after events and at every wake-up: feed sessions, send receipts. Returns when it
-    /// wants to be called again by itself: a time that has come means at once, after what arrived
-    /// meanwhile has been taken.
+    /// wants to be called again; a time that has passed means at once, after what arrived meanwhile
+    /// has been taken.
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant>;
 
-    /// An endpoint to serve from now on, with its socket; asked for after each [`Service::work`]
-    /// until there is none.
+    /// An endpoint to serve from now on, with its socket. Called after each [`Service::work`] until
+    /// it returns `None`.
     fn next_socket(&mut self) -> Option<AnyEndpoint> {
         None
     }
 
-    /// What becomes readable when the service has something to do, beside the endpoints' sockets.
-    /// Datagrams are then taken as they come: letting them gather would keep what is behind it
-    /// waiting.
+    /// A descriptor that is readable when the service has something to do. Where there is one,
+    /// datagrams are taken as they come: gathering them would delay the service.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// The socket given last is served under this name.
+    /// The socket given last has this id.
     fn socket_added(&mut self, _id: SocketId) {}
 }
 
-/// A session manager and its clock.
+/// Runs a session manager by a clock.
 pub struct Driver {
     manager: SessionManager,
     clock: Clock,
@@ -49,11 +49,11 @@ pub struct Driver {
     waits: u64,
 }
 
-/// Rounds of sending, and of filling the room that this made, before receiving has its turn.
+/// Rounds of sending, and of refilling the room that this made, before receiving has its turn.
 const ROUNDS: usize = 16;
 
 impl Driver {
-    /// Runs `session manager`.
+    /// Runs `manager`.
     ///
     /// # Errors
     /// The system has no more file descriptors.
@@ -61,7 +61,7 @@ impl Driver {
         Ok(Self::woken_by(Waker::new()?, manager, clock))
     }
 
-    /// The same where endpoints on other threads are to wake it too.
+    /// The same with a waker that endpoints on other threads use too.
     pub fn woken_by(waker: Waker, manager: SessionManager, clock: Clock) -> Self {
         Self { manager, clock, waker, gathering: Gathering::default(), waits: 0 }
     }
@@ -96,7 +96,7 @@ impl Driver {
         self.waits
     }
 
-    /// Runs until `stop` is set, then says farewell to the connected nodes.
+    /// Runs until `stop` is set, then closes the sessions.
     ///
     /// # Errors
     /// The socket failed.
@@ -108,8 +108,7 @@ impl Driver {
             self.manager.handle_timeout(now);
             let service_due = self.serve(service, now);
             let more_to_send = self.transmit(now)?;
-            // Neither a service that has more to do now nor a line that has is kept waiting for the
-            // clock.
+            // Where the service or the line has more to do now, there is no wait.
             if arrived == Arrived::More || more_to_send || service_due.is_some_and(|due| due <= now)
             {
                 continue;
@@ -118,7 +117,7 @@ impl Driver {
             self.waits += 1;
             let own = service.fd();
             let gathers = arrived == Arrived::Little && own.is_none();
-            if !gathers || !self.gathering.rest(&self.waker, &self.clock, (now, due))? {
+            if !gathers || !self.gathering.rest(&self.waker, &self.clock, now, due)? {
                 let own = own.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
                 let fds = self.manager.endpoints().filter_map(AnyEndpoint::poll_fd).chain(own);
                 rest::wait(&self.waker, &self.clock, due, fds)?;
@@ -127,8 +126,8 @@ impl Driver {
         self.farewell()
     }
 
-    /// Closes the sessions, and sends the closing datagrams and their copies. A socket that fails
-    /// keeps no other from its farewell.
+    /// Closes the sessions, and sends the closing datagrams and their copies. Where one socket
+    /// fails, the others go on.
     fn farewell(&mut self) -> io::Result<()> {
         let clock = self.clock;
         let now = clock.now();
@@ -165,7 +164,7 @@ impl Driver {
         outcome
     }
 
-    /// Events and work until neither brings more.
+    /// Hands events to the service, and lets it work.
     fn serve(&mut self, service: &mut impl Service, now: Instant) -> Option<Instant> {
         self.manager.flush(now);
         while let Some(event) = self.manager.poll_event() {
@@ -198,7 +197,7 @@ impl Driver {
             })?;
             match left {
                 Left::Part => return Ok(true),
-                // What was filled in does not leave yet.
+                // The refilled symbols are not due yet.
                 Left::Nothing if round > 0 => return Ok(false),
                 Left::Nothing | Left::All if !self.manager.refill(now) => return Ok(false),
                 Left::Nothing | Left::All => {}

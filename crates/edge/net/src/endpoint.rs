@@ -1,4 +1,4 @@
-//! The kinds of endpoints that a driver moves bytes for. Each owns its sockets.
+//! The kinds of endpoints that a driver serves. Each owns its sockets.
 
 mod tcp;
 mod udp;
@@ -6,17 +6,18 @@ mod udp;
 pub use tcp::{TcpConfig, TcpEndpoint};
 pub use udp::UdpEndpoint;
 
+use crate::turn::{Arrived, Left};
 use crate::{Clock, Socket, ThreadedEndpoint, drops};
 use core::net::SocketAddr;
 use rustix::event::PollFd;
 use skyhaul_quic::Fingerprint;
 use skyhaul_sessions::{ConnectError, ConnectionId, ConnectionPurpose, EndpointEvent};
 use skyhaul_transport::Path;
-use skyhaul_units::{ByteCount, Duration, Instant};
+use skyhaul_units::Instant;
 use std::collections::BTreeSet;
 use std::io;
 
-/// An endpoint of whatever kind.
+/// An endpoint of any kind.
 pub enum AnyEndpoint {
     /// QUIC over UDP.
     Udp(Box<UdpEndpoint>),
@@ -24,47 +25,6 @@ pub enum AnyEndpoint {
     Tcp(Box<TcpEndpoint>),
     /// QUIC over UDP, on a thread of its own.
     Lane(Box<ThreadedEndpoint>),
-}
-
-/// How much was there of what had arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Arrived {
-    Nothing,
-    /// Less than [`PLENTY`], and all of it was taken.
-    Little,
-    Plenty,
-    /// More than is taken at once.
-    More,
-}
-
-/// What an endpoint's turn to send came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Left {
-    /// Nothing was ready, or the sockets are full.
-    Nothing,
-    /// All that was ready.
-    All,
-    /// As much as goes at once; there may be more.
-    Part,
-}
-
-/// How long a thread that ends waits for its closing datagrams: all copies of one leave within
-/// 400 ms.
-pub(crate) const FAREWELL_MAX: Duration = Duration::from_millis(500);
-
-/// So much at a time, 64 datagrams of 1500 bytes, needs no gathering: waking up for it costs less
-/// than it does, and what comes meanwhile might not fit the socket.
-const PLENTY: ByteCount = ByteCount::kib(96);
-
-impl Arrived {
-    /// All of so much was taken.
-    fn all(taken: ByteCount) -> Self {
-        match taken {
-            ByteCount::ZERO => Self::Nothing,
-            taken if taken < PLENTY => Self::Little,
-            _ => Self::Plenty,
-        }
-    }
 }
 
 impl AnyEndpoint {
@@ -83,7 +43,7 @@ impl AnyEndpoint {
     /// Sends what is ready.
     ///
     /// # Errors
-    /// The system cannot say any more when a socket is ready.
+    /// The poller of the sockets failed.
     pub(crate) fn transmit(&mut self, clock: &Clock) -> io::Result<Left> {
         match self {
             Self::Udp(endpoint) => Ok(endpoint.transmit(clock.now())),
@@ -95,7 +55,7 @@ impl AnyEndpoint {
         }
     }
 
-    /// What to wait for; a lane wakes by itself.
+    /// What to wait for. A lane wakes the driver itself.
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match self {
             Self::Udp(endpoint) => Some(endpoint.poll_fd()),
@@ -104,8 +64,8 @@ impl AnyEndpoint {
         }
     }
 
-    /// Whether closing datagrams are still to be sent on this thread. TCP repeats by itself, and a
-    /// lane waits on its own thread.
+    /// Whether closing datagrams are still to be sent on this thread. TCP retransmits by itself,
+    /// and a lane waits on its own thread.
     pub(crate) fn is_closing(&self) -> bool {
         match self {
             Self::Udp(endpoint) => endpoint.is_closing(),
@@ -113,7 +73,7 @@ impl AnyEndpoint {
         }
     }
 
-    /// Begins the farewell of a lane, so that all lanes wait at the same time.
+    /// Makes a lane send its closing datagrams, so that all lanes wait at the same time.
     pub(crate) fn begin_farewell(&mut self) {
         match self {
             Self::Udp(_) | Self::Tcp(_) => {}
@@ -121,7 +81,7 @@ impl AnyEndpoint {
         }
     }
 
-    /// Waits until a lane has sent what tells of the end.
+    /// Waits until a lane has sent its closing datagrams.
     pub(crate) fn farewell(&mut self) {
         match self {
             Self::Udp(_) | Self::Tcp(_) => {}
@@ -137,7 +97,7 @@ impl AnyEndpoint {
         }
     }
 
-    /// By which the kernel knows its UDP socket.
+    /// The kernel's inode number of its UDP socket.
     pub fn inode(&self) -> Option<u64> {
         match self {
             Self::Udp(endpoint) => drops::inode(endpoint.socket()).ok(),
@@ -146,7 +106,8 @@ impl AnyEndpoint {
         }
     }
 
-    /// Where it takes calls, or calls from; `None` where that is not known before a call is made.
+    /// The address that it listens at, or connects from; `None` where that is not known before it
+    /// connects.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match self {
             Self::Udp(endpoint) => endpoint.socket().local_addr().ok(),
@@ -164,7 +125,7 @@ impl AnyEndpoint {
         }
     }
 
-    /// Changes whose calls are taken. Connections that stand stay.
+    /// Changes which nodes may connect. Existing connections stay.
     pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         match self {
             Self::Udp(endpoint) => endpoint.quic_mut().set_trusted(trusted),

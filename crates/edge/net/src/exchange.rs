@@ -1,10 +1,10 @@
-//! Sessions for programs: a thread runs the transport, and the program awaits.
+//! Sessions for programs: a thread runs the transport, and the program awaits futures.
 //!
-//! An [`AppClient`] is a node on its sockets. It calls others and is called; each session with
-//! another node is a [`AppChannel`].
-//! [`AppChannel::send`] waits while the session's buffer is full, and gives a [`Sent`], which resolves to
-//! what became of the block; [`AppChannel::recv`] gives blocks as they arrive, and each holds its part of
-//! the receive window until it is dropped. Any executor will do: nothing here needs one of its own.
+//! An [`AppClient`] is a node on its sockets. It connects to others and accepts them; each session
+//! with another node is an [`AppChannel`]. [`AppChannel::send`] waits while the session's buffer is
+//! full, and returns a [`Sent`], which resolves to the block's outcome. [`AppChannel::recv`]
+//! returns blocks as they arrive; each holds its part of the receive window until it is dropped.
+//! The futures run on any executor.
 //!
 //! ```
 //! # use skyhaul_net::exchange::{AppClient, Setup};
@@ -31,8 +31,8 @@
 //! let calling = AppClient::start(Setup::new("station", station))?;
 //! # let address = called.addresses()[0];
 //! block_on(async {
-//!     let link = calling.connect(address, keys.1).await?;
-//!     let sent = link.send(Block::reliable(FlowId(0), "a frame".into())).await?;
+//!     let near = calling.connect(address, keys.1).await?;
+//!     let sent = near.send(Block::reliable(FlowId(0), "a frame".into())).await?;
 //!     let far = called.accept().await.ok_or("stopped")?;
 //!     assert_eq!(far.recv().await.ok_or("closed")?.bytes, "a frame");
 //!     assert_eq!(sent.await, Some(Outcome::Delivered));
@@ -41,23 +41,25 @@
 //! # }
 //! ```
 
-mod bridge;
-mod lent;
-mod link;
+mod channel;
+mod channel_driver;
+mod channel_error;
+mod shared_session;
 mod state;
 
-pub use lent::ChannelService;
-pub(crate) use lent::{SharedSession, SharedSessionOwner};
-pub use link::{AppChannel, IncomingBlock, LinkError, Sent};
+pub use channel::{AppChannel, IncomingBlock, Sent};
+pub use channel_error::LinkError;
+pub use shared_session::{ChannelService, LinksTaken};
+pub(crate) use shared_session::{SharedSession, SharedSessionOwner};
 
 use crate::SessionManager;
 use crate::{Clock, Driver, Socket, UdpEndpoint, Waker};
-use bridge::ChannelDriver;
+use channel_driver::ChannelDriver;
 use core::net::SocketAddr;
 use skyhaul_quic::{ConfigError, EndpointConfig, Fingerprint, Identity, PathConfig, QuicEndpoint};
 use skyhaul_transport::{PathOptions, SessionConfig};
 use skyhaul_units::Rate;
-use state::{Call, Shared};
+use state::{ConnectRequest, Shared};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::io;
@@ -65,17 +67,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// How a node takes part.
+/// How a node is set up.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// Its name, for the far end's log.
+    /// Its name, for the far ends' logs.
     pub name: String,
     /// Its key.
     pub identity: Identity,
-    /// Its sockets; a path goes from one of them. Default: one, any free port of the loopback
-    /// interface.
+    /// The addresses of its sockets; a path begins at one of them. Default: any free port of the
+    /// loopback interface.
     pub bind: Vec<SocketAddr>,
-    /// Keys of the nodes that may call; with none, calls are not taken.
+    /// Keys of the nodes that may connect; with none, it does not accept connections.
     pub trusted: BTreeSet<Fingerprint>,
     /// For every path.
     pub path: PathConfig,
@@ -84,8 +86,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A node that calls and isn't called, on the loopback interface, with a declared line of 1
-    /// Gbit/s.
+    /// A node that only connects, on the loopback interface, with a declared rate of 1 Gbit/s.
     pub fn new(name: &str, identity: Identity) -> Self {
         Self {
             name: name.to_owned(),
@@ -97,7 +98,7 @@ impl Setup {
         }
     }
 
-    /// Lets the nodes with these keys call.
+    /// Accepts the nodes with these keys.
     #[must_use]
     pub fn trusting(mut self, keys: impl IntoIterator<Item = Fingerprint>) -> Self {
         self.trusted.extend(keys);
@@ -108,7 +109,7 @@ impl Setup {
 /// A path to another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathChoice {
-    /// The place in [`Setup::bind`] of the socket that it goes from.
+    /// The index in [`Setup::bind`] of the socket that it begins at.
     pub socket: usize,
     /// The far end's address.
     pub remote: SocketAddr,
@@ -119,15 +120,15 @@ pub struct PathChoice {
 /// Why a node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A socket could not be had, or none was asked for.
+    /// A socket could not be opened, or no address is given.
     #[error("the sockets cannot be bound ({0}): check the addresses")]
     Socket(#[from] io::Error),
-    /// The paths' configuration.
+    /// The paths' configuration is not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// A node on its sockets, run by a thread of its own. Dropping it closes its links.
+/// A node on its sockets, run by a thread of its own. Dropping it closes its channels.
 #[derive(Debug)]
 pub struct AppClient {
     shared: Arc<Shared>,
@@ -168,12 +169,12 @@ impl AppClient {
         }
         let (waker, stop) = (driver.waker(), Arc::new(AtomicBool::new(false)));
         let shared = Arc::new(Shared::new(waker.clone()));
-        let mut bridge = ChannelDriver::new(setup.name, Arc::clone(&shared));
+        let mut channels = ChannelDriver::new(setup.name, Arc::clone(&shared));
         let stopped = Arc::clone(&stop);
         let thread =
             std::thread::Builder::new().name("skyhaul-exchange".to_owned()).spawn(move || {
-                let ended = driver.run(&mut bridge, &stopped);
-                bridge.over(
+                let ended = driver.run(&mut channels, &stopped);
+                channels.stop(
                     ended
                         .err()
                         .map_or("the node has stopped".to_owned(), |error| error.to_string()),
@@ -182,12 +183,12 @@ impl AppClient {
         Ok(Self { shared, addresses, stop, waker, thread: Some(thread) })
     }
 
-    /// Where its sockets are, in the order of [`Setup::bind`].
+    /// The addresses of its sockets, in the order of [`Setup::bind`].
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Calls the node at `remote`, which must have the key `peer`, from the first socket.
+    /// Connects to the node at `remote`, which must have the key `peer`, from the first socket.
     ///
     /// # Errors
     /// See [`LinkError`].
@@ -203,26 +204,25 @@ impl AppClient {
         .await
     }
 
-    /// The same over several paths. The link stands once the first does; the others join it then,
-    /// and those that are turned away are told by [`AppChannel::refused_paths`].
+    /// The same over several paths. The channel is open as soon as the first path is; the others
+    /// join it then, and [`AppChannel::refused_paths`] reports those that could not be made.
     ///
     /// # Errors
     /// See [`LinkError`].
     pub async fn connect_over(
         &self,
-        ways: &[PathChoice],
+        paths: &[PathChoice],
         peer: Fingerprint,
     ) -> Result<AppChannel, LinkError> {
-        let id = self.shared.call(Call { ways: ways.to_vec(), peer });
-        // Dropped, it closes what was begun: where the call fails, and where nobody waits for its
-        // end.
-        let link = AppChannel::new(Arc::clone(&self.shared), id);
+        let id = self.shared.connect(ConnectRequest { paths: paths.to_vec(), peer });
+        // Dropping it closes what was begun, if the attempt fails or this future is dropped.
+        let channel = AppChannel::new(Arc::clone(&self.shared), id);
         let waiter = self.shared.waiter(Some(id));
         poll_fn(|context| waiter.poll_open(context)).await?;
-        Ok(link)
+        Ok(channel)
     }
 
-    /// The next session of a node that called; `None` once the node has stopped.
+    /// The next session of a node that has connected; `None` once this node has stopped.
     pub async fn accept(&self) -> Option<AppChannel> {
         let waiter = self.shared.waiter(None);
         let id = poll_fn(|context| waiter.poll_accept(context)).await?;
@@ -235,7 +235,7 @@ impl Drop for AppClient {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has told so on standard error.
+            // A thread that panicked has reported it on standard error.
             let _ = thread.join();
         }
     }

@@ -1,14 +1,13 @@
-//! What goes through a session that somebody else holds, beside that one's own blocks.
+//! Forwards, files and streams on a session that a station or centre owns, beside its contacts.
 //!
 //! A station and its centre have one session with each other. The station's uplink and the centre's
-//! downlink hold it, for contacts;
-//! [`Tenants`] carries applications' connections, files and streams on it, in flows of their own
-//! ([`FlowRange`]). Who holds the session gives it the session's events and calls [`Tenants::work`]; it
-//! takes no event that is the holder's alone. The class tree of the session decides what goes
-//! first; each service has a [`Share`] of the send buffer beside it, so that none keeps the
-//! holder's blocks out. At the receiving end their blocks leave the session's window at once:
-//! windows of their own bound them, and one that does not read holds back itself alone. A [`ChannelService`]
-//! is where programs on other threads have links over the session, each like one of its own.
+//! downlink own it, for contacts; [`Tenants`] carries applications' connections, files and streams
+//! on it, in flows of their own ([`FlowRange`]). The owner hands it the session's events and calls
+//! [`Tenants::work`]; it returns the events that are for the owner alone. The session's class tree
+//! decides what goes first. Each service has a [`Share`] of the send buffer, so that none keeps the
+//! owner's blocks out. At the receiving end their blocks leave the session's window at once: they
+//! have windows of their own, so that a slow reader holds back only itself. By a
+//! [`ChannelService`], programs on other threads open channels over the session.
 
 mod range;
 mod share;
@@ -16,6 +15,7 @@ mod share;
 pub use range::{FIRST_GUEST, FlowRange};
 pub use share::Share;
 
+pub use crate::exchange::LinksTaken;
 use crate::exchange::{ChannelService, SharedSession, SharedSessionOwner};
 use crate::forward::{
     Counters, FarRules, ForwardSession, Forwarding, Forwards, Notify, StartError,
@@ -30,36 +30,27 @@ use skyhaul_units::{ByteCount, Instant};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Blocks of forwards that a session holds and has not told the fate of, at most: half a second of
-/// 250 Mbit/s. A session that carries guests has a send buffer that is as much larger.
+/// Limit of the forwards' blocks that a session holds without an outcome: half a second of
+/// 250 Mbit/s. A session that carries tenants has a send buffer that is as much larger.
 pub const FORWARDS_SHARE: ByteCount = ByteCount::mib(16);
 /// The same of files: four round trips of 660 ms at 93 Mbit/s.
 pub const FILES_SHARE: ByteCount = ByteCount::mib(32);
 /// The same of streams: a second of 250 Mbit/s, which is twice the usual lateness bound.
 pub const STREAMS_SHARE: ByteCount = ByteCount::mib(32);
 
-/// What goes through sessions that somebody else holds.
+/// Forwards, files and streams on sessions that a station or centre owns.
 pub struct Tenants {
     forwards: Forwards,
     files: SharedSession,
     streams: SharedSession,
 }
 
-/// Who takes links that far nodes begin for files and streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinksTaken {
-    /// Nobody: they are ended.
-    ByNobody,
-    /// Whoever has the [`ChannelService`] of the service.
-    AtTheDoor,
-}
-
-/// Who is at the far end of a session.
+/// The far end of a session.
 #[derive(Debug, Clone)]
 pub struct SessionPeer {
     /// Which end of the session this one is.
     pub role: Role,
-    /// The place of the far node among [`Forwarding::nodes`]; none where no forward leads there.
+    /// The far node's index in [`Forwarding::nodes`]; none if no forward leads there.
     pub node: Option<usize>,
     /// What it may have this node do.
     pub rules: Arc<FarRules>,
@@ -69,7 +60,7 @@ pub struct SessionPeer {
 
 impl core::fmt::Debug for Tenants {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Guests")
+        f.debug_struct("Tenants")
             .field("counters", &self.forwards.counters())
             .finish_non_exhaustive()
     }
@@ -91,17 +82,17 @@ impl Tenants {
         Ok(Self { forwards: Forwards::new(forwarding, waker, notify)?, files, streams })
     }
 
-    /// Where files go in and out; [`Forwarding::nodes`] says which node has which place.
+    /// Channels for files; [`Forwarding::nodes`] has the order of the nodes.
     pub fn files(&self) -> ChannelService {
-        self.files.door()
+        self.files.service()
     }
 
-    /// The same of streams.
+    /// Channels for streams.
     pub fn streams(&self) -> ChannelService {
-        self.streams.door()
+        self.streams.service()
     }
 
-    /// A session has begun; its line is shared as it will be.
+    /// A session has begun, and has its class tree.
     pub fn begun(&mut self, id: SessionId, session: &Session, far: SessionPeer) {
         let SessionPeer { role, node, rules, key } = far;
         let end = if role == Role::Calling { SessionEnd::Calling } else { SessionEnd::Called };
@@ -112,14 +103,15 @@ impl Tenants {
         self.forwards.begun(id, session, ForwardSession { role, node, rules, range, share });
     }
 
-    /// The far end is who it should be: guests go from now on.
+    /// The handshake is complete, and the far end is the right one: tenants use the session from
+    /// now on.
     pub fn opened(&mut self, id: SessionId, name: &str) {
         self.forwards.opened(id);
         self.files.opened(id, name);
         self.streams.opened(id, name);
     }
 
-    /// Takes an event of a session where it is of guests; gives back the others.
+    /// Takes an event of a session if it is of a tenant; returns the others.
     pub fn event(
         &mut self,
         now: Instant,
@@ -155,7 +147,7 @@ impl Tenants {
         None
     }
 
-    /// The service whose links are in this range.
+    /// The service whose channels are in this range.
     fn links(&mut self, range: FlowRange) -> Option<&mut SharedSession> {
         match range {
             FlowRange::Files => Some(&mut self.files),
@@ -164,33 +156,33 @@ impl Tenants {
         }
     }
 
-    /// A session is gone.
+    /// A session has ended.
     pub fn ended(&mut self, id: SessionId) {
         self.forwards.left(id);
         self.files.ended(id);
         self.streams.ended(id);
     }
 
-    /// The far node at this place was called in vain.
+    /// The node of this index does not answer.
     pub fn unreached(&mut self, node: usize) {
         self.forwards.unreached(node);
     }
 
-    /// The line of a session is shared otherwise.
+    /// The class tree of a session has changed.
     pub fn shared(&mut self, id: SessionId, classes: &ClassTree) {
         self.forwards.shared(id, classes);
     }
 
-    /// Takes what is new, and hands over what the line has room for. When it wants to be called
-    /// again by itself.
+    /// Takes what is new, and hands over what the line has room for. Returns when it wants to be
+    /// called again.
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
         self.files.work(now, manager);
         self.streams.work(now, manager);
         self.forwards.work(now, manager)
     }
 
-    /// Readable when there is something to do; none where nothing can be, and datagrams of the line
-    /// may gather.
+    /// Readable when there is something to do; none if nothing can be, so that datagrams of the
+    /// line may gather.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.forwards.fd()).filter(|_| !self.forwards.is_still())
     }
@@ -200,13 +192,13 @@ impl Tenants {
         &self.forwards
     }
 
-    /// What was forwarded so far.
+    /// Counters of the forwards.
     pub fn counters(&self) -> Counters {
         self.forwards.counters()
     }
 }
 
-/// What the far end sent cannot be: it is of another version.
+/// Ends the session of a far end that breaks the protocol.
 fn refuse(manager: &mut SessionManager, id: SessionId, reason: &str) {
     if let Some(session) = manager.session(id) {
         session.refuse(reason);

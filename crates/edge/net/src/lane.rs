@@ -1,11 +1,11 @@
 //! An endpoint on a thread of its own: its endpoint, its UDP socket and its connections.
 //!
 //! ```text
-//!   session's thread                                  lane's thread
-//!   Session ◄─► SessionManager ◄─► ThreadedEndpoint                Worker ◄─► UdpEndpoint ◄─► network
-//!                            │  symbols, control bytes ──►  │
-//!                            │  ◄── news, datagrams         │
-//!                            └── room and estimate: seen ───┘
+//!   session's thread                                      lane's thread
+//!   Session ◄─► SessionManager ◄─► ThreadedEndpoint       Worker ◄─► UdpEndpoint ◄─► network
+//!                                   │  symbols, control bytes ──►  │
+//!                                   │  ◄── news, datagrams         │
+//!                                   └── shares room and estimate ──┘
 //! ```
 //!
 //! One session over several lanes is not bound to one core: encryption, the QUIC state machine and

@@ -1,6 +1,6 @@
 //! Sockets and real time for the sans-IO core.
 //!
-//! A [`Driver`] runs a session manager of sessions over paths of QUIC on UDP sockets and of TLS on
+//! A [`Driver`] runs a session manager, whose sessions have paths of QUIC over UDP and of TLS over
 //! TCP.
 
 mod busy;
@@ -22,6 +22,7 @@ mod shortage;
 mod socket;
 mod stream;
 mod threads;
+mod turn;
 mod waker;
 
 pub use busy::BusyClock;
@@ -38,5 +39,5 @@ pub use stream::{TcpPathListener, TcpPathStream};
 pub use threads::{Thread, ThreadTimes};
 pub use waker::Waker;
 
-/// A session manager over the endpoints that a driver knows.
+/// A session manager over the endpoints of a driver.
 pub type SessionManager = skyhaul_sessions::SessionManager<AnyEndpoint>;

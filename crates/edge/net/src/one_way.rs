@@ -1,7 +1,7 @@
-//! Sockets for a path without return: one end only sends, the other only receives.
+//! Sockets for a one-way path: one end only sends, the other only receives.
 //!
-//! [`receive`] makes no call that could send a datagram: what waits behind a diode cannot be made
-//! to answer.
+//! [`receive`] makes no call that could send a datagram: a receiver behind a data diode cannot be
+//! made to answer.
 
 use crate::Clock;
 use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
@@ -13,37 +13,56 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the application does between datagrams.
+/// The application's side of a transmission.
 pub trait OneWaySource {
-    /// Hands over blocks, takes what became of others, or finishes. Returns when it wants to be
-    /// asked again at the latest; it is asked after each tick of the line anyway.
+    /// Hands over blocks, takes outcomes, or finishes. Returns when it wants to be called again at
+    /// the latest; it is called after each tick of the line anyway.
     ///
     /// # Errors
-    /// The transmission is to end with this error.
+    /// The transmission must end with this error.
     fn work(&mut self, now: Instant, transmitter: &mut Transmitter) -> io::Result<Option<Instant>>;
 }
 
-/// What went out.
+/// The socket of a one-way path, and the receiver's address.
+#[derive(Debug, Clone, Copy)]
+pub struct OneWayLine<'a> {
+    /// Datagrams go out here.
+    pub socket: &'a Socket,
+    /// The receiver.
+    pub to: SocketAddr,
+}
+
+/// How long a call runs.
+#[derive(Debug, Clone, Copy)]
+pub struct RunUntil<'a> {
+    /// The time.
+    pub clock: Clock,
+    /// Set by another thread to end the call.
+    pub stop: &'a AtomicBool,
+}
+
+/// What was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransmitTotals {
     /// Datagrams handed to the system.
     pub datagrams: u64,
     /// Bytes of those.
     pub bytes: u64,
-    /// Batches that the system refused: lost, as on a line.
+    /// Batches that the system refused: lost, as if on the line.
     pub refused: u64,
 }
 
-/// Sends until the end was announced, or `stop` is set.
+/// Sends until the end has been announced, or `run.stop` is set.
 ///
 /// # Errors
 /// The socket or the feed failed.
 pub fn transmit(
-    (socket, to): (&Socket, SocketAddr),
+    line: OneWayLine<'_>,
     transmitter: &mut Transmitter,
     feed: &mut dyn OneWaySource,
-    (clock, stop): (Clock, &AtomicBool),
+    run: RunUntil<'_>,
 ) -> io::Result<TransmitTotals> {
+    let (socket, RunUntil { clock, stop }) = (line.socket, run);
     let mut batch = Batch { contents: Vec::new(), size: 0, count: 0, is_last: false };
     let mut sent = TransmitTotals::default();
     let mut held: Option<Vec<u8>> = None;
@@ -59,7 +78,7 @@ pub fn transmit(
             if batch.count == 0 {
                 break;
             }
-            if !flush((socket, to), &mut batch, &mut sent)? {
+            if !flush(line, &mut batch, &mut sent)? {
                 wait(socket, PollFlags::OUT, WAIT_MAX)?;
                 break;
             }
@@ -74,8 +93,8 @@ pub fn transmit(
     Ok(sent)
 }
 
-/// Receives until `take` says that it is enough, or `stop` is set. `take` is asked after every
-/// wait, and once at the beginning.
+/// Receives until `take` returns true, or `run.stop` is set. `take` is called after every datagram
+/// and every wait.
 ///
 /// # Errors
 /// The socket or the taker failed.
@@ -83,8 +102,9 @@ pub fn receive(
     socket: &mut Socket,
     listener: &mut Listener,
     mut take: impl FnMut(Instant, &mut Listener) -> io::Result<bool>,
-    (clock, stop): (Clock, &AtomicBool),
+    run: RunUntil<'_>,
 ) -> io::Result<()> {
+    let RunUntil { clock, stop } = run;
     while !stop.load(Ordering::Relaxed) {
         let (mut failed, mut enough) = (None, false);
         loop {
@@ -116,7 +136,7 @@ pub fn receive(
     Ok(())
 }
 
-/// Datagrams that go in one call: of one size but for the last, which may be shorter.
+/// Datagrams that go out in one call (GSO): of one size but for the last, which may be shorter.
 struct Batch {
     contents: Vec<u8>,
     size: usize,
@@ -126,7 +146,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds a datagram; gives it back where it is longer than those before.
+    /// Adds a datagram; gives it back if it is longer than those before.
     fn add(&mut self, datagram: Vec<u8>) -> Option<Vec<u8>> {
         if self.count > 0 && datagram.len() > self.size {
             self.is_last = true;
@@ -142,9 +162,9 @@ impl Batch {
     }
 }
 
-/// Hands the batch to the system; `false` where its buffer is full, the batch is then kept.
+/// Hands the batch to the system. Returns `false` where its buffer is full: the batch is kept.
 fn flush(
-    (socket, to): (&Socket, SocketAddr),
+    OneWayLine { socket, to }: OneWayLine<'_>,
     batch: &mut Batch,
     sent: &mut TransmitTotals,
 ) -> io::Result<bool> {
@@ -157,7 +177,7 @@ fn flush(
             sent.datagrams += batch.count as u64;
             sent.bytes += batch.contents.len() as u64;
         }
-        // An ICMP answer to something sent before says nothing that a sender without return could
+        // The system reports an ICMP answer to an earlier datagram, which a one-way sender cannot
         // use.
         Err(_) => sent.refused += 1,
     }
@@ -174,7 +194,7 @@ fn wait(socket: &Socket, flags: PollFlags, span: Duration) -> io::Result<()> {
         tv_sec: (nanos / 1_000_000_000).cast_signed(),
         tv_nsec: (nanos % 1_000_000_000).cast_signed(),
     };
-    // A signal ends the wait, and so may an error that the socket's next use tells.
+    // A signal ends the wait, and so may an error that the socket's next use reports.
     match poll(if flags.is_empty() { &mut [] } else { &mut fds }, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
@@ -183,9 +203,9 @@ fn wait(socket: &Socket, flags: PollFlags, span: Duration) -> io::Result<()> {
 
 /// Bytes of one batch: what one UDP message may have.
 const BATCH_MAX: usize = 65_000;
-/// Between two looks at the stop flag.
+/// The longest wait, so that the stop flag is checked this often.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// No wait is shorter.
+/// The shortest wait.
 const WAIT_MIN: Duration = Duration::from_micros(50);
 
 #[cfg(test)]
@@ -240,11 +260,12 @@ mod tests {
                     }
                     Ok(over)
                 };
-                receive(&mut far, &mut listener, take, (clock, &stop)).unwrap();
+                let run = RunUntil { clock, stop: &stop };
+                receive(&mut far, &mut listener, take, run).unwrap();
                 (blocks, *listener.counters())
             });
-            let sent =
-                transmit((&near, to), &mut transmitter, &mut Blocks(30), (clock, &stop)).unwrap();
+            let (line, run) = (OneWayLine { socket: &near, to }, RunUntil { clock, stop: &stop });
+            let sent = transmit(line, &mut transmitter, &mut Blocks(30), run).unwrap();
             assert!(sent.datagrams > 400 && sent.refused == 0);
             stop.store(true, Ordering::Relaxed);
             receiving.join().unwrap()

@@ -1,5 +1,5 @@
-//! Refusals of strangers, merged: the first of each network and reason is told at once, what
-//! follows as one count. Who floods a port can fill neither the log nor the table.
+//! Refused connection attempts, merged: the first of each network and reason is reported at once,
+//! those that follow as one count. A flood of a port fills neither the log nor the table.
 
 use skyhaul_identity::Refusal;
 use skyhaul_units::{Duration, Instant};
@@ -7,44 +7,44 @@ use std::fmt;
 use std::mem::{Discriminant, discriminant};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Networks and reasons that are told apart; all others are counted together.
+/// Pairs of network and reason that are counted apart; all others are counted together.
 const GROUPS_MAX: usize = 64;
-/// Lines that may come one after the other.
+/// Lines that may be reported one after the other.
 const BURST: u32 = 16;
 /// After that, one line in this time.
 const REFILL: Duration = Duration::from_secs(10);
-/// What follows the first refusal is told after this; each further time it goes on, after twice as
-/// long.
+/// Refusals after the first are reported after this time, and after twice as long each time that
+/// they continue.
 const FIRST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(3_600);
 
-/// Who was refused, to be told.
+/// A refused node, to be reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCaller {
-    /// The last that was.
+    /// The last one.
     pub remote: SocketAddr,
     /// Why.
     pub reason: String,
-    /// Nothing where it is this one; else how many, since what was told before.
+    /// `None` if it is this one alone; else those since the last report.
     pub merged: Option<Merged>,
 }
 
-/// Refusals that are told together.
+/// Refusals that are reported together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     /// How many.
     pub calls: u64,
-    /// The network that they came from; none where they came from many.
+    /// The network that they came from; `None` where they came from several.
     pub network: Option<AddressBlock>,
     /// Over what time.
     pub span: Duration,
 }
 
-/// Addresses that one stranger may well have: 256 of IPv4, 2^80 of IPv6.
+/// Addresses that one host may have: 256 of IPv4, 2^80 of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressBlock(IpAddr);
 
-/// Merges them.
+/// Merges refusals.
 #[derive(Debug)]
 pub struct Refusals {
     groups: Vec<Group>,
@@ -56,10 +56,16 @@ pub struct Refusals {
 #[derive(Debug)]
 struct Group {
     of: (AddressBlock, Discriminant<Refusal>),
-    last: (SocketAddr, String),
+    last: LastRefused,
     untold: u64,
     since: Instant,
     period: Duration,
+}
+
+#[derive(Debug, Clone)]
+struct LastRefused {
+    remote: SocketAddr,
+    reason: String,
 }
 
 impl Default for Refusals {
@@ -69,7 +75,7 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Somebody was refused; what is to be told of it now.
+    /// A node was refused. Returns what to report now.
     pub fn add(
         &mut self,
         now: Instant,
@@ -77,7 +83,7 @@ impl Refusals {
         reason: &Refusal,
     ) -> Option<RefusedCaller> {
         let of = (AddressBlock::of(remote.ip()), discriminant(reason));
-        let last = (remote, reason.to_string());
+        let last = LastRefused { remote, reason: reason.to_string() };
         if let Some(group) = self.groups.iter_mut().find(|group| group.of == of) {
             group.more(last);
             return None;
@@ -94,7 +100,7 @@ impl Refusals {
             return None;
         }
         let told = self.may_tell(now).then(|| {
-            let (remote, reason) = group.last.clone();
+            let LastRefused { remote, reason } = group.last.clone();
             RefusedCaller { remote, reason, merged: None }
         });
         group.untold = u64::from(told.is_none());
@@ -102,7 +108,7 @@ impl Refusals {
         told
     }
 
-    /// What is to be told by now of those that were not told at once.
+    /// What to report by now of those that were not reported at once.
     pub fn due(&mut self, now: Instant) -> Vec<RefusedCaller> {
         let mut due = Vec::new();
         let mut kept = Vec::with_capacity(self.groups.len());
@@ -130,15 +136,15 @@ impl Refusals {
         due
     }
 
-    /// When there may be something to tell.
+    /// When there may be something to report.
     pub fn next(&self) -> Option<Instant> {
         let groups = self.groups.iter().chain(&self.others).map(Group::ends);
-        // What there is no credit for yet is looked at when there is.
+        // Without credit nothing is reported before the next refill.
         let due = groups.min()?;
         Some(if self.credit == 0 { due.max(self.refilled + REFILL) } else { due })
     }
 
-    /// What was not told yet, at the end of it all.
+    /// What has not been reported, at the end of the program.
     pub fn rest(&mut self, now: Instant) -> Option<RefusedCaller> {
         let mut groups = std::mem::take(&mut self.groups).into_iter().chain(self.others.take());
         let mut rest = groups.find(|group| group.untold > 0)?;
@@ -165,7 +171,7 @@ impl Refusals {
 }
 
 impl Group {
-    fn more(&mut self, last: (SocketAddr, String)) {
+    fn more(&mut self, last: LastRefused) {
         self.untold += 1;
         self.last = last;
     }
@@ -176,7 +182,7 @@ impl Group {
 
     fn tell(&mut self, now: Instant, network: Option<AddressBlock>) -> RefusedCaller {
         let merged = Merged { calls: self.untold, network, span: now.since(self.since) };
-        let (remote, reason) = self.last.clone();
+        let LastRefused { remote, reason } = self.last.clone();
         (self.untold, self.since) = (0, now);
         self.period = (self.period * 2).min(LONGEST);
         RefusedCaller { remote, reason, merged: Some(merged) }
@@ -225,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_of_one_network_are_one_line_and_then_a_count() {
+    fn refusals_of_one_network_are_one_line_and_then_a_count() {
         let mut refusals = Refusals::default();
         let told: Vec<_> = (0..3_000)
             .filter_map(|n| {
@@ -246,7 +252,7 @@ mod tests {
                 Refusal::Busy
             )
         );
-        // One that goes on is told ever more rarely, and one that ended is forgotten.
+        // One that continues is reported ever more rarely, and one that ended is forgotten.
         assert_eq!(refusals.add(at(62), stranger("192.0.2.7"), &Refusal::Busy), None);
         assert_eq!((refusals.due(at(180)).len(), refusals.due(at(181)).len()), (0, 1));
         assert!(refusals.due(at(421)).is_empty());
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_is_told_at_the_end() {
+    fn what_was_not_reported_is_reported_at_the_end() {
         let mut refusals = Refusals::default();
         assert_eq!(refusals.rest(at(1)), None);
         for _ in 0..3 {
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn another_reason_or_network_is_told_at_once() {
+    fn another_reason_or_network_is_reported_at_once() {
         let mut refusals = Refusals::default();
         for (address, reason) in [
             ("192.0.2.1", Refusal::Busy),
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_whole_world_fill_neither_log_nor_table_and_all_are_counted() {
+    fn a_flood_from_all_addresses_fills_neither_log_nor_table_and_is_counted() {
         let mut refusals = Refusals::default();
         let (mut lines, mut counted) = (0, 0);
         let mut count = |told: &RefusedCaller| {

@@ -1,28 +1,27 @@
-//! How a thread that serves sockets waits for them.
+//! How a thread waits for its sockets.
 
-use crate::endpoint::Arrived;
+use crate::turn::Arrived;
 use crate::{Clock, Waker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_units::{Duration, Instant};
 use std::io;
 
-/// The longest wait: a stop flag is looked at this often even where nobody wakes the thread.
+/// The longest wait: a stop flag is checked this often even where nobody wakes the thread.
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// The shortest wait, so that what is due within it goes together. At 93 Mbit/s it is six packets.
+/// The shortest wait, so that what is due within it is sent together: six packets at 93 Mbit/s.
 const WAIT_MIN: Duration = Duration::from_micros(500);
-/// What arrives within this of what was taken last is taken together with it: at 93 Mbit/s 16
-/// datagrams, which would otherwise wake the thread one by one, and as often as the pacer wakes it.
+/// Datagrams that arrive within this time are taken together: 16 at 93 Mbit/s, which would
+/// otherwise wake the thread one by one. The pacer wakes the thread as often.
 const GATHER: Duration = Duration::from_millis(2);
-/// On fast lines plenty comes in less. It is a wait all the same, which the sender takes for a
-/// queue: no longer than that.
+/// The least such time, for fast lines, where plenty arrives sooner. The sender takes this wait for
+/// a queue, so it must be short.
 const GATHER_LEAST: Duration = Duration::from_micros(125);
 
-/// Lets datagrams gather, for as long as it takes for plenty to come, and no longer than
-/// [`GATHER`].
+/// Lets datagrams gather until plenty have arrived, for [`GATHER`] at most.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     span: Duration,
-    /// What is taken next has gathered.
+    /// The datagrams taken next have gathered.
     has_gathered: bool,
 }
 
@@ -33,7 +32,7 @@ impl Default for Gathering {
 }
 
 impl Gathering {
-    /// So much was taken.
+    /// Adapts the time to how much was taken.
     pub(crate) fn took(&mut self, arrived: Arrived) {
         if arrived != Arrived::Nothing && core::mem::take(&mut self.has_gathered) {
             self.span = match arrived {
@@ -43,13 +42,14 @@ impl Gathering {
         }
     }
 
-    /// Lets datagrams gather, for less time if something is `due`. Returns whether that, or the
-    /// waker, ended it.
+    /// Waits for datagrams to gather, for less time if something is `due`. Returns whether that, or
+    /// the waker, ended the wait.
     pub(crate) fn rest(
         &mut self,
         waker: &Waker,
         clock: &Clock,
-        (now, due): (Instant, Option<Instant>),
+        now: Instant,
+        due: Option<Instant>,
     ) -> io::Result<bool> {
         let full = now + self.span;
         let end = due.map_or(full, |due| due.min(full));
@@ -70,7 +70,7 @@ pub(crate) fn wait<'a>(
     sleep(waker, span, fds).map(drop)
 }
 
-/// Whether the waker ended it, or kept it from beginning.
+/// Returns whether the waker ended the wait, or prevented it.
 fn sleep<'a>(
     waker: &'a Waker,
     span: Duration,
@@ -82,7 +82,7 @@ fn sleep<'a>(
     let mut all = vec![PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
     all.extend(fds);
     let polled = poll_for(&mut all, span);
-    let woken = waker.slept(all[0].revents().contains(PollFlags::IN));
+    let woken = waker.slept(all[0].revents());
     polled.map(|()| woken)
 }
 
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(gathered(Arrived::Nothing), GATHER_LEAST);
         assert_eq!(gathered(Arrived::Little), GATHER_LEAST * 2);
         assert_eq!((0..9).map(|_| gathered(Arrived::Little)).last(), Some(GATHER));
-        // What came while nobody waited says nothing of how long to wait.
+        // Datagrams that came without a wait do not change its length.
         (gathering.has_gathered, gathering.span) = (false, GATHER);
         gathering.took(Arrived::Plenty);
         assert_eq!(gathering.span, GATHER);

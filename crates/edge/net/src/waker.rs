@@ -1,18 +1,19 @@
 //! Wakes the thread that waits on sockets.
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Wakes a waiting [`crate::Driver`]; clones wake the same one. Costs a system call only where it
-/// sleeps.
+/// Wakes a waiting [`crate::Driver`]; clones wake the same one. It costs a system call only where
+/// the driver sleeps.
 ///
 /// ```text
 ///   AWAKE ── before it waits ──► ASLEEP ── woken: one write ──► RUNG
 ///     │                            │                             │
-///     ├── woken: no write ──► RUNG │ the wait ended by itself    │ before the next wait, or after this one
+///     ├── woken: no write ──► RUNG │ the wait ended by itself    │ after this wait,
+///     │                            │                             │ or before the next
 ///     └────────────────────────────┴─────────────────────────────┴──► AWAKE
 /// ```
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ struct Bell {
 }
 
 const AWAKE: u8 = 0;
-/// Woken while awake: the next wait does not begin.
+/// Woken while awake: there is no next wait.
 const RUNG: u8 = 1;
 const ASLEEP: u8 = 2;
 
@@ -39,17 +40,16 @@ impl Waker {
         Ok(Self(Arc::new(Bell { fd, state: AtomicU8::new(AWAKE) })))
     }
 
-    /// Ends the current wait, or the next one.
+    /// Ends the current wait, or prevents the next one.
     pub fn wake(&self) {
         if self.0.state.swap(RUNG, Ordering::AcqRel) == ASLEEP {
-            // The counter being full means that it is awake already.
+            // A full counter means that the thread is awake already.
             let _ = rustix::io::write(&self.0.fd, &1u64.to_ne_bytes());
         }
     }
 
-    /// To be asked right before waiting for [`Waker::fd`] too: whether to wait at all. What was
-    /// handed over before a
-    /// [`Waker::wake`] that this saw is there to be taken.
+    /// Call right before waiting for [`Waker::fd`]: returns whether to wait. What was handed over
+    /// before a [`Waker::wake`] that this saw can be taken.
     pub(crate) fn may_sleep(&self) -> bool {
         let asleep =
             self.0.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
@@ -59,12 +59,12 @@ impl Waker {
         }
     }
 
-    /// To be told right after waiting, and whether [`Waker::fd`] was readable. Returns whether
-    /// somebody woke it.
-    pub(crate) fn slept(&self, readable: bool) -> bool {
+    /// Call right after waiting, with the poll result of [`Waker::fd`]. Returns whether the thread
+    /// was woken.
+    pub(crate) fn slept(&self, revents: PollFlags) -> bool {
         let woken = self.0.state.swap(AWAKE, Ordering::AcqRel) == RUNG;
-        if readable {
-            // A write that comes after the state was seen ends one more wait for nothing.
+        if revents.contains(PollFlags::IN) {
+            // A write that comes after the swap ends one more wait without need.
             let _ = rustix::io::read(&self.0.fd, &mut [0u8; 8]);
         }
         woken
@@ -78,7 +78,7 @@ impl Waker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::{PollFd, Timespec, poll};
 
     fn is_readable(waker: &Waker) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN)];
@@ -103,10 +103,10 @@ mod tests {
         waker.wake();
         waker.wake();
         assert!(is_readable(&waker));
-        assert!(waker.slept(true));
+        assert!(waker.slept(PollFlags::IN));
         assert!(!is_readable(&waker));
         assert!(waker.may_sleep());
-        assert!(!waker.slept(false));
+        assert!(!waker.slept(PollFlags::empty()));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
                     // itself.
                     let count = poll(&mut fds, Some(&Timespec { tv_sec: 60, tv_nsec: 0 })).unwrap();
                     assert_eq!(count, 1, "slept through {taken} of {items}");
-                    waker.slept(true);
+                    waker.slept(PollFlags::IN);
                 }
             }
         });

@@ -1,11 +1,11 @@
-//! TLS over TCP: connections, their sockets, and where calls are taken.
+//! TLS over TCP: connections, their sockets, and the listener.
 //!
-//! The sockets are watched by one epoll instance (epoll(7)), which is what the driver waits for:
-//! what a wake-up costs does not grow with the connections that have nothing to say.
+//! One epoll instance (epoll(7)) watches the sockets, and the driver waits for that: the cost of a
+//! wake-up does not grow with idle connections.
 
-use super::{Arrived, Left};
 use crate::Clock;
 use crate::stream::{TcpPathListener, TcpPathStream};
+use crate::turn::{Arrived, Left};
 use core::net::{IpAddr, SocketAddr};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -22,13 +22,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 pub struct TcpEndpoint {
     connections: TlsConnections,
     listener: Option<TcpPathListener>,
-    /// Calls go from here.
+    /// The address to connect from.
     local: Option<IpAddr>,
     sockets: BTreeMap<ConnectionId, Held>,
     epoll: OwnedFd,
-    /// What was read last, of whatever socket.
+    /// The bytes read last, of any socket.
     buffer: Box<[u8]>,
-    /// The system had no place for a call: until then no more are taken.
+    /// The system had no more sockets: until then no connections are accepted.
     pause: Option<Instant>,
 }
 
@@ -38,16 +38,16 @@ struct Held {
     watched: EventFlags,
 }
 
-/// Bytes taken in one system call.
+/// Bytes read by one system call.
 const READ: usize = 256 * 1024;
-/// Sockets looked at in one turn; the others have the next.
+/// Sockets served in one turn; the others have the next.
 const AT_ONCE: usize = 64;
-/// Calls taken in one turn.
+/// Connections accepted in one turn.
 const CALLS: usize = 16;
-/// Where the system has no more sockets, calls wait this long: there is nothing that would tell of
-/// one.
+/// Where the system has no more sockets, accepting waits this long: no event would tell that there
+/// are some again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The listener among what is watched; connections are counted from 0.
+/// The listener's token in epoll; connections are numbered from 0.
 const LISTENER: u64 = u64::MAX;
 
 /// How to make a [`TcpEndpoint`].
@@ -55,20 +55,20 @@ const LISTENER: u64 = u64::MAX;
 pub struct TcpConfig {
     /// This node's key.
     pub identity: Identity,
-    /// Keys of the nodes that may call.
+    /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
-    /// Where calls are taken; `None`: nowhere.
+    /// Where it listens; `None`: nowhere.
     pub listen: Option<SocketAddr>,
-    /// The address that calls go from; `None`: the system chooses.
+    /// The address to connect from; `None`: the system chooses.
     pub local: Option<IpAddr>,
-    /// The UDP payload of the paths beside these, in bytes: what was sent on one can be sent again
-    /// on the other as it is.
+    /// The UDP payload of the paths beside these, in bytes, so that a symbol of one can be
+    /// retransmitted on the other as it is.
     pub udp_payload: u16,
 }
 
 impl TcpConfig {
-    /// Calls, with `identity`, and takes no calls. Default payload: that of an IPv4 packet of 1500
-    /// bytes.
+    /// Connects with `identity`, and does not listen. Default payload: that of an IPv4 packet of
+    /// 1500 bytes.
     pub const fn new(identity: Identity) -> Self {
         Self { identity, trusted: BTreeSet::new(), listen: None, local: None, udp_payload: 1_472 }
     }
@@ -104,12 +104,12 @@ impl TcpEndpoint {
         })
     }
 
-    /// Changes whose calls are taken. Connections that stand stay.
+    /// Changes which nodes may connect. Existing connections stay.
     pub(super) fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         self.connections.endpoint().set_trusted(trusted);
     }
 
-    /// Where it takes calls.
+    /// Where it listens.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()
     }
@@ -133,7 +133,7 @@ impl TcpEndpoint {
             }
         }
         for event in &ready[..count] {
-            // Copied: the fields of what the kernel wrote need not be aligned.
+            // Copied, because the fields of the kernel's structure need not be aligned.
             let (flags, id) = (event.flags, event.data.u64());
             if id == LISTENER {
                 more |= self.accept(clock)?;
@@ -154,7 +154,7 @@ impl TcpEndpoint {
         Ok(if more { Arrived::More } else { Arrived::all(taken) })
     }
 
-    /// Takes calls; says whether there may be more.
+    /// Accepts connections. Returns whether there may be more.
     fn accept(&mut self, clock: &Clock) -> io::Result<bool> {
         let Some(listener) = &self.listener else { return Ok(false) };
         for _ in 0..CALLS {
@@ -167,7 +167,7 @@ impl TcpEndpoint {
                     return Ok(false);
                 }
             };
-            // A caller for whom there is no place, or whose socket cannot be used, gets it closed.
+            // Where there is no room for one more, or its socket cannot be used, it is closed.
             if let Some(id) = self.connections.accept(clock.now(), remote)
                 && let Some(path) = self.connections.stream(id)
             {
@@ -200,21 +200,22 @@ impl TcpEndpoint {
                 left = left.max(Left::All);
             }
             if held.stream.is_holding() && path.wants_read() {
-                // What it had no room for has room now.
+                // Bytes that it had no room for have room now.
                 left = Left::Part;
             }
             if path.is_finished() {
                 gone.push(*id);
                 continue;
             }
-            let wanted = interest(path.wants_read(), held.stream.is_blocked());
+            let reading = if path.wants_read() { EventFlags::IN } else { EventFlags::empty() };
+            let wanted = reading | writing(&held.stream);
             if wanted != held.watched {
                 epoll::modify(&self.epoll, held.stream.fd(), EventData::new_u64(id.0), wanted)?;
                 held.watched = wanted;
             }
         }
         for id in gone {
-            // Closing a socket ends its being watched: it has no other descriptor.
+            // Closing a socket ends the watch: it has no other descriptor.
             self.sockets.remove(&id);
         }
         Ok(left)
@@ -222,16 +223,14 @@ impl TcpEndpoint {
 }
 
 fn watch(epoll: &OwnedFd, id: ConnectionId, stream: TcpPathStream) -> io::Result<Held> {
-    let watched = interest(true, stream.is_blocked());
+    let watched = EventFlags::IN | writing(&stream);
     epoll::add(epoll, stream.fd(), EventData::new_u64(id.0), watched)?;
     Ok(Held { stream, watched })
 }
 
-fn interest(read: bool, write: bool) -> EventFlags {
-    let mut flags = EventFlags::empty();
-    flags.set(EventFlags::IN, read);
-    flags.set(EventFlags::OUT, write);
-    flags
+/// A stream waits to be writable only while it has bytes that the socket did not take.
+fn writing(stream: &TcpPathStream) -> EventFlags {
+    if stream.is_blocked() { EventFlags::OUT } else { EventFlags::empty() }
 }
 
 impl Endpoint for TcpEndpoint {

@@ -1,8 +1,8 @@
 //! QUIC over UDP: an endpoint and its socket.
 
-use super::{Arrived, Left};
 use crate::Clock;
 use crate::socket::{AT_ONCE, OutgoingDatagrams, Socket};
+use crate::turn::{Arrived, Left};
 use rustix::event::{PollFd, PollFlags};
 use skyhaul_quic::QuicEndpoint;
 use skyhaul_sessions::{ReceivedDatagram, Transmit};
@@ -14,15 +14,15 @@ use std::os::fd::AsFd as _;
 pub struct UdpEndpoint {
     quic: QuicEndpoint,
     socket: Socket,
-    /// The batch that leaves next; kept where the socket's buffer is full.
+    /// The batch that is sent next; kept while the socket's buffer is full.
     batch: Vec<u8>,
     unsent: Option<Transmit>,
     send_errors: u64,
 }
 
-/// System calls for what arrived before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
+/// System calls to receive before sending has its turn: 2 MB at most, 4 ms at 4 Gbit/s.
 const RECEIVES: usize = 4;
-/// System calls for what leaves before receiving has its turn: 1 MB at most, 2 ms at 4 Gbit/s.
+/// System calls to send before receiving has its turn: 1 MB at most, 2 ms at 4 Gbit/s.
 const TRANSMITS: usize = 16;
 
 impl UdpEndpoint {
@@ -37,7 +37,7 @@ impl UdpEndpoint {
         &self.socket
     }
 
-    /// What speaks QUIC there.
+    /// The QUIC endpoint.
     pub const fn quic(&self) -> &QuicEndpoint {
         &self.quic
     }
@@ -56,9 +56,9 @@ impl UdpEndpoint {
             let mut arrived = None;
             let quic = &mut self.quic;
             let count = self.socket.receive(|incoming| {
-                // Read after the datagrams: a reading from before may be older than their arrival
-                // by as long as this thread was kept from running, and a round trip that looks too
-                // short makes every later one look like a queue.
+                // The clock is read after the datagrams. A reading from before could be older than
+                // their arrival by as long as this thread did not run, and a round trip that looks
+                // too short makes every later one look like a queue.
                 let now = *arrived.get_or_insert_with(|| clock.now());
                 let (remote, local_ip, ecn) = (incoming.from, incoming.to, incoming.ecn);
                 for payload in incoming {
@@ -130,10 +130,9 @@ mod tests {
         UdpEndpoint::new(QuicEndpoint::new(config).unwrap(), socket)
     }
 
-    /// Whoever makes an endpoint need not ask for it: files and streams once cost a system call for
-    /// each datagram.
+    /// Every endpoint does so: files and streams once cost a system call for each datagram.
     #[test]
-    fn what_may_leave_at_once_leaves_in_one_system_call() {
+    fn datagrams_that_are_ready_go_out_in_one_system_call() {
         let clock = Clock::start();
         let (mut near, mut far) = (endpoint(1, &clock), endpoint(2, &clock));
         if near.socket.max_segments() < 2 {

@@ -1,6 +1,7 @@
-//! What the program's side and the transport's thread share.
+//! State that the program and the transport's thread share.
 
-use super::{LinkError, PathChoice};
+use super::PathChoice;
+use super::channel_error::LinkError;
 use crate::Waker;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
@@ -8,31 +9,31 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-/// A link of one exchange.
-pub(super) type LinkId = u64;
-/// A block handed over, before the session has named it.
+/// A channel of one client or service.
+pub(super) type ChannelId = u64;
+/// A block that was handed over; the session gives it another name later.
 pub(super) type Ticket = u64;
 
-/// Something of the program that waits.
+/// A future of the program that waits.
 type WaiterId = u64;
 
-/// A node to call, over at least one path.
+/// A request for a session with a node, over at least one path.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
-    pub ways: Vec<PathChoice>,
+pub(super) struct ConnectRequest {
+    pub paths: Vec<PathChoice>,
     pub peer: Fingerprint,
 }
 
-/// A link that is wanted over the session with a node, which somebody else holds.
+/// A request for a channel over the shared session with a node.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    /// The place of the node among those that whoever holds the sessions knows.
+pub(super) struct OpenRequest {
+    /// The node's index among those that the owner of the sessions knows.
     pub node: usize,
-    /// Under which class its blocks go; empty for the default one.
+    /// The class of its blocks; empty for the default one.
     pub class: String,
 }
 
-/// Both sides' meeting place.
+/// State that both sides share.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -41,10 +42,10 @@ pub(super) struct Shared {
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub calls: VecDeque<(LinkId, Call)>,
-    pub wanted: VecDeque<(LinkId, Wanted)>,
-    pub links: BTreeMap<LinkId, LinkState>,
-    pub accepted: VecDeque<LinkId>,
+    pub connecting: VecDeque<(ChannelId, ConnectRequest)>,
+    pub opening: VecDeque<(ChannelId, OpenRequest)>,
+    pub channels: BTreeMap<ChannelId, ChannelState>,
+    pub accepted: VecDeque<ChannelId>,
     accepting: BTreeMap<WaiterId, std::task::Waker>,
     next: u64,
     pub stopped: bool,
@@ -52,130 +53,144 @@ pub(super) struct State {
 
 /// A block that has arrived, for the program to take.
 #[derive(Debug)]
-pub(super) struct Came {
+pub(super) struct ArrivedBlock {
     pub received: Received,
     /// It counts against a window until the program is done with it.
     pub is_counted: bool,
 }
 
-/// One link.
+/// One channel.
 #[derive(Debug, Default)]
-pub(super) struct LinkState {
+pub(super) struct ChannelState {
     pub open: bool,
-    /// The far end's name and key, once they are known.
-    pub peer: (String, Option<Fingerprint>),
+    /// The far end's name; empty before the handshake.
+    pub peer_name: String,
+    pub peer_key: Option<Fingerprint>,
     pub closed: Option<String>,
     /// The program has let go of it.
     pub dropped: bool,
     /// Blocks on their way to the session: at most [`OUTGOING_MAX`].
     pub outgoing: VecDeque<(Ticket, Block)>,
-    /// Blocks that have arrived: the receive window bounds them.
-    incoming: VecDeque<Came>,
-    /// Cost of those among them that count against no window.
+    /// Blocks that have arrived, bounded by the receive window.
+    incoming: VecDeque<ArrivedBlock>,
+    /// The cost of those that count against no window.
     uncounted: u64,
     /// Lengths of blocks that the program is done with.
     pub released: Vec<usize>,
-    /// Blocks whose fate the program waits for, and those known.
-    pub fates: BTreeMap<Ticket, Fate>,
+    /// Blocks whose outcome the program may ask for.
+    pub sent: BTreeMap<Ticket, SentState>,
     pub stats: Stats,
     pub paths: Vec<(PathId, PathStatus)>,
-    /// Paths that did not come up, and why; no more than were called for.
+    /// Paths that could not be made, and why; no more than were asked for.
     pub refused: Vec<String>,
-    /// Those who wait for anything of the link, each once.
+    /// Futures that wait for any change of the channel, each once.
     waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
-/// Something of the program that waits for a link, or for a call. Whoever gives up waiting leaves
-/// nothing behind.
+/// A future that waits for a channel to change, or for one that a far node opens. Dropping it
+/// leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct Waiter<'a> {
     shared: &'a Shared,
     id: WaiterId,
-    link: Option<LinkId>,
+    channel: Option<ChannelId>,
 }
 
+/// A block that was handed over, among those of all channels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SentKey {
+    pub channel: ChannelId,
+    pub ticket: Ticket,
+}
+
+/// The state of a block that was handed over.
 #[derive(Debug, Default)]
-pub(super) struct Fate {
+pub(super) struct SentState {
     /// The session's name for the block, from when it took it.
     pub name: Option<BlockId>,
     pub outcome: Option<Outcome>,
-    /// Those who wait for either, each once.
+    /// Futures that wait for either, each once.
     waiting: BTreeMap<WaiterId, std::task::Waker>,
 }
 
-impl Fate {
+impl SentState {
     fn wake(&mut self) {
         core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
     }
 }
 
-/// Something of the program that waits for news of a block. Whoever gives up waiting leaves nothing
-/// behind.
+/// A future that waits for news of a sent block. Dropping it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct FateWaiter<'a> {
+pub(super) struct SentWaiter<'a> {
     shared: &'a Shared,
     id: WaiterId,
-    block: (LinkId, Ticket),
+    key: SentKey,
 }
 
-impl Came {
+impl ArrivedBlock {
     fn uncounted(&self) -> u64 {
         if self.is_counted { 0 } else { cost(self.received.bytes.len()) }
     }
 }
 
-/// Blocks between program and session: enough to keep the thread from waiting for the program.
+/// Blocks between program and session: enough that the session never waits for the program.
 const OUTGOING_MAX: usize = 64;
 
-impl LinkState {
-    /// Something changed: whoever waits looks again.
+impl ChannelState {
+    /// Wakes the futures that wait for a change.
     pub fn wake(&mut self) {
         core::mem::take(&mut self.waiting).into_values().for_each(std::task::Waker::wake);
     }
 
     /// A block has arrived.
-    pub fn arrived(&mut self, came: Came) {
-        self.uncounted += came.uncounted();
-        self.incoming.push_back(came);
+    pub fn arrived(&mut self, block: ArrivedBlock) {
+        self.uncounted += block.uncounted();
+        self.incoming.push_back(block);
         self.wake();
     }
 
-    /// Cost of blocks that the program has not taken and that count against no window.
+    /// The cost of blocks that the program has not taken and that count against no window.
     pub const fn uncounted(&self) -> u64 {
         self.uncounted
     }
 
-    fn take(&mut self) -> Option<Came> {
-        let came = self.incoming.pop_front()?;
-        self.uncounted -= came.uncounted();
-        Some(came)
+    fn take(&mut self) -> Option<ArrivedBlock> {
+        let block = self.incoming.pop_front()?;
+        self.uncounted -= block.uncounted();
+        Some(block)
     }
 
     /// The session took the block.
     pub fn named(&mut self, ticket: Ticket, name: BlockId) {
-        self.tell(ticket, |fate| fate.name = Some(name));
+        self.tell(ticket, |sent| sent.name = Some(name));
     }
 
+    /// The outcome of the block is known.
     pub fn settle(&mut self, ticket: Ticket, outcome: Outcome) {
-        self.tell(ticket, |fate| fate.outcome = Some(outcome));
+        self.tell(ticket, |sent| sent.outcome = Some(outcome));
     }
 
-    fn tell(&mut self, ticket: Ticket, news: impl FnOnce(&mut Fate)) {
-        if let Some(fate) = self.fates.get_mut(&ticket) {
-            news(fate);
-            fate.wake();
+    fn tell(&mut self, ticket: Ticket, news: impl FnOnce(&mut SentState)) {
+        if let Some(sent) = self.sent.get_mut(&ticket) {
+            news(sent);
+            sent.wake();
         }
     }
 
     pub fn close(&mut self, reason: String) {
         self.closed.get_or_insert(reason);
         self.wake();
-        self.fates.values_mut().for_each(Fate::wake);
+        self.sent.values_mut().for_each(SentState::wake);
     }
 
-    /// Whether nobody will ask for anything of it any more.
+    /// Whether the program has dropped the channel, and has handed over nothing more to send.
+    pub fn is_done_with(&self) -> bool {
+        self.dropped && self.closed.is_none() && self.outgoing.is_empty()
+    }
+
+    /// Whether the program has no handle of it left.
     pub fn is_over(&self) -> bool {
-        self.dropped && self.closed.is_some() && self.fates.is_empty()
+        self.dropped && self.closed.is_some() && self.sent.is_empty()
     }
 
     fn error(&self) -> Option<LinkError> {
@@ -184,41 +199,46 @@ impl LinkState {
 }
 
 impl State {
-    /// A node called.
-    pub fn accept(&mut self, peer: Fingerprint) -> LinkId {
+    /// A far node has opened a channel.
+    pub fn accept(&mut self, peer: Fingerprint) -> ChannelId {
         let id = self.add();
-        if let Some(link) = self.links.get_mut(&id) {
-            link.peer.1 = Some(peer);
+        if let Some(channel) = self.channels.get_mut(&id) {
+            channel.peer_key = Some(peer);
         }
         self.accepted.push_back(id);
         self.wake_accepting();
         id
     }
 
+    /// A block that was handed over.
+    fn sent(&mut self, key: SentKey) -> Option<&mut SentState> {
+        self.channels.get_mut(&key.channel)?.sent.get_mut(&key.ticket)
+    }
+
     fn wake_accepting(&mut self) {
         core::mem::take(&mut self.accepting).into_values().for_each(std::task::Waker::wake);
     }
 
-    fn add(&mut self) -> LinkId {
+    fn add(&mut self) -> ChannelId {
         self.next += 1;
-        self.links.insert(self.next, LinkState::default());
+        self.channels.insert(self.next, ChannelState::default());
         self.next
     }
 
     /// Nothing more will happen.
     pub fn stop(&mut self, reason: &str) {
         self.stopped = true;
-        self.links.values_mut().for_each(|link| link.close(reason.to_owned()));
+        self.channels.values_mut().for_each(|channel| channel.close(reason.to_owned()));
         self.wake_accepting();
     }
 }
 
 impl Waiter<'_> {
     pub fn poll_open(&self, context: &Context<'_>) -> Poll<Result<(), LinkError>> {
-        self.with(context, |link| link.open.then_some(Ok(())), Err)
+        self.with(context, |channel| channel.open.then_some(Ok(())), Err)
     }
 
-    pub fn poll_accept(&self, context: &Context<'_>) -> Poll<Option<LinkId>> {
+    pub fn poll_accept(&self, context: &Context<'_>) -> Poll<Option<ChannelId>> {
         let mut state = self.shared.state();
         if let Some(id) = state.accepted.pop_front() {
             return Poll::Ready(Some(id));
@@ -240,11 +260,11 @@ impl Waiter<'_> {
         let ticket = self.id;
         let sent = self.with(
             context,
-            |link| {
-                let room = link.closed.is_none() && link.outgoing.len() < OUTGOING_MAX;
+            |channel| {
+                let room = channel.closed.is_none() && channel.outgoing.len() < OUTGOING_MAX;
                 let block = if room { block.take() } else { None }?;
-                link.outgoing.push_back((ticket, block));
-                link.fates.insert(ticket, Fate::default());
+                channel.outgoing.push_back((ticket, block));
+                channel.sent.insert(ticket, SentState::default());
                 Some(Ok(ticket))
             },
             Err,
@@ -255,66 +275,64 @@ impl Waiter<'_> {
         sent
     }
 
-    pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<Came>> {
-        self.with(context, |link| link.take().map(Some), |_| None)
+    pub fn poll_recv(&self, context: &Context<'_>) -> Poll<Option<ArrivedBlock>> {
+        self.with(context, |channel| channel.take().map(Some), |_| None)
     }
 
     fn with<T>(
         &self,
         context: &Context<'_>,
-        mut take: impl FnMut(&mut LinkState) -> Option<T>,
+        mut take: impl FnMut(&mut ChannelState) -> Option<T>,
         failed: impl FnOnce(LinkError) -> T,
     ) -> Poll<T> {
         let mut state = self.shared.state();
-        let Some(link) = self.link.and_then(|link| state.links.get_mut(&link)) else {
+        let Some(channel) = self.channel.and_then(|id| state.channels.get_mut(&id)) else {
             return Poll::Ready(failed(LinkError::Closed("the channel has ended".to_owned())));
         };
-        if let Some(taken) = take(link) {
+        if let Some(taken) = take(channel) {
             return Poll::Ready(taken);
         }
-        match link.error() {
+        match channel.error() {
             Some(error) => Poll::Ready(failed(error)),
             None => {
-                link.waiting.insert(self.id, context.waker().clone());
+                channel.waiting.insert(self.id, context.waker().clone());
                 Poll::Pending
             }
         }
     }
 }
 
-impl FateWaiter<'_> {
-    /// What became of the block; `None` where the link ended first.
+impl SentWaiter<'_> {
+    /// The outcome of the block; `None` if the channel ended first.
     pub fn poll_outcome(&self, context: &Context<'_>) -> Poll<Option<Outcome>> {
-        self.shared.poll_news(self.block, self.id, context, |fate| fate.outcome)
+        self.shared.poll_sent(self.key, self.id, context, |sent| sent.outcome)
     }
 
-    /// The session's name for the block; `None` where the session did not take it.
+    /// The session's name for the block; `None` if the session did not take it.
     pub fn poll_name(&self, context: &Context<'_>) -> Poll<Option<BlockId>> {
-        let known = |fate: &Fate| fate.name.map(Some).or(fate.outcome.map(|_| None));
-        self.shared.poll_news(self.block, self.id, context, known).map(Option::flatten)
+        let known = |sent: &SentState| sent.name.map(Some).or(sent.outcome.map(|_| None));
+        self.shared.poll_sent(self.key, self.id, context, known).map(Option::flatten)
     }
 }
 
-impl Drop for FateWaiter<'_> {
+impl Drop for SentWaiter<'_> {
     fn drop(&mut self) {
-        let (link, ticket) = self.block;
         let _waker = {
             let mut state = self.shared.state();
-            let fate = state.links.get_mut(&link).and_then(|link| link.fates.get_mut(&ticket));
-            fate.and_then(|fate| fate.waiting.remove(&self.id))
+            state.sent(self.key).and_then(|sent| sent.waiting.remove(&self.id))
         };
     }
 }
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        // What wakes may hold what waits: it is let go of behind the lock.
+        // The waker may own this future: it is dropped after the lock.
         let _waker = {
             let mut state = self.shared.state();
-            match self.link {
+            match self.channel {
                 None => state.accepting.remove(&self.id),
-                Some(link) => {
-                    state.links.get_mut(&link).and_then(|link| link.waiting.remove(&self.id))
+                Some(id) => {
+                    state.channels.get_mut(&id).and_then(|held| held.waiting.remove(&self.id))
                 }
             }
         };
@@ -330,94 +348,97 @@ impl Shared {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    pub fn call(&self, call: Call) -> LinkId {
+    /// Asks for a session with a node.
+    pub fn connect(&self, request: ConnectRequest) -> ChannelId {
         let mut state = self.state();
         let id = state.add();
-        state.calls.push_back((id, call));
+        state.connecting.push_back((id, request));
         drop(state);
         self.waker.wake();
         id
     }
 
-    pub fn want(&self, wanted: Wanted) -> LinkId {
+    /// Asks for a channel over a shared session.
+    pub fn open(&self, request: OpenRequest) -> ChannelId {
         let mut state = self.state();
         let id = state.add();
         if state.stopped
-            && let Some(link) = state.links.get_mut(&id)
+            && let Some(channel) = state.channels.get_mut(&id)
         {
-            link.close("the node has stopped".to_owned());
+            channel.close("the node has stopped".to_owned());
         }
-        state.wanted.push_back((id, wanted));
+        state.opening.push_back((id, request));
         drop(state);
         self.waker.wake();
         id
     }
 
-    /// Something that waits for `link`, or, without one, for a call.
-    pub fn waiter(&self, link: Option<LinkId>) -> Waiter<'_> {
+    /// A future that waits for `channel` to change, or, without one, for one that a far node opens.
+    pub fn waiter(&self, channel: Option<ChannelId>) -> Waiter<'_> {
         let mut state = self.state();
         state.next += 1;
-        Waiter { shared: self, id: state.next, link }
+        Waiter { shared: self, id: state.next, channel }
     }
 
-    /// Something that waits for news of a block.
-    pub fn fate_waiter(&self, link: LinkId, ticket: Ticket) -> FateWaiter<'_> {
+    /// A future that waits for news of a sent block.
+    pub fn sent_waiter(&self, key: SentKey) -> SentWaiter<'_> {
         let mut state = self.state();
         state.next += 1;
-        FateWaiter { shared: self, id: state.next, block: (link, ticket) }
+        SentWaiter { shared: self, id: state.next, key }
     }
 
-    /// What became of a block; `None` where the link ended first. For the one that owns it, whose
-    /// number as a waiter is the block's.
-    pub fn poll_fate(
-        &self,
-        block: (LinkId, Ticket),
-        context: &Context<'_>,
-    ) -> Poll<Option<Outcome>> {
-        self.poll_news(block, block.1, context, |fate| fate.outcome)
+    /// The outcome of a block, for its owner, who waits under the block's own number; `None` if the
+    /// channel ended first.
+    pub fn poll_outcome(&self, key: SentKey, context: &Context<'_>) -> Poll<Option<Outcome>> {
+        self.poll_sent(key, key.ticket, context, |sent| sent.outcome)
     }
 
-    fn poll_news<T>(
+    fn poll_sent<T>(
         &self,
-        (link, ticket): (LinkId, Ticket),
+        key: SentKey,
         waiter: WaiterId,
         context: &Context<'_>,
-        news: impl FnOnce(&Fate) -> Option<T>,
+        news: impl FnOnce(&SentState) -> Option<T>,
     ) -> Poll<Option<T>> {
         let mut state = self.state();
-        let Some(link) = state.links.get_mut(&link) else { return Poll::Ready(None) };
-        let closed = link.closed.is_some();
-        let Some(fate) = link.fates.get_mut(&ticket) else { return Poll::Ready(None) };
-        match news(fate) {
-            None if !closed => {
-                fate.waiting.insert(waiter, context.waker().clone());
+        let channel = state.channels.get(&key.channel);
+        let is_closed = channel.is_none_or(|channel| channel.closed.is_some());
+        let Some(sent) = state.sent(key) else { return Poll::Ready(None) };
+        match news(sent) {
+            None if !is_closed => {
+                sent.waiting.insert(waiter, context.waker().clone());
                 Poll::Pending
             }
             known => Poll::Ready(known),
         }
     }
 
-    pub fn forget_fate(&self, id: LinkId, ticket: Ticket) {
-        // What wakes may hold what waits: it is let go of behind the lock.
-        let _fate = self.state().links.get_mut(&id).and_then(|link| link.fates.remove(&ticket));
+    /// The program does not ask for this block's outcome any more.
+    pub fn forget_sent(&self, SentKey { channel, ticket }: SentKey) {
+        // A waker in it may own what waits: it is dropped after the lock.
+        let mut state = self.state();
+        let sent = state.channels.get_mut(&channel).and_then(|held| held.sent.remove(&ticket));
+        drop(state);
+        drop(sent);
     }
 
-    pub fn release(&self, id: LinkId, len: usize) {
-        if let Some(link) = self.state().links.get_mut(&id) {
-            link.released.push(len);
+    /// The program is done with a block of this length.
+    pub fn release(&self, id: ChannelId, len: usize) {
+        if let Some(channel) = self.state().channels.get_mut(&id) {
+            channel.released.push(len);
         }
         self.waker.wake();
     }
 
-    /// What `look` sees of a link; nothing where it is gone.
-    pub fn see<T: Default>(&self, id: LinkId, look: impl FnOnce(&LinkState) -> T) -> T {
-        self.state().links.get(&id).map_or_else(T::default, look)
+    /// What `look` sees of a channel; the default where it is gone.
+    pub fn see<T: Default>(&self, id: ChannelId, look: impl FnOnce(&ChannelState) -> T) -> T {
+        self.state().channels.get(&id).map_or_else(T::default, look)
     }
 
-    /// The program lets go of a link: it is closed once what was handed over has settled.
-    pub fn let_go(&self, id: LinkId) {
-        if let Some(link) = self.state().links.get_mut(&id) {
-            link.dropped = true;
+    /// The program drops a channel: it is closed once the blocks handed over have an outcome.
+    pub fn let_go(&self, id: ChannelId) {
+        if let Some(channel) = self.state().channels.get_mut(&id) {
+            channel.dropped = true;
         }
         self.waker.wake();
     }

@@ -1,12 +1,10 @@
-//! Forwards on sessions of their own: calls far nodes, takes calls, greets.
+//! Forwards on sessions of their own: connects to far nodes, and accepts others.
 
 use super::common::Notify;
 use super::forwards::Forwards;
-use super::nodes::Calls;
+use super::nodes::{FarNodes, NodeDown};
 use super::peer::ForwardSession;
-use super::{
-    Counters, FarRules, ForwardNode, ForwardNotice, Forwarding, ListenAddress, Setup, StartError,
-};
+use super::{Counters, FarRules, ForwardNotice, Forwarding, ListenAddress, Setup, StartError};
 use crate::guests::FlowRange;
 use crate::{Refusals, Service, SessionManager, Waker};
 use skyhaul_forward::{Local, Role};
@@ -18,21 +16,20 @@ use std::sync::Arc;
 
 /// Forwards applications' connections over sessions that carry nothing else; see [`super`].
 pub struct Forwarder {
-    pub(super) name: String,
-    pub(super) nodes: Vec<ForwardNode>,
-    pub(super) forwards: Forwards,
-    pub(super) calls: Calls,
+    name: String,
+    forwards: Forwards,
+    nodes: FarNodes,
     rules: Arc<FarRules>,
     classes: ClassTree,
     stats: Option<Duration>,
-    /// When statistics are told next, and what they were the last time.
+    /// When statistics are reported next, and those of the last report.
     next_stats: Option<Instant>,
-    told_stats: Counters,
+    last_stats: Counters,
     refusals: Refusals,
 }
 
 impl Forwarder {
-    /// Listens where `setup` says. `notify` is told what an operator wants to know; `waker` is the
+    /// Listens where `setup` says. `notify` receives what an operator wants to know; `waker` is the
     /// driver's.
     ///
     /// # Errors
@@ -44,20 +41,19 @@ impl Forwarder {
         let forwarding = Forwarding { nodes: names, listens, remotes, budget };
         Ok(Self {
             name,
-            calls: Calls::new(nodes.len()),
-            nodes,
             forwards: Forwards::new(forwarding, waker, notify)?,
+            nodes: FarNodes::new(nodes),
             rules: Arc::new(FarRules { allow, allow_listen }),
             classes,
             stats,
             next_stats: None,
-            told_stats: Counters::default(),
+            last_stats: Counters::default(),
             refusals: Refusals::default(),
         })
     }
 
-    /// Where it listens, in the order of [`Setup::listens`]: of port 0, with the one that was
-    /// given. With what the setup says of it, and the node's name.
+    /// Its listeners' addresses, in the order of [`Setup::listens`], with the port that the system
+    /// chose for port 0; for each, its setup and the far node's name.
     pub fn locals(&self) -> impl Iterator<Item = (&Local, &ListenAddress, &str)> {
         self.forwards.locals()
     }
@@ -67,18 +63,43 @@ impl Forwarder {
         self.forwards.counters()
     }
 
-    fn connected(&mut self, manager: &mut SessionManager, id: SessionId, incoming: bool) {
+    fn connected(&mut self, manager: &mut SessionManager, id: SessionId, role: Role) {
         let Some(session) = manager.session(id) else { return };
         session.open(Opening { name: self.name.clone(), ..Opening::default() });
         session.share(self.classes.clone(), PolicyConfig::default());
-        let role = if incoming { Role::Called } else { Role::Calling };
-        let (node, rules) = (self.calls.node_of(id), Arc::clone(&self.rules));
+        let (node, rules) = (self.nodes.node_of(id), Arc::clone(&self.rules));
         let member = ForwardSession { role, node, rules, range: FlowRange::Own, share: None };
         self.forwards.begun(id, session, member);
     }
 
-    /// Tells what was carried since the time before.
-    fn tell_stats(&mut self, now: Instant) {
+    /// The handshake of a session is complete. The far node gives itself the name `own`.
+    fn greeted(&mut self, now: Instant, manager: &mut SessionManager, id: SessionId, own: String) {
+        let notice = match self.nodes.up(now, manager, id) {
+            Some(node) => ForwardNotice::NodeUp { node },
+            None => ForwardNotice::Called { node: own },
+        };
+        self.forwards.notice(&notice);
+        self.forwards.opened(id);
+    }
+
+    /// A session has ended, or did not begin.
+    fn disconnected(&mut self, now: Instant, id: SessionId, reason: String) {
+        let was_open = self.forwards.left(id);
+        if let Some(index) = self.nodes.node_of(id) {
+            let down = self.nodes.down(now, index, reason);
+            self.node_down(down);
+        } else if was_open {
+            self.forwards.notice(&ForwardNotice::Left { reason });
+        }
+    }
+
+    fn node_down(&mut self, NodeDown { index, name, was_up, reason }: NodeDown) {
+        self.forwards.unreached(index);
+        self.forwards.notice(&ForwardNotice::NodeDown { node: name, was_up, reason });
+    }
+
+    /// Reports what was carried since the last report.
+    fn report_stats(&mut self, now: Instant) {
         let Some(interval) = self.stats else { return };
         let due = *self.next_stats.get_or_insert(now + interval);
         if now < due {
@@ -86,7 +107,7 @@ impl Forwarder {
         }
         self.next_stats = Some(now + interval);
         let counters = self.counters();
-        let before = core::mem::replace(&mut self.told_stats, counters);
+        let before = core::mem::replace(&mut self.last_stats, counters);
         let interval = interval + now.since(due);
         let (counters, before) = (Box::new(counters), Box::new(before));
         self.forwards.notice(&ForwardNotice::Stats { interval, counters, before });
@@ -97,7 +118,8 @@ impl Service for Forwarder {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, incoming, .. } => {
-                self.connected(manager, id, incoming);
+                let role = if incoming { Role::Called } else { Role::Calling };
+                self.connected(manager, id, role);
             }
             SessionManagerEvent::Session { id, event: Event::Greeted { name, .. } } => {
                 self.greeted(now, manager, id, name);
@@ -124,13 +146,15 @@ impl Service for Forwarder {
     }
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
-        self.call(now, manager);
+        for down in self.nodes.connect(now, manager) {
+            self.node_down(down);
+        }
         let due = self.forwards.work(now, manager);
-        self.tell_stats(now);
+        self.report_stats(now);
         for refused in self.refusals.due(now) {
             self.forwards.notice(&ForwardNotice::TurnedAway(refused));
         }
-        [Some(due), self.next_stats, self.calls.next_call(), self.refusals.next()]
+        [Some(due), self.next_stats, self.nodes.next_attempt(), self.refusals.next()]
             .into_iter()
             .flatten()
             .min()

@@ -1,113 +1,111 @@
-//! Calling the far nodes, and calling again those that are gone.
+//! Connecting to the far nodes, and again to those that are gone.
 
-use super::forwarder::Forwarder;
-use super::{ForwardNode, ForwardNotice};
+use super::ForwardNode;
 use crate::SessionManager;
 use skyhaul_sessions::{PathTarget, SessionId};
 use skyhaul_transport::PathOptions;
 use skyhaul_units::{Duration, Instant};
 
-/// How it stands with each node that is to be called.
+/// All far nodes, and the session with each.
 #[derive(Debug)]
-pub(super) struct Calls(Vec<Call>);
+pub(super) struct FarNodes {
+    nodes: Vec<FarNode>,
+}
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Call {
+#[derive(Debug)]
+struct FarNode {
+    node: ForwardNode,
     session: Option<SessionId>,
     was_up: bool,
-    /// When to call; at once, at first.
+    /// When to connect next.
     at: Instant,
-    /// Calls in a row that brought nothing: the next one goes to the next address.
+    /// Failed attempts in a row: the next one goes to the next address.
     failures: u32,
 }
 
-/// Between two calls of a node that does not answer; longer after each, up to the second.
+/// A node is not connected.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NodeDown {
+    pub index: usize,
+    pub name: String,
+    pub was_up: bool,
+    pub reason: String,
+}
+
+/// Between two attempts to connect; twice as long after each, up to the second.
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
-impl Calls {
-    pub fn new(nodes: usize) -> Self {
-        Self(vec![Call::default(); nodes])
+impl FarNodes {
+    pub fn new(nodes: Vec<ForwardNode>) -> Self {
+        let far = |node| {
+            let (session, was_up, at, failures) = (None, false, Instant::ZERO, 0);
+            FarNode { node, session, was_up, at, failures }
+        };
+        Self { nodes: nodes.into_iter().map(far).collect() }
     }
 
-    /// Which node a session was called for.
+    /// The node for which a session was begun.
     pub fn node_of(&self, id: SessionId) -> Option<usize> {
-        self.0.iter().position(|call| call.session == Some(id))
+        self.nodes.iter().position(|far| far.session == Some(id))
     }
 
-    /// When the next call is due.
-    pub fn next_call(&self) -> Option<Instant> {
-        self.0.iter().filter(|call| call.session.is_none()).map(|call| call.at).min()
+    /// When the next attempt is due.
+    pub fn next_attempt(&self) -> Option<Instant> {
+        self.nodes.iter().filter(|far| far.session.is_none()).map(|far| far.at).min()
     }
-}
 
-impl Forwarder {
-    /// Calls the nodes that are to be called now.
-    pub(super) fn call(&mut self, now: Instant, manager: &mut SessionManager) {
-        for index in 0..self.calls.0.len() {
-            let call = self.calls.0[index];
-            if call.session.is_some() || now < call.at {
+    /// Connects to the nodes whose time has come. Returns those that cannot be connected to.
+    pub fn connect(&mut self, now: Instant, manager: &mut SessionManager) -> Vec<NodeDown> {
+        let mut failed = Vec::new();
+        for index in 0..self.nodes.len() {
+            let far = &mut self.nodes[index];
+            if far.session.is_some() || now < far.at {
                 continue;
             }
-            let ForwardNode { peer, addresses, .. } = &self.nodes[index];
+            let ForwardNode { peer, addresses, .. } = &far.node;
             let Some((socket, remote)) =
-                addresses.get(call.failures as usize % addresses.len().max(1))
+                addresses.get(far.failures as usize % addresses.len().max(1))
             else {
                 continue;
             };
             match manager.connect_from(now, *socket, *remote, *peer) {
-                Ok(id) => self.calls.0[index].session = Some(id),
-                Err(error) => self.down(now, index, error.to_string()),
+                Ok(id) => far.session = Some(id),
+                Err(error) => failed.push(self.down(now, index, error.to_string())),
             }
         }
+        failed
     }
 
-    /// Both ends know each other.
-    pub(super) fn greeted(
+    /// The handshake with a node is complete: its other addresses become further paths. Returns
+    /// the node's name.
+    pub fn up(
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
         id: SessionId,
-        name: String,
-    ) {
-        let Some(index) = self.calls.node_of(id) else {
-            self.forwards.opened(id);
-            return self.forwards.notice(&ForwardNotice::Called { node: name });
-        };
-        let call = &mut self.calls.0[index];
-        let ForwardNode { name, addresses, .. } = &self.nodes[index];
-        let node = name.clone();
-        let first = call.failures as usize % addresses.len();
-        for (place, (socket, remote)) in addresses.iter().enumerate() {
-            if place != first {
-                // A path that does not come up is missed by nobody: the session goes on without it.
+    ) -> Option<String> {
+        let far = self.nodes.iter_mut().find(|far| far.session == Some(id))?;
+        let ForwardNode { name, addresses, .. } = &far.node;
+        let first = far.failures as usize % addresses.len();
+        for (index, (socket, remote)) in addresses.iter().enumerate() {
+            if index != first {
+                // The session goes on without a path that cannot be begun.
                 let target = PathTarget { socket: *socket, remote: *remote };
                 let _ = manager.join(now, id, target, PathOptions::default());
             }
         }
-        (call.was_up, call.failures) = (true, 0);
-        self.forwards.notice(&ForwardNotice::NodeUp { node });
-        self.forwards.opened(id);
+        (far.was_up, far.failures) = (true, 0);
+        Some(name.clone())
     }
 
-    /// A session is gone, or did not begin.
-    pub(super) fn disconnected(&mut self, now: Instant, id: SessionId, reason: String) {
-        let node = self.calls.node_of(id);
-        let was_open = self.forwards.left(id);
-        match (node, was_open) {
-            (Some(node), _) => self.down(now, node, reason),
-            (None, true) => self.forwards.notice(&ForwardNotice::Left { reason }),
-            (None, false) => {}
-        }
-    }
-
-    fn down(&mut self, now: Instant, index: usize, reason: String) {
-        let call = &mut self.calls.0[index];
-        call.session = None;
-        call.at = now + (RETRY * (1 << call.failures.min(8))).min(RETRY_MAX);
-        call.failures = call.failures.saturating_add(1);
-        let (was_up, node) = (core::mem::take(&mut call.was_up), self.nodes[index].name.clone());
-        self.forwards.unreached(index);
-        self.forwards.notice(&ForwardNotice::NodeDown { node, was_up, reason });
+    /// A node's session has ended, or did not begin.
+    pub fn down(&mut self, now: Instant, index: usize, reason: String) -> NodeDown {
+        let far = &mut self.nodes[index];
+        far.session = None;
+        far.at = now + (RETRY * (1 << far.failures.min(8))).min(RETRY_MAX);
+        far.failures = far.failures.saturating_add(1);
+        let (was_up, name) = (core::mem::take(&mut far.was_up), far.node.name.clone());
+        NodeDown { index, name, was_up, reason }
     }
 }

@@ -1,10 +1,8 @@
-//! Which flows of a session belong to what.
+//! Which flows of a session belong to which service.
 //!
-//! A session between two nodes carries contacts, and whatever else goes between them. Contacts have
-//! the numbers below
-//! [`FIRST_GUEST`], which a station's spool gives, each once. Each service has a range above that:
-//! its own number, which is below 2^18, with the highest bit set. The upper half of the own number
-//! tells services apart.
+//! Contacts have the numbers below [`FIRST_GUEST`]; a station's spool gives each number once. Each
+//! service has a range above that: its own number, which is below 2^18, with the highest bit set.
+//! The upper half of the own number is that of the service.
 
 use skyhaul_units::FlowId;
 
@@ -13,10 +11,10 @@ pub const FIRST_GUEST: FlowId = FlowId(1 << 31);
 /// Flows of one service.
 const SIZE: u32 = 1 << 16;
 
-/// Where a service's flows lie in a session.
+/// The range of a service's flows in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowRange {
-    /// The session is the service's own: its numbers are the session's.
+    /// The service has the session alone: its numbers are the session's.
     Own,
     /// Forwards: 0x8000_0000 to 0x8000_ffff; their own numbers begin with 0.
     Forwards,
@@ -27,15 +25,15 @@ pub enum FlowRange {
 }
 
 impl FlowRange {
-    /// Whose flow of a session that is shared it is; `None` of contacts', and of those that nobody
-    /// has.
+    /// The service of a flow of a shared session; `None` for contacts, and for numbers without a
+    /// service.
     pub fn of(flow: FlowId) -> Option<Self> {
         [Self::Forwards, Self::Files, Self::Streams]
             .into_iter()
             .find(|range| range.inner(flow).is_some())
     }
 
-    /// The session's number of a service's own flow; `None` where it is none of the service's.
+    /// The session's number of a service's own flow; `None` if it is not one of the service.
     pub fn outer(self, own: FlowId) -> Option<FlowId> {
         if self == Self::Own {
             return Some(own);
@@ -45,7 +43,7 @@ impl FlowRange {
         Some(FlowId(FIRST_GUEST.0 + first + place))
     }
 
-    /// The service's own number of a session's flow; `None` where it is none of the service's.
+    /// The service's own number of a session's flow; `None` if it is not one of the service.
     pub fn inner(self, outer: FlowId) -> Option<FlowId> {
         if self == Self::Own {
             return Some(outer);
@@ -73,7 +71,7 @@ mod tests {
     const ALL: [FlowRange; 3] = [FlowRange::Forwards, FlowRange::Files, FlowRange::Streams];
 
     #[test]
-    fn every_flow_of_a_service_has_one_place_of_its_own_and_comes_back() {
+    fn every_flow_of_a_service_has_one_number_in_the_session_and_back() {
         for (range, outer) in ALL.into_iter().zip([0x8000_0000u32, 0x8001_0000, 0x8002_0000]) {
             for place in [0, 1, 0x7fff, 0xffff] {
                 let own = FlowId(outer - (1 << 31) + place);
@@ -86,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flow_of_a_service_is_mapped_nowhere() {
+    fn other_flows_are_mapped_nowhere() {
         for flow in [0, 1, 217_000_000, FIRST_GUEST.0 - 1, 0x8003_0000, u32::MAX] {
             assert_eq!(FlowRange::of(FlowId(flow)), None, "{flow:#x}");
         }
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_of_its_own_has_the_numbers_that_the_service_gives() {
+    fn a_service_alone_on_a_session_keeps_its_numbers() {
         for flow in [0, 1, u32::MAX].map(FlowId) {
             assert_eq!(
                 (FlowRange::Own.outer(flow), FlowRange::Own.inner(flow)),

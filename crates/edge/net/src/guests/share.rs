@@ -1,8 +1,7 @@
-//! What one service may have in a session's send buffer.
+//! One service's share of a session's send buffer.
 //!
-//! Services hand over all that a session takes. One that has much would fill the buffer, and the
-//! others would wait for its reports: so each has a share, and what is beyond it waits in the
-//! service itself.
+//! Services hand over all that a session takes. Without shares, one that has much would fill the
+//! buffer, and the others would wait for its reports. What exceeds a share waits in the service.
 
 use skyhaul_transport::BlockId;
 use std::collections::BTreeMap;
@@ -15,27 +14,27 @@ pub struct Share {
     /// None: all of the buffer, which bounds it then.
     most: Option<u64>,
     held: u64,
-    /// Blocks whose fate is open, with their cost: bounded by `most`.
+    /// Blocks without an outcome so far, with their cost: bounded by `most`.
     open: BTreeMap<BlockId, u64>,
 }
 
 impl Share {
-    /// All of the buffer.
+    /// The whole buffer.
     pub const fn whole() -> Self {
         Self { most: None, held: 0, open: BTreeMap::new() }
     }
 
-    /// So much of it.
+    /// So much of the buffer.
     pub const fn of(most: ByteCount) -> Self {
         Self { most: Some(most.as_u64()), held: 0, open: BTreeMap::new() }
     }
 
-    /// What more may be handed over.
+    /// The cost of blocks that may be handed over now.
     pub fn room(&self) -> u64 {
         self.most.map_or(u64::MAX, |most| most.saturating_sub(self.held))
     }
 
-    /// What the session holds of it; nothing is counted where all of the buffer is given.
+    /// The cost of blocks that the session holds; not counted if the share is the whole buffer.
     pub const fn held(&self) -> u64 {
         self.held
     }
@@ -48,7 +47,7 @@ impl Share {
         }
     }
 
-    /// The session has told what became of a block.
+    /// The outcome of a block is known.
     pub fn settled(&mut self, block: BlockId) {
         if let Some(cost) = self.open.remove(&block) {
             self.held -= cost;
@@ -66,18 +65,18 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_full_until_blocks_have_met_their_fate() {
+    fn a_share_is_full_until_blocks_have_an_outcome() {
         let mut share = Share::of(ByteCount::new(100));
         share.took(block(0), 60);
         share.took(block(1), 40);
         assert_eq!(share.room(), 0);
         share.settled(block(0));
         assert_eq!(share.room(), 60);
-        // Told twice, or of what is none of it: nothing changes.
+        // A block that is settled twice, or is not of the share, changes nothing.
         share.settled(block(0));
         share.settled(block(9));
         assert_eq!(share.room(), 60);
-        // A block may be larger than what was left: nothing more is taken then.
+        // A block may be larger than what is left: then no further one is taken.
         share.took(block(2), 500);
         assert_eq!(share.room(), 0);
         share.settled(block(2));
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_session_alone_is_bounded_by_the_session() {
+    fn a_service_alone_on_a_session_is_bounded_by_the_session() {
         let mut share = Share::whole();
         share.took(block(0), 1 << 40);
         assert_eq!((share.room(), share.open.len()), (u64::MAX, 0));

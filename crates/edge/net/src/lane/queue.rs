@@ -108,6 +108,7 @@ impl<T> Inlet<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::PollFlags;
 
     fn ends(bound: usize) -> (Outlet<u32>, Inlet<u32>, Waker, Waker) {
         let (giver, taker) = (Waker::new().unwrap(), Waker::new().unwrap());
@@ -122,7 +123,7 @@ mod tests {
             outlet.give(item).unwrap();
         }
         assert!(outlet.is_blocked() && giver.may_sleep());
-        assert!(!giver.slept(false));
+        assert!(!giver.slept(PollFlags::empty()));
         let mut seen: Vec<u32> = Vec::new();
         while seen.len() < 5 {
             while let Some(item) = inlet.take().unwrap() {
@@ -143,7 +144,7 @@ mod tests {
         let (mut outlet, inlet, _, taker) = ends(2);
         assert!(taker.may_sleep());
         outlet.give(1).unwrap();
-        assert!(taker.slept(true));
+        assert!(taker.slept(PollFlags::IN));
         let mut other = outlet.clone();
         drop(outlet);
         other.give(2).unwrap();

@@ -3,8 +3,9 @@
 use super::member::Member;
 use super::message::{FromLane, ToLane};
 use super::queue::{Gone, Inlet, Outlet};
-use crate::endpoint::{Arrived, FAREWELL_MAX, Left, UdpEndpoint};
+use crate::endpoint::UdpEndpoint;
 use crate::rest::{self, Gathering};
+use crate::turn::{Arrived, FAREWELL_MAX, Left};
 use crate::{Clock, Waker};
 use skyhaul_identity::Refusal;
 use skyhaul_sessions::{ConnectionId, Endpoint as _, EndpointEvent};
@@ -229,9 +230,7 @@ impl Worker {
     fn rest(&mut self, arrived: Arrived) -> io::Result<()> {
         let due = self.endpoint.quic().next_timeout();
         let now = self.clock.now();
-        if arrived == Arrived::Little
-            && self.gathering.rest(&self.waker, &self.clock, (now, due))?
-        {
+        if arrived == Arrived::Little && self.gathering.rest(&self.waker, &self.clock, now, due)? {
             return Ok(());
         }
         let fd = (!self.outlet.is_blocked()).then(|| self.endpoint.poll_fd());

@@ -361,8 +361,7 @@ impl ByHand {
 }
 
 #[test]
-fn a_far_node_that_wants_to_be_connected_to_what_was_not_asked_for_is_refused_and_nothing_is_connected()
- {
+fn a_far_node_is_connected_only_to_the_targets_that_it_was_asked_to_listen_for() {
     let folder = std::env::temp_dir().join(format!("skyhaul-guard-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("other.sock");

@@ -256,7 +256,9 @@ fn run(acts: &[(usize, Act)]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn every_stream_is_whole_and_in_order_and_leaves_nothing_behind(acts in proptest::collection::vec(act(), 0..400)) {
+    fn every_stream_is_whole_and_in_order_and_leaves_nothing_behind(
+        acts in proptest::collection::vec(act(), 0..400)
+    ) {
         run(&acts);
     }
 
@@ -266,7 +268,8 @@ proptest! {
         let mut mux = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
         let _ = mux.open(Instant::ZERO, "a:1".parse().unwrap(), &Carriage::default());
         for (flow, kind, stream, rest) in blocks {
-            let block: Vec<u8> = [kind].into_iter().chain(stream.to_be_bytes()).chain(rest).collect();
+            let head = [kind].into_iter().chain(stream.to_be_bytes());
+            let block: Vec<u8> = head.chain(rest).collect();
             let _ = mux.receive(Instant::ZERO, FlowId(flow), &block.into());
             prop_assert!(mux.streams() <= 7);
         }

@@ -7,7 +7,7 @@ use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
-use skyhaul_net::one_way::receive;
+use skyhaul_net::one_way::{RunUntil, receive};
 use skyhaul_net::{Clock, Socket};
 use skyhaul_node::log;
 use skyhaul_oneway::Listener;
@@ -75,8 +75,8 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
     let (clock, stop) = (Clock::start(), signals::stop_flag()?);
     let mut listener = Listener::new(key, ReceiverConfig::default());
     let mut desk = Desk { command, out, sessions: BTreeMap::new(), missing: 0, over: 0 };
-    receive(&mut socket, &mut listener, |_, listener| desk.take(listener), (clock, &stop))
-        .map_err(refused)?;
+    let run = RunUntil { clock, stop: &stop };
+    receive(&mut socket, &mut listener, |_, listener| desk.take(listener), run).map_err(refused)?;
     desk.close_all(&listener).map_err(refused)?;
     if desk.missing > 0 {
         let what = format!("{} of the files are incomplete", desk.missing);

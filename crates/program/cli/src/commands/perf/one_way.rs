@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{OneWaySource, receive, transmit};
+use skyhaul_net::one_way::{OneWayLine, OneWaySource, RunUntil, receive, transmit};
 use skyhaul_oneway::{Listener, TransmitSession, Transmitter};
 use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, Received, cost};
@@ -80,10 +80,11 @@ pub fn send(run: &OneWayRun<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let source = BlockSource::new(run.load.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
-    let sent =
-        transmit((&near, to), &mut transmitter, &mut blocks, (clock, &stop)).map_err(|source| {
-            Failure::io("sending failed", run.to, "check that its network is up", source)
-        })?;
+    let line = OneWayLine { socket: &near, to };
+    let until = RunUntil { clock, stop: &stop };
+    let sent = transmit(line, &mut transmitter, &mut blocks, until).map_err(|source| {
+        Failure::io("sending failed", run.to, "check that its network is up", source)
+    })?;
     let bytes = blocks.bytes;
     let sending = Sending {
         session: transmitter.session().to_string(),
@@ -206,7 +207,7 @@ pub fn serve(
     let mut desk = Desk { clock, sessions: BTreeMap::new(), out };
     let take =
         |now, listener: &mut Listener| Ok(desk.take(now, listener)? && end == End::AfterOneSession);
-    receive(&mut far, &mut listener, take, (clock, &stop))?;
+    receive(&mut far, &mut listener, take, RunUntil { clock, stop: &stop })?;
     for session in desk.sessions.keys().copied().collect::<Vec<_>>() {
         desk.close(session, &listener)?;
     }

@@ -1,7 +1,7 @@
-//! The transport's side: moves blocks between the program and the sessions.
+//! The transport's side of a client: moves blocks between the program and the sessions.
 
 use super::PathChoice;
-use super::state::{Call, Came, LinkId, LinkState, Shared, Ticket};
+use super::state::{ArrivedBlock, ChannelId, ConnectRequest, Shared, Ticket};
 use crate::Service;
 use crate::SessionManager;
 use skyhaul_sessions::{PathTarget, SessionId, SessionManagerEvent, SocketId};
@@ -10,20 +10,20 @@ use skyhaul_units::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Serves the sessions of one exchange.
+/// Serves the sessions of one client. Each has one channel.
 #[derive(Debug)]
 pub(super) struct ChannelDriver {
     name: String,
     shared: Arc<Shared>,
-    sessions: BTreeMap<SessionId, Member>,
+    sessions: BTreeMap<SessionId, OwnSession>,
 }
 
 #[derive(Debug)]
-struct Member {
-    link: LinkId,
-    /// Further paths, to be called for once the far end has introduced itself.
+struct OwnSession {
+    channel: ChannelId,
+    /// Further paths, to be joined after the handshake.
     further: Vec<PathChoice>,
-    /// Blocks that the session has and of whose fate it has not told. Bounded by its send buffer.
+    /// Blocks that the session has and whose outcome is open, bounded by its send buffer.
     tickets: BTreeMap<BlockId, Ticket>,
 }
 
@@ -33,7 +33,7 @@ impl ChannelDriver {
     }
 
     /// The thread ends.
-    pub fn over(&mut self, reason: String) {
+    pub fn stop(&mut self, reason: String) {
         self.shared.state().stop(&reason);
     }
 
@@ -41,104 +41,108 @@ impl ChannelDriver {
         &mut self,
         now: Instant,
         manager: &mut SessionManager,
-        (id, event): (SessionId, Event),
+        id: SessionId,
+        event: Event,
     ) {
         let Some(member) = self.sessions.get_mut(&id) else { return };
         let mut state = self.shared.state();
-        let Some(link) = state.links.get_mut(&member.link) else { return };
+        let Some(channel) = state.channels.get_mut(&member.channel) else { return };
         match event {
             Event::Greeted { name, .. } => {
-                link.open = true;
-                link.peer.0 = name;
-                for way in member.further.drain(..) {
-                    let to = PathTarget { socket: SocketId(way.socket), remote: way.remote };
-                    if let Err(error) = manager.join(now, id, to, way.options) {
-                        link.refused.push(format!("{}: {error}", way.remote));
+                channel.open = true;
+                channel.peer_name = name;
+                for path in member.further.drain(..) {
+                    let to = PathTarget { socket: SocketId(path.socket), remote: path.remote };
+                    if let Err(error) = manager.join(now, id, to, path.options) {
+                        channel.refused.push(format!("{}: {error}", path.remote));
                     }
                 }
             }
-            Event::Block(received) => link.arrived(Came { received, is_counted: true }),
+            Event::Block(received) => channel.arrived(ArrivedBlock { received, is_counted: true }),
             Event::Settled { id, outcome } => {
                 if let Some(ticket) = member.tickets.remove(&id) {
-                    link.settle(ticket, outcome);
+                    channel.settle(ticket, outcome);
                 }
             }
-            Event::Closed(reason) => link.close(reason.to_string()),
+            Event::Closed(reason) => channel.close(reason.to_string()),
             Event::Custody { .. } | Event::Application { .. } | Event::PathUp(_) => {}
             Event::PathStalled(_)
             | Event::PathBack(_)
             | Event::PathDown(..)
             | Event::PathResized(_) => {}
         }
-        link.wake();
+        channel.wake();
     }
 
-    fn ended(&mut self, link: LinkId, reason: String) {
-        if let Some(link) = self.shared.state().links.get_mut(&link) {
-            link.close(reason);
+    fn ended(&mut self, channel: ChannelId, reason: String) {
+        if let Some(channel) = self.shared.state().channels.get_mut(&channel) {
+            channel.close(reason);
         }
     }
 
-    fn place_calls(&mut self, now: Instant, manager: &mut SessionManager) {
+    fn connect_requested(&mut self, now: Instant, manager: &mut SessionManager) {
         loop {
-            let Some((link, call)) = self.shared.state().calls.pop_front() else { return };
-            let Call { ways, peer } = call;
-            let mut ways = ways.into_iter();
-            let Some(first) = ways.next() else {
-                self.ended(link, "no path given; give at least one".to_owned());
+            let Some((channel, request)) = self.shared.state().connecting.pop_front() else {
+                return;
+            };
+            let ConnectRequest { paths, peer } = request;
+            let mut paths = paths.into_iter();
+            let Some(first) = paths.next() else {
+                self.ended(channel, "no path given; give at least one".to_owned());
                 continue;
             };
             match manager.connect_from(now, SocketId(first.socket), first.remote, peer) {
                 Ok(id) => {
-                    let member = Member { link, further: ways.collect(), tickets: BTreeMap::new() };
+                    let member =
+                        OwnSession { channel, further: paths.collect(), tickets: BTreeMap::new() };
                     self.sessions.insert(id, member);
                 }
-                Err(error) => self.ended(link, error.to_string()),
+                Err(error) => self.ended(channel, error.to_string()),
             }
         }
     }
 
-    /// Blocks to a session, and memory given back.
+    /// Moves blocks to the sessions, and gives back the window of blocks that programs have taken.
     fn serve(&mut self, now: Instant, manager: &mut SessionManager) {
         let mut finished = Vec::new();
         let mut state = self.shared.state();
         for (id, member) in &mut self.sessions {
-            let Some(link) = state.links.get_mut(&member.link) else { continue };
+            let Some(channel) = state.channels.get_mut(&member.channel) else { continue };
             let Some(session) = manager.session(*id) else { continue };
-            link.released.drain(..).for_each(|len| session.release(len));
-            link.stats = session.stats();
-            link.paths.clear();
-            link.paths.extend(session.paths());
+            channel.released.drain(..).for_each(|len| session.release(len));
+            channel.stats = session.stats();
+            channel.paths.clear();
+            channel.paths.extend(session.paths());
             let mut moved = false;
-            while let Some((_, block)) = link.outgoing.front() {
+            while let Some((_, block)) = channel.outgoing.front() {
                 if !session.is_open()
                     || session.room().as_u64() < cost(block.bytes.len())
-                        && link.stats.send_buffer > 0
+                        && channel.stats.send_buffer > 0
                 {
                     break;
                 }
-                let Some((ticket, block)) = link.outgoing.pop_front() else { break };
+                let Some((ticket, block)) = channel.outgoing.pop_front() else { break };
                 moved = true;
                 match session.send(now, block) {
                     Ok(id) => {
                         member.tickets.insert(id, ticket);
-                        link.named(ticket, id);
+                        channel.named(ticket, id);
                     }
                     Err(SendError::NotOpen) => {}
-                    Err(_) => link.settle(ticket, Outcome::Cancelled),
+                    Err(_) => channel.settle(ticket, Outcome::Cancelled),
                 }
-                link.stats = session.stats();
+                channel.stats = session.stats();
             }
             if moved {
-                link.wake();
+                channel.wake();
             }
-            if is_done_with(link) && member.tickets.is_empty() {
+            if channel.is_done_with() && member.tickets.is_empty() {
                 finished.push(*id);
-                link.close(CLOSED_HERE.to_owned());
+                channel.close(CLOSED_HERE.to_owned());
             }
         }
-        // One whose blocks somebody still asks for stays until then.
-        state.links.retain(|_, link| !link.is_over());
+        // A channel stays while the program may ask for the outcome of one of its blocks.
+        state.channels.retain(|_, channel| !channel.is_over());
         drop(state);
         for id in finished {
             manager.close(now, id, CLOSED_HERE);
@@ -148,53 +152,50 @@ impl ChannelDriver {
 
 const CLOSED_HERE: &str = "closed by this program";
 
-/// Whether the program has let go of the link, and nothing of it is on the way any more.
-fn is_done_with(link: &LinkState) -> bool {
-    link.dropped && link.closed.is_none() && link.outgoing.is_empty()
-}
-
 impl Service for ChannelDriver {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, fingerprint, .. } => {
                 let shared = &self.shared;
                 let member = self.sessions.entry(id).or_insert_with(|| {
-                    let link = shared.state().accept(fingerprint);
-                    Member { link, further: Vec::new(), tickets: BTreeMap::new() }
+                    let channel = shared.state().accept(fingerprint);
+                    OwnSession { channel, further: Vec::new(), tickets: BTreeMap::new() }
                 });
-                if let Some(link) = shared.state().links.get_mut(&member.link) {
-                    link.peer.1 = Some(fingerprint);
+                if let Some(channel) = shared.state().channels.get_mut(&member.channel) {
+                    channel.peer_key = Some(fingerprint);
                 }
                 if let Some(session) = manager.session(id) {
                     session.open(Opening { name: self.name.clone(), ..Opening::default() });
                 }
             }
             SessionManagerEvent::Session { id, event } => {
-                self.session_event(now, manager, (id, event));
+                self.session_event(now, manager, id, event);
             }
             SessionManagerEvent::Disconnected { id, reason } => {
                 if let Some(member) = self.sessions.remove(&id) {
-                    self.ended(member.link, reason.to_string());
+                    self.ended(member.channel, reason.to_string());
                 }
             }
             SessionManagerEvent::Refused { id, reason, .. } => {
                 if let Some(member) = id.and_then(|id| self.sessions.remove(&id)) {
-                    self.ended(member.link, reason.to_string());
+                    self.ended(member.channel, reason.to_string());
                 }
             }
             SessionManagerEvent::PathRefused { id, remote, reason, .. } => {
                 let mut state = self.shared.state();
-                let link =
-                    self.sessions.get(&id).and_then(|member| state.links.get_mut(&member.link));
-                if let Some(link) = link {
-                    link.refused.push(format!("{remote}: {reason}"));
+                let channel = self
+                    .sessions
+                    .get(&id)
+                    .and_then(|member| state.channels.get_mut(&member.channel));
+                if let Some(channel) = channel {
+                    channel.refused.push(format!("{remote}: {reason}"));
                 }
             }
         }
     }
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
-        self.place_calls(now, manager);
+        self.connect_requested(now, manager);
         self.serve(now, manager);
         None
     }
