@@ -25,7 +25,7 @@ pub trait OneWaySource {
 
 /// The socket of a one-way path, and the receiver's address.
 #[derive(Debug, Clone, Copy)]
-pub struct OneWayLine<'a> {
+pub struct OneWayRoute<'a> {
     /// Datagrams go out here.
     pub socket: &'a Socket,
     /// The receiver.
@@ -57,7 +57,7 @@ pub struct TransmitTotals {
 /// # Errors
 /// The socket or the feed failed.
 pub fn transmit(
-    line: OneWayLine<'_>,
+    line: OneWayRoute<'_>,
     transmitter: &mut Transmitter,
     feed: &mut dyn OneWaySource,
     run: RunUntil<'_>,
@@ -164,7 +164,7 @@ impl Batch {
 
 /// Hands the batch to the system. Returns `false` where its buffer is full: the batch is kept.
 fn flush(
-    OneWayLine { socket, to }: OneWayLine<'_>,
+    OneWayRoute { socket, to }: OneWayRoute<'_>,
     batch: &mut Batch,
     sent: &mut TransmitTotals,
 ) -> io::Result<bool> {
@@ -264,7 +264,7 @@ mod tests {
                 receive(&mut far, &mut listener, take, run).unwrap();
                 (blocks, *listener.counters())
             });
-            let (line, run) = (OneWayLine { socket: &near, to }, RunUntil { clock, stop: &stop });
+            let (line, run) = (OneWayRoute { socket: &near, to }, RunUntil { clock, stop: &stop });
             let sent = transmit(line, &mut transmitter, &mut Blocks(30), run).unwrap();
             assert!(sent.datagrams > 400 && sent.refused == 0);
             stop.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{OneWayLine, OneWaySource, RunUntil, transmit};
+use skyhaul_net::one_way::{OneWayRoute, OneWaySource, RunUntil, transmit};
 use skyhaul_oneway::file::{DATA_HEADER, Manifest, Part, is_plain};
 use skyhaul_oneway::{TransmitSession, Transmitter};
 use skyhaul_transport::cost;
@@ -112,7 +112,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     })?;
     let stop = signals::stop_flag()?;
     let mut feed = Files::new(items, command.every, block);
-    let line = OneWayLine { socket: &near, to };
+    let line = OneWayRoute { socket: &near, to };
     let until = RunUntil { clock, stop: &stop };
     let sent = transmit(line, &mut transmitter, &mut feed, until).map_err(|source| {
         Failure::io("sending failed", &command.to, "check that its network is up", source)

@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use skyhaul_identity::OneWaySession;
 use skyhaul_net::Clock;
-use skyhaul_net::one_way::{OneWayLine, OneWaySource, RunUntil, receive, transmit};
+use skyhaul_net::one_way::{OneWayRoute, OneWaySource, RunUntil, receive, transmit};
 use skyhaul_oneway::{Listener, TransmitSession, Transmitter};
 use skyhaul_transport::oneway::{Event, ReceiverConfig, SenderConfig};
 use skyhaul_transport::{Block, FlowId, Received, cost};
@@ -80,7 +80,7 @@ pub fn send(run: &OneWayRun<'_>, out: &mut dyn Write) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
     let source = BlockSource::new(run.load.block, BLOCKS_HELD as usize);
     let mut blocks = Blocks { run, clock, source, began: None, bytes: 0 };
-    let line = OneWayLine { socket: &near, to };
+    let line = OneWayRoute { socket: &near, to };
     let until = RunUntil { clock, stop: &stop };
     let sent = transmit(line, &mut transmitter, &mut blocks, until).map_err(|source| {
         Failure::io("sending failed", run.to, "check that its network is up", source)
