@@ -1,8 +1,8 @@
 //! What the far end of a session says of links that share it.
 
 use bytes::Bytes;
-use skyhaul_sessions::links::wire::Message;
-use skyhaul_sessions::links::{Event, LINKS_MAX, Links, SessionEnd, WINDOW};
+use skyhaul_channels::links::wire::Message;
+use skyhaul_channels::links::{Event, LINKS_MAX, Links, SessionEnd, WINDOW};
 use skyhaul_transport::{Block, cost};
 use skyhaul_units::FlowId;
 use std::collections::BTreeSet;

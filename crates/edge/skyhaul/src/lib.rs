@@ -49,8 +49,9 @@ pub use node::{Node, NodeBuilder, Path};
 pub use wait::Wait;
 
 #[doc(inline)]
-pub use skyhaul_net::exchange::{
-    AppChannel as Session, IncomingBlock, LinkError as SessionError, Sent, StartError,
+pub use skyhaul_channels_io::{
+    AppChannel as Session, ClientStartError as StartError, IncomingBlock,
+    LinkError as SessionError, Sent,
 };
 #[doc(inline)]
 pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};

@@ -1,8 +1,8 @@
 //! This host's end.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use skyhaul_channels_io::{AppChannel, AppClient, ClientStartError, LinkError, PathChoice, Setup};
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::exchange::{AppChannel, AppClient, LinkError, PathChoice, Setup, StartError};
 use skyhaul_quic::{Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{PathOptions, SessionConfig};
 use skyhaul_units::{ByteCount, Rate};
@@ -85,8 +85,8 @@ impl NodeBuilder {
     /// Binds the sockets and starts the node's thread.
     ///
     /// # Errors
-    /// See [`StartError`].
-    pub fn start(mut self) -> Result<Node, StartError> {
+    /// See [`ClientStartError`].
+    pub fn start(mut self) -> Result<Node, ClientStartError> {
         if self.setup.bind.is_empty() {
             self.setup.bind.push(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0));
         }

@@ -13,7 +13,7 @@ use crate::section::{ConfigTable, left_out, section};
 use crate::sending::Class;
 use crate::streams::StreamsEntry;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::forward::{FarRules, Forwarding};
+use skyhaul_forward_io::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 use crate::error::{ConfigError, ConfigText, KeyPlace};
 use crate::section::section;
 use skyhaul_forward::{Allow, Carriage, Entrance, Forward, What};
-use skyhaul_net::forward::{FarRules, Forwarding};
+use skyhaul_forward_io::{FarRules, Forwarding};
 use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration};
 use std::str::FromStr;

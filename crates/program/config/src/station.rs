@@ -15,7 +15,7 @@ use crate::sending::{Class, PolicyName};
 use crate::streams::StreamEntry;
 use crate::sync::Sync;
 use skyhaul_congestion::ControllerConfig;
-use skyhaul_net::forward::{FarRules, Forwarding};
+use skyhaul_forward_io::{FarRules, Forwarding};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,10 @@
 use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::services::SessionMemory;
+use skyhaul_channels::FIRST_GUEST;
+use skyhaul_channels_io::{FILES_SHARE, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, Tenants};
+use skyhaul_forward_io::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::Waker;
-use skyhaul_net::forward::{ForwardNotice, Forwarding, StartError};
-use skyhaul_net::guests::{
-    FILES_SHARE, FIRST_GUEST, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, Tenants,
-};
 use skyhaul_store::FLOW_END;
 use skyhaul_units::ByteCount;
 use std::sync::Arc;

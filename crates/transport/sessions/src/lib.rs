@@ -9,7 +9,6 @@
 
 pub mod admission;
 mod endpoint;
-pub mod links;
 mod session_manager;
 mod udp;
 

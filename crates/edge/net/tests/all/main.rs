@@ -2,8 +2,4 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by failing")]
 
-mod exchange;
-mod forward;
-mod guests;
-mod support;
 mod tcp;

@@ -4,7 +4,7 @@ use super::ip::IpVersion;
 use super::perf::keys::Keys;
 use super::perf::line::LineFlags;
 use crate::failure::{Exit, Failure};
-use skyhaul_net::exchange::{PathChoice, Setup};
+use skyhaul_channels_io::{PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};

@@ -9,7 +9,7 @@ mod serve;
 
 use crate::failure::{Exit, Failure};
 use notices::Notices;
-use skyhaul_net::forward::{Forwarder, Setup, StartError};
+use skyhaul_forward_io::{Forwarder, Setup, StartError};
 use skyhaul_net::{Driver, Waker};
 use skyhaul_units::{ByteCount, Duration};
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! The stations that a centre admits, and how what it sends to them is shared.
 
-use skyhaul_net::forward::FarRules;
+use skyhaul_forward_io::FarRules;
 use skyhaul_quic::Fingerprint;
 use skyhaul_store::StationName;
 use skyhaul_transport::ClassTree;

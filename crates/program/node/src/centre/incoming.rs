@@ -2,9 +2,9 @@
 //! the station's session, on a thread of its own.
 
 use super::shared::CentreShared;
+use skyhaul_channels_io::{AppChannel, ChannelService};
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{Cancel, Counters, Event, Fate, Reports, Root, TransferEnd};
-use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_quic::Fingerprint;
 use std::collections::BTreeMap;
 use std::sync::Arc;

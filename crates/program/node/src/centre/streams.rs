@@ -2,8 +2,8 @@
 //! own.
 
 use super::shared::CentreShared;
+use skyhaul_channels_io::{AppChannel, ChannelService};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::Counters;
 use skyhaul_streams_io::{AllowedSinks, Look, StreamContext, StreamFailure, Waiter, serve};

@@ -2,12 +2,12 @@
 
 use super::shared::StationShared;
 use crate::status::{MirrorState, MirrorStatus};
+use skyhaul_channels_io::ChannelService;
 use skyhaul_config::MirrorEntry;
 use skyhaul_files_io::{
     Cancel, Changes, Counters, Event, Fate, Reports, TransferEnd, TransferTask, TreeWatch,
 };
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::ChannelService;
 use skyhaul_transport::ClassId;
 use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;

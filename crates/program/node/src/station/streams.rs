@@ -4,9 +4,9 @@ use super::shared::StationShared;
 use crate::fault::Fault;
 use crate::services;
 use crate::status::{StreamState, StreamStatus};
+use skyhaul_channels_io::{AppChannel, ChannelService};
 use skyhaul_config::StreamEntry;
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{AppChannel, ChannelService};
 use skyhaul_streams::Counters;
 use skyhaul_streams_io::{
     Look, SourceTotals, StreamContext, StreamFailure, StreamSummary, Waiter, send,

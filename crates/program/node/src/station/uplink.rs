@@ -15,11 +15,12 @@ use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
 use connection::{Call, Connection, Ending};
+use skyhaul_channels::FIRST_GUEST;
+use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_config::LineSharing;
 use skyhaul_forward::Role;
+use skyhaul_forward_io::FarRules;
 use skyhaul_level0::ledger::talk::Talk;
-use skyhaul_net::forward::FarRules;
-use skyhaul_net::guests::{FIRST_GUEST, SessionPeer, Tenants};
 use skyhaul_net::{AnyEndpoint, Clock, Service, SessionManager};
 use skyhaul_quic::{Fingerprint, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent, SocketId};
@@ -575,8 +576,8 @@ impl Service for Uplink {
 mod tests {
     use super::*;
     use crate::address_family::AddressFamily;
-    use skyhaul_net::forward::Forwarding;
-    use skyhaul_net::guests::LinksTaken;
+    use skyhaul_channels_io::LinksTaken;
+    use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
     use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, sim::SimDisk};

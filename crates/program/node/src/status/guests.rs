@@ -1,7 +1,7 @@
 //! What goes through a node's sessions beside contacts.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_net::forward::{Counters, FarTarget, Forwards};
+use skyhaul_forward_io::{Counters, FarTarget, Forwards};
 
 /// The forwards of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

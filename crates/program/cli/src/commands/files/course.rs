@@ -3,10 +3,10 @@
 
 use super::screen::{Screen, TransferVerdict};
 use crate::failure::{Exit, Failure};
+use skyhaul_channels_io::{AppChannel, AppClient, PathChoice, Setup};
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{Cancel, Counters, Event, Reports, TransferEnd, TransferTask};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{AppChannel, AppClient, PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::Stats;
 use skyhaul_units::{Duration, Instant};

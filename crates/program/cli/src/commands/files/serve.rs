@@ -8,11 +8,11 @@ use crate::commands::perf::line::LineFlags;
 use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
+use skyhaul_channels_io::{AppChannel, AppClient, Setup};
 use skyhaul_files::RefusalReason;
 use skyhaul_files_io::{
     Cancel, Claims, Counters, Directory, Event, Fate, Reports, Root, TransferEnd,
 };
-use skyhaul_net::exchange::{AppChannel, AppClient, Setup};
 use skyhaul_node::log;
 use skyhaul_transport::SessionConfig;
 use std::io::Write;

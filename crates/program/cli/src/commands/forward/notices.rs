@@ -5,7 +5,7 @@ use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_forward::Local;
-use skyhaul_net::forward::{Counters, DatagramCounters, FarTarget, ForwardNotice, Notify};
+use skyhaul_forward_io::{Counters, DatagramCounters, FarTarget, ForwardNotice, Notify};
 use skyhaul_node::log;
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::io::Write;

@@ -9,7 +9,7 @@ use crate::commands::perf::{self, LaneFlags};
 use crate::commands::signals;
 use crate::failure::Failure;
 use skyhaul_forward::Allow;
-use skyhaul_net::forward::Setup;
+use skyhaul_forward_io::Setup;
 use skyhaul_net::{AnyEndpoint, Clock};
 use skyhaul_quic::EndpointConfig;
 use skyhaul_transport::ClassesConfig;

@@ -3,8 +3,8 @@
 
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
+use skyhaul_channels_io::{AppChannel, AppClient, LinkError, PathChoice, Setup};
 use skyhaul_net::Clock;
-use skyhaul_net::exchange::{AppChannel, AppClient, LinkError, PathChoice, Setup};
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::StreamFormat;
 use skyhaul_streams_io::{

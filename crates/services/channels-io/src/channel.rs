@@ -1,0 +1,144 @@
+//! A channel as a program sees it.
+
+use crate::channel_error::LinkError;
+use crate::state::{ArrivedBlock, ChannelId, SentKey, Shared};
+use core::pin::Pin;
+use skyhaul_quic::Fingerprint;
+use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A channel to another node, over a session of its own or a shared one. Dropping it closes it once
+/// the blocks handed over have an outcome.
+#[derive(Debug)]
+pub struct AppChannel {
+    shared: Arc<Shared>,
+    id: ChannelId,
+}
+
+/// A block that was handed over. Resolves to its outcome; `None` if the channel ended first. It may
+/// be dropped: the block is sent nevertheless.
+#[derive(Debug)]
+#[must_use = "dropping it is fine if the block's outcome does not matter; say so with `drop`"]
+pub struct Sent {
+    shared: Arc<Shared>,
+    key: SentKey,
+}
+
+/// A block that arrived. It counts against the receive window until it is dropped.
+#[derive(Debug)]
+pub struct IncomingBlock {
+    block: ArrivedBlock,
+    shared: Arc<Shared>,
+    channel: ChannelId,
+}
+
+impl AppChannel {
+    pub(crate) const fn new(shared: Arc<Shared>, id: ChannelId) -> Self {
+        Self { shared, id }
+    }
+
+    /// Hands over a block, as soon as there is room for it.
+    ///
+    /// # Errors
+    /// [`LinkError::Closed`] when the channel has ended. A block that the session does not take
+    /// (empty, too long, expendable without deadline) has the outcome [`Outcome::Cancelled`].
+    pub async fn send(&self, block: Block) -> Result<Sent, LinkError> {
+        let mut block = Some(block);
+        let waiter = self.shared.waiter(Some(self.id));
+        let ticket = poll_fn(|context| waiter.poll_send(&mut block, context)).await?;
+        drop(waiter);
+        let key = SentKey { channel: self.id, ticket };
+        Ok(Sent { shared: Arc::clone(&self.shared), key })
+    }
+
+    /// The next block that arrives; `None` once the channel has ended and everything was taken.
+    pub async fn recv(&self) -> Option<IncomingBlock> {
+        let waiter = self.shared.waiter(Some(self.id));
+        let block = poll_fn(|context| waiter.poll_recv(context)).await?;
+        Some(IncomingBlock { block, shared: Arc::clone(&self.shared), channel: self.id })
+    }
+
+    /// The channel's counters, as of the last time it was served.
+    pub fn stats(&self) -> Stats {
+        self.shared.see(self.id, |channel| channel.stats)
+    }
+
+    /// The session's paths and their state, as of the last time it was served.
+    pub fn paths(&self) -> Vec<(PathId, PathStatus)> {
+        self.shared.see(self.id, |channel| channel.paths.clone())
+    }
+
+    /// Paths that were asked for and could not be made, with the reason: the session goes on
+    /// without them.
+    pub fn refused_paths(&self) -> Vec<String> {
+        self.shared.see(self.id, |channel| channel.refused.clone())
+    }
+
+    /// The name that the far end gives itself; empty before the handshake.
+    pub fn peer_name(&self) -> String {
+        self.shared.see(self.id, |channel| channel.peer_name.clone())
+    }
+
+    /// The far end's key, which it has proved to have.
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.shared.see(self.id, |channel| channel.peer_key)
+    }
+
+    /// Why it has ended; `None` while it is open.
+    pub fn closed(&self) -> Option<String> {
+        self.shared.see(self.id, |channel| channel.closed.clone())
+    }
+}
+
+impl Sent {
+    /// The session's name for the block, for others that depend on it. It is known once the session
+    /// has taken the block; `None` if it did not.
+    pub async fn name(&self) -> Option<BlockId> {
+        let waiter = self.shared.sent_waiter(self.key);
+        poll_fn(|context| waiter.poll_name(context)).await
+    }
+
+    /// The outcome of the block, as this itself resolves to; several may wait for it.
+    pub async fn outcome(&self) -> Option<Outcome> {
+        let waiter = self.shared.sent_waiter(self.key);
+        poll_fn(|context| waiter.poll_outcome(context)).await
+    }
+}
+
+impl Drop for AppChannel {
+    fn drop(&mut self) {
+        self.shared.let_go(self.id);
+    }
+}
+
+impl Future for Sent {
+    type Output = Option<Outcome>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.shared.poll_outcome(self.key, context)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.shared.forget_sent(self.key);
+    }
+}
+
+impl core::ops::Deref for IncomingBlock {
+    type Target = Received;
+
+    fn deref(&self) -> &Received {
+        &self.block.received
+    }
+}
+
+impl Drop for IncomingBlock {
+    fn drop(&mut self) {
+        if self.block.is_counted {
+            self.shared.release(self.channel, self.block.received.bytes.len());
+        }
+    }
+}

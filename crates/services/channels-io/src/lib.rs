@@ -1,0 +1,19 @@
+//! Application channels: a program's blocks, in a session of its own or in one that a node owns.
+//!
+//! An [`AppChannel`] is one conversation with a program at another node. An [`AppClient`] has
+//! sockets and sessions of its own. On a station or a centre, [`Tenants`] multiplexes channels,
+//! files, streams and forwards onto the session that carries the contacts, as [`skyhaul_channels::links`] says.
+
+mod channel;
+mod channel_driver;
+mod channel_error;
+mod client;
+mod shared_session;
+mod state;
+mod tenants;
+
+pub use channel::{AppChannel, IncomingBlock, Sent};
+pub use channel_error::LinkError;
+pub use client::{AppClient, ClientStartError, PathChoice, Setup};
+pub use shared_session::{ChannelService, LinksTaken};
+pub use tenants::{FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};

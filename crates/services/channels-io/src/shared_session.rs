@@ -1,0 +1,417 @@
+//! Channels multiplexed onto sessions that a station or centre owns.
+
+use crate::channel::AppChannel;
+use crate::channel_error::LinkError;
+use crate::state::{ArrivedBlock, ChannelId, ChannelState, OpenRequest, Shared, State, Ticket};
+use bytes::Bytes;
+use skyhaul_channels::links::{self, LinkSlot, Links, WINDOW};
+use skyhaul_channels::{FlowRange, Share};
+use skyhaul_identity::Fingerprint;
+use skyhaul_net::{SessionManager, Waker};
+use skyhaul_sessions::SessionId;
+use skyhaul_transport::{Block, BlockId, ClassId, Outcome, Received, Session, Stats, cost};
+use skyhaul_units::{ByteCount, FlowId, Instant};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The channels of one service over all sessions of a node. Programs have a [`ChannelService`].
+#[derive(Debug)]
+pub(crate) struct SharedSession {
+    shared: Arc<Shared>,
+    range: FlowRange,
+    /// Of each session's send buffer.
+    share: ByteCount,
+    taken: LinksTaken,
+    sessions: BTreeMap<SessionId, SharedChannels>,
+}
+
+/// Where a program opens channels over sessions that a station or centre owns.
+#[derive(Debug, Clone)]
+pub struct ChannelService(Arc<Shared>);
+
+/// Who takes channels that far nodes open for files and streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinksTaken {
+    /// Nobody: they are ended.
+    ByNobody,
+    /// The owner of the [`ChannelService`].
+    AtTheDoor,
+}
+
+/// The channels over one session.
+#[derive(Debug)]
+struct SharedChannels {
+    node: Option<usize>,
+    /// The far end's name, from when the session is open.
+    name: Option<String>,
+    key: Fingerprint,
+    outlet: Outlet,
+    links: Links,
+    members: BTreeMap<LinkSlot, SharedChannel>,
+    /// The channel that handed over a block last: the next one is that behind it.
+    last: Option<LinkSlot>,
+    /// A message about the channels that the session had no room for.
+    held: Option<Block>,
+}
+
+/// The flows of the service in a session, and its share of the send buffer.
+#[derive(Debug)]
+struct Outlet {
+    range: FlowRange,
+    share: Share,
+}
+
+/// One channel.
+#[derive(Debug)]
+struct SharedChannel {
+    id: ChannelId,
+    /// The class of its blocks, whatever they name; none for a channel that the far end opened.
+    class: Option<String>,
+    /// Blocks that the session has and whose outcome is open, bounded by the share.
+    tickets: BTreeMap<BlockId, Ticket>,
+    stats: Stats,
+}
+
+/// The session under the channels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedSessionOwner {
+    /// Which end this is.
+    pub end: links::SessionEnd,
+    /// The far node's index among those that this one connects to.
+    pub node: Option<usize>,
+    /// The far node's key.
+    pub key: Fingerprint,
+}
+
+/// Channels of far nodes that wait for the program; further ones are ended.
+const ACCEPTED_MAX: usize = 64;
+
+impl ChannelService {
+    /// Opens a channel over the session with the node of this index, as soon as that is open. The
+    /// channel's blocks are of `class`, or of the default one if the session has none of that name.
+    ///
+    /// # Errors
+    /// The node has stopped, or the session has as many channels as it may.
+    pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, LinkError> {
+        let id = self.0.open(OpenRequest { node, class: class.to_owned() });
+        let channel = AppChannel::new(Arc::clone(&self.0), id);
+        let waiter = self.0.waiter(Some(id));
+        poll_fn(|context| waiter.poll_open(context)).await?;
+        Ok(channel)
+    }
+
+    /// The next channel that a far node has opened; `None` once the node has stopped.
+    pub async fn accept(&self) -> Option<AppChannel> {
+        let waiter = self.0.waiter(None);
+        let id = poll_fn(|context| waiter.poll_accept(context)).await?;
+        Some(AppChannel::new(Arc::clone(&self.0), id))
+    }
+}
+
+impl SharedSession {
+    /// No sessions yet; `waker` is of the thread that calls [`SharedSession::work`].
+    pub fn new(range: FlowRange, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
+        let shared = Arc::new(Shared::new(waker));
+        Self { shared, range, share, taken, sessions: BTreeMap::new() }
+    }
+
+    /// For programs.
+    pub fn service(&self) -> ChannelService {
+        ChannelService(Arc::clone(&self.shared))
+    }
+
+    /// A session has begun.
+    pub fn begun(&mut self, id: SessionId, owner: SharedSessionOwner) {
+        let SharedSessionOwner { end, node, key } = owner;
+        let channels = SharedChannels {
+            node,
+            name: None,
+            key,
+            outlet: Outlet { range: self.range, share: Share::of(self.share) },
+            links: Links::new(end, self.range.first()),
+            members: BTreeMap::new(),
+            last: None,
+            held: None,
+        };
+        self.sessions.insert(id, channels);
+    }
+
+    /// The handshake of a session is complete.
+    pub fn opened(&mut self, id: SessionId, name: &str) {
+        if let Some(channels) = self.sessions.get_mut(&id) {
+            channels.name = Some(name.to_owned());
+        }
+    }
+
+    /// A block of the range came.
+    pub fn block(&mut self, session: &mut Session, id: SessionId, received: &Received) {
+        let Some(channels) = self.sessions.get_mut(&id) else { return };
+        // The channels' windows bound what is kept from here on; the session's window is for blocks
+        // in transit.
+        session.release(received.bytes.len());
+        let Some(flow) = self.range.inner(received.id.flow) else { return };
+        match channels.links.receive(flow, &received.bytes) {
+            Ok(events) => {
+                for event in events {
+                    channels.event(&self.shared, self.taken, event, received);
+                }
+            }
+            Err(error) => session.refuse(&error.to_string()),
+        }
+    }
+
+    /// The outcome of a block of the range is known.
+    pub fn settled(&mut self, id: SessionId, block: BlockId, outcome: Outcome) {
+        let Some(channels) = self.sessions.get_mut(&id) else { return };
+        channels.outlet.share.settled(block);
+        let mut members = channels.members.values_mut();
+        let found = members.find_map(|member| Some((member.id, member.tickets.remove(&block)?)));
+        if let Some((channel, ticket)) = found
+            && let Some(channel) = self.shared.state().channels.get_mut(&channel)
+        {
+            channel.settle(ticket, outcome);
+        }
+    }
+
+    /// A session has ended, and all its channels with it.
+    pub fn ended(&mut self, id: SessionId) {
+        let Some(channels) = self.sessions.remove(&id) else { return };
+        let mut state = self.shared.state();
+        for member in channels.members.values() {
+            if let Some(channel) = state.channels.get_mut(&member.id) {
+                channel.close("the session has ended".to_owned());
+            }
+        }
+    }
+
+    /// Opens channels that are asked for, and moves blocks to the sessions.
+    pub fn work(&mut self, now: Instant, manager: &mut SessionManager) {
+        self.open_requested();
+        for (id, channels) in &mut self.sessions {
+            if let Some(session) = manager.session(*id).filter(|session| session.is_open()) {
+                channels.serve(now, session, &self.shared);
+            }
+        }
+        self.shared.state().channels.retain(|_, channel| !channel.is_over());
+    }
+
+    /// Requests wait while there is no session with their node.
+    fn open_requested(&mut self) {
+        let mut state = self.shared.state();
+        for (id, request) in core::mem::take(&mut state.opening) {
+            let Some(channel) = state.channels.get_mut(&id) else { continue };
+            if channel.dropped || channel.closed.is_some() {
+                channel.close("cancelled before it opened".to_owned());
+                continue;
+            }
+            let mut sessions = self.sessions.values_mut();
+            let session =
+                sessions.find(|held| held.node == Some(request.node) && held.name.is_some());
+            let Some(session) = session else {
+                state.opening.push_back((id, request));
+                continue;
+            };
+            match session.links.begin() {
+                Some(slot) => {
+                    session.mark_open(channel);
+                    let member = SharedChannel::new(id, Some(request.class));
+                    session.members.insert(slot, member);
+                    channel.wake();
+                }
+                None => {
+                    let most = links::LINKS_MAX;
+                    channel.close(format!("the session has {most} channels, its limit"));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for SharedSession {
+    fn drop(&mut self) {
+        self.shared.state().stop("the node has stopped");
+    }
+}
+
+impl SharedChannels {
+    fn mark_open(&self, channel: &mut ChannelState) {
+        channel.open = true;
+        channel.peer_name = self.name.clone().unwrap_or_default();
+        channel.peer_key = Some(self.key);
+    }
+
+    fn event(
+        &mut self,
+        shared: &Shared,
+        taken: LinksTaken,
+        event: links::Event,
+        received: &Received,
+    ) {
+        let mut state = shared.state();
+        match event {
+            links::Event::Begun(slot)
+                if taken == LinksTaken::ByNobody || state.accepted.len() >= ACCEPTED_MAX =>
+            {
+                self.links.end(slot);
+            }
+            links::Event::Begun(slot) => {
+                let id = state.accept(self.key);
+                if let Some(channel) = state.channels.get_mut(&id) {
+                    self.mark_open(channel);
+                }
+                self.members.insert(slot, SharedChannel::new(id, None));
+            }
+            links::Event::Data(slot, flow, bytes) => {
+                let Some(member) = self.members.get_mut(&slot) else { return };
+                let Some(channel) = state.channels.get_mut(&member.id) else { return };
+                let received = within(received, flow, bytes);
+                member.take(channel, ArrivedBlock { received, is_counted: true });
+            }
+            links::Event::Passing(slot, flow, bytes) => {
+                let Some(member) = self.members.get_mut(&slot) else { return };
+                let Some(channel) = state.channels.get_mut(&member.id) else { return };
+                if channel.uncounted() + cost(bytes.len()) > WINDOW.as_u64() {
+                    // The program is too slow for expendable blocks: the newest is dropped.
+                    member.stats.blocks_expired += 1;
+                } else {
+                    let received = within(received, flow, bytes);
+                    member.take(channel, ArrivedBlock { received, is_counted: false });
+                }
+            }
+            links::Event::Credit(_) => {}
+            links::Event::Ended(slot) => {
+                let Some(member) = self.members.remove(&slot) else { return };
+                if let Some(channel) = state.channels.get_mut(&member.id) {
+                    channel.stats = member.stats;
+                    channel.close("ended by the far end".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Hands over a block of each channel in turn, while the session has room.
+    fn serve(&mut self, now: Instant, session: &mut Session, shared: &Shared) {
+        let mut state = shared.state();
+        self.update(session, &mut state);
+        if !self.send_messages(now, session) {
+            return;
+        }
+        while let Some(slot) = self.next_ready(&state) {
+            let Some(member) = self.members.get_mut(&slot) else { return };
+            let Some(channel) = state.channels.get_mut(&member.id) else { return };
+            let Some((_, block)) = channel.outgoing.front() else { return };
+            if self.outlet.room(session) < cost(block.bytes.len() + links::wire::HEAD) {
+                // It stays the next one, so that small blocks of others never keep a large one
+                // waiting.
+                return;
+            }
+            let Some((ticket, block)) = channel.outgoing.pop_front() else { return };
+            self.last = Some(slot);
+            let class = member.class(session, block.class);
+            let block = self.links.data(slot, Block { class, ..block });
+            match block.and_then(|block| self.outlet.send(now, session, block)) {
+                Some(name) => {
+                    member.tickets.insert(name, ticket);
+                    member.stats.blocks_taken += 1;
+                    channel.named(ticket, name);
+                }
+                None => channel.settle(ticket, Outcome::Cancelled),
+            }
+            channel.wake();
+        }
+    }
+
+    /// Takes back the window of blocks that programs have taken, shows them their counters, and
+    /// ends channels that they have dropped.
+    fn update(&mut self, session: &Session, state: &mut State) {
+        for (slot, member) in &mut self.members {
+            let Some(channel) = state.channels.get_mut(&member.id) else { continue };
+            channel.released.drain(..).for_each(|len| self.links.taken(*slot, len));
+            channel.stats = Stats { send_buffer: self.outlet.share.held(), ..member.stats };
+            channel.paths.clear();
+            channel.paths.extend(session.paths());
+            if channel.is_done_with() && member.tickets.is_empty() {
+                self.links.end(*slot);
+                channel.close("closed by this program".to_owned());
+            }
+        }
+        self.members.retain(|_, member| {
+            state.channels.get(&member.id).is_some_and(|channel| channel.closed.is_none())
+        });
+    }
+
+    /// The channel whose turn it is, of those that have a block and the window for it.
+    fn next_ready(&self, state: &State) -> Option<LinkSlot> {
+        let ready = |(slot, member): (&LinkSlot, &SharedChannel)| {
+            let (_, block) = state.channels.get(&member.id)?.outgoing.front()?;
+            self.links.may_send(*slot, block).then_some(*slot)
+        };
+        let behind = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut behind = self.members.range((behind, Bound::Unbounded));
+        behind.find_map(ready).or_else(|| self.members.iter().find_map(ready))
+    }
+
+    /// Sends the messages about the channels. Returns false where the session has no room for all.
+    fn send_messages(&mut self, now: Instant, session: &mut Session) -> bool {
+        while let Some(block) = self.held.take().or_else(|| self.links.poll_block()) {
+            if self.outlet.room(session) < cost(block.bytes.len()) {
+                self.held = Some(block);
+                return false;
+            }
+            let block = Block { class: session.classes().default_leaf(), ..block };
+            let _ = self.outlet.send(now, session, block);
+        }
+        true
+    }
+}
+
+/// A block of a session as its channel has it.
+const fn within(received: &Received, flow: FlowId, bytes: Bytes) -> Received {
+    Received { id: BlockId { flow, seq: received.id.seq }, bytes, timing: received.timing }
+}
+
+impl Outlet {
+    /// The cost of blocks that the session takes of the service now.
+    fn room(&self, session: &Session) -> u64 {
+        session.room().as_u64().min(self.share.room())
+    }
+
+    /// Hands over a block that there is room for; `None` if the session takes no such block.
+    fn send(&mut self, now: Instant, session: &mut Session, block: Block) -> Option<BlockId> {
+        let (flow, cost) = (self.range.outer(block.flow)?, cost(block.bytes.len()));
+        let name = session.send(now, Block { flow, ..block }).ok()?;
+        self.share.took(name, cost);
+        Some(name)
+    }
+}
+
+impl SharedChannel {
+    fn new(id: ChannelId, class: Option<String>) -> Self {
+        Self { id, class, tickets: BTreeMap::new(), stats: Stats::default() }
+    }
+
+    /// The class of a block that names one. The session may not have it any more since its class
+    /// tree has changed.
+    fn class(&self, session: &Session, named: ClassId) -> ClassId {
+        let classes = session.classes();
+        let found = match &self.class {
+            Some(class) => classes.find(class),
+            None => classes.leaves().map(|(leaf, _)| leaf).find(|leaf| *leaf == named),
+        };
+        found.unwrap_or_else(|| classes.default_leaf())
+    }
+
+    /// Hands a block over to the program.
+    fn take(&mut self, channel: &mut ChannelState, block: ArrivedBlock) {
+        let count = if block.received.timing.repaired {
+            &mut self.stats.blocks_repaired
+        } else {
+            &mut self.stats.blocks_delivered
+        };
+        *count += 1;
+        self.stats.bytes_delivered += block.received.bytes.len() as u64;
+        channel.arrived(block);
+    }
+}
