@@ -180,11 +180,9 @@ impl StreamsEntry {
                 .to_owned());
         }
         if self.allow.0.iter().any(|sink| matches!(sink, SinkSpec::File(_))) {
-            return Err(
-                "`allow` names a sink that is not a file; files go into the folder that `root` \
+            return Err("`allow` names a file; files go into the folder that `root` \
                 names"
-                    .to_owned(),
-            );
+                .to_owned());
         }
         if self.root.is_none() && self.allow.0.is_empty() {
             return Err(

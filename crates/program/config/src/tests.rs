@@ -479,7 +479,7 @@ fn streams_and_the_sinks_for_them_are_read_or_refused_with_their_line() {
     assert_eq!(centre.controller().name(), "line", "it sends accounts alone");
     for (from, to, what) in [
         ("\"null\"", "\"-\"", "a centre has no standard output"),
-        ("\"null\"", "\"a.vdif\"", "`allow` names a sink that is not a file"),
+        ("\"null\"", "\"a.vdif\"", "`allow` names a file"),
         (
             "root = \"from/station\"\nallow = [\"null\", \"udp://10.0.0.5:2630\"]\n",
             "",
