@@ -1,4 +1,4 @@
-//! Who a node is: an Ed25519 key, and the fingerprint by which others know it.
+//! A node's identity: an Ed25519 key, and the fingerprint by which others know it.
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
 use aws_lc_rs::signature::Ed25519KeyPair;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a public key in its DER `SubjectPublicKeyInfo` form.
+    /// The fingerprint of a public key in its DER `SubjectPublicKeyInfo` form.
     pub fn of_public_key(spki: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, spki).as_ref());
@@ -57,7 +57,7 @@ impl core::str::FromStr for Fingerprint {
 
 const PREFIX: &str = "SHA256:";
 
-/// A text that is no fingerprint.
+/// A text that is not a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a key fingerprint: write `SHA256:` and the 64 hexadecimal digits that keygen \
@@ -67,7 +67,7 @@ pub struct FingerprintError {
     text: String,
 }
 
-/// Why a key could not be had.
+/// Why there is no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// The text holds no private key in PEM form.
@@ -76,7 +76,7 @@ pub enum IdentityError {
     /// The key is not Ed25519, or damaged.
     #[error("the private key is not an Ed25519 key in PKCS#8 form: make one with keygen")]
     NotEd25519,
-    /// The system gave no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes for a key: check its random number device")]
     NoRandomness,
 }
@@ -121,7 +121,7 @@ impl Identity {
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
     }
 
-    /// By which others know this key.
+    /// The fingerprint by which others know this key.
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

@@ -1,10 +1,8 @@
-//! Who a node is, and TLS 1.3 between nodes that know each other by their keys. No IO.
+//! Node identities, and TLS 1.3 between nodes that know each other by their keys. No IO.
 //!
-//! A node has one Ed25519 key for all its connections, of whatever kind. Others know it by the
-//! key's
-//! [`Fingerprint`]; there are no certificates, no names and no dates. The paths over QUIC and over
-//! TCP take their TLS configuration from here, so that the same keys are accepted and refused, for
-//! the same reasons, on both.
+//! A node has one Ed25519 key for all its connections. Others know it by the key's [`Fingerprint`];
+//! there are no certificates, names or dates. Paths over QUIC and over TCP take their TLS
+//! configuration from here, so that both accept and refuse the same keys for the same reasons.
 //!
 //! ```
 //! use skyhaul_identity::Identity;

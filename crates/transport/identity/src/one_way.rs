@@ -1,24 +1,25 @@
-//! Datagrams sealed for a path without return: a key that both ends have, and nothing to agree on
-//! over the line.
+//! Sealed datagrams for a path without return: both ends hold a shared key, and no handshake is
+//! needed.
 //!
-//! Each session of a sender has a key of its own, derived (HKDF, RFC 5869, SHA-256) from the shared
-//! one, the session's name, which stands in clear in every datagram, and an epoch that changes
-//! every 2^20 datagrams, long before AES-GCM has sealed too much under one key (RFC 9001, B.1). The
-//! datagram's number is the nonce.
+//! Each session of a sender has its own key, derived (HKDF, RFC 5869, SHA-256) from the shared one,
+//! the session's name, which every datagram carries in clear, and an epoch that changes every 2^20
+//! datagrams, long before AES-GCM has sealed too much under one key (RFC 9001, B.1). The datagram's
+//! number is the nonce.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Algorithm, LessSafeKey, MAX_TAG_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::rand;
 
-/// A key that a sender and its receivers share. Whoever has it can read and forge: keep it secret.
+/// A key that a sender and its receivers share. Whoever has it can read and forge datagrams: keep
+/// it secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OneWayKey([u8; 32]);
 
-/// Why a shared key could not be had.
+/// Why there is no shared key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OneWayKeyError {
-    /// The text is none.
+    /// The text is not a key.
     #[error("the file holds no one-way key: make one with `skyhaul keygen --one-way`")]
     NotAKey,
     /// The system gave no random bytes.
@@ -26,8 +27,7 @@ pub enum OneWayKeyError {
     NoRandomness,
 }
 
-/// The name of a sender's session: when it began, and what chance added. Later sessions have
-/// greater names.
+/// The name of a sender's session: its start, and a random part. Later sessions have greater names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OneWaySession([u8; 16]);
 
@@ -40,16 +40,16 @@ pub struct Sealer {
     key: EpochKey,
 }
 
-/// Opens datagrams, and drops what is forged, altered, sent again, or of a session that a later one
-/// has replaced.
+/// Opens datagrams, and drops those that are forged, altered, replayed, or of a session that a
+/// later one has replaced.
 #[derive(Debug)]
 pub struct Opener {
     secret: OneWayKey,
-    /// The sessions that are followed, the newest last.
+    /// The current sessions, the newest last.
     sessions: Vec<Followed>,
 }
 
-/// What was in a datagram.
+/// The content of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
     /// The session.
@@ -71,10 +71,10 @@ pub enum Unopened {
     /// It was not sealed with this key, or was altered.
     #[error("not sealed with this key")]
     Forged,
-    /// It came before, or is too old to tell.
+    /// It arrived before, or is too old to tell.
     #[error("received before (replay)")]
     Replayed,
-    /// Its session began before one that is followed.
+    /// Its session began before a current one.
     #[error("its session is older than the current one")]
     Superseded,
 }
@@ -96,10 +96,10 @@ struct Followed {
     keys: Vec<EpochKey>,
 }
 
-/// Which of the last datagrams came.
+/// Replay window: which of the last datagrams arrived.
 #[derive(Debug)]
 struct Window {
-    /// One above the highest number that came.
+    /// One above the highest number that arrived.
     end: u64,
     came: Box<[u64; (WINDOW / 64) as usize]>,
 }
@@ -109,9 +109,10 @@ const SESSION: usize = 16;
 const HEADER: usize = 1 + SESSION + 8;
 /// Datagrams sealed with one key: 2^20.
 const EPOCH_BITS: u32 = 20;
-/// Sessions followed at one time: senders that replace one another quickly. The oldest goes first.
+/// Current sessions at one time, of senders that replace one another quickly. The oldest is dropped
+/// first.
 const SESSIONS_MAX: usize = 4;
-/// How far a datagram may be behind the newest: 1 s of 93 Mbit/s.
+/// How many datagrams one may be behind the newest: 1 s of 93 Mbit/s.
 const WINDOW: u64 = 8_192;
 
 impl OneWayKey {
@@ -181,8 +182,8 @@ impl core::fmt::Debug for OneWayKey {
 }
 
 impl OneWaySession {
-    /// A session that begins so many microseconds after 1970, told from others of that moment by
-    /// `salt`.
+    /// A session that begins so many microseconds after 1970; `salt` distinguishes it from others
+    /// of that moment.
     pub fn new(began_micros: u64, salt: [u8; 8]) -> Self {
         let mut name = [0; SESSION];
         name[..8].copy_from_slice(&began_micros.to_be_bytes());
@@ -190,10 +191,10 @@ impl OneWaySession {
         Self(name)
     }
 
-    /// Eight bytes from the system's random numbers.
+    /// Eight random bytes from the system.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system provides none.
     pub fn random_salt() -> Result<[u8; 8], OneWayKeyError> {
         let mut salt = [0; 8];
         rand::fill(&mut salt).map_err(|_| OneWayKeyError::NoRandomness)?;
@@ -213,7 +214,7 @@ impl core::fmt::Display for OneWaySession {
 }
 
 impl Sealer {
-    /// For a new session. Its name must never be used twice with one key.
+    /// Starts a session, whose name must never be used twice with one key.
     pub fn new(secret: OneWayKey, session: OneWaySession) -> Self {
         let key = secret.epoch(session, 0);
         Self { secret, session, next: 0, key }
@@ -246,7 +247,7 @@ impl Sealer {
 }
 
 impl Opener {
-    /// For sessions sealed with this key.
+    /// Opens the sessions sealed with this key.
     pub const fn new(secret: OneWayKey) -> Self {
         Self { secret, sessions: Vec::new() }
     }
@@ -254,7 +255,7 @@ impl Opener {
     /// Opens a datagram in place.
     ///
     /// # Errors
-    /// It is to be dropped.
+    /// The datagram must be dropped.
     pub fn open<'a>(&mut self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Unopened> {
         if datagram.len() < ONE_WAY_SEAL || datagram[0] != VERSION {
             return Err(Unopened::Malformed);
@@ -305,7 +306,7 @@ impl Opener {
         Ok(Opened { session, is_new: known.is_none(), number, plain })
     }
 
-    /// Whether a session is followed.
+    /// Whether a session is current.
     pub fn follows(&self, session: OneWaySession) -> bool {
         self.sessions.iter().any(|followed| followed.session == session)
     }
@@ -352,7 +353,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a key file begins with.
+/// The first word of a key file.
 const WORD: &str = "skyhaul-one-way-key";
 
 #[cfg(test)]

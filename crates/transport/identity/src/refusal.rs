@@ -1,8 +1,8 @@
-//! Why a handshake came to nothing, in words that say who must act.
+//! Why a handshake failed, in words that say who must act.
 
 use crate::Fingerprint;
 
-/// Why a handshake came to nothing.
+/// Why a handshake failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A caller's key is not trusted here.
@@ -22,7 +22,7 @@ pub enum Refusal {
         /// Our key.
         ours: Fingerprint,
     },
-    /// The two nodes speak different versions of the protocol.
+    /// The two nodes use different versions of the protocol.
     #[error("this node uses {ours}, the far end {theirs}: install the same release on both")]
     Version {
         /// The protocol name this node offers.
@@ -33,28 +33,28 @@ pub enum Refusal {
     /// More handshakes are in progress than are allowed at a time.
     #[error("too many handshakes at a time: try again later")]
     Busy,
-    /// The caller left before it was up, without a fault: another of its calls stood first, or it
-    /// only looked.
+    /// The connecting node withdrew during the handshake, without an error: another of its attempts
+    /// succeeded first, or it only tested the connection.
     #[error("the caller withdrew the connection during the handshake")]
     Withdrawn,
-    /// It took longer to be set up than a call may.
+    /// The handshake took longer than allowed.
     #[error(
         "the handshake took too long: the caller is too slow, or the line loses nearly all packets"
     )]
     TooSlow,
-    /// Nothing came back.
+    /// No answer arrived.
     #[error(
         "no answer from the far end: check its address, that it runs, and that no firewall blocks \
         UDP (TCP for a TLS path)"
     )]
     NoAnswer,
-    /// The system found no way there, or nobody who takes calls.
+    /// The system found no route, or nothing listens there.
     #[error(
         "the far end cannot be reached ({0}): check its address, that it runs, and that no \
         firewall blocks TCP"
     )]
     Unreachable(String),
-    /// We closed it before it was up.
+    /// It was closed here during the handshake.
     #[error("closed here during the handshake")]
     ClosedHere,
     /// Anything else, in the words of the state machine.

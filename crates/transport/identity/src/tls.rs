@@ -17,7 +17,7 @@ use rustls::{
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Whose keys are accepted from callers.
+/// The keys that are accepted from connecting nodes.
 #[derive(Debug, Default)]
 pub struct Trust(Mutex<BTreeSet<Fingerprint>>);
 
@@ -44,7 +44,8 @@ impl RefusedKey {
     }
 }
 
-/// For calling the node whose key is `expected`, as `alpn`; a refused key is noted in `refused`.
+/// The configuration for connecting to the node whose key is `expected`, with the protocol `alpn`.
+/// A refused key is noted in `refused`.
 pub fn client_config(
     identity: &Identity,
     expected: Fingerprint,
@@ -66,8 +67,8 @@ pub fn client_config(
     config
 }
 
-/// For being called, as `alpn`, by nodes whose keys are in `trust`; a refused key is noted in
-/// `refused`.
+/// The configuration for accepting nodes whose keys are in `trust`, with the protocol `alpn`. A
+/// refused key is noted in `refused`.
 pub fn server_config(
     identity: &Identity,
     trust: &Arc<Trust>,
@@ -86,8 +87,8 @@ pub fn server_config(
     config
 }
 
-/// The key behind what a peer presented: with RFC 7250, the bare key stands in the place of the
-/// certificate.
+/// The fingerprint of the key that a peer presented: under RFC 7250, the bare key takes the place
+/// of the certificate.
 pub fn presented_key(chain: &[CertificateDer<'_>]) -> Option<Fingerprint> {
     chain.first().map(|key| Fingerprint::of_public_key(key))
 }
@@ -131,7 +132,7 @@ impl PeerVerifier {
     }
 }
 
-/// TLS 1.2 is not offered, so its signatures cannot come.
+/// TLS 1.2 is not offered, so its signatures cannot occur.
 fn no_tls12() -> Result<HandshakeSignatureValid, Error> {
     Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
 }

@@ -1,22 +1,22 @@
-//! Whose turn it is: a hierarchical token bucket over the sum of all paths of a session.
+//! Traffic classes: a hierarchical token bucket over the sum of all paths of a session.
 //!
-//! The semantics are those of the Linux kernel's htb. A class below its guarantee sends by its own
-//! right; one that is above it borrows from the nearest ancestor below its own; one at a ceiling,
-//! its own or an ancestor's, is held back. Among the leaves that have data, who sends by own right
-//! comes first, then who borrows from near before who borrows from far; within that the lower
-//! priority number; within that turns of one quantum each (deficit round robin).
+//! The semantics are those of the Linux kernel's htb. A class below its guarantee sends in its own
+//! right; one above it borrows from the nearest ancestor that is below its own guarantee; one at a
+//! ceiling, its own or an ancestor's, is held back. Among the leaves that have data, those that
+//! send in their own right come first, then borrowers, the nearest lender first; among equals the
+//! lower priority number; among these, turns of one quantum each (deficit round robin).
 //!
-//! Two differences from htb. A guarantee is served within the ceilings of all ancestors, so that no
-//! ceiling is ever exceeded; the configuration makes sure that the guarantees fit. And a turn that
-//! a large datagram overdrew is paid back, so that shares follow the quanta whatever the datagrams'
-//! sizes.
+//! There are two differences from htb. A guarantee is served within the ceilings of all ancestors,
+//! so that no ceiling is ever exceeded; the configuration ensures that the guarantees fit. And a
+//! turn that a large datagram overdrew is paid back, so that shares follow the quanta whatever the
+//! datagrams' sizes.
 //!
-//! Everything unlimited borrows from the root, which lends without end unless a rate is set: the
-//! paths hold back what they can't carry. Guarantees that the paths can't carry together are served
-//! in the order of priority.
+//! Classes without limits borrow from the root, which lends without bound unless a rate is set: the
+//! paths hold back what they cannot carry. Guarantees that the paths cannot carry together are
+//! served in the order of priority.
 //!
-//! A tree costs one comparison and one division for each bucket on the way from leaf to root, and a
-//! look at each leaf; one class without limits costs nothing.
+//! A decision takes one comparison and one division for each bucket on the way from leaf to root,
+//! and visits each leaf; one class without limits costs nothing.
 
 mod bucket;
 mod config;
@@ -29,8 +29,8 @@ use bucket::Bucket;
 use config::{Leaf, Node, Plan};
 use skyhaul_units::{ByteCount, Instant, Rate};
 
-/// A leaf of a class tree: its place among the leaves in the order of the configuration. Only the
-/// tree that gave it out, or one of the same configuration, knows what it means.
+/// A leaf of a class tree: its index among the leaves in the order of the configuration. It is
+/// valid only for the tree that returned it, or one of the same configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ClassId(pub u8);
 
@@ -55,21 +55,21 @@ pub struct ClassTree {
     rate_is_configured: bool,
     /// Whether any node has a bucket.
     limited: bool,
-    /// Whose turn it was last.
+    /// The leaf that had the last turn.
     last: usize,
-    /// Scratch: the inner nodes at the time of asking.
+    /// Scratch: the lender of each inner node at the time of a decision.
     standing: Vec<Option<Lender>>,
     /// Scratch: whether any leaf below an inner node has data.
     below_wanted: Vec<bool>,
-    /// Scratch: the leaves whose turn it may be.
+    /// Scratch: the leaves that come first, among which turns decide.
     group: Vec<usize>,
 }
 
 /// A leaf's state in deficit round robin.
 #[derive(Debug, Clone)]
 struct Turns {
-    /// Bytes left of its turn, for each lender by depth: what is sent by own right isn't held
-    /// against borrowing.
+    /// Bytes left of its turn, for each lender by depth: what it sends in its own right does not
+    /// count against borrowing.
     left: Vec<i64>,
     counters: ClassCounters,
 }
@@ -83,7 +83,7 @@ struct Lender {
 /// Which of its accounts a leaf's turn is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Account {
-    /// Its own: it sends by its own right.
+    /// Its own: it sends in its own right.
     Own,
     /// It borrows from the lender at this depth.
     Lender(usize),
@@ -92,9 +92,9 @@ enum Account {
 /// Order of service before turns: smallest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence {
-    /// 0 by own right, 1 by borrowing.
+    /// 0 in its own right, 1 by borrowing.
     borrows: u8,
-    /// How far from the deepest place of the tree the lender stands.
+    /// Distance of the lender from the deepest level of the tree.
     far: usize,
     priority: u8,
 }
@@ -110,7 +110,7 @@ impl ClassTree {
     /// The tree that `config` describes, every bucket without debt.
     ///
     /// # Errors
-    /// The first thing in it that cannot hold, with what to do.
+    /// The first contradiction in it, and what to do.
     pub fn new(config: &ClassesConfig) -> Result<Self, ClassError> {
         let plan = Plan::new(config)?;
         let inner = plan.nodes.len() - plan.leaves.len();
@@ -150,7 +150,7 @@ impl ClassTree {
         self.leaves.iter().enumerate().map(|(index, leaf)| (id(index), leaf.name.as_str()))
     }
 
-    /// What `leaf` has sent; nothing for one that isn't of this tree.
+    /// What `leaf` has sent; zero for one of another tree.
     pub fn counters(&self, leaf: ClassId) -> ClassCounters {
         self.turns.get(usize::from(leaf.0)).map_or(ClassCounters::default(), |turns| turns.counters)
     }
@@ -158,9 +158,9 @@ impl ClassTree {
     /// Makes `rate` the root's ceiling from `now` on, unless the configuration names one; zero
     /// lifts it.
     ///
-    /// For a caller whose paths don't hold back what they can't carry. With paths that pace
-    /// themselves, a ceiling at their estimated rate would keep that estimate from ever growing:
-    /// leave it out.
+    /// For a caller whose paths do not hold back what they cannot carry. Do not call it with paths
+    /// that pace themselves: a ceiling at their estimated rate would keep that estimate from
+    /// growing.
     pub fn set_line_rate(&mut self, now: Instant, rate: Rate) {
         if self.rate_is_configured {
             return;
@@ -174,8 +174,8 @@ impl ClassTree {
     }
 
     /// The leaf to send from at `now`, among those for which `has` is true; `None` when all of them
-    /// are held back. It may send one datagram of any size, and [`charge`](Self::charge) it, before
-    /// the next is picked.
+    /// are held back. It may send one datagram of any size, which must be
+    /// [charged](Self::charge) before the next pick.
     pub fn pick(&mut self, now: Instant, mut has: impl FnMut(ClassId) -> bool) -> Option<ClassId> {
         if self.leaves.len() == 1 && !self.limited {
             return has(ClassId(0)).then_some(ClassId(0));
@@ -209,8 +209,8 @@ impl ClassTree {
         self.whose_turn(account)
     }
 
-    /// Charges `bytes`, which left at `now`, to `leaf` and to those above it. What leaves without
-    /// having been picked (what must be sent is sent) is charged too, and is paid for by waiting.
+    /// Charges `bytes`, sent at `now`, to `leaf` and its ancestors. Datagrams sent without a pick,
+    /// because they must be, are charged too, and are paid for by waiting.
     pub fn charge(&mut self, now: Instant, leaf: ClassId, bytes: ByteCount) {
         let index = usize::from(leaf.0);
         let Some(turns) = self.turns.get_mut(index) else { return };
@@ -229,7 +229,7 @@ impl ClassTree {
         if !self.limited {
             return;
         }
-        // The guarantees below the lender stay as they are: that is what borrowing means.
+        // Borrowing: the guarantees below the lender are not charged.
         let mut lent = false;
         let mut at = place;
         loop {
@@ -249,8 +249,8 @@ impl ClassTree {
     }
 
     /// When the first of the held-back leaves for which `has` is true should be served; `None` when
-    /// the tree holds none of them back. That is up to 2 ms after it may send: one that waits is
-    /// woken once a tick, and loses nothing.
+    /// the tree holds none of them back. This is up to 2 ms after it may send, so that a waiting
+    /// sender wakes once a tick; the time counts as credit.
     pub fn next_timeout(
         &self,
         now: Instant,
@@ -269,8 +269,7 @@ impl ClassTree {
         served.min()
     }
 
-    /// Asks each leaf whether it has data. Credit that was gathered while nobody wanted it is cut
-    /// to a burst.
+    /// Notes which leaves have data. Credit that was saved while a node had none is cut to a burst.
     fn note_wishes(&mut self, now: Instant, has: &mut impl FnMut(ClassId) -> bool) {
         let inner = self.standing.len();
         self.below_wanted.fill(false);
@@ -289,7 +288,7 @@ impl ClassTree {
         }
     }
 
-    /// Finds who lends to the children of each inner node at `now`.
+    /// Finds the lender for the children of each inner node at `now`.
     fn survey(&mut self, now: Instant) {
         for place in 0..self.standing.len() {
             let node = &self.nodes[place];
@@ -307,14 +306,14 @@ impl ClassTree {
             Account::Lender(depth) => depth,
         };
         let left = |tree: &Self, index: usize| tree.turns[index].left[account(&tree.nodes, index)];
-        // From the last one on: those before it had their turn in this round.
+        // Start at the last one: those before it had their turn in this round.
         let (before, from) =
             self.group.split_at(self.group.partition_point(|index| *index < self.last));
         if let Some(index) = from.iter().chain(before).find(|index| left(self, **index) > 0) {
             self.last = *index;
             return Some(id(*index));
         }
-        // All had their turn. As many new rounds begin as it takes until one of them has something
+        // All had their turn: start as many new rounds as it takes until one of them has bytes
         // left.
         let missing = |index: &usize| -left(self, *index) / quantum(&self.leaves[*index]) + 1;
         let rounds = self.group.iter().map(missing).min()?;
@@ -332,7 +331,8 @@ impl ClassTree {
     }
 }
 
-/// Who lends to `node`, itself included, when `outer` lends to it; `None` at a ceiling.
+/// The lender of `node`, which may be itself, where `outer` lends to its parent's children; `None`
+/// at a ceiling.
 fn stands(node: &Node, outer: Option<Lender>, now: Instant) -> Option<Lender> {
     let open = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.is_open(now));
     match (outer, open(&node.ceiling), open(&node.guarantee)) {
@@ -342,7 +342,7 @@ fn stands(node: &Node, outer: Option<Lender>, now: Instant) -> Option<Lender> {
     }
 }
 
-/// The places from `place` to the root, both included.
+/// The nodes from `place` to the root, both included.
 fn way_up(nodes: &[Node], place: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(place), |place| (*place != 0).then(|| nodes[*place].parent))
 }

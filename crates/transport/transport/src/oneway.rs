@@ -1,14 +1,14 @@
-//! Blocks over a path that has no return: a data diode, a broadcast downlink. Coding only.
+//! Blocks over a path without return: a data diode, a broadcast downlink. FEC repair only.
 //!
-//! Nothing is ever heard of what was sent, so everything is decided beforehand: the [`Assumptions`]
-//! name the line's rate, the loss to expect and the share of blocks that may stay lost, and the
-//! [`Design`] computes from them how many repair symbols each group of symbols gets, exactly. Every
-//! block is coded and sent once; that it was [`Sent`](crate::Outcome::Sent) says nothing about its
-//! arrival. Blocks, classes, priorities and deadlines are those of a session.
+//! No feedback comes back, so everything is decided beforehand: the [`Assumptions`] state the
+//! line's rate, the expected loss and the share of blocks that may stay lost, and the [`Design`]
+//! computes from them the exact number of repair symbols for each group. Every block is coded and
+//! sent once; the outcome [`Sent`](crate::Outcome::Sent) says nothing about its arrival. Blocks,
+//! classes, priorities and deadlines are those of a session.
 //!
 //! - [`OneWaySender`]: blocks in, plain datagrams out; an [`Announcement`] at least once a second
-//!   says how far each flow is, so that a receiver that starts late, or lost much, knows what it
-//!   will not get.
+//!   states the progress of each flow, so that a receiver that starts late, or lost much, knows
+//!   what is missing.
 //! - [`OneWayReceiver`]: plain datagrams in; blocks out, in their flow's order, and [`BlockGap`]s
 //!   where something is missing.
 //!
@@ -40,9 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What it leaves out: sealing against forgery and replay, pacing and sessions that begin anew,
-//! which the crate `oneway` adds; and moving the application's rate to the line's, since nothing
-//! can be measured here.
+//! It leaves out sealing against forgery and replay, pacing, and restarted sessions, which the
+//! crate `oneway` adds; and congestion control, since nothing can be measured here.
 
 mod design;
 mod flow;

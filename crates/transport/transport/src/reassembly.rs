@@ -1,4 +1,5 @@
-//! Blocks on their way in: symbols put together, blocks given out, those given up forgotten.
+//! Reassembly: puts symbols together to blocks, delivers them in their flows' order, and drops
+//! those that the far end gave up.
 
 mod runs;
 
@@ -11,35 +12,35 @@ use runs::Runs;
 use skyhaul_units::{FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Blocks begun and not yet given out, in memory of at most `window` (counted by [`cost`]).
+/// Blocks begun and not yet delivered, in memory of at most `window` (counted by [`cost`]).
 #[derive(Debug)]
 pub struct Inbox {
     flows: BTreeMap<FlowId, Flow>,
-    /// Flows with blocks that are begun: few of many thousands.
+    /// Flows with blocks that are begun: few among possibly thousands.
     begun: BTreeSet<FlowId>,
     resume: Resume,
     window: u64,
-    /// Cost of the blocks begun and not given back by the application.
+    /// Cost of the blocks begun and not released by the application.
     held: u64,
-    /// Cost of the blocks that the application has given back, or the far end has given up.
+    /// Cost of the blocks that the application has released, or the far end has given up.
     released: u64,
-    /// Flows whose state is news to the far end, and how many reports more are to say so.
+    /// Flows whose state the far end does not know, and how many more reports will carry it.
     news: BTreeMap<FlowId, u8>,
-    /// Expendable blocks begun, by when they are worth nothing more.
+    /// Expendable blocks begun, by the time when they expire.
     deadlines: BTreeSet<(Instant, BlockId)>,
     ready: VecDeque<Received>,
-    /// Runs of places done beyond the first open one, over all flows.
+    /// Runs of blocks done beyond the first open one, over all flows.
     runs: usize,
-    /// The flow that the next report begins with: each has its turn.
+    /// The flow with which the next report begins: flows take turns.
     turn: FlowId,
 }
 
 #[derive(Debug)]
 struct Flow {
-    /// The first place neither whole nor given up.
+    /// The first block that is neither whole nor given up.
     next: u64,
     blocks: BTreeMap<u64, Partial>,
-    /// Places beyond `next` that are whole or given up.
+    /// Blocks beyond `next` that are whole or given up.
     done: Runs,
 }
 
@@ -53,20 +54,20 @@ struct Partial {
     repaired: bool,
     complete: Option<Instant>,
     expires: Option<Instant>,
-    /// It expired here; what comes of it is dropped until the far end says that it has given it up.
+    /// It expired here: its symbols are dropped until the far end reports that it gave it up.
     dead: bool,
 }
 
-/// How a symbol came.
+/// How a symbol arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
     /// As it was sent.
     Sent,
-    /// Computed from repair.
+    /// Recovered by FEC repair.
     Recovered,
 }
 
-/// When and how a symbol came.
+/// When and how a symbol arrived.
 #[derive(Debug, Clone, Copy)]
 struct Arrival {
     now: Instant,
@@ -77,16 +78,14 @@ struct Arrival {
 pub const FLOWS_MAX: usize = 1 << 16;
 /// How far ahead of the first open block of a flow a symbol may be.
 const AHEAD_MAX: u64 = 1 << 22;
-/// What one symbol's block may grow by beyond the window, so that an honest sender is never refused
-/// over a rounding.
+/// Bytes beyond the window that are accepted, so that no honest sender is refused over a rounding.
 pub const SLACK: u64 = 1 << 16;
-/// Runs of places done beyond the first open one, over all flows: as many as blocks of no bytes fit
-/// into a window of 64 MiB. An honest far end stays below, since each run ends at a block that it
-/// holds.
+/// Runs of blocks done beyond the first open one, over all flows: as many as empty blocks fit into
+/// a window of 64 MiB. An honest far end stays below, since each run ends at a block that it holds.
 pub const RUNS_MAX: usize = 1 << 18;
-/// Flows in one report, as the parser bounds them.
+/// Flows in one report: the parser's bound.
 const FLOWS_TOLD: usize = 256;
-/// Reports that tell each piece of news: a lost one then costs nothing.
+/// Reports that carry each change, so that the loss of one costs nothing.
 const TELL: u8 = 2;
 
 impl Inbox {
@@ -106,12 +105,12 @@ impl Inbox {
         }
     }
 
-    /// Where the far end's flows go on: said before the first symbol is taken.
+    /// Where the far end's flows resume. Called before the first symbol.
     pub fn resume_at(&mut self, resume: Resume) {
         self.resume = resume;
     }
 
-    /// The next block.
+    /// The next delivered block.
     pub fn pop(&mut self) -> Option<Received> {
         self.ready.pop_front()
     }
@@ -155,7 +154,7 @@ impl Inbox {
         self.advance(now, id, stats);
     }
 
-    /// The far end has given blocks up.
+    /// The far end has given up blocks.
     pub fn notice(&mut self, now: Instant, notice: &AbandonedNotice, stats: &mut Stats) {
         for &(id, seq, cost) in &notice.given_up {
             let crowded = self.runs >= RUNS_MAX;
@@ -189,7 +188,7 @@ impl Inbox {
         }
     }
 
-    /// Drops what is worth nothing more.
+    /// Drops blocks whose deadline has passed.
     pub fn expire(&mut self, now: Instant, stats: &mut Stats) {
         while let Some((at, name)) = self.deadlines.first().copied()
             && at <= now
@@ -212,8 +211,7 @@ impl Inbox {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The flows of the next report, as many as `budget` bytes hold; their news is then told once
-    /// more.
+    /// The next report, with as many flows as `budget` bytes hold.
     pub fn report(&mut self, number: u32, budget: usize) -> (Report, Vec<FlowId>) {
         let mut report = Report { number, limit: self.limit(), ..Report::default() };
         let mut room = budget.saturating_sub(24);
@@ -244,11 +242,11 @@ impl Inbox {
         (report, told)
     }
 
-    /// A report was lost: its flows are news again.
+    /// A report was lost: its flows are reported again.
     pub fn tell_again(&mut self, flows: &[FlowId]) {
         for flow in flows {
             if self.news.len() < FLOWS_MAX {
-                // Which of the runs it listed is not known: all have their turn.
+                // Which runs it listed is not known: enough reports for all of them.
                 let reports = self.flows.get(flow).map_or(1, |flow| flow.done.rounds());
                 let left = self.news.entry(*flow).or_insert(1);
                 *left = (*left).max(reports);
@@ -265,7 +263,7 @@ impl Inbox {
         FlowReport { flow: id, next: flow.next, done: flow.done.list(DONE_MAX), missing }
     }
 
-    /// A flow's state; `None` where it is wholly in custody, or one too many.
+    /// A flow's state; `None` where it is wholly in custody, or beyond [`FLOWS_MAX`].
     fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         if !self.flows.contains_key(&id) {
             let next = self.resume.next(id).filter(|_| self.flows.len() < FLOWS_MAX)?.0;
@@ -274,13 +272,13 @@ impl Inbox {
         self.flows.get_mut(&id)
     }
 
-    /// Something came of a flow without a state.
+    /// Something arrived for a flow without a state.
     fn tell_finished(&mut self, id: FlowId, stats: &mut Stats) {
         if self.resume.next(id).is_some() || self.news.len() >= FLOWS_MAX {
             stats.over_limit += 1;
             return;
         }
-        // Wholly in custody: the far end missed our saying so.
+        // Wholly in custody: the report that said so was lost.
         stats.symbols_duplicate += 1;
         self.news.insert(id, TELL);
     }
@@ -344,8 +342,8 @@ impl Inbox {
         if block.len.is_some_and(|len| block.got.contains(0, len)) {
             block.complete = Some(now);
             let gone = block.expires.is_some();
-            // Whole blocks out of order are news too: the far end frees them, and needs no time-out
-            // for them.
+            // Whole blocks out of order are reported too: the far end frees them, and needs no
+            // time-out for them.
             self.news.insert(id.flow, TELL);
             self.mark_done(id.flow, seq);
             if gone {
@@ -354,7 +352,7 @@ impl Inbox {
         }
     }
 
-    /// Gives a whole block to the application.
+    /// Delivers a whole block to the application.
     fn give_out(&mut self, now: Instant, id: BlockId, stats: &mut Stats) {
         let Some(flow) = self.flows.get_mut(&id.flow) else { return };
         let Some(block) = flow.blocks.remove(&id.seq.0) else { return };
@@ -378,7 +376,7 @@ impl Inbox {
         self.news.insert(id.flow, TELL);
     }
 
-    /// Gives out what is in order now, and goes beyond what is done.
+    /// Delivers the blocks that are in order now, and moves beyond those that are done.
     fn advance(&mut self, now: Instant, id: FlowId, stats: &mut Stats) {
         while let Some(flow) = self.flows.get_mut(&id) {
             let before = flow.done.len();
@@ -393,25 +391,25 @@ impl Inbox {
         }
     }
 
-    /// Blocks begun and not given out, those that expired here not counted.
+    /// Blocks begun and not delivered, without those that expired here.
     pub fn in_flight(&self) -> u64 {
         let open = |flow: &Flow| flow.blocks.values().filter(|block| !block.dead).count() as u64;
         self.begun.iter().filter_map(|id| self.flows.get(id)).map(open).sum()
     }
 
-    /// Bytes held against the window, flows, and runs of places done.
+    /// Bytes held against the window, flows, and runs of blocks done.
     pub fn counts(&self) -> (u64, usize, usize) {
         (self.held, self.flows.len() + self.news.len(), self.runs)
     }
 
-    /// Whether there is something the far end does not know.
+    /// Whether there is a change to report.
     pub fn has_news(&self) -> bool {
         !self.news.is_empty()
     }
 }
 
 impl Flow {
-    /// Goes beyond what is done here, up to a whole block that is to be given out.
+    /// Moves beyond the blocks that are done, up to a whole block that is to be delivered.
     fn go_beyond_done(&mut self) {
         let Some(end) = self.done.end_of(self.next) else { return };
         let held = self.blocks.range(self.next..).next().map_or(end, |(seq, _)| *seq);
@@ -439,12 +437,12 @@ impl Partial {
         self.bytes.len() as u32
     }
 
-    /// What it counts with against the window.
+    /// Its cost against the window.
     fn held(&self) -> u64 {
         cost(self.bytes.len())
     }
 
-    /// It expired: only its place is kept, and counted.
+    /// It expired: only its entry is kept, and counted.
     fn die(&mut self) {
         self.dead = true;
         self.bytes = Vec::new();
@@ -463,7 +461,7 @@ impl Partial {
     fn put(&mut self, offset: usize, slice: &[u8]) {
         let end = offset + slice.len();
         debug_assert!(end <= MAX_BLOCK, "the parser bounds a slice's end");
-        // Nearly all symbols come in their order: their bytes are written once.
+        // Nearly all symbols arrive in order: their bytes are then written once.
         if offset == self.bytes.len() {
             return self.bytes.extend_from_slice(slice);
         }
@@ -484,7 +482,7 @@ impl Partial {
     }
 }
 
-/// The place with these low 24 bits that is nearest to `next`.
+/// The sequence number with these low 24 bits that is nearest to `next`.
 fn expand(low: u32, next: u64) -> u64 {
     const SPAN: u64 = 1 << 24;
     let base = next & !(SPAN - 1) | u64::from(low);
@@ -505,13 +503,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_expand_to_the_nearest(next in 0u64..1 << 40, ahead in -(1i64 << 20)..1 << 22) {
+        fn sequence_numbers_expand_to_the_nearest(next in 0u64..1 << 40, ahead in -(1i64 << 20)..1 << 22) {
             let seq = next.saturating_add_signed(ahead);
             prop_assert_eq!(expand((seq & 0xff_ffff) as u32, next), seq);
         }
 
         #[test]
-        fn blocks_in_any_order_are_given_out_in_theirs_and_told_meanwhile(
+        fn blocks_in_any_order_are_delivered_in_theirs_and_reported_meanwhile(
             order in Just((0u64..60).collect::<Vec<_>>()).prop_shuffle(),
                 given_up in proptest::collection::btree_set(0u64..60, 0..20)
         ) {
@@ -531,7 +529,7 @@ mod tests {
                 prop_assert_eq!(report.flows[0].next, next);
                 let told: BTreeSet<u64> =
                     report.flows[0].done.iter().flat_map(|(start, end)| *start..*end).collect();
-                prop_assert!(told.contains(&seq) || seq < next, "what is new is told at once");
+                prop_assert!(told.contains(&seq) || seq < next, "a change is reported at once");
                 prop_assert!(told.iter().all(|seq| settled.contains(seq) && *seq >= next));
                 prop_assert_eq!(&out, &(0..next).filter(|seq|
                     !given_up.contains(seq)).collect::<Vec<_>>());
@@ -560,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_given_up_makes_way_for_those_behind_it_and_gives_its_room_back_once() {
+    fn a_block_given_up_frees_those_behind_it_and_returns_its_room_once() {
         let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
         inbox.symbol(Instant::ZERO, symbol(0, 1, b"whole.", None), Came::Sent, &mut stats);
         assert_eq!(inbox.pop(), None, "it waits for the one before it");
@@ -574,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_expired_keeps_its_place_until_the_far_end_gives_it_up() {
+    fn an_expired_block_keeps_its_entry_until_the_far_end_gives_it_up() {
         let (mut inbox, mut stats) = (Inbox::new(10_000, Resume::default()), Stats::default());
         let life = Some(Duration::from_millis(10));
         inbox.symbol(Instant::ZERO, symbol(0, 0, b"a part", life), Came::Sent, &mut stats);
@@ -591,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_in_custody_is_told_as_finished_whatever_comes_of_it() {
+    fn a_flow_in_custody_is_reported_as_finished_whatever_arrives_for_it() {
         let resume = Resume { finished_below: FlowId(4), open: Vec::new() };
         let (mut inbox, mut stats) = (Inbox::new(10_000, resume), Stats::default());
         notice(&mut inbox, 2, 0, 400, &mut stats);
@@ -603,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn each_flow_has_its_turn_in_the_reports() {
+    fn flows_take_turns_in_the_reports() {
         let (mut inbox, mut stats) = (Inbox::new(1_000_000, Resume::default()), Stats::default());
         for flow in 0..100 {
             inbox.symbol(Instant::ZERO, symbol(flow, 0, b"a part", None), Came::Sent, &mut stats);

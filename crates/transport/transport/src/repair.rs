@@ -1,18 +1,18 @@
-//! Repair by coding: lost symbol datagrams come back without a round trip.
+//! FEC repair: recovers lost symbol datagrams without a round trip.
 //!
-//! A datagram that is protected carries a [`Sid`], a number that the sender counts up for each
-//! path. Protected datagrams form groups; a [`RepairSymbol`] names its group and carries one coded
-//! symbol of it. What is coded of each source is `u16 length ‖ datagram without its sid`,
-//! zero-padded to the longest of the group, so that what is recovered is a whole datagram, as if it
-//! had arrived. The code is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
+//! A protected datagram carries a [`Sid`], a number that the sender counts up for each path.
+//! Protected datagrams form groups; a [`RepairSymbol`] names its group and carries one coded symbol
+//! of it. Of each source, `u16 length ‖ datagram without its sid` is coded, zero-padded to the
+//! longest of the group, so that recovery yields a whole datagram, as if it had arrived. The code
+//! is [`skyhaul_coding::erasure`]: any k of a group's symbols are enough.
 //!
 //! - [`LossMeter`]: share and burst length of the losses, from the fate of each datagram in the
 //!   order of sending.
-//! - [`Planner`]: how large a group, how many repairs, which symbol size, from loss, deadline,
-//!   round trip and room.
-//! - [`Coder`] and [`RepairDecoder`]: the two ends of one path. They know nothing of blocks or
-//!   sessions.
-//! - [`repetition`]: how many copies of a missing symbol to send as its deadline nears.
+//! - [`Planner`]: group size, number of repair symbols and datagram size, from loss, deadline,
+//!   round trip and spare rate.
+//! - [`Coder`] and [`RepairDecoder`]: encoder and decoder of one path, which know nothing of blocks
+//!   or sessions.
+//! - [`repetition`]: copies of a missing symbol as its deadline nears.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -44,8 +44,8 @@
 //! # Ok::<(), skyhaul_units::ParseError>(())
 //! ```
 //!
-//! Losses in bursts are spread by dealing datagrams round robin to several groups: a group's
-//! sources then stand `stride` numbers apart.
+//! Against bursts of loss, datagrams are distributed round robin to several groups: the sources of
+//! a group are then `stride` numbers apart (interleaving).
 
 mod coder;
 mod decoder;
@@ -100,7 +100,7 @@ impl Sid {
     }
 }
 
-/// One coded symbol of a group, with the group's place.
+/// One coded symbol of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairSymbol {
     /// The group's first source.
@@ -115,20 +115,20 @@ pub struct RepairSymbol {
     pub bytes: Bytes,
 }
 
-/// Groups that datagrams are dealt to round robin, at most: spreads bursts of a few dozen
+/// Most groups among which datagrams are distributed: enough against bursts of a few dozen
 /// datagrams.
 pub const STRIDE_MAX: u8 = 16;
 
 /// Headers of IP, UDP and QUIC below a symbol datagram.
 pub const UNDER_SYMBOL: usize = 62;
 
-/// Bytes that the wire takes for a repair symbol's type, group and index: 1 + 3 + 1 + 1 + 1.
+/// Bytes of a repair symbol's type, group and index on the wire: 1 + 3 + 1 + 1 + 1.
 pub const REPAIR_HEADER: usize = 7;
 
-/// Bytes in front of each source in what is coded: its length.
+/// Bytes of the length in front of each coded source.
 const LENGTH: usize = 2;
 
-/// Bytes of datagrams that a decoder keeps, those just arrived included.
+/// Bytes of datagrams that a decoder keeps, the newest one included.
 pub(crate) const DECODER_MAX: u64 = history::HISTORY_BYTES_MAX as u64 + (1 << 16);
 
 const MASK: u32 = (1 << 24) - 1;

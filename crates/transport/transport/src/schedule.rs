@@ -1,15 +1,15 @@
-//! Which block is sent from next: pure policies over what waits, a file each.
+//! The packet scheduler: policies that choose the block to send from next, one a file.
 //!
-//! A policy gives each waiting block a [`SendOrder`] for this instant; the smallest is sent from.
-//! It sees one block at a time, the line as a whole and the clock, and keeps nothing, so it can be
-//! asked as late as a path has room. Keys are integers and end with the block's number in the
-//! queue: the order is total and repeats exactly.
+//! A policy gives each waiting block a [`SendOrder`] for this instant; the block with the smallest
+//! is sent from. It sees one block at a time, the line as a whole and the clock, and has no state,
+//! so that it can decide as late as a path has room. Keys are integers and end with the block's
+//! number in the order of hand-over: the order is total and repeats exactly.
 //!
-//! A block is offered once what it depends on has been sent whole: before that, sending it may be
-//! for nothing.
+//! A block is offered once the block on which it depends has been sent whole: before that, it may
+//! be useless.
 //!
-//! [`can_arrive`] says whether a block is worth starting at all, [`forecast()`] when each flow will
-//! be through, both from the same estimate of arrival ([`LineEstimate::arrival`]).
+//! [`can_arrive`] decides whether a block is worth starting at all, and [`forecast()`] predicts when
+//! each flow is done, both from the same estimate of arrival ([`LineEstimate::arrival`]).
 
 mod arrival;
 mod draft;
@@ -37,7 +37,7 @@ use skyhaul_units::{ByteCount, Duration, Instant};
 pub struct Candidate {
     /// The whole block.
     pub size: ByteCount,
-    /// What of it still has to be sent, lost symbols included.
+    /// Bytes of it still to be sent, retransmissions included.
     pub unsent: ByteCount,
     /// 0 is the most important.
     pub priority: u8,
@@ -49,7 +49,7 @@ pub struct Candidate {
     pub order: u64,
     /// Whether any symbol of it has been sent.
     pub started: bool,
-    /// What waits for it and is worth nothing without it.
+    /// Blocks that are useless without it.
     pub followers: Followers,
 }
 
@@ -58,7 +58,7 @@ pub struct Candidate {
 pub struct Followers {
     /// How many.
     pub count: u32,
-    /// What of them still has to be sent.
+    /// Bytes of them still to be sent.
     pub unsent: ByteCount,
 }
 
@@ -84,16 +84,15 @@ impl SendOrder {
         Self { behind: false, rank, tie, order: candidate.order }
     }
 
-    /// The same, behind all that are not.
+    /// The same key, behind all keys without this mark.
     pub const fn behind(self) -> Self {
         Self { behind: true, ..self }
     }
 }
 
-/// An order of blocks.
+/// A scheduling policy.
 pub trait Policy: core::fmt::Debug + Send + Sync {
-    /// Where `candidate` stands at `now`, with `line` to send it on. Keys of one instant compare
-    /// with each other.
+    /// The key of `candidate` at `now`, sent over `line`. Only keys of one instant can be compared.
     fn key(&self, now: Instant, candidate: &Candidate, line: &LineEstimate) -> SendOrder;
 }
 

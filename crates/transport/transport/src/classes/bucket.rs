@@ -1,20 +1,20 @@
 //! A token bucket that is kept as a point in time, so that asking it is one comparison.
 //!
-//! A level that grows at a known rate is told by the instant at which it passes zero: before it the
-//! bucket is in debt, after it there is credit, up to a bound. Spending moves the instant on by the
-//! time that the bytes take at the rate; the rest of that division is kept, so no rate is ever
-//! rounded. (The virtual scheduling form of the generic cell rate algorithm, ITU-T I.371.)
+//! A level that grows at a known rate is represented by the instant at which it passes zero: before
+//! it the bucket is in debt, after it there is credit, up to a bound. Spending moves the instant by
+//! the time that the bytes take at the rate; the remainder of that division is kept, so that no
+//! rate is rounded. (The virtual scheduling form of the generic cell rate algorithm, ITU-T I.371.)
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// A token bucket that may go into debt: what was decided is sent whole, and paid for later.
+/// A token bucket that may go into debt: a datagram is sent whole, and paid for later.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     /// Above zero.
     rate: Rate,
-    /// How long credit is gathered while nobody wants it.
+    /// How long credit is saved while there is no data.
     depth: Duration,
-    /// How long it is gathered while somebody waits for a turn; at least `depth`.
+    /// How long it is saved while data waits for a turn; at least `depth`.
     patience: Duration,
     /// When the level is zero.
     zero_at: Instant,
@@ -23,15 +23,15 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// An empty bucket, without debt at the clock's start, filled at `rate` up to `burst`; `None`
-    /// at standstill.
+    /// A bucket without credit or debt at the clock's zero, filled at `rate` up to `burst`; `None`
+    /// for a rate of zero.
     pub(super) fn new(rate: Rate, burst: Option<ByteCount>) -> Option<Self> {
         let depth = burst.map_or(DEPTH, |burst| rate.time_for(burst));
         let empty = Self { rate, depth, patience: depth, zero_at: Instant::ZERO, rest: 0 };
         (rate > Rate::ZERO).then_some(empty)
     }
 
-    /// The same, but credit up to `bytes` is kept while somebody waits for a turn.
+    /// The same, but with credit of up to `bytes` while data waits for a turn.
     pub(super) fn keeping(self, bytes: ByteCount) -> Self {
         Self { patience: self.rate.time_for(bytes).max(self.depth), ..self }
     }

@@ -1,34 +1,34 @@
-//! How much repair a path without return needs: from what is assumed of it, exactly.
+//! The FEC repair of a path without return, computed exactly from what is assumed of the path.
 
 use crate::repair::{GroupLosses, RepairTable};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
-/// What is assumed of a path of which nothing can be measured, and what is wanted.
+/// What is assumed of a path of which nothing can be measured, and the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assumptions {
     /// The line's rate, counted in whole packets.
     pub rate: Rate,
     /// The largest plain datagram, in bytes.
     pub payload: usize,
-    /// What goes over the line with each datagram, in bytes: sealing, UDP, IP.
+    /// Bytes that each datagram adds on the line: sealing, UDP, IP.
     pub headers: usize,
     /// Share of datagrams lost.
     pub loss: Probability,
-    /// How many are lost in a row, on average; 1 for independent losses.
+    /// Mean length of a burst of losses; 1 for independent losses.
     pub burst: u32,
     /// Share of blocks that may stay lost.
     pub residual: Probability,
-    /// The largest block for which that is to hold.
+    /// The largest block for which `residual` holds.
     pub block: ByteCount,
-    /// From the sending of a symbol until its repair has been sent, at most. Left out: as long as
-    /// is worth it.
+    /// Longest time from the sending of a symbol until its repair has been sent. Left out: as long
+    /// as more time saves repair.
     pub budget: Option<Duration>,
 }
 
 impl Assumptions {
-    /// One in a hundred lost, in no bursts; one block of 64 KiB in a million to stay lost; IP
-    /// packets of 1500 bytes.
+    /// One datagram in a hundred lost, independently; one block of 64 KiB in a million may stay
+    /// lost; IP packets of 1500 bytes.
     pub const fn over(rate: Rate) -> Self {
         Self {
             rate,
@@ -47,7 +47,7 @@ impl Assumptions {
         self.payload.saturating_sub(super::wire::PROTECTION)
     }
 
-    /// What `datagrams` of the largest size take on the line.
+    /// Sending time of `datagrams` of the largest size.
     fn time_for(&self, datagrams: usize) -> Duration {
         self.rate.time_for(ByteCount::of(datagrams * (self.payload + self.headers)))
     }
@@ -68,7 +68,8 @@ impl Assumptions {
         })
     }
 
-    /// Groups that a block of the largest size may touch, with so many lanes and sources in each.
+    /// Groups in which a block of the largest size may have symbols, with so many lanes and sources
+    /// in each.
     fn groups(&self, lanes: u8, sources: usize) -> usize {
         let symbols =
             self.block.as_usize().div_ceil(self.content().saturating_sub(HEAD).max(1)).max(1);
@@ -78,28 +79,28 @@ impl Assumptions {
     }
 }
 
-/// How groups are formed, and what comes of it.
+/// How groups are formed, and the residual loss.
 #[derive(Debug, Clone)]
 pub struct Design {
     assumptions: Assumptions,
     budget: Duration,
-    /// Groups that datagrams are dealt to round robin.
+    /// Groups among which datagrams are distributed round robin.
     lanes: u8,
-    /// Sources in each at most.
+    /// Most sources in each.
     sources: u8,
-    /// Repairs of each, by its sources.
+    /// Repair symbols of each, by its sources.
     full: Box<[u8; SYMBOLS_MAX]>,
-    /// Repairs of a group of one source, by the number of groups, where there are fewer sources
-    /// than lanes.
+    /// Repair symbols of a group of one source, by the number of groups, where there are fewer
+    /// sources than lanes.
     short: [u8; LANES_MAX as usize + 1],
-    /// Chance that a block of the largest size stays lost, at most.
+    /// Bound of the probability that a block of the largest size stays lost.
     residual: f64,
 }
 
 /// Why there is no design.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DesignError {
-    /// The rate is nothing, or the datagrams are too small to carry anything.
+    /// The rate is zero, or the datagrams are too small to carry anything.
     #[error(
         "a rate of {rate} with datagrams of {payload} bytes carries nothing; give more of either"
     )]
@@ -109,7 +110,7 @@ pub enum DesignError {
         /// The largest datagram.
         payload: usize,
     },
-    /// Repair would come in the same burst as what it is for.
+    /// Repair would be lost in the same burst as its sources.
     #[error(
         "{budget} is shorter than the assumed bursts, which take {burst}; give more time for \
         repair, or a higher rate"
@@ -117,10 +118,10 @@ pub enum DesignError {
     Burst {
         /// The time allowed.
         budget: Duration,
-        /// What a burst takes.
+        /// Duration of a burst.
         burst: Duration,
     },
-    /// No code of up to 255 symbols within the time reaches it.
+    /// No code of up to 255 symbols within the time reaches the target.
     #[error(
         "no repair within {budget} keeps a loss of {loss} below a residual of {residual}; give \
         more time for repair, smaller blocks, or a higher residual"
@@ -147,7 +148,7 @@ impl Design {
     /// The cheapest design within the time.
     ///
     /// # Errors
-    /// There is none.
+    /// No design reaches the target.
     pub fn new(assumptions: &Assumptions) -> Result<Self, DesignError> {
         let assumed = *assumptions;
         if assumed.rate == Rate::ZERO
@@ -195,13 +196,13 @@ impl Design {
         Self { assumptions, budget, lanes, sources, full, short, residual }
     }
 
-    /// What it was made for.
+    /// The assumptions it was made for.
     pub const fn assumptions(&self) -> &Assumptions {
         &self.assumptions
     }
 
-    /// Groups that symbols are dealt to round robin, 1 to 16: how far apart those of one group
-    /// stand.
+    /// Groups among which symbols are distributed round robin, 1 to 16: the distance of two symbols
+    /// of one group.
     pub const fn lanes(&self) -> u8 {
         self.lanes
     }
@@ -216,23 +217,23 @@ impl Design {
         self.full[usize::from(self.sources)]
     }
 
-    /// Chance that a block of the largest size stays lost under the assumed loss, at most: the sum
-    /// over the groups that it may touch.
+    /// Bound of the probability that a block of the largest size stays lost under the assumed loss:
+    /// the sum over the groups in which it may have symbols.
     pub const fn residual(&self) -> f64 {
         self.residual
     }
 
-    /// Repair symbols ÷ source symbols, groups being full.
+    /// Repair symbols ÷ source symbols of a full group.
     pub fn overhead(&self) -> f64 {
         f64::from(self.repairs()) / f64::from(self.sources)
     }
 
-    /// From the sending of a symbol until all its repair has been sent, at most.
+    /// Longest time from the sending of a symbol until all its repair has been sent.
     pub const fn budget(&self) -> Duration {
         self.budget
     }
 
-    /// How fast the line carries blocks: its rate less headers and repair.
+    /// The rate at which the line carries blocks: its rate less headers and repair.
     pub fn block_rate(&self) -> Rate {
         let assumed = &self.assumptions;
         let (sources, repairs) = (u64::from(self.sources), u64::from(self.repairs()));
@@ -241,12 +242,12 @@ impl Design {
         assumed.rate.scaled(content, whole)
     }
 
-    /// What of the datagram a symbol with its header may take.
+    /// Bytes of a datagram for a symbol with its header.
     pub(super) const fn content(&self) -> usize {
         self.assumptions.content()
     }
 
-    /// Repairs of each of `lanes` groups whose largest has `sources` sources.
+    /// Repair symbols of each of `lanes` groups, of which the largest has `sources` sources.
     pub(super) fn repairs_of(&self, lanes: u8, sources: u8) -> u8 {
         if lanes < self.lanes {
             return self.short.get(usize::from(lanes)).copied().unwrap_or(0);
@@ -254,30 +255,30 @@ impl Design {
         self.full[usize::from(sources)]
     }
 
-    /// Chance that a group of `sources` among `lanes` stays unrepaired with `repairs`.
+    /// Probability that a group of `sources` among `lanes` stays unrepaired with `repairs`.
     pub(super) fn failure(&self, lanes: u8, sources: u8, repairs: u8) -> f64 {
         let (sources, repairs) = (usize::from(sources), usize::from(repairs));
         self.assumptions.chain(lanes).failure(sources + repairs, repairs)
     }
 
-    /// How long groups stay open at most, so that their repair is out in time too.
+    /// How long groups may stay open, so that their repair is sent within the budget too.
     pub(super) fn hold(&self) -> Duration {
         self.budget - self.repair_time(self.lanes, self.repairs())
     }
 
-    /// What the repairs of `lanes` groups take on the line.
+    /// Sending time of the repair symbols of `lanes` groups.
     pub(super) fn repair_time(&self, lanes: u8, repairs: u8) -> Duration {
         self.assumptions.time_for(usize::from(lanes) * usize::from(repairs))
     }
 }
 
 impl Shape {
-    /// For so many lanes.
+    /// The cheapest shape with so many lanes.
     fn cheapest(assumed: &Assumptions, lanes: u8, budget: Duration) -> Option<Self> {
         let mut best: Option<Self> = None;
         let mut table: Option<(usize, RepairTable)> = None;
         let chain = assumed.chain(lanes);
-        // The groups that a block touches fall with their size: few tables serve.
+        // The number of groups of a block takes few values: few tables are needed.
         for sources in 1..SOURCES_MAX {
             let (groups, target) =
                 (assumed.groups(lanes, sources), Self::target(assumed, lanes, sources));
@@ -290,7 +291,7 @@ impl Shape {
             }
             let shape = Self { lanes, sources, repairs: table.of(sources) };
             if shape.fits(assumed, budget) && best.is_none_or(|best| shape.cost() <= best.cost()) {
-                // A table is made in parts of a billion; many groups may ask for less.
+                // A table's target is in parts per billion; many groups may need less.
                 let exact = enough(chain, sources, target, shape.repairs);
                 let exact = exact.map(|(repairs, _)| Self { repairs, ..shape });
                 let better = |shape: &Self| best.is_none_or(|best| shape.cost() <= best.cost());
@@ -300,7 +301,7 @@ impl Shape {
         best
     }
 
-    /// The chance at which each group may fail.
+    /// The probability with which each group may fail.
     fn target(assumed: &Assumptions, lanes: u8, sources: usize) -> f64 {
         assumed.residual.as_f64() / assumed.groups(lanes, sources) as f64
     }
@@ -312,15 +313,15 @@ impl Shape {
             && lanes * repairs <= REPAIRS
     }
 
-    /// Repair ÷ source in millionths; of equal ones the quicker.
+    /// Repair ÷ source in millionths; of equal shapes the one that takes less time.
     fn cost(&self) -> (usize, usize) {
         let repairs = usize::from(self.repairs);
         (repairs * 1_000_000 / self.sources, (self.sources + repairs) * usize::from(self.lanes))
     }
 }
 
-/// The fewest repairs, from `least` on, with which a group fails at most with the chance `target`,
-/// and that chance.
+/// The fewest repair symbols, from `least` on, with which a group fails with a probability of at
+/// most `target`, and that probability.
 fn enough(chain: GroupLosses, sources: usize, target: f64, least: u8) -> Option<(u8, f64)> {
     let counts = usize::from(least)..=SYMBOLS_MAX - 1 - sources;
     counts
@@ -332,26 +333,26 @@ fn ppb(target: f64) -> Probability {
     Probability::from_ppb((target * 1e9) as u32).max(Probability::from_ppb(1))
 }
 
-/// Groups side by side at most: what the receiving end's window was made for.
+/// Most groups side by side: the receiver's window is sized for them.
 const LANES_MAX: u8 = crate::repair::STRIDE_MAX;
-/// Datagrams over which repair is spread where losses come in bursts: half of the receiving end's
+/// Datagrams over which repair is spread where losses come in bursts: half of the receiver's
 /// window.
 const WINDOW: usize = 4_096;
-/// Beyond so long, waiting is worth no repair saved.
+/// Bound of the default budget: more delay is not worth the repair that it saves.
 const WORTH: Duration = Duration::from_secs(5);
-/// A budget of one burst alone would leave nothing to repair from.
+/// The default budget spans at least eight bursts: within one burst nothing would arrive to repair
+/// from.
 const BURSTS: usize = 8;
-/// Bytes of sources that are open at once: the receiving end keeps 16 MiB, half of it for the set
-/// of groups before.
+/// Bytes of sources that are open at once: the receiver keeps 16 MiB, half of it for the previous
+/// set of groups.
 const KEPT: usize = 6 << 20;
-/// Repairs of one set of groups: the receiving end keeps 2,048, those of groups that failed
-/// included.
+/// Repair symbols of one set of groups: the receiver keeps 2,048, those of failed groups included.
 const REPAIRS: usize = 1_024;
 /// The smallest content worth its headers.
 const CONTENT_MIN: usize = 64;
 /// The largest IP packet.
 const PAYLOAD_MAX: usize = 65_000;
-/// What a symbol's own header takes of its content, but for the first of a block.
+/// A symbol's own header, except that of a block's first symbol, which is longer.
 const HEAD: usize = super::wire::HEADER;
 /// Sealing (41 bytes), UDP and IPv4.
 const HEADERS: usize = 41 + 28;

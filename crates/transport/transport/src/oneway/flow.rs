@@ -1,5 +1,5 @@
-//! One flow at the receiving end: blocks put together, given out in order, and passed over where
-//! they are missing.
+//! One flow at the receiver: reassembles its blocks, delivers them in order, and skips missing
+//! ones.
 
 use super::wire::BlockSlice;
 use crate::block::{BlockId, BlockTiming, Received, cost};
@@ -11,14 +11,13 @@ use std::collections::{BTreeMap, VecDeque};
 /// A flow's state.
 #[derive(Debug, Default)]
 pub struct OneWayFlow {
-    /// The first place neither given out nor passed over.
+    /// The first block that is neither delivered nor skipped.
     pub next: u64,
     pub blocks: BTreeMap<u64, Partial>,
-    /// Places beyond `next` that were given out or need not be waited for: disjoint, ascending,
-    /// half-open.
+    /// Blocks beyond `next` that were delivered or skipped: disjoint, ascending, half-open ranges
+    /// of sequence numbers.
     passed: BTreeMap<u64, u64>,
-    /// What the sender said is done, and when it is taken to be missing: the newest counts, the
-    /// oldest is due first.
+    /// Announced progress, and when blocks below it count as missing: the oldest is due first.
     pub told: VecDeque<(Instant, u64)>,
 }
 
@@ -36,22 +35,22 @@ pub struct Partial {
     pub expires: Option<Instant>,
 }
 
-/// What passing over places found, in their order.
+/// A step of moving along a flow.
 #[derive(Debug)]
 pub enum SkippedStep {
     /// A block that is whole.
     Block(u64, Partial),
-    /// Places that lack, and what was begun of their blocks.
+    /// Missing blocks, from the first number to the second, and those of them that were begun.
     Gap(u64, u64, Vec<(u64, Partial)>),
 }
 
 impl OneWayFlow {
-    /// Whether nothing more is wanted of a place.
+    /// Whether a block was delivered or skipped.
     pub fn is_past(&self, seq: u64) -> bool {
         seq < self.next || self.passed.range(..=seq).next_back().is_some_and(|(_, end)| seq < *end)
     }
 
-    /// A place beyond `next` is done with.
+    /// A block beyond `next` was delivered or skipped.
     pub fn pass(&mut self, seq: u64) {
         let mut run = (seq, seq + 1);
         if let Some((start, end)) =
@@ -70,7 +69,7 @@ impl OneWayFlow {
         self.passed.insert(run.0, run.1);
     }
 
-    /// Runs of places done with beyond the first open one.
+    /// Runs of blocks done beyond the first open one.
     pub fn runs(&self) -> usize {
         self.passed.len()
     }
@@ -80,8 +79,8 @@ impl OneWayFlow {
         self.passed.first_key_value().map(|(_, end)| *end)
     }
 
-    /// The next step on the way to `end`: whole blocks are given out, also beyond it; what lacks
-    /// before it is a gap.
+    /// The next step towards `end`: whole blocks are delivered, also beyond it; missing ones before
+    /// it are a gap.
     pub fn step(&mut self, end: u64) -> Option<SkippedStep> {
         while let Some((start, stop)) =
             self.passed.first_key_value().map(|(start, stop)| (*start, *stop))
@@ -111,7 +110,7 @@ impl OneWayFlow {
         Some(SkippedStep::Gap(first, stop, begun.into_iter().collect()))
     }
 
-    /// The last place of which anything is known.
+    /// One above the last block of which anything is known.
     pub fn end(&self) -> u64 {
         let block = self.blocks.last_key_value().map_or(0, |(seq, _)| seq + 1);
         let told = self.told.back().map_or(0, |(_, done)| *done);
@@ -119,11 +118,11 @@ impl OneWayFlow {
     }
 }
 
-/// A piece, as it came.
+/// When and how a slice arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrivedSlice {
     pub now: Instant,
-    /// Computed from repair.
+    /// By FEC repair.
     pub recovered: bool,
 }
 
@@ -142,12 +141,12 @@ impl Partial {
         }
     }
 
-    /// What it takes of the window.
+    /// Its cost against the window.
     pub fn held(&self) -> u64 {
         cost(self.bytes.len())
     }
 
-    /// What it would grow by.
+    /// Bytes by which a slice up to `end` makes it grow.
     pub fn growth(&self, end: u32) -> u64 {
         u64::from(end).saturating_sub(self.bytes.len() as u64)
     }
@@ -161,7 +160,7 @@ impl Partial {
         }
     }
 
-    /// Takes a slice that does not contradict it; whether anything of it is new.
+    /// Takes a slice that does not contradict it. Returns whether anything of it is new.
     pub fn put(&mut self, at: ArrivedSlice, piece: &BlockSlice) -> bool {
         let header = &piece.header;
         let (start, end) = (header.offset as usize, header.offset as usize + piece.bytes.len());
@@ -190,7 +189,7 @@ impl Partial {
         true
     }
 
-    /// The block as it is given out.
+    /// The block as it is delivered.
     pub fn into_received(self, id: BlockId, now: Instant) -> Received {
         Received {
             id,

@@ -1,5 +1,6 @@
-//! Deals symbols round robin to groups, and makes their repair in the same turn, so that the
-//! symbols of a group, repair included, stand exactly as far apart as the design assumes.
+//! Interleaving: distributes symbols round robin to groups, and sends their repair in the same
+//! turn, so that the symbols of a group, repair included, are exactly as far apart as the design
+//! assumes.
 
 use super::design::Design;
 use crate::block::BlockId;
@@ -9,14 +10,14 @@ use skyhaul_coding::erasure;
 use skyhaul_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The sending end's coder. It keeps the sources of one set of groups: at most 6 MiB.
+/// The sender's encoder. It keeps the sources of one set of groups: at most 6 MiB.
 #[derive(Debug)]
 pub struct Interleaver {
     /// The number of the next source.
     next: u64,
     open: Option<Set>,
     closed: Option<Closed>,
-    /// Chances of failure known, by lanes, sources and repairs.
+    /// Known probabilities of failure, by lanes, sources and repairs.
     failures: BTreeMap<(u8, u8, u8), f64>,
 }
 
@@ -39,20 +40,20 @@ struct Closed {
     turn: usize,
 }
 
-/// What a set of groups came to when it was closed.
+/// A set of groups that was closed.
 #[derive(Debug, Clone, Copy)]
 pub struct ClosedGroups {
     pub groups: u64,
-    /// Blocks lost under the assumed loss: for each group the chance that it fails × the blocks
-    /// that have symbols in it.
+    /// Blocks lost under the assumed loss: for each group the probability that it fails × the
+    /// blocks that have symbols in it.
     pub expected_lost: f64,
 }
 
-/// Kept free between the last repair's sending and a deadline: ticks of both ends, jitter,
-/// decoding.
+/// Time between the sending of the last repair symbol and a deadline: timer ticks of both ends,
+/// jitter, decoding.
 const MARGIN: Duration = Duration::from_millis(8);
-/// Chances kept: more kinds of sets than the ends of bursts of traffic make. Beyond, all are
-/// computed anew.
+/// Probabilities cached: more kinds of sets than bursts of traffic end in. Beyond, all are computed
+/// anew.
 const FAILURES_MAX: usize = 4_096;
 
 impl Interleaver {
@@ -60,7 +61,7 @@ impl Interleaver {
         Self { next: 0, open: None, closed: None, failures: BTreeMap::new() }
     }
 
-    /// The number for the next source. `due`: by when its repair must have left. Not while
+    /// Adds a source and returns its number. `due` is when its repair must be sent. Not while
     /// [`Self::is_repairing`].
     pub fn add(
         &mut self,
@@ -82,17 +83,17 @@ impl Interleaver {
         Sid::from_wire((number & 0xff_ffff) as u32)
     }
 
-    /// Whether repair is still to be sent.
+    /// Whether repair symbols of closed groups are still to be sent.
     pub const fn is_repairing(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// Whether sources wait for their repair to be made.
+    /// Whether sources wait in an open set.
     pub const fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// When the open set must be closed though it isn't full.
+    /// When the open set must be closed, even if it is not full.
     pub fn close_at(&self, design: &Design) -> Option<Instant> {
         let open = self.open.as_ref()?;
         let (lanes, sources) = open.shape(design);
@@ -139,7 +140,7 @@ impl Interleaver {
 }
 
 impl Set {
-    /// Its groups, and the sources of the largest.
+    /// The number of its groups, and the sources of the largest.
     fn shape(&self, design: &Design) -> (usize, u8) {
         let lanes = usize::from(design.lanes()).min(self.sources.len()).max(1);
         (lanes, self.sources.len().div_ceil(lanes) as u8)
@@ -152,7 +153,8 @@ impl Set {
 
 impl Closed {
     fn repair(&self) -> RepairSymbol {
-        // The lane whose turn it is after the last source: its symbols stay one whole turn apart.
+        // The lanes continue in turn after the last source, so that the symbols of each stay one
+        // whole turn apart.
         let lane = (self.set.sources.len() + self.turn) % self.lanes;
         let index = (self.turn / self.lanes) as u8;
         let contents: Vec<&[u8]> =

@@ -1,4 +1,4 @@
-//! The receiving end: symbols put together, gaps told, nothing ever sent.
+//! The receiver: reassembles blocks and reports gaps. It never sends.
 
 use super::flow::{ArrivedSlice, OneWayFlow, Partial, SkippedStep};
 use super::wire::{Announcement, BlockSlice, Content, Message};
@@ -8,14 +8,15 @@ use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a receiver is told once.
+/// Settings of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Blocks begun and not yet taken by the application, at most. When it is full the block begun
-    /// longest ago is given up: nobody can be asked to wait. Two seconds of 250 Mbit/s.
+    /// Most bytes of blocks begun and not yet taken by the application. When it is full, the block
+    /// begun longest ago is given up, since the sender cannot be stopped. Two seconds of 250
+    /// Mbit/s.
     pub window: ByteCount,
-    /// How much longer than expected a datagram may be under way: what the sender says is done
-    /// counts as missing after that.
+    /// How much later than expected a datagram may arrive: blocks that the sender announced as done
+    /// count as missing after that.
     pub reordering: Duration,
 }
 
@@ -25,21 +26,21 @@ impl Default for ReceiverConfig {
     }
 }
 
-/// What the application learns.
+/// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A block arrived whole.
     Block(Received),
-    /// Blocks that will not come.
+    /// Blocks that will not arrive.
     Gap(BlockGap),
-    /// The sender said how far it is: the first time, and when it ended.
+    /// The sender announced its progress: the first time, and at the end.
     Announced(Announcement),
-    /// Nothing was heard of the sender for much longer than it ever pauses: what was open is given
+    /// Nothing arrived from the sender for much longer than it ever pauses: open blocks are given
     /// up.
     Silent,
 }
 
-/// Blocks of a flow that will not come.
+/// Blocks of a flow that will not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockGap {
     /// The flow.
@@ -55,7 +56,7 @@ pub struct BlockGap {
 /// Why blocks are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause {
-    /// More was lost than repair brings back, or this end listened too late.
+    /// More was lost than FEC repair recovers, or this end started too late.
     Lost,
     /// The sender gave them up: their deadline passed, or the application took them back.
     GivenUp,
@@ -65,36 +66,36 @@ pub enum LossCause {
     Crowded,
 }
 
-/// What a receiver has seen and done.
+/// Counters of a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceiverCounters {
-    /// Datagrams handed in.
+    /// Datagrams that arrived.
     pub datagrams: u64,
-    /// Those that were no message, or contradicted what came before.
+    /// Those that were not a message, or contradicted earlier ones.
     pub malformed: u64,
-    /// Pieces that brought nothing new, or came after their block was passed over.
+    /// Slices without anything new, or of a block that was already delivered or reported missing.
     pub duplicates: u64,
-    /// Pieces for which there was no memory.
+    /// Slices for which there was no memory.
     pub over_window: u64,
-    /// Blocks of which at least one piece arrived.
+    /// Blocks of which at least one slice arrived.
     pub blocks_seen: u64,
-    /// Blocks given out that needed no repair.
+    /// Blocks delivered that needed no repair.
     pub blocks_delivered: u64,
-    /// Blocks given out that did.
+    /// Blocks delivered that did.
     pub blocks_repaired: u64,
     /// Bytes of both.
     pub bytes_delivered: u64,
     /// Blocks begun and then dropped.
     pub blocks_dropped: u64,
-    /// Blocks that are missing for whatever reason but the sender's giving them up.
+    /// Blocks that are missing for any reason except that the sender gave them up.
     pub blocks_lost: u64,
     /// Blocks that the sender gave up.
     pub blocks_given_up: u64,
-    /// Announcements that came.
+    /// Announcements that arrived.
     pub announcements: u64,
 }
 
-/// The receiving end of a path without return, for one session of a sender.
+/// The receiver of a path without return, for one session of a sender.
 #[derive(Debug)]
 pub struct OneWayReceiver {
     config: ReceiverConfig,
@@ -102,11 +103,11 @@ pub struct OneWayReceiver {
     flows: BTreeMap<FlowId, OneWayFlow>,
     /// Cost of blocks begun or waiting in `events`.
     held: u64,
-    /// Blocks that lack something, the one begun longest ago first.
+    /// Incomplete blocks, the one begun longest ago first.
     open: BTreeSet<(Instant, BlockId)>,
-    /// Expendable ones by when they are worth nothing more.
+    /// Expendable ones by the time when they expire.
     deadlines: BTreeSet<(Instant, BlockId)>,
-    /// Flows with something told, by when it is due.
+    /// Flows with an announced progress, by the time when it takes effect.
     told: BTreeSet<(Instant, FlowId)>,
     events: VecDeque<Event>,
     budget: Duration,
@@ -116,20 +117,21 @@ pub struct OneWayReceiver {
     counters: ReceiverCounters,
 }
 
-/// Flows with a state: an honest sender tells as many apart.
+/// Flows with a state: the sender's own bound.
 const FLOWS_MAX: usize = 1 << 16;
-/// Runs of places done with beyond the first open one, of one flow. Beyond, what lacks before the
-/// first run is given up.
+/// Runs of blocks done beyond the first open one, of one flow. Beyond, the blocks missing before
+/// the first run are given up.
 const RUNS_MAX: usize = 4_096;
-/// Announcements waiting for their time, of one flow.
+/// Announcements of one flow that wait to take effect.
 const TOLD_MAX: usize = 8;
-/// A sender announces itself every second: with three of them lost it is gone, or the path is.
+/// A sender announces itself every second: where three announcements are lost, it or the path is
+/// gone.
 const SILENCE: Duration = Duration::from_secs(4);
 /// Gaps and blocks that wait for the application. Beyond, gaps are only counted.
 const EVENTS_MAX: usize = 1 << 16;
 
 impl OneWayReceiver {
-    /// With nothing received.
+    /// A receiver to which nothing has arrived.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             config,
@@ -148,12 +150,12 @@ impl OneWayReceiver {
         }
     }
 
-    /// What was seen and done so far.
+    /// Counters so far.
     pub const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// What repair did.
+    /// Counters of FEC repair.
     pub fn repair(&self) -> &DecoderCounters {
         self.decoder.counters()
     }
@@ -163,17 +165,18 @@ impl OneWayReceiver {
         self.held + self.decoder.memory()
     }
 
-    /// Blocks begun and not given out.
+    /// Blocks begun and not delivered.
     pub fn in_flight(&self) -> u64 {
         self.flows.values().map(|flow| flow.blocks.len() as u64).sum()
     }
 
-    /// Whether the sender said that it ended, and everything it sent was given out or told missing.
+    /// Whether the sender announced its end, and everything that it sent was delivered or reported
+    /// missing.
     pub fn is_over(&self) -> bool {
         self.ended && self.told.is_empty() && self.events.is_empty()
     }
 
-    /// The next thing to know, in the order of happening.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         if let Event::Block(block) = &event {
@@ -201,7 +204,7 @@ impl OneWayReceiver {
         }
     }
 
-    /// Does what is due.
+    /// Handles time-outs that are due.
     pub fn expire(&mut self, now: Instant) {
         while let Some((due, id)) = self.told.first().copied()
             && due <= now
@@ -326,7 +329,8 @@ impl OneWayReceiver {
         }
     }
 
-    /// A block is whole: an expendable one is given out at once, another one in its turn.
+    /// A block is whole or done: an expendable one is delivered at once, a reliable one in its
+    /// turn.
     fn whole(&mut self, now: Instant, id: BlockId) {
         let (flow_id, seq) = (id.flow, id.seq.0);
         let Some(flow) = self.flows.get_mut(&flow_id) else { return };
@@ -421,14 +425,14 @@ impl OneWayReceiver {
         }
     }
 
-    /// Makes room for `grown` bytes of a block, by giving up those begun longest ago; whether there
-    /// is.
+    /// Makes room for `grown` bytes of a block by giving up blocks begun longest ago. Returns
+    /// whether there is room.
     fn make_room(&mut self, now: Instant, grown: u64, wanted: BlockId) -> bool {
         let window = self.config.window.as_u64();
         while self.held + grown > window {
             let oldest =
                 self.open.first().map(|(_, oldest)| *oldest).filter(|oldest| *oldest != wanted);
-            // Whole blocks that wait for one of which nothing came.
+            // Whole blocks of another flow that wait for one of which nothing arrived.
             let waiting = || {
                 let flows = self.flows.iter().filter(|(_, flow)| !flow.blocks.is_empty());
                 flows
@@ -442,7 +446,7 @@ impl OneWayReceiver {
             let Some(id) = oldest.or_else(own).or_else(waiting) else { return false };
             let before = self.held + self.in_flight();
             self.pass_to(now, id.flow, id.seq.0 + 1, LossCause::Crowded);
-            // What is given out is held until the application takes it.
+            // Delivered blocks are held until the application takes them: then nothing was freed.
             if self.held + self.in_flight() >= before {
                 return false;
             }
@@ -458,5 +462,5 @@ impl OneWayReceiver {
     }
 }
 
-/// A sender that spreads repair over more than this is not waited for longer.
+/// Bound of an announced budget: a longer one would keep the receiver waiting.
 const BUDGET_MAX: Duration = Duration::from_secs(600);

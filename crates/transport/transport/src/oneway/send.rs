@@ -1,4 +1,4 @@
-//! The sending end: which datagram next, over a path from which nothing comes back.
+//! The sender: chooses the next datagram for a path without return.
 
 use super::design::Design;
 use super::interleave::Interleaver;
@@ -13,16 +13,16 @@ use bytes::Bytes;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq, Utc};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a sender is told once.
+/// Settings of a sender.
 #[derive(Debug, Clone)]
 pub struct SenderConfig {
     /// Its name, as the receiver shows it.
     pub name: String,
-    /// Blocks taken from the application and not yet sent, at most.
+    /// Most bytes of blocks taken from the application and not yet sent.
     pub send_buffer: ByteCount,
-    /// Calendar time at the clock's zero, for stamps that cross to the far end.
+    /// Calendar time at the clock's zero, for timestamps sent to the far end.
     pub utc_at_zero: Utc,
-    /// How long a datagram takes to the far end, for deadlines: nothing here can measure it.
+    /// One-way delay of the line, for deadlines: it cannot be measured here.
     pub one_way_delay: Duration,
     /// How the line is shared.
     pub classes: ClassTree,
@@ -43,7 +43,7 @@ impl Default for SenderConfig {
     }
 }
 
-/// What a sender has done.
+/// Counters of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SenderCounters {
     /// Blocks taken from the application.
@@ -66,24 +66,24 @@ pub struct SenderCounters {
     pub announcement_bytes: u64,
     /// Groups closed.
     pub groups: u64,
-    /// Blocks lost under the assumed loss, summed over the groups as they were sent: a bound, since
-    /// a block whose groups fail together counts for each.
+    /// Expected losses of blocks under the assumed loss, summed over the groups sent: an upper
+    /// bound, since a block whose groups fail together counts for each.
     pub expected_lost: f64,
 }
 
 impl SenderCounters {
-    /// Everything sent beside the blocks' own datagrams ÷ those, in bytes.
+    /// Bytes of repair and announcements ÷ bytes of source datagrams.
     pub fn overhead(&self) -> f64 {
         (self.repair_bytes + self.announcement_bytes) as f64 / self.source_bytes.max(1) as f64
     }
 
-    /// Share of blocks lost under the assumed loss, at most, by what was sent.
+    /// Upper bound of the share of blocks lost under the assumed loss.
     pub fn residual(&self) -> f64 {
         self.expected_lost / (self.blocks_sent.max(1)) as f64
     }
 }
 
-/// The sending end of a path without return. Ask [`Self::poll`] whenever the line has room.
+/// The sender of a path without return. Call [`Self::poll`] whenever the line has room.
 #[derive(Debug)]
 pub struct OneWaySender {
     config: SenderConfig,
@@ -95,24 +95,24 @@ pub struct OneWaySender {
     settled: VecDeque<(BlockId, Outcome)>,
     /// Blocks sent whole whose last group is not repaired yet.
     unrepaired: Vec<BlockId>,
-    /// Flows of which something was sent in the open set.
+    /// Flows with symbols in the open set.
     touched: BTreeSet<FlowId>,
-    /// What can be said of those of the closed one when its repair is out.
+    /// Progress of the flows of the closed set, to be announced once its repair is sent.
     closing: Vec<(FlowId, u64)>,
     told: Telling,
     finish: Option<Finish>,
     counters: SenderCounters,
 }
 
-/// What is announced, and when.
+/// What was announced, and when.
 #[derive(Debug, Default)]
 struct Telling {
-    /// Every flow, and the place below which it is done.
+    /// Every flow, and the sequence number below which it is done.
     flows: BTreeMap<FlowId, u64>,
-    /// The flow that the next announcement begins with: each has its turn.
+    /// The flow with which the next announcement begins: flows take turns.
     turn: FlowId,
     last: Option<Instant>,
-    /// Something was done since.
+    /// There was progress since.
     news: bool,
 }
 
@@ -122,12 +122,13 @@ struct Finish {
     told: u32,
 }
 
-/// An announcement goes out at least so often.
+/// Longest time between two announcements.
 const ANNOUNCE: Duration = Duration::from_secs(1);
-/// And at most so often, or once in the time of a hundred datagrams.
+/// Shortest time between two: 50 ms, or the time of a hundred datagrams, so that they take at most
+/// 1 % of the line.
 const ANNOUNCE_LEAST: Duration = Duration::from_millis(50);
 const ANNOUNCE_DATAGRAMS: u64 = 100;
-/// The end is announced so often, spread over more than a burst.
+/// Announcements of the end: over 2 s, longer than a burst of losses.
 const ENDS: u32 = 8;
 /// Between two announcements of the end.
 const END_GAP: Duration = Duration::from_millis(250);
@@ -138,7 +139,7 @@ impl OneWaySender {
     /// With nothing to send.
     pub fn new(design: Design, config: SenderConfig) -> Self {
         let mut outbox = Outbox::default();
-        // Nobody says how much the far end takes.
+        // No report tells how much the far end takes.
         outbox.window.raise_limit(u64::MAX);
         let line = LineEstimate { rate: design.block_rate(), one_way_delay: config.one_way_delay };
         Self {
@@ -158,17 +159,17 @@ impl OneWaySender {
         }
     }
 
-    /// How it repairs.
+    /// Its FEC repair.
     pub const fn design(&self) -> &Design {
         &self.design
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub const fn counters(&self) -> &SenderCounters {
         &self.counters
     }
 
-    /// Takes a block. What becomes of it, [`Self::poll_settled`] says.
+    /// Takes a block. [`Self::poll_settled`] returns its outcome.
     ///
     /// # Errors
     /// The block cannot be sent, or not now; or [`Self::finish`] was called.
@@ -185,25 +186,26 @@ impl OneWaySender {
         Ok(id)
     }
 
-    /// Takes a block back, and what depends on it. Whether it was still to be sent.
+    /// Takes a block back, and what depends on it. Returns whether it was still to be sent.
     pub fn cancel(&mut self, id: BlockId) -> bool {
         let was_open = self.outbox.give_up(id, Outcome::Cancelled);
         self.take_settled();
         was_open
     }
 
-    /// How much the send buffer takes now, counted as [`crate::cost`].
+    /// Room in the send buffer, counted as [`crate::cost`].
     pub const fn room(&self) -> ByteCount {
         self.config.send_buffer.saturating_sub(ByteCount::new(self.outbox.backlog.flows.held()))
     }
 
-    /// What became of a block: [`Outcome::Sent`] when all its repair is out, which is no word of
-    /// its arrival.
+    /// The outcome of a block: [`Outcome::Sent`] once all its repair is sent, which says nothing
+    /// about its arrival.
     pub fn poll_settled(&mut self) -> Option<(BlockId, Outcome)> {
         self.settled.pop_front()
     }
 
-    /// No block follows: what is open is closed as soon as it is sent, and the end announced.
+    /// No block follows: open groups are closed as soon as everything is sent, and the end is
+    /// announced.
     pub fn finish(&mut self) {
         self.finish.get_or_insert(Finish { told: 0 });
     }
@@ -213,7 +215,7 @@ impl OneWaySender {
         self.finish.is_some_and(|finish| finish.told >= ENDS)
     }
 
-    /// The next plain datagram, at most [`super::Assumptions::payload`] bytes. Call it only when
+    /// The next plain datagram, of at most [`super::Assumptions::payload`] bytes. Call it only when
     /// the line has room.
     pub fn poll(&mut self, now: Instant) -> Option<Bytes> {
         if self.is_finished() {
@@ -242,7 +244,7 @@ impl OneWaySender {
         None
     }
 
-    /// When to ask [`Self::poll`] again after it had nothing, unless a block is sent before.
+    /// When to call [`Self::poll`] again after it returned nothing, unless a block is sent before.
     pub fn next_timeout(&mut self, now: Instant) -> Option<Instant> {
         if self.is_finished() {
             return None;
@@ -256,7 +258,8 @@ impl OneWaySender {
         dues.into_iter().flatten().min().map(|due| due.max(now))
     }
 
-    /// A source datagram: blocks given up first, so that nobody waits for them.
+    /// A source datagram: lists of blocks given up first, so that the receiver does not wait for
+    /// them.
     fn source(&mut self, now: Instant) -> Option<Bytes> {
         let given_up = self.outbox.take_given_up(GIVEN_UP_MAX);
         if !given_up.is_empty() {
@@ -326,7 +329,7 @@ impl OneWaySender {
         Some(datagram)
     }
 
-    /// Closes the open groups. What was sent whole by now is in them or in those before.
+    /// Closes the open groups. Blocks sent whole by now are in them or in earlier ones.
     fn close(&mut self) {
         let Some(account) = self.coder.close(&self.design) else { return };
         self.counters.groups += account.groups;
@@ -340,7 +343,7 @@ impl OneWaySender {
         }
     }
 
-    /// All repair of the closed groups is out.
+    /// All repair of the closed groups is sent.
     fn repaired(&mut self) {
         for (flow, done) in self.closing.drain(..) {
             self.told.flows.insert(flow, done);
@@ -376,7 +379,7 @@ impl OneWaySender {
     fn announce(&mut self, now: Instant) -> Bytes {
         let ended = self.is_drained();
         let known = &self.told.flows;
-        // A place takes at most 16 bytes: as many as fit.
+        // As many flows as fit: each takes at most 16 bytes.
         let fit = (self.design.content().saturating_sub(self.config.name.len() + 32) / 16)
             .clamp(1, FLOWS_TOLD);
         let turn = self.told.turn;
@@ -400,5 +403,5 @@ impl OneWaySender {
     }
 }
 
-/// A place in full takes up to 8 bytes, where the scheduler counts 3.
+/// A full sequence number takes up to 8 bytes, where the scheduler counts 3.
 const PLACE: usize = 5;

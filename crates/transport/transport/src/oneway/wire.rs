@@ -1,8 +1,8 @@
 //! The plain datagrams of a path without return, before they are sealed. `docs/reference/wire.md`
 //! shows every field.
 //!
-//! Each piece of a block names its flow and its place in full: a receiver may begin with any
-//! datagram.
+//! Each slice of a block carries its flow and sequence number in full: a receiver may begin with
+//! any datagram.
 
 use crate::block::MAX_BLOCK;
 use crate::repair::{RepairSymbol, Sid};
@@ -13,33 +13,32 @@ use skyhaul_units::{Duration, FlowId, Seq, Utc};
 /// A datagram's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// What is coded, under its number.
+    /// A protected datagram.
     Source {
         /// The coding number.
         sid: Sid,
         /// A [`BlockSlice`], or a list of blocks given up.
         content: Bytes,
     },
-    /// Computed from several sources.
+    /// A repair symbol, computed from several sources.
     Repair(RepairSymbol),
-    /// How far the sender is.
+    /// The sender's progress.
     Announcement(Announcement),
 }
 
-/// How far the sender is, said at least once a second.
+/// The sender's progress, sent at least once a second.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Announcement {
     /// The sender's name.
     pub name: String,
-    /// When this was said, by the sender's clock.
+    /// When it was sent, by the sender's clock.
     pub utc: Utc,
-    /// From the first sending of a symbol until all its repair is sent, at most.
+    /// Longest time from the sending of a symbol until all its repair is sent.
     pub budget: Duration,
     /// Whether everything has been sent.
     pub ended: bool,
-    /// Flows, and the place below which every block was sent with all its repair, or was given up:
-    /// at most
-    /// [`FLOWS_TOLD`].
+    /// Flows, and the sequence number below which every block was sent with all its repair, or was
+    /// given up: at most [`FLOWS_TOLD`].
     pub flows: Vec<(FlowId, Seq)>,
 }
 
@@ -59,12 +58,12 @@ impl BlockSlice {
     }
 }
 
-/// Which block a piece belongs to, and where in it.
+/// Which block a slice belongs to, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceHeader {
     /// Its flow.
     pub flow: FlowId,
-    /// The block's place there.
+    /// The block's sequence number there.
     pub seq: Seq,
     /// Where in the block the slice begins.
     pub offset: u32,
@@ -74,7 +73,7 @@ pub struct PieceHeader {
     pub head: Option<Head>,
 }
 
-/// What is coded.
+/// The content of a protected datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     /// A slice of a block.
@@ -86,10 +85,10 @@ pub(super) enum Content {
 /// Flows in one announcement.
 pub const FLOWS_TOLD: usize = 64;
 
-/// What source and repair headers take of a datagram: the repair's type, group and index, and the
+/// Bytes of a datagram that FEC repair takes: a repair symbol's type, group and index, and the
 /// coded length.
 pub(super) const PROTECTION: usize = 7 + 2;
-/// A piece's header without head: type, flow, place below 2^14, offset.
+/// A slice's header without head: type, flow, sequence number below 2^14, offset.
 pub(super) const HEADER: usize = 1 + 1 + 2 + 3;
 /// Blocks given up in one list.
 pub(super) const GIVEN_UP_MAX: usize = 64;
@@ -194,7 +193,7 @@ impl Announcement {
 }
 
 impl Content {
-    /// Reads what is coded.
+    /// Reads the content of a protected datagram.
     ///
     /// # Errors
     /// The bytes are not a whole content.

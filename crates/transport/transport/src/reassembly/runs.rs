@@ -1,9 +1,8 @@
-//! Places of a flow that are settled beyond its first open one, and which of them the far end has
-//! still to be told.
+//! Blocks of a flow that are done beyond its first open one, as runs of sequence numbers, and which
+//! of the runs are still to be reported.
 //!
-//! A report has room for a part of the runs only. Those that changed go first, each in a few
-//! reports; what room is left goes round through all of them, so that what a lost report said is
-//! said again.
+//! A report has room for some of the runs. Changed ones go first, each in a few reports; the rest
+//! of the room rotates through all of them, so that the content of a lost report is repeated.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +11,13 @@ use std::collections::BTreeMap;
 pub struct Runs {
     /// End by start, half-open.
     runs: BTreeMap<u64, u64>,
-    /// The starts of those that changed, and how many reports more are to say so.
+    /// The starts of those that changed, and how many more reports will carry them.
     fresh: BTreeMap<u64, u8>,
-    /// Where the round through all runs goes on.
+    /// Where the rotation through all runs continues.
     turn: u64,
 }
 
-/// Runs that go into a report though they are not new.
+/// Unchanged runs in a report, at most.
 const ROUND: usize = 16;
 
 impl Runs {
@@ -30,12 +29,12 @@ impl Runs {
         self.end_of(place).is_some()
     }
 
-    /// The end of the run that holds `place`.
+    /// The end of the run that holds `place`, a sequence number.
     pub fn end_of(&self, place: u64) -> Option<u64> {
         self.runs.range(..=place).next_back().map(|(_, end)| *end).filter(|end| place < *end)
     }
 
-    /// One more place, which the next `tell` reports are to say.
+    /// Adds a sequence number, which the next `tell` reports will carry.
     pub fn insert(&mut self, place: u64, tell: u8) {
         if self.contains(place) {
             return;
@@ -53,7 +52,7 @@ impl Runs {
         self.fresh.insert(run.0, tell);
     }
 
-    /// Forgets the places below `next`.
+    /// Drops the sequence numbers below `next`.
     pub fn pass(&mut self, next: u64) {
         while let Some((start, end)) =
             self.runs.first_key_value().map(|(start, end)| (*start, *end))

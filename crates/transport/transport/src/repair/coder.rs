@@ -1,5 +1,5 @@
-//! The sending end: numbers protected datagrams, keeps them while their group is open, and makes
-//! repair symbols.
+//! The encoder of FEC repair: numbers protected datagrams, keeps them until their group is
+//! repaired, and computes repair symbols.
 
 use super::group::Group;
 use super::{LENGTH, REPAIR_HEADER, RepairPlan, RepairSymbol, Sid, UNDER_SYMBOL};
@@ -7,25 +7,25 @@ use bytes::Bytes;
 use skyhaul_units::Instant;
 use std::collections::VecDeque;
 
-/// The sending end of one path.
+/// The encoder of one path.
 ///
-/// What it keeps at most: 8,160 datagrams of closed groups and the 4,080 of an open one, by
-/// reference count; their bytes count only where nobody else holds them.
+/// It keeps at most 8,160 datagrams of closed groups and the 4,080 of an open one, by reference
+/// count: their bytes take memory of their own only where nobody else holds them.
 #[derive(Debug)]
 pub struct Coder {
     next: u64,
     plan: RepairPlan,
     open: Option<Group>,
-    /// Closed groups with a deadline whose repairs are still to be sent, the oldest first.
+    /// Closed groups with a deadline whose repair symbols are still to be sent, the oldest first.
     timed: VecDeque<Group>,
-    /// Closed groups without one: their repairs go when there is nothing else to send.
+    /// Closed groups without one: repaired when there is nothing else to send.
     untimed: VecDeque<Group>,
-    /// Bytes of repair that may be sent now, in parts of [`CREDIT_UNIT`].
+    /// Bytes of repair that may be sent now, times [`CREDIT_UNIT`].
     credit: u64,
     counters: CoderCounters,
 }
 
-/// What a coder has done.
+/// Counters of an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CoderCounters {
     /// Datagrams protected.
@@ -38,14 +38,14 @@ pub struct CoderCounters {
     pub repair_bytes: u64,
     /// Groups closed.
     pub groups: u64,
-    /// Groups given up: their repair would have come too late, or newer ones needed the memory.
+    /// Groups given up: their repair would be late, or newer ones needed the memory.
     pub abandoned: u64,
     /// Groups whose repair was cut short because the plan left no room for it.
     pub unaffordable: u64,
 }
 
 impl Coder {
-    /// With nothing planned: no repairs are made until [`Self::adopt`].
+    /// Without a plan: no repair is made until [`Self::adopt`].
     pub fn new() -> Self {
         Self {
             next: 0,
@@ -68,9 +68,9 @@ impl Coder {
         &self.plan
     }
 
-    /// The number for the next protected datagram, `content` being the datagram without that
-    /// number; remembers it for its group. `due` is by when its repair must have left: deadline
-    /// less one-way delay. Without it the repair waits until there is nothing else to send.
+    /// Adds a datagram to the open group and returns its number; `content` is the datagram without
+    /// that number. `due` is when its repair must be sent: deadline less one-way delay. Without it,
+    /// repair waits until there is nothing else to send.
     ///
     /// # Panics
     /// A content of more than 65,535 bytes is no datagram.
@@ -91,8 +91,7 @@ impl Coder {
         Sid::of(number)
     }
 
-    /// The next repair symbol that should be sent at `now`. Call it when the path has room, before
-    /// new sources.
+    /// The next repair symbol to send at `now`. Call it when the path has room, before new sources.
     pub fn poll(&mut self, now: Instant) -> Option<RepairSymbol> {
         if self.next_timeout().is_some_and(|at| at <= now) {
             self.close();
@@ -113,22 +112,21 @@ impl Coder {
         None
     }
 
-    /// A repair symbol for sources without deadline. Call it when there is nothing else to send: it
-    /// closes their group.
+    /// A repair symbol for sources without deadline. Closes their group: call it when there is
+    /// nothing else to send.
     pub fn poll_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
         self.close_tail();
         self.poll_closed_tail(now)
     }
 
-    /// Closes the open group if it has no deadline: what is protected from here on is not repaired
-    /// with it.
+    /// Closes the open group if it has no deadline: later datagrams go into another one.
     pub fn close_tail(&mut self) {
         if self.open.as_ref().is_some_and(Group::is_untimed) {
             self.close();
         }
     }
 
-    /// As [`Self::poll_tail`], of the groups that are closed.
+    /// As [`Self::poll_tail`], but only of groups that are closed.
     pub fn poll_closed_tail(&mut self, now: Instant) -> Option<RepairSymbol> {
         if let Some(symbol) = self.poll(now) {
             return Some(symbol);
@@ -141,7 +139,7 @@ impl Coder {
         }
     }
 
-    /// Closes the open group now: where nothing more is expected to join it before it is due.
+    /// Closes the open group now, where no further source is expected in time.
     pub fn close(&mut self) {
         let Some(group) = self.open.take() else { return };
         self.counters.groups += 1;
@@ -153,7 +151,7 @@ impl Coder {
         }
     }
 
-    /// Whether [`Self::poll`] has something, or had before its time was over.
+    /// Whether [`Self::poll`] has something, or has something that is too late.
     pub fn has_repair(&self) -> bool {
         !self.timed.is_empty()
     }
@@ -168,12 +166,12 @@ impl Coder {
         !self.untimed.is_empty()
     }
 
-    /// When the open group must be closed though it isn't full: call [`Self::poll`] then.
+    /// When the open group must be closed even if it is not full: call [`Self::poll`] then.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.open.as_ref().and_then(Group::close_at)
     }
 
-    /// A source is known to have arrived, or to be no longer worth anything: it needs no repair.
+    /// A source has arrived, or is useless by now: it needs no repair.
     pub fn settled(&mut self, sid: Sid) {
         let Some(newest) = self.next.checked_sub(1) else { return };
         let full = sid.full(newest);
@@ -218,13 +216,13 @@ impl Default for Coder {
     }
 }
 
-/// Datagrams kept in closed groups: two times 16 groups of 255. Beyond, the oldest group is given
+/// Datagrams kept in closed groups: two sets of 16 groups of 255. Beyond, the oldest group is given
 /// up.
 pub const RETAINED_MAX: usize = 2 * 16 * 255;
 
-/// Repair symbols that may be sent ahead of what the plan's share earns: 16 groups with 64 each. It
-/// keeps a plan that does not fit its traffic from taking more than the room it was told of.
+/// Bound of the credit, in repair symbols: 16 groups with 64 each. The credit keeps a plan that
+/// does not fit its traffic from taking more than the planned room.
 const CREDIT_SYMBOLS: u64 = 1_024;
 
-/// The plan states its share in parts of this.
+/// The unit of the plan's room for repair.
 const CREDIT_UNIT: u64 = RepairPlan::SPARE_UNIT as u64;

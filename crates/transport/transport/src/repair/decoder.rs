@@ -1,5 +1,5 @@
-//! The receiving end: keeps what arrived lately, and recovers what is missing once enough repair
-//! symbols are there.
+//! The decoder of FEC repair: keeps the datagrams that arrived recently, and recovers missing ones
+//! once enough repair symbols have arrived.
 
 use super::history::{HISTORY_MAX, History};
 use super::{LENGTH, RepairSymbol, STRIDE_MAX, Sid};
@@ -7,9 +7,9 @@ use bytes::Bytes;
 use skyhaul_coding::erasure::{Recovery, SYMBOLS_MAX};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The receiving end of one path.
+/// The decoder of one path.
 ///
-/// What it keeps at most: 8,192 datagrams and no more than 16 MiB of them, 2,048 repair symbols in
+/// It keeps at most 8,192 datagrams and no more than 16 MiB of them, 2,048 repair symbols in
 /// 256 groups, and 8,192 recovered datagrams until [`Self::poll`] takes them, most of which are the
 /// same bytes as in the first.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct RepairDecoder {
     counters: DecoderCounters,
 }
 
-/// What a decoder has seen and done. `repairs` = `used` + `wasted` + `rejected` + those that wait.
+/// Counters of a decoder. `repairs` = `used` + `wasted` + `rejected` + those that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecoderCounters {
     /// Protected datagrams that arrived, each counted once.
@@ -35,9 +35,9 @@ pub struct DecoderCounters {
     pub repairs: u64,
     /// Repair symbols that recovered a datagram.
     pub used: u64,
-    /// Repair symbols of groups that needed none, or that could not be helped.
+    /// Repair symbols of groups that needed none, or that could not be recovered.
     pub wasted: u64,
-    /// Repair symbols that no honest sender sends.
+    /// Repair symbols that break the protocol.
     pub rejected: u64,
     /// Datagrams recovered.
     pub recovered: u64,
@@ -45,7 +45,7 @@ pub struct DecoderCounters {
     pub failed_groups: u64,
 }
 
-/// A group by its first number, stride and count: what differs in any of them is another group.
+/// Identifies a group: two that differ in any of these are different groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     first: u64,
@@ -55,7 +55,7 @@ struct Place {
 
 #[derive(Debug)]
 struct Group {
-    /// Sources not here.
+    /// Sources that have not arrived.
     missing: usize,
     /// Length of each repair symbol.
     len: usize,
@@ -72,11 +72,11 @@ enum State {
     Broken,
 }
 
-/// Groups followed: four times the groups of one window. Beyond, the oldest is forgotten.
+/// Groups kept: four times those of one window. Beyond, the oldest is dropped.
 pub const GROUPS_MAX: usize = 256;
 
-/// Repair symbols that wait for more, over all groups: 16 groups of 128. Beyond, the oldest group
-/// is forgotten.
+/// Repair symbols that wait for further ones, over all groups: 16 groups of 128. Beyond, the oldest
+/// group is dropped.
 pub const REPAIRS_MAX: usize = 2_048;
 
 impl RepairDecoder {
@@ -85,7 +85,7 @@ impl RepairDecoder {
         Self::default()
     }
 
-    /// A protected datagram arrived; `content` is what stands in it beside its number.
+    /// A protected datagram arrived; `content` is the datagram without its number.
     pub fn source(&mut self, sid: Sid, content: Bytes) {
         let (history, number) = self.locate(sid);
         if number < history.base() {
@@ -173,7 +173,8 @@ impl RepairDecoder {
         (history, number)
     }
 
-    /// Works through what the arrival of `news` completes, which may recover more.
+    /// Attempts the groups that newly arrived or recovered datagrams may complete, until nothing
+    /// more is recovered.
     fn arrived(&mut self, first: Option<u64>, mut news: Vec<u64>) {
         let mut next = first.or_else(|| news.pop());
         while let Some(number) = next {
@@ -196,7 +197,8 @@ impl RepairDecoder {
         }
     }
 
-    /// Recovers what a group lacks, if its repairs are enough; the numbers recovered.
+    /// Recovers the missing sources of a group, if it has enough repair symbols. Returns their
+    /// numbers.
     fn attempt(&mut self, place: Place) -> Vec<u64> {
         let (Some(group), Some(history)) = (self.groups.get_mut(&place), self.history.as_mut())
         else {
@@ -232,7 +234,7 @@ impl RepairDecoder {
         numbers
     }
 
-    /// Forgets the groups that reach back behind the window.
+    /// Drops the groups that begin before the window.
     fn forget_old(&mut self) {
         let base = self.history.as_ref().map_or(0, History::base);
         while self.groups.first_key_value().is_some_and(|(place, _)| place.first < base) {
@@ -263,7 +265,7 @@ impl Place {
     }
 }
 
-/// The missing sources of a group with at least as many repairs; `None` where its symbols
+/// The missing sources of a group with at least as many repair symbols; `None` where its symbols
 /// contradict each other.
 fn solve(place: Place, group: &Group, history: &History) -> Option<Vec<(u64, Bytes)>> {
     let arrived: Vec<Option<&Bytes>> = place.numbers().map(|number| history.get(number)).collect();
@@ -293,8 +295,7 @@ fn solve(place: Place, group: &Group, history: &History) -> Option<Vec<(u64, Byt
     let sources =
         missing.iter().zip(lengths.iter().zip(contents)).map(|(index, (length, mut content))| {
             let length = usize::from(u16::from_be_bytes([*length.first()?, *length.get(1)?]));
-            // What stands behind the length is padding; anything else there, or too little, was not
-            // coded so.
+            // The rest is padding, and must be zero: otherwise the symbols contradict each other.
             let padding = content.get(length..)?;
             let padded = padding.iter().all(|byte| *byte == 0);
             content.truncate(length);
@@ -311,9 +312,10 @@ const SPAN_MAX: u64 = STRIDE_MAX as u64 * 255;
 /// A repair symbol is no longer than the largest datagram.
 const LEN_MAX: usize = u16::MAX as usize;
 
-/// Recovered datagrams that wait for [`Decoder::poll`]: one window. Beyond, the oldest is dropped.
+/// Recovered datagrams that wait for [`RepairDecoder::poll`]: one window. Beyond, the oldest is
+/// dropped.
 const RECOVERED_MAX: usize = HISTORY_MAX as usize;
 
-/// Full numbers start one round up, so that what was sent before the first that arrived has a
+/// Full numbers start one round up, so that datagrams sent before the first that arrived have a
 /// number too.
 const FIRST_ROUND: u64 = 1 << 24;

@@ -1,4 +1,5 @@
-//! The sending end's group: datagrams dealt round robin to lanes, each lane one coded group.
+//! The encoder's set of groups: datagrams are distributed round robin to lanes, each lane one coded
+//! group.
 
 use super::{LENGTH, RepairPlan, RepairSymbol, Sid};
 use bytes::Bytes;
@@ -12,13 +13,13 @@ pub struct Group {
     plan: RepairPlan,
     opened: Instant,
     sources: Vec<Source>,
-    /// Sources of each lane that may be missing.
+    /// Sources of each lane that may be missing at the far end.
     open: Vec<usize>,
     /// Bytes of the longest source.
     longest: usize,
-    /// When the earliest and the latest source must be repaired, of those for which that matters.
+    /// Earliest and latest time by which a source must be repaired, of those with a deadline.
     due: Option<(Instant, Instant)>,
-    /// Repair symbols considered so far, over all lanes.
+    /// Repair symbols made or skipped so far, over all lanes.
     turn: usize,
 }
 
@@ -53,14 +54,14 @@ impl Group {
         self.sources.len() >= usize::from(self.plan.sources) * self.stride()
     }
 
-    /// Whether no source has to be there by a certain time.
+    /// Whether no source has a deadline.
     pub fn is_untimed(&self) -> bool {
         self.due.is_none()
     }
 
-    /// When it must be closed though it isn't full. Of the time of sources that went out late it
-    /// stays open for half: groups of one or two get no repair, and so what follows a pause was
-    /// sent without.
+    /// When it must be closed even if it is not full. Where its sources were sent late, it stays
+    /// open for half of the time that is left: closed at once, it would have one or two sources,
+    /// and the plan repairs no group so small.
     pub fn close_at(&self) -> Option<Instant> {
         self.due.map(|(earliest, _)| {
             let lead = self.plan.lead.min(earliest.since(self.opened) / 2);
@@ -73,7 +74,7 @@ impl Group {
         self.due.is_some_and(|(_, latest)| latest < now)
     }
 
-    /// Notes that a source needs no repair; whether it is one of this group.
+    /// Notes that a source needs no repair. Returns whether it is of this group.
     pub fn settle(&mut self, sid: u64) -> bool {
         let Some(at) = sid.checked_sub(self.first).and_then(|at| usize::try_from(at).ok()) else {
             return false;
@@ -87,7 +88,7 @@ impl Group {
         true
     }
 
-    /// The next repair symbol of the lanes in turn, until each has as many as it needs.
+    /// The next repair symbol, lane by lane, until each lane has as many as it needs.
     pub fn next_repair(&mut self) -> Option<RepairSymbol> {
         let lanes = self.stride().min(self.sources.len());
         let most = (0..lanes).map(|lane| self.needs(lane)).max().unwrap_or(0);
@@ -101,7 +102,7 @@ impl Group {
         None
     }
 
-    /// Bytes of a repair symbol at most.
+    /// Length of its repair symbols.
     pub fn repair_len(&self) -> usize {
         LENGTH + self.longest
     }
@@ -110,7 +111,7 @@ impl Group {
         self.open.len()
     }
 
-    /// How many repairs the lane gets: as for a group of the sources that may still be missing.
+    /// Repair symbols of a lane: as many as for a group of those sources that may be missing.
     fn needs(&self, lane: usize) -> usize {
         let sources = self.sources.len().saturating_sub(lane).div_ceil(self.stride());
         let room = erasure::SYMBOLS_MAX.saturating_sub(sources);

@@ -1,9 +1,9 @@
-//! What arrived lately, by its full number: a window that moves on with the newest.
+//! Datagrams that arrived recently, by their full number: a window that moves with the newest.
 
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// Numbers from `base` on, with what arrived under them.
+/// The datagrams from number `base` on.
 #[derive(Debug, Default)]
 pub struct History {
     base: u64,
@@ -11,24 +11,25 @@ pub struct History {
     bytes: usize,
 }
 
-/// Numbers kept: two times 16 groups of 255, so that the repairs of one set of groups may follow
-/// the next set.
+/// Numbers kept: two sets of 16 groups of 255, so that the repair of one set may arrive after the
+/// next set.
 pub const HISTORY_MAX: u64 = 2 * 16 * 256;
 
 /// Bytes kept: [`HISTORY_MAX`] datagrams of 2 KiB. Larger datagrams shorten the window.
 pub const HISTORY_BYTES_MAX: usize = 16 << 20;
 
 impl History {
-    /// A window that ends at `first` and has nothing in it.
+    /// An empty window in which `first` is the newest number.
     pub fn new(first: u64) -> Self {
         Self { base: first.saturating_sub(HISTORY_MAX / 2), ..Self::default() }
     }
 
-    /// The oldest number that is kept.
+    /// Bytes kept.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
+    /// The oldest number that is kept.
     pub fn base(&self) -> u64 {
         self.base
     }
@@ -57,8 +58,8 @@ impl History {
         }
     }
 
-    /// Keeps `content` under `number`; false where it is there already or the number has left the
-    /// window.
+    /// Keeps `content` under `number`. Returns false where it is there already, or the number is
+    /// older than the window.
     pub fn insert(&mut self, number: u64, content: Bytes) -> bool {
         if number < self.base || self.get(number).is_some() {
             return false;

@@ -1,9 +1,9 @@
-//! How many datagrams of a group are lost, exactly, and how many repairs keep that harmless.
+//! The exact distribution of losses within a group, and the number of repair symbols that it needs.
 //!
-//! Losses follow a chain of two states (E. N. Gilbert, "Capacity of a burst-noise channel", 1960):
-//! what was lost makes the next loss likelier. Independent loss is the case in which it does not.
-//! Probabilities are computed by addition and multiplication alone, so every machine gets the same
-//! repairs.
+//! Losses follow a Markov chain of two states (E. N. Gilbert, "Capacity of a burst-noise channel",
+//! 1960): a loss makes the next one likelier. Independent loss is the case in which it does not.
+//! Probabilities are computed by addition and multiplication alone, so that every machine gets the
+//! same result.
 
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::Probability;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy)]
 pub struct GroupLosses {
     loss: f64,
-    /// Of a loss right after a loss, as the group's own symbols see it.
+    /// Probability of a loss directly after a loss, among the group's own symbols.
     after_loss: f64,
     after_arrival: f64,
 }
 
-/// Repairs for each group size up to 255 sources.
+/// Repair symbols for each group size up to 255 sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairTable {
     repairs: Arc<[u8; SYMBOLS_MAX]>,
@@ -26,11 +26,11 @@ pub struct RepairTable {
 }
 
 impl GroupLosses {
-    /// `loss` of all are lost, `after_loss` of those right behind a lost one; the group has every
-    /// `stride`-th.
+    /// On a path that loses a share of `loss`, and of `after_loss` directly after a loss. The group
+    /// has every `stride`-th datagram.
     pub fn new(loss: Probability, after_loss: Probability, stride: u8) -> Self {
         let p = loss.as_f64();
-        // In the long run the chain forgets by this factor with each datagram.
+        // The chain's correlation falls by this factor with each datagram.
         let memory = if p < 1.0 { ((after_loss.as_f64() - p) / (1.0 - p)).max(0.0) } else { 0.0 };
         let memory = (0..stride.max(1)).fold(1.0, |product, _| product * memory);
         Self { loss: p, after_loss: p + (1.0 - p) * memory, after_arrival: p * (1.0 - memory) }
@@ -47,8 +47,8 @@ impl GroupLosses {
 }
 
 impl RepairTable {
-    /// For each group size the fewest repairs that leave it unrepaired with at most the probability
-    /// `target`; as many as the code has where none are enough.
+    /// For each group size the fewest repair symbols with which it fails with at most the
+    /// probability `target`; as many as the code allows where none are enough.
     pub fn for_target(chain: GroupLosses, target: Probability) -> Self {
         let mut table = [0u8; SYMBOLS_MAX];
         let mut counts = Counts::new(chain);
@@ -69,15 +69,14 @@ impl RepairTable {
         Self { repairs: Arc::new(table), largest }
     }
 
-    /// One repair for groups so large that it costs no more than `1 ÷ least`, none for smaller
-    /// ones.
+    /// One repair symbol for groups of `least` sources and more, none for smaller ones.
     pub fn single(least: usize) -> Self {
         let mut table = [0; SYMBOLS_MAX];
         table.iter_mut().skip(least).for_each(|repairs| *repairs = 1);
         Self { repairs: Arc::new(table), largest: SOURCES_MAX }
     }
 
-    /// The same, held to `part` repairs for `whole` sources.
+    /// The same table, with at most `part` repair symbols for `whole` sources.
     #[must_use]
     pub fn capped(&self, part: u32, whole: u32) -> Self {
         let mut table = *self.repairs;
@@ -106,8 +105,8 @@ impl Default for RepairTable {
     }
 }
 
-/// The distribution of losses among the symbols so far, apart for the last one having arrived or
-/// not.
+/// The distribution of the number of losses among the symbols so far, separately for a last symbol
+/// that arrived and for one that was lost.
 struct Counts {
     chain: GroupLosses,
     symbols: usize,
@@ -123,13 +122,13 @@ impl Counts {
             arrived: [0.0; SYMBOLS_MAX + 1],
             lost: [0.0; SYMBOLS_MAX + 1],
         };
-        // What was before the group's first symbol: the long run.
+        // Before the group's first symbol the chain is in its steady state.
         counts.arrived[0] = 1.0 - chain.loss;
         counts.lost[0] = chain.loss;
         counts
     }
 
-    /// One symbol more.
+    /// Adds a symbol.
     fn step(&mut self) {
         self.symbols = (self.symbols + 1).min(SYMBOLS_MAX);
         let GroupLosses { after_loss, after_arrival, .. } = self.chain;
@@ -148,7 +147,8 @@ impl Counts {
         (losses + 1..=self.symbols).rev().map(|count| self.arrived[count] + self.lost[count]).sum()
     }
 
-    /// The fewest losses, from `least` on, that are exceeded with at most the probability `target`.
+    /// The smallest number of losses, from `least` on, that is exceeded with a probability of at
+    /// most `target`.
     fn enough(&self, target: f64, least: usize) -> usize {
         let mut tail = 0.0;
         for count in (least + 1..=self.symbols).rev() {

@@ -1,22 +1,21 @@
-//! How much a path loses and in what bursts, from the fate of each datagram in the order of
-//! sending.
+//! The loss rate of a path and the length of its bursts, from the fate of each datagram in the
+//! order of sending.
 //!
-//! Two windows forget exponentially: a long one that is precise, a short one that notices changes.
-//! A run of arrivals that the long window makes all but impossible ends its rule at once: that is
-//! how a path that has become clean is known as clean.
+//! Two windows fade exponentially: a long one for precision, a short one for changes. A run of
+//! arrivals that is all but impossible under the long window's loss replaces both at once: this
+//! detects a path that has become clean.
 
 use skyhaul_units::{Duration, Instant, Probability};
 
-/// What is known of a path's losses.
+/// The measured losses of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossEstimate {
     /// Share of datagrams lost.
     pub loss: Probability,
-    /// The same with the uncertainty of the measurement, one standard deviation up: what repair is
-    /// sized for.
+    /// The same plus one standard deviation of the measurement: FEC repair is sized for this.
     pub upper: Probability,
-    /// Share of datagrams lost among those right behind a lost one; as `upper` where losses look
-    /// independent.
+    /// Share of datagrams lost among those that follow a lost one; equal to `upper` where losses
+    /// look independent.
     pub after_loss: Probability,
     /// Whether nothing was lost for so long that the path counts as clean.
     pub is_clean: bool,
@@ -39,7 +38,7 @@ pub struct LossMeter {
     /// Arrivals since the last loss.
     run: u64,
     last_was_lost: bool,
-    /// When the windows forget next.
+    /// When the windows fade next.
     tick: Option<Instant>,
 }
 
@@ -48,17 +47,17 @@ pub struct LossMeter {
 struct Window {
     sent: u64,
     lost: u64,
-    /// Lost right behind a lost one.
+    /// Lost directly after a lost one.
     again: u64,
 }
 
 impl LossMeter {
-    /// For a new path: as if 5 % of the last 200 datagrams had been lost.
+    /// For a new path: starts as if 5 % of the last 200 datagrams had been lost.
     pub fn new() -> Self {
         Self::with_prior(Probability::from_ppb(PRIOR_LOSS_PPB))
     }
 
-    /// For a path of which something is known, from configuration or from an earlier session.
+    /// For a path whose loss is known from configuration or an earlier session.
     pub fn with_prior(loss: Probability) -> Self {
         let sent = PRIOR_DATAGRAMS * ONE;
         let lost = sent / 1_000 * u64::from(loss.as_ppb()) / 1_000_000;
@@ -81,12 +80,13 @@ impl LossMeter {
         self.notice_a_clean_run();
     }
 
-    /// What is known now.
+    /// The present estimate.
     pub fn estimate(&self) -> LossEstimate {
         let long = &self.long;
         let burst = long.mean_burst();
         let mut loss = Probability::of(long.lost, long.sent);
         let mut upper = Probability::of(above(long.bursts()) * burst / ONE, long.sent);
+        // The short window notices a rise: by three standard deviations, not by chance.
         let risen = Probability::of(below(self.short.bursts()) * burst / ONE, self.short.sent);
         if risen > upper {
             loss = Probability::of(self.short.lost, self.short.sent);
@@ -96,7 +96,7 @@ impl LossMeter {
         LossEstimate { loss, upper, after_loss: self.after_loss(upper), is_clean }
     }
 
-    /// The measured share, where it differs from `upper` by more than chance explains.
+    /// The measured share, where it exceeds `upper` by more than chance explains.
     fn after_loss(&self, upper: Probability) -> Probability {
         let Window { lost, again, .. } = self.long;
         if lost < LOSSES_FOR_BURSTS * ONE {
@@ -114,8 +114,8 @@ impl LossMeter {
         }
     }
 
-    /// A run without loss that had a chance of e^-[`SURPRISE`] is news of another path: what was
-    /// known is forgotten.
+    /// A run without loss whose probability was e^-[`SURPRISE`] means that the path has changed:
+    /// the windows restart from the run.
     fn notice_a_clean_run(&mut self) {
         let before = self.long.sent.saturating_sub(self.run * ONE);
         let expected = u128::from(self.run) * u128::from(self.long.bursts());
@@ -128,7 +128,7 @@ impl LossMeter {
 
     fn forget(&mut self, now: Instant) {
         let mut tick = self.tick.unwrap_or(now + TICK);
-        // After a pause longer than the memory there is nothing left to forget faster.
+        // A pause longer than the memory fades no more than the memory's length.
         if now > tick + TICK * LONG_TICKS {
             tick = now - TICK * LONG_TICKS;
         }
@@ -138,8 +138,8 @@ impl LossMeter {
             }
             self.long.fade(LONG_TICKS, LONG_LEAST);
             self.short.fade(SHORT_TICKS, SHORT_LEAST);
-            // A fall of the loss that chance does not explain: the long window starts again from
-            // the short one.
+            // The loss has fallen by more than four standard deviations: the long window restarts
+            // from the short one.
             let fallen = Probability::of(
                 far_above(self.short.bursts()) * self.short.mean_burst() / ONE,
                 self.short.sent,
@@ -160,7 +160,7 @@ impl Default for LossMeter {
 }
 
 impl LossEstimate {
-    /// A loss that is not measured but configured, as where there is no return path; independent.
+    /// A configured loss, as on a path without return: independent losses.
     pub const fn assumed(loss: Probability) -> Self {
         Self { loss, upper: loss, after_loss: loss, is_clean: loss.as_ppb() == 0 }
     }
@@ -187,7 +187,7 @@ impl Window {
         }
     }
 
-    /// Forgets one part in `ticks`, while more than `least` datagrams are remembered.
+    /// Drops one part in `ticks` of the counts, while more than `least` datagrams are counted.
     fn fade(&mut self, ticks: u64, least: u64) {
         if self.sent > least * ONE {
             self.sent -= self.sent / ticks;
@@ -198,8 +198,8 @@ impl Window {
     }
 }
 
-/// One standard deviation above a count that fades: that of a plain count twice as large (Wilson's
-/// bound, 1927).
+/// One standard deviation above a fading count, whose variance is that of a plain count twice as
+/// large (Wilson's bound, 1927).
 fn above(count: u64) -> u64 {
     let twice = 2 * count;
     (twice + ONE / 2 + (twice * ONE + ONE * ONE / 4).isqrt()) / 2
@@ -217,33 +217,33 @@ fn below(count: u64) -> u64 {
     twice.saturating_sub(3 * (twice * ONE).isqrt()) / 2
 }
 
-/// Parts of a datagram that are counted, so that fading loses little.
+/// A datagram counts as 1,024 parts, so that rounding while fading loses little.
 const ONE: u64 = 1 << 10;
 
-/// How often the windows forget.
+/// Interval of fading.
 const TICK: Duration = Duration::from_millis(100);
 /// The long window remembers 16 s: at 5 % of 3,600 datagrams a second the loss rate is known to 1.4
 /// %.
 const LONG_TICKS: u64 = 160;
 /// The short one remembers 1 s.
 const SHORT_TICKS: u64 = 10;
-/// Datagrams that are remembered however old they are, so that slow flows have a measurement too.
+/// Datagrams that do not fade however old they are, so that slow flows have a measurement too.
 const LONG_LEAST: u64 = 2_000;
 const SHORT_LEAST: u64 = 400;
 
-/// A new path is taken for a bad one until it shows what it does: within the first round trip too
-/// much repair harms less than too little, and 400 arrivals without a loss end it.
+/// A new path counts as a bad one at first: within the first round trip, too much repair harms less
+/// than too little. 400 arrivals without a loss end this.
 const PRIOR_LOSS_PPB: u32 = 50_000_000;
 const PRIOR_DATAGRAMS: u64 = 200;
 
-/// A run of arrivals is a change when this many bursts were to be expected in it: a chance of 2e-9.
+/// A run of arrivals is a change of the path if 20 bursts were expected in it: e^-20 = 2e-9.
 const SURPRISE: u64 = 20;
 /// A path is clean with less than a tenth of a burst remembered, and 1,000 arrivals since the last
 /// loss.
 const CLEAN_BURSTS: u64 = ONE / 10;
 const CLEAN_RUN: u64 = 1_000;
 
-/// Losses needed before their burst length means something.
+/// Losses from which the mean burst length is significant.
 const LOSSES_FOR_BURSTS: u64 = 20;
 
 #[cfg(test)]

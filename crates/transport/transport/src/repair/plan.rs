@@ -1,4 +1,9 @@
-//! How much to repair, and how: from the loss, the time left, the round trip and the room.
+//! The plan of FEC repair on a path: group size, number of repair symbols and datagram size, from
+//! the loss, the time left, the round trip and the spare rate.
+//!
+//! A plan is the cheapest of all shapes (datagram size and stride) that meets the target within the
+//! time. Blocks with time for two round trips are left to retransmission, which costs only what is
+//! lost.
 
 use super::losses::{GroupLosses, RepairTable};
 use super::meter::LossEstimate;
@@ -7,19 +12,19 @@ use super::{STRIDE_MAX, UNDER_SYMBOL};
 use skyhaul_coding::erasure::{SOURCES_MAX, SYMBOLS_MAX};
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 
-/// What repair is to reach.
+/// What FEC repair must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
-    /// Share of groups, and of symbols repaired by repetition, that may stay unrepaired.
+    /// Share of groups, and of retransmitted symbols, that may stay unrepaired.
     pub target: Probability,
-    /// Kept free between the last repair's arrival and the deadline: ticks of both ends, jitter,
-    /// decoding.
+    /// Time between the arrival of the last repair symbol and the deadline: timer ticks of both
+    /// ends, jitter, decoding.
     pub margin: Duration,
     /// The smallest symbol datagram that is worth its headers.
     pub payload_min: usize,
 }
 
-/// What a path and its timed traffic look like now.
+/// The present state of a path and of its traffic with deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     /// Losses measured by [`super::LossMeter`], or assumed.
@@ -29,51 +34,50 @@ pub struct Situation {
     /// Time left at the sending of a typical block's last symbol: deadline less now less one-way
     /// delay.
     pub slack: Duration,
-    /// The rate of what may be protected, in symbol datagrams of the largest size, headers below
-    /// them not counted.
+    /// The rate of the traffic that may be protected, in symbol datagrams of the largest size,
+    /// without the headers below them.
     pub flow: Rate,
-    /// What the path carries beyond that, counted the same way; bulk gives way and is not
+    /// What the path carries beyond that, counted the same way. Bulk traffic gives way, and is not
     /// subtracted.
     pub spare: Rate,
     /// The largest datagram.
     pub payload: usize,
 }
 
-/// How to repair on one path. [`RepairPlan::default`] repairs nothing.
+/// The FEC repair of one path. [`RepairPlan::default`] has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPlan {
-    /// What has less time left than this is coded; with more, retransmission alone does.
+    /// Blocks with less time left than this are protected; for others retransmission is enough.
     pub coded_below: Duration,
-    /// Sources in a group at most.
+    /// Most sources in a group.
     pub sources: u8,
-    /// Sources that a group is expected to have when its time is over; `residual` and `overhead`
+    /// Sources that a group is expected to have when it must be closed; `residual` and `overhead`
     /// are those of such a group.
     pub expected: u8,
-    /// Groups that datagrams are dealt to round robin.
+    /// Groups among which datagrams are distributed round robin.
     pub stride: u8,
     /// The longest time a group stays open.
     pub span: Duration,
-    /// How long before its earliest deadline a group is closed: the time its repairs take, and the
-    /// margin.
+    /// How long before its earliest deadline a group is closed: the sending time of its repair
+    /// symbols, and the margin.
     pub lead: Duration,
-    /// The size of datagram to cut blocks into.
+    /// The datagram size into which blocks are cut.
     pub payload: usize,
-    /// Repairs by number of sources.
+    /// Repair symbols by number of sources.
     pub repairs: RepairTable,
-    /// Bytes of repair that there is room for, in parts of [`Self::SPARE_UNIT`] of the bytes
-    /// protected.
+    /// Room for repair: bytes of repair for each [`Self::SPARE_UNIT`] bytes protected.
     pub spare: u32,
-    /// Share of groups that stays unrepaired.
+    /// Expected share of groups that stay unrepaired.
     pub residual: Probability,
-    /// Copies of missing symbols.
+    /// Copies of retransmitted symbols.
     pub copies: Copies,
-    /// Datagrams to send in between two copies, so that one burst does not take both.
+    /// Datagrams to send between two copies, so that one burst does not lose both.
     pub copy_spacing: u32,
-    /// What a missing symbol's next copy takes until its loss is known.
+    /// Time from sending a copy until its loss is known. None on a one-way path.
     pub round: Option<Duration>,
 }
 
-/// Makes plans. Keeps the tables of the last few loss rates, which cost most.
+/// Makes plans. Caches the tables of the last few loss rates, which take most of the time.
 #[derive(Debug, Default)]
 pub struct Planner {
     goal: Goal,
@@ -92,9 +96,9 @@ struct Key {
 struct Shape {
     payload: usize,
     stride: u8,
-    /// Sources that the time allows.
+    /// The cheapest size of those that the time allows.
     sources: usize,
-    /// Sources that are worth having if there is more time.
+    /// The cheapest size without regard to time.
     limit: usize,
     repairs: RepairTable,
 }
@@ -124,6 +128,7 @@ impl Planner {
             GroupLosses::new(loss, after_loss, shape.stride).failure(shape.sources + count, count);
         let lead = margin + shape.repair_time(situation, count);
         RepairPlan {
+            // Two rounds: one retransmission may be lost, a second one still arrives.
             coded_below: round.map_or(Duration::MAX, |round| round * 2 + self.goal.margin),
             sources: shape.limit as u8,
             expected: shape.sources as u8,
@@ -135,20 +140,23 @@ impl Planner {
             spare,
             residual: Probability::from_ppb((failure * 1e9) as u32),
             copies: Copies::for_target(loss, self.goal.target),
+            // Twice the mean burst: most bursts are shorter.
             copy_spacing: situation.loss.mean_burst_milli().div_ceil(500),
             round,
         }
     }
 
-    /// The cheapest way to form groups within the time: of those for which there is room, and whose
-    /// whole cost, headers included, is near the least, the one with the least repair. Where there
-    /// is room for none, what is most nearly so.
+    /// The cheapest shape within the time. Of the shapes that fit the spare rate, those whose whole
+    /// cost, headers included, is near the least; of these the one with the least repair. Where
+    /// none fits, the one that lacks the least room.
     fn shape(
         &mut self,
         situation: &Situation,
         loss: Probability,
         after_loss: Probability,
     ) -> Shape {
+        // A clean path may still lose a datagram at times: one repair symbol for a large group
+        // costs next to nothing.
         if situation.loss.is_clean {
             let repairs = RepairTable::single(CLEAN_SOURCES);
             return Shape {
@@ -159,6 +167,7 @@ impl Planner {
                 repairs,
             };
         }
+        // Strides separate the symbols that one burst would take; independent losses need none.
         let bursty = after_loss > loss;
         let mut shapes = Vec::new();
         let least = self.goal.payload_min.max(payload_at(situation.flow));
@@ -183,7 +192,7 @@ impl Planner {
             .expect("the shape of the least cost is near it")
     }
 
-    /// What is kept free: of little time half at most, since repair that may be late is better than
+    /// The margin. Of a short time at most half, since FEC repair that may be late is better than
     /// none.
     fn margin(&self, situation: &Situation) -> Duration {
         self.goal.margin.min(situation.slack.scaled(1, 2))
@@ -205,29 +214,28 @@ impl Planner {
 }
 
 impl RepairPlan {
-    /// What [`RepairPlan::spare`] counts in: bytes of repair for so many bytes protected.
+    /// The unit of [`RepairPlan::spare`]: bytes of repair for so many bytes protected.
     pub const SPARE_UNIT: u32 = 1_024;
 
-    /// Whether a block is to be coded that has so much time left (deadline less now less one-way
-    /// delay). What has no deadline is not, but for the tail of a transfer.
+    /// Whether a block with so much time left (deadline less now less one-way delay) is protected.
+    /// One without deadline is not, except at the end of a transfer.
     pub fn codes(&self, slack: Option<Duration>) -> bool {
         slack.is_some_and(|slack| slack < self.coded_below)
     }
 
-    /// Copies to send now of a symbol that was sent `sent` times and is missing, with so much time
-    /// left.
+    /// Copies to send now of a missing symbol that was sent `sent` times, with so much time left.
     pub fn copies(&self, sent: u8, slack: Option<Duration>) -> u8 {
         let rounds = match (slack, self.round) {
             (Some(slack), Some(round)) => slack.as_nanos() / round.as_nanos().max(1),
             // Without a deadline there is always another round; without a return path there is
-            // none.
+            // never one.
             (None, Some(_)) => u64::MAX,
             (_, None) => 0,
         };
         self.copies.now(sent, rounds)
     }
 
-    /// Repair bytes ÷ source bytes, to be.
+    /// Planned repair bytes ÷ source bytes.
     pub fn overhead(&self) -> Probability {
         Probability::of(
             u64::from(self.repairs.of(usize::from(self.expected))),
@@ -267,8 +275,8 @@ impl Default for Goal {
 }
 
 impl Shape {
-    /// Takes the sources, of those that the flow brings within `usable`, repairs included, that
-    /// cost the least repair.
+    /// Chooses the group size: of the sizes that fit into the time `usable`, repair symbols
+    /// included, the one that costs the least repair.
     fn fill(&mut self, situation: &Situation, usable: Duration) {
         let lanes = ByteCount::of(usize::from(self.stride) * self.payload);
         let largest = self.repairs.largest().max(1);
@@ -279,6 +287,7 @@ impl Shape {
         let most = (1..=largest).rev().find(fits).unwrap_or(1);
         self.limit = self.cheapest(largest);
         self.sources = self.cheapest(most);
+        // A fast flow: the processor, not the line, is what large groups load.
         if (situation.flow * Duration::from_secs(1)).as_u64()
             / ByteCount::of(self.payload.max(1)).as_u64()
             > HURRIED
@@ -288,9 +297,9 @@ impl Shape {
         }
     }
 
-    /// The smallest size that costs hardly more repair than `most` and has room. Each byte of a
-    /// flow takes part in all repairs of its group, which smaller groups have fewer of; and they
-    /// leave an end that could not run for a moment more time.
+    /// The smallest size that costs hardly more repair than `most` and fits the spare rate. Each
+    /// byte is encoded into all repair symbols of its group, and smaller groups have fewer of them;
+    /// they also leave more time to an end that was held up.
     fn quickest(&self, situation: &Situation, most: usize) -> usize {
         let room = self.room(situation);
         let cost = |sources: usize| usize::from(self.repairs.of(sources)) * 1_000 / sources;
@@ -300,8 +309,8 @@ impl Shape {
         (1..=most).find(is_better).unwrap_or(most)
     }
 
-    /// The size up to `most` that costs the least repair. Repairs grow in steps: a little below a
-    /// step they serve more sources than a little above.
+    /// The size up to `most` that costs the least repair. The number of repair symbols grows in
+    /// steps: just before a step each serves the most sources.
     fn cheapest(&self, most: usize) -> usize {
         let cost = |sources: usize| {
             usize::from(self.repairs.of(sources)) * SYMBOLS_MAX * SYMBOLS_MAX / sources
@@ -309,7 +318,7 @@ impl Shape {
         (1..=most).fold(1, |kept, next| if cost(next) <= cost(kept) { next } else { kept })
     }
 
-    /// How long `count` repairs of each group take on the line.
+    /// Sending time of `count` repair symbols of each group.
     fn repair_time(&self, situation: &Situation, count: usize) -> Duration {
         let line = Rate::from_bps(situation.flow.as_bps().saturating_add(situation.spare.as_bps()));
         match count * usize::from(self.stride) * self.payload {
@@ -318,10 +327,11 @@ impl Shape {
         }
     }
 
-    /// The room for repair in parts of [`Plan::SPARE_UNIT`] of what is protected: what is spare,
-    /// less what the headers of smaller datagrams take of it.
+    /// Room for repair in the unit of [`RepairPlan::spare`]: the spare rate less the headers that
+    /// smaller datagrams add.
     fn room(&self, situation: &Situation) -> u32 {
         let flow = u128::from(situation.flow.as_bps());
+        // Nothing is protected: any repair fits.
         if flow == 0 {
             return SPARE_MAX;
         }
@@ -332,7 +342,7 @@ impl Shape {
         u32::try_from(parts).map_or(SPARE_MAX, |parts| parts.min(SPARE_MAX))
     }
 
-    /// How many times the room its repairs take, in thousandths; zero where they fit.
+    /// Its repair ÷ the room for it, in thousandths; zero where it fits.
     fn lack(&self, situation: &Situation) -> u64 {
         self.lack_of(self.sources, self.room(situation))
     }
@@ -349,13 +359,13 @@ impl Shape {
         u64::from(self.repairs.of(self.sources)) * 1_000_000 / self.sources as u64
     }
 
-    /// Everything that goes over the line ÷ what is wanted there, in millionths.
+    /// Bytes on the line ÷ source bytes, in millionths.
     fn line_cost(&self) -> u64 {
         (1_000_000 + self.repair_cost()) * with_headers(self.payload) / 1_000
     }
 }
 
-/// What a datagram of `payload` bytes takes on the line ÷ `payload`, in thousandths.
+/// Bytes on the line of a datagram of `payload` bytes ÷ `payload`, in thousandths.
 const fn with_headers(payload: usize) -> u64 {
     if payload == 0 {
         return u64::MAX / 1_000_000_000;
@@ -363,8 +373,8 @@ const fn with_headers(payload: usize) -> u64 {
     (payload as u64 + HEADERS) * 1_000 / payload as u64
 }
 
-/// The size at which so much makes [`DATAGRAMS_MAX`]: a datagram takes processor time whatever its
-/// size, and an end that has no time left sends everything late.
+/// The datagram size at which this flow makes [`DATAGRAMS_MAX`] datagrams: each takes processor
+/// time whatever its size, and an overloaded end sends everything late.
 fn payload_at(flow: Rate) -> usize {
     usize::try_from((flow * Duration::from_secs(1)).as_u64() / DATAGRAMS_MAX).unwrap_or(usize::MAX)
 }
@@ -377,55 +387,56 @@ fn payloads(largest: usize, least: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Rounded up to nine significant bits (0.4 %), so that few tables serve.
+/// Rounded up to nine significant bits (0.4 %), so that few tables are needed.
 fn rounded_up(loss: Probability) -> Probability {
     let parts = loss.as_ppb();
     let step = 1u32 << (u32::BITS - parts.leading_zeros()).saturating_sub(9);
     Probability::from_ppb(parts.next_multiple_of(step))
 }
 
-/// One in a million: of a flow of 20 Mbit/s in groups of 50 ms, one in 14 hours.
+/// One group in a million: of a flow of 20 Mbit/s in groups of 50 ms, one in 14 hours.
 const TARGET_PPB: u32 = 1_000;
 
-/// Datagrams in a second into which repair cuts what it protects, at most: a third of what one
-/// processor sends and receives.
+/// Most datagrams a second into which protected blocks are cut: a third of what one processor core
+/// sends and receives.
 const DATAGRAMS_MAX: u64 = 30_000;
 
-/// A flow of more datagrams in a second is of an end with little time to rest: the largest group
-/// takes 25 ms of it.
+/// Datagrams a second above which the processor limits the flow: the largest group spans 25 ms of
+/// it.
 const HURRIED: u64 = 10_000;
 
-/// The repair that such a flow may have beyond what is least, in thousandths of what is protected.
+/// Repair that such a flow may have beyond the least, in thousandths of the protected bytes.
 const HURRIED_COST: usize = 40;
 
-/// A tick of 4 ms at the sending end, and the same for jitter and at the receiving end.
+/// A timer tick of 4 ms at the sending end, and 4 ms for jitter and the receiving end.
 const MARGIN_MS: u64 = 8;
 
-/// Headers of IP, UDP, QUIC and the symbol take 15 % of such a packet.
+/// At 400 bytes, the headers of IP, UDP, QUIC and the symbol take 15 % of a packet: smaller
+/// datagrams waste more on headers than they save in repair.
 const PAYLOAD_MIN: usize = 400;
 
 /// Headers of IP, UDP, QUIC and the symbol.
 const HEADERS: u64 = UNDER_SYMBOL as u64 + 8;
 
-/// A repair by retransmission takes a round trip, and a quarter until the loss is certain (RFC 9002
-/// 6.1.2, 9/8, and the acknowledgement's delay).
+/// A retransmission takes one and a quarter round trips: one for the report, and a quarter until
+/// the loss is certain (9/8 of RFC 9002 6.1.2, and the delay of the acknowledgement).
 const ROUND: (u64, u64) = (5, 4);
 
-/// Shapes whose whole cost is within one part in so many of the least are equal but for their
-/// repair.
+/// Shapes count as equally cheap within one part in 33 (3 %) of the least cost; then the least
+/// repair decides.
 const NEAR: u64 = 33;
 
-/// On a clean path a group of at least so many sources gets one repair, smaller ones none: at most
-/// 0.5 %.
+/// On a clean path a group of at least 200 sources gets one repair symbol, a smaller one none: at
+/// most 0.5 %.
 const CLEAN_SOURCES: usize = 200;
 
-/// Part of the spare rate that repair may take: the rest lets queues drain.
+/// Part of the spare rate that FEC repair may take: the last eighth lets queues drain.
 const SPARE_USED: (u128, u128) = (7, 8);
 
-/// A thin flow may be repaired many times over where the path is otherwise empty.
+/// Bound of the room: a thin flow on an empty path may have up to 64 times its bytes in repair.
 const SPARE_MAX: u32 = 64 * RepairPlan::SPARE_UNIT;
 
-/// Tables kept: two loss rates by five strides, and some. 256 bytes each.
+/// Tables cached, of 256 bytes each: two loss rates by five strides, and some.
 const TABLES_MAX: usize = 16;
 
 const _: () = assert!(SOURCES_MAX < SYMBOLS_MAX);

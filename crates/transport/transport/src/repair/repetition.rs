@@ -1,33 +1,33 @@
-//! How many copies of a missing symbol to send: one while there is time for another round, more as
-//! the deadline nears.
+//! The number of copies of a retransmitted symbol: one while there is time for further rounds, more
+//! as the deadline nears.
 //!
-//! A copy costs the same whenever it is sent, but one that is sent in a later round is needed only
-//! if all before it were lost. The cheapest way to a given residual loss therefore starts thin and
-//! ends thick; it is found exactly.
+//! A copy costs the same in any round, but one of a later round is needed only if all before it
+//! were lost. The cheapest way to a given residual loss therefore sends few copies in early rounds
+//! and many in the last; it is computed exactly, backwards from the last round.
 
 use skyhaul_units::Probability;
 use std::sync::Arc;
 
-/// Copies for each number of rounds left and of copies still wanted, for one loss rate and target.
+/// Copies by rounds left and copies still needed, for one loss rate and target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copies(Arc<Table>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Table {
-    /// Copies that reach the target together, the first sending included.
+    /// Transmissions that reach the target together, the first one included.
     wanted: u8,
-    /// By rounds left after this one, then by copies still wanted: copies to send now.
+    /// Copies to send now, by rounds left after this one, then by copies still needed.
     now: [[u8; COPIES_MAX + 1]; ROUNDS_MAX + 1],
 }
 
-/// Copies of one symbol together, the first sending included, at most: 60 % loss to 1e-9 takes 41.
+/// Most transmissions of one symbol, the first one included: 60 % loss to 1e-9 takes 41.
 pub const COPIES_MAX: usize = 48;
 
-/// Rounds looked ahead: with more, one copy now is right at any loss below 60 %.
+/// Rounds considered: with more, one copy now is best at any loss below 60 %.
 pub const ROUNDS_MAX: usize = 16;
 
-/// Copies of one symbol together of which all are lost with a chance of at most `target`;
-/// [`COPIES_MAX`] where that takes more.
+/// The fewest transmissions of one symbol that are all lost with a probability of at most `target`;
+/// at most [`COPIES_MAX`].
 pub fn copies_for(loss: Probability, target: Probability) -> u8 {
     let mut all_lost = 1.0;
     let reaches = |_: &usize| {
@@ -38,7 +38,7 @@ pub fn copies_for(loss: Probability, target: Probability) -> u8 {
 }
 
 impl Copies {
-    /// For a loss of `loss` and a share of symbols of at most `target` that may never arrive.
+    /// For a loss of `loss`, where a share of symbols of at most `target` may never arrive.
     pub fn for_target(loss: Probability, target: Probability) -> Self {
         let p = loss.as_f64();
         let mut all_lost = [1.0; COPIES_MAX + 1];
@@ -47,7 +47,7 @@ impl Copies {
         }
         let wanted = usize::from(copies_for(loss, target));
         let mut now = [[0u8; COPIES_MAX + 1]; ROUNDS_MAX + 1];
-        // In the last round, everything that is still wanted.
+        // In the last round all copies that are still needed are sent.
         let mut cost: [f64; COPIES_MAX + 1] = core::array::from_fn(|copies| copies as f64);
         now[0] = core::array::from_fn(|copies| copies as u8);
         for row in &mut now[1..] {
@@ -68,8 +68,8 @@ impl Copies {
         Self(Arc::new(Table { wanted: wanted as u8, now }))
     }
 
-    /// Copies to send now of a symbol that was sent `sent` times and is missing, when `rounds` more
-    /// will be possible after this one. At least one.
+    /// Copies to send now of a missing symbol that was sent `sent` times, with `rounds` more rounds
+    /// after this one. At least one.
     pub fn now(&self, sent: u8, rounds: u64) -> u8 {
         let open = usize::from(self.0.wanted.saturating_sub(sent)).max(1);
         let rounds = usize::try_from(rounds).map_or(ROUNDS_MAX, |rounds| rounds.min(ROUNDS_MAX));

@@ -3,18 +3,18 @@
 use super::Candidate;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// What the paths of a session are like together.
+/// The paths of a session taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineEstimate {
-    /// Of all paths together; zero while it isn't known.
+    /// Rate of all paths together; zero while it is not known.
     pub rate: Rate,
-    /// Of the path on which the block would arrive first.
+    /// One-way delay of the path on which a block would arrive first.
     pub one_way_delay: Duration,
 }
 
 impl LineEstimate {
-    /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. A rate that
-    /// isn't known holds nothing back.
+    /// When the last of `ahead` bytes arrives if all of them are sent from `now` on. While the rate
+    /// is not known, sending takes no time.
     pub fn arrival(&self, now: Instant, ahead: ByteCount) -> Instant {
         let sending =
             if self.rate == Rate::ZERO { Duration::ZERO } else { self.rate.time_for(ahead) };
@@ -25,13 +25,13 @@ impl LineEstimate {
 /// Whether a block is worth sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {
-    /// Sent now it arrives in time.
+    /// Sent now, it arrives in time.
     Start,
-    /// At the present rate it would be late; a rate that grows may still save it. To be sent only
-    /// while the line has nothing else to do: that costs nobody anything, and a line whose rate is
-    /// still being found doesn't stand still.
+    /// At the present rate it would be late, but the rate may grow. It is sent only while the line
+    /// is idle otherwise: then it delays nothing, and a line whose rate is still being found is
+    /// used.
     Wait,
-    /// Even a line without end would bring it too late.
+    /// The one-way delay alone makes it late.
     TooLate,
 }
 
@@ -47,7 +47,7 @@ pub fn can_arrive(now: Instant, candidate: &Candidate, line: &LineEstimate) -> W
     }
 }
 
-/// `part` of `whole` in parts per billion, at most all of it; all of nothing.
+/// `part` ÷ `whole` in parts per billion, at most [`WHOLE`]; [`WHOLE`] also where `whole` is zero.
 pub(super) fn share(part: Duration, whole: Duration) -> u64 {
     if part >= whole {
         return WHOLE;
@@ -56,7 +56,7 @@ pub(super) fn share(part: Duration, whole: Duration) -> u64 {
     u64::try_from(share).unwrap_or(WHOLE)
 }
 
-/// All of a [`share`].
+/// A [`share`] of one.
 pub(super) const WHOLE: u64 = 1_000_000_000;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! The weights of `draft-shi-quic-dtp`, as they are written there. For comparison:
-//! [`Urgency`](super::Urgency) takes the same measures and keeps more deadlines.
+//! The weights of `draft-shi-quic-dtp`, as published. For comparison: [`Urgency`](super::Urgency)
+//! uses the same measures and keeps more deadlines.
 //!
 //! The draft's remaining time is the slack at arrival, r = deadline − now − one-way delay − unsent
 //! ÷ rate. A block's weight is ((1 − a) × w + a × priority ÷ lowest priority) × unsent ÷ size,
 //! where w is r ÷ lifetime, and beyond the deadline the lateness ÷ lifetime (at most 1) + beta; the
-//! smallest weight is sent first. So a block rises as its slack shrinks, a started block is rather
-//! finished than abandoned, and what cannot make it stands behind all that can.
+//! smallest weight is sent first. So a block rises as its slack shrinks, a started block is
+//! finished rather than abandoned, and a block that cannot be in time ranks behind all that can.
 //!
-//! The draft says nothing of blocks without a deadline. Here their w is patience ÷ (patience +
-//! age): it starts where a fresh block with a deadline starts, so they don't jump ahead; it falls
-//! for ever, so they don't starve; and it is never zero, so a block with a deadline passes them
-//! before its slack is gone.
+//! The draft does not cover blocks without a deadline. Here their w is patience ÷ (patience + age):
+//! it starts where that of a new block with a deadline starts, so that they do not overtake it; it
+//! always falls, so that they do not starve; and it is never zero, so that a block with a deadline
+//! overtakes them before its slack is gone.
 
 use super::arrival::{WHOLE, share};
 use super::{Candidate, LineEstimate, Policy, SendOrder};
@@ -35,7 +35,7 @@ pub struct DraftConfig {
 }
 
 impl DraftConfig {
-    /// The constants as they are written.
+    /// The constants as published.
     pub const WRITTEN: Self = Self {
         priority_share: Probability::from_ppb(500_000_000),
         late_setback: 100_000,

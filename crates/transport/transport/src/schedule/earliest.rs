@@ -1,5 +1,5 @@
-//! Earliest deadline first: keeps every deadline that can be kept while there is enough line for
-//! all of them, and none in particular when there isn't. For comparison.
+//! Earliest deadline first: keeps all deadlines while the line can carry all blocks, and protects
+//! none in particular under overload. For comparison.
 
 use super::{Candidate, LineEstimate, Policy, SendOrder};
 use skyhaul_units::Instant;

@@ -1,4 +1,4 @@
-//! First come, first served: what a stream without deadlines does. For comparison.
+//! First come, first served, as a stream without deadlines. For comparison.
 
 use super::{Candidate, LineEstimate, Policy, SendOrder};
 use skyhaul_units::Instant;

@@ -1,39 +1,39 @@
-//! For every flow: will what waits of it be on time? Said before it happens, from the order in
-//! which it will be sent.
+//! Predicts for every flow whether its waiting blocks will be on time, from the order in which they
+//! will be sent.
 
 use super::{Candidate, LineEstimate};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Rate};
 use std::collections::BTreeMap;
 
-/// How a flow will fare.
+/// The prediction for a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forecast {
     /// The flow.
     pub flow: FlowId,
     /// Its bytes that still have to be sent.
     pub unsent: ByteCount,
-    /// When the last of them arrives; none while the rate of the line isn't known.
+    /// When the last of them arrives; none while the rate of the line is not known.
     pub done: Option<Instant>,
-    /// Whether its deadlines are kept.
+    /// Whether its deadlines will be kept.
     pub outlook: Outlook,
     /// Blocks that will miss their deadline.
     pub late: u64,
 }
 
-/// Whether a flow's deadlines are kept.
+/// Whether a flow's deadlines will be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
-    /// Nothing can be said while the rate of the line isn't known.
+    /// Unknown while the rate of the line is not known.
     Unknown,
-    /// All of them are, by this much at least; without limit where there is none.
+    /// All will be, with at least this time to spare; [`Duration::MAX`] where there are none.
     OnTime(Duration),
-    /// The worst is missed by this much.
+    /// The worst will be missed by this much.
     LateBy(Duration),
 }
 
 /// The forecast at `now` for each flow in `queue`, in the order of their numbers. `queue` is in the
-/// order of sending; what lies behind it (in a spool) may stand in it as one candidate for each
-/// deadline. As many are kept in memory as there are flows.
+/// order of sending; blocks behind it, in a spool, may be in it as one candidate for each deadline.
+/// Memory is bounded by the number of flows.
 pub fn forecast<'a>(
     now: Instant,
     line: &LineEstimate,
@@ -42,7 +42,7 @@ pub fn forecast<'a>(
     forecast_by(queue, |ahead| (line.rate > Rate::ZERO).then(|| line.arrival(now, ahead)))
 }
 
-/// The same where `arrival` says when the last of so many bytes arrives; none where that is not
+/// The same, where `arrival` returns when the last of so many bytes arrives; none where that is not
 /// known.
 pub fn forecast_by<'a>(
     queue: impl IntoIterator<Item = (FlowId, &'a Candidate)>,

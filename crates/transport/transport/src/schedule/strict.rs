@@ -1,4 +1,4 @@
-//! Strict priority: the important first, whatever the clock says.
+//! Strict priority: the most important block first, whatever its deadline.
 
 use super::{Candidate, LineEstimate, Policy, SendOrder};
 use skyhaul_units::Instant;

@@ -1,35 +1,34 @@
-//! By urgency: how little slack is left, how important the block is, and how much of the line it
-//! still takes.
+//! The urgency policy: ranks blocks by slack, priority and bytes unsent.
 //!
 //! The measures are those of `draft-shi-quic-dtp`: the slack at arrival, r = deadline − now −
-//! one-way delay − unsent ÷ rate, as a share s of the block's lifetime, the priority, and what is
-//! unsent. They are put together differently:
+//! one-way delay − unsent ÷ rate, as a share s of the block's lifetime, the priority, and the bytes
+//! unsent. They are combined differently:
 //!
 //! rank = unsent ÷ worth × (1 + slope × s)², the smallest first, with worth = lowest priority −
 //! priority + 1.
 //!
-//! A block rises as its slack shrinks, and of two with equal slack the one goes first that brings
-//! more worth for its bytes: when not all can be on time, that decides how many are. (The apparent
-//! tardiness cost rule of Vepsalainen and Morton, Management Science 33, 1987, with a square for
-//! their exponential, so that it is exact in integers.) A started block is rather finished than
-//! abandoned, because only what is unsent counts. The rank doesn't depend on the scale of time,
+//! A block rises as its slack shrinks. Of two with equal slack, the one with more worth for its
+//! bytes goes first: where not all blocks can be on time, this decides how many are. (The apparent
+//! tardiness cost rule of Vepsalainen and Morton, Management Science 33, 1987, with a square in
+//! place of their exponential, so that it is exact in integers.) A started block is finished rather
+//! than abandoned, because only unsent bytes count. The rank does not depend on the scale of time,
 //! size or rate.
 //!
 //! The draft adds slack and priority and multiplies by the *share* unsent, so that a large block
 //! costs no more than a small one. In random mixtures of three streams at 120 to 300 % of the line
-//! it keeps 5 to 14 % less worth on time than this rank; planning the whole set of blocks anew at
-//! each change keeps up to 2 % more. Of slopes from 0 to 25 those between 5 and 10 differ by less
-//! than 1 % up to 150 %; below, a line that is just full misses deadlines it could keep, above, a
-//! heavily overloaded one does.
+//! it delivers 5 to 14 % less worth on time than this rank; replanning the whole set of blocks at
+//! each change delivers up to 2 % more. Slopes between 5 and 10 differ by less than 1 % at loads up
+//! to 150 %. With a smaller slope a line that is just full misses deadlines that it could keep;
+//! with a larger one a heavily overloaded line does.
 //!
-//! - A block without which others are worth nothing counts with them: its bytes and theirs, for
-//!   what all of them bring. An intra frame of 60 kB is no dearer by the frame than the 29 that
-//!   need it, and waits behind those of the one before, whose price is paid.
-//! - What can't make it stands behind all that can.
-//! - What has no deadline counts as if it were large, whatever its size: it gives way to what has
-//!   one, and keeps the order of hand-over within its priority. Its rank falls with its age,
-//!   towards nothing, so it never starves; it is never nothing, so it doesn't jump ahead of what is
-//!   urgent.
+//! - A block on which others depend counts together with them: all their bytes against all their
+//!   worth. An intra frame of 60 kB then costs no more for each frame than the 29 that need it, and
+//!   waits behind the rest of the previous group, whose intra frame is already sent.
+//! - A block that cannot be in time ranks behind all that can.
+//! - A block without deadline counts as a large one, whatever its size: it gives way to blocks with
+//!   a deadline, and keeps the order of hand-over within its priority. Its rank falls with its age
+//!   towards zero, so that it never starves, and never reaches zero, so that it does not overtake
+//!   urgent blocks.
 
 use super::arrival::{WHOLE, share};
 use super::{Candidate, LineEstimate, Policy, SendOrder};
@@ -73,7 +72,7 @@ pub struct Urgency {
 }
 
 impl Urgency {
-    /// A policy of these weights.
+    /// A policy with these weights.
     pub const fn new(config: UrgencyConfig) -> Self {
         Self { config }
     }
@@ -119,7 +118,7 @@ impl Policy for Urgency {
     }
 }
 
-/// What a block without a deadline counts as: the largest block that a capture makes.
+/// Assumed size of a block without deadline: the largest block that a capture makes.
 const UNDATED: ByteCount = ByteCount::kib(256);
 
 #[cfg(test)]

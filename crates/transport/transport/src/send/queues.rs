@@ -1,4 +1,4 @@
-//! Which blocks have something to send, by class, priority and flow.
+//! The queues of blocks that have something to send, by class, priority and flow, and their order.
 
 use crate::block::BlockId;
 use crate::classes::ClassId;
@@ -7,13 +7,14 @@ use skyhaul_units::{FlowId, Instant, Seq};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks that are ranked together; of equal rank they go in their order.
+/// Identifies a queue: blocks that are ranked together, and sent in the flow's order if of equal
+/// rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueueKey {
     pub class: ClassId,
     pub priority: u8,
     pub flow: FlowId,
-    /// The place in `flow` of the block without which none of these is worth anything.
+    /// The block of `flow` on which all of these depend.
     pub after: Option<u64>,
 }
 
@@ -21,7 +22,7 @@ pub struct QueueKey {
 #[derive(Debug, Default)]
 pub struct Queue {
     pub places: BTreeSet<u64>,
-    /// Bytes that they have to send.
+    /// Their pending bytes.
     pub bytes: u64,
 }
 
@@ -29,33 +30,34 @@ pub struct Queue {
 #[derive(Debug, Default)]
 pub struct Queues {
     queues: BTreeMap<QueueKey, Queue>,
-    /// Bytes to send of all queues.
+    /// Pending bytes of all queues.
     bytes: u64,
-    /// The same of each class and priority.
+    /// Pending bytes of each class and priority.
     waiting: BTreeMap<(ClassId, u8), u64>,
     orders: BTreeMap<ClassId, Order>,
     /// Counts changes that may change which queue comes first.
     version: u64,
 }
 
-/// The queues of a class in the order in which they are to be served, the smallest first, as of
-/// some moment: each with the block of it that goes first.
+/// The queues of a class in the order of service at some moment, each with its block that goes
+/// first.
 #[derive(Debug, Default)]
 pub struct Order {
     at: Instant,
     version: u64,
     ranked: BTreeSet<(SendOrder, u64, QueueKey)>,
-    /// Where queues stand in it; kept while there are many.
+    /// The rank of each queue; kept while there are many.
     places: BTreeMap<QueueKey, (SendOrder, u64)>,
-    /// Queues in which a block came or went since.
+    /// Queues to which a block was added, or from which one was removed, since.
     changed: BTreeSet<QueueKey>,
 }
 
-/// An order serves this long where no block came or went: urgency grows slowly against it.
+/// An order is valid for 1 ms while the queues keep their blocks: urgency changes little in that
+/// time.
 const ORDER_NANOS: u64 = 1_000_000;
-/// Of more queues than this, only those that changed are ranked anew before an order is too old.
+/// Of more queues than this, only changed ones are ranked anew while an order is valid.
 const FEW: usize = 64;
-/// An order of many queues serves this long for each, so that ranking all of them takes a tenth of
+/// Validity of an order of many queues, for each of them: ranking all of them then takes a tenth of
 /// the time.
 const ORDER_NANOS_EACH: u64 = 10_000;
 
@@ -97,14 +99,14 @@ impl Queues {
         }
     }
 
-    /// What comes first in a queue may be another block than before.
+    /// The first block of a queue may be another one than before.
     pub fn changed(&mut self, key: QueueKey) {
         self.version += 1;
         if let Some(order) = self.orders.get_mut(&key.class)
             && !order.places.is_empty()
         {
             order.changed.insert(key);
-            // A class that is not served for long is ranked anew when it is.
+            // A class that is not served for long is ranked anew when it is served.
             if order.changed.len() > self.queues.len() + FEW {
                 *order = Order::default();
             }
@@ -115,8 +117,7 @@ impl Queues {
         self.queues.get(&key)
     }
 
-    /// Whether there is this queue behind a block, or there are fewer of its flow and priority than
-    /// `most`.
+    /// Whether there is this queue of dependents, or fewer than `most` of its flow and priority.
     pub fn has_or_fits(&self, key: QueueKey, most: usize) -> bool {
         let from = QueueKey { after: Some(0), ..key };
         let to = QueueKey { after: Some(u64::MAX), ..key };
@@ -152,8 +153,8 @@ impl Queues {
             .map(|(key, queue)| (*key, queue))
     }
 
-    /// Takes out the order of `class`, made anew where it is too old; to be given back with
-    /// [`Self::keep`]. `rank` gives the block of a queue that goes first and its rank; a queue
+    /// Takes out the order of `class`, computed anew where it is too old; return it with
+    /// [`Self::keep`]. `rank` returns the block of a queue that goes first, and its rank; a queue
     /// without one is left out.
     pub fn order(
         &mut self,
@@ -192,7 +193,7 @@ impl Queues {
         order
     }
 
-    /// Keeps an order that was taken out.
+    /// Returns an order that was taken out.
     pub fn keep(&mut self, class: ClassId, order: Order) {
         self.orders.insert(class, order);
     }
@@ -204,7 +205,7 @@ impl Order {
         self.ranked.iter().map(|(_, seq, key)| (*key, *seq))
     }
 
-    /// Puts a queue where it belongs, or takes it out.
+    /// Moves a queue to its rank, or removes it.
     fn place(&mut self, key: QueueKey, ranked: Option<(SendOrder, u64)>) {
         if let Some((rank, seq)) = self.places.remove(&key) {
             self.ranked.remove(&(rank, seq, key));
@@ -255,7 +256,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn changed_queues_stand_where_ranking_all_of_them_puts_them(
+        fn changed_queues_are_ranked_as_if_all_were_ranked_anew(
             steps in proptest::collection::vec((0..200_u32, 0..4_u64, any::<bool>(),
                 any::<bool>()), 1..400),
         ) {
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_among_many_queues_ranks_that_queue_alone() {
+    fn a_change_among_many_queues_ranks_only_that_queue() {
         let mut queues = Queues::default();
         (0..10_000).for_each(|flow| queues.add(key(flow), 0, 5));
         order(&mut queues);
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_is_not_served_keeps_no_more_than_its_queues() {
+    fn a_class_that_is_not_served_keeps_a_bounded_list_of_changes() {
         let mut queues = Queues::default();
         (0..100).for_each(|flow| queues.add(key(flow), 0, 5));
         order(&mut queues);

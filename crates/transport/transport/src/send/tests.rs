@@ -1,4 +1,4 @@
-//! What goes next, and what becomes of it, without paths.
+//! Choice of blocks and their outcomes, without paths.
 
 use super::*;
 use crate::block::{Mode, cost};
@@ -10,7 +10,7 @@ use crate::wire::FlowReport;
 use bytes::Bytes;
 use skyhaul_units::{Rate, Utc};
 
-/// An outbox, and who asks for its symbols.
+/// An outbox with a class tree and counters.
 struct Sender {
     outbox: Outbox,
     tree: ClassTree,
@@ -95,7 +95,7 @@ impl Sender {
 }
 
 #[test]
-fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
+fn a_block_begun_before_one_ahead_of_it_leaves_room_for_that_one() {
     // The window takes two of the three; the last in its flow is the most important.
     let mut sender = Sender::new(2 * cost(10_000));
     let [first, second, third] = [2, 1, 0].map(|priority| sender.push(block(0, priority, 10_000)));
@@ -114,7 +114,7 @@ fn a_block_begun_before_one_ahead_of_it_leaves_that_its_room() {
 }
 
 #[test]
-fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() {
+fn dependents_of_an_expired_block_expire_with_it_unless_useful_alone() {
     let mut sender = Sender::new(1_000_000);
     let span = Duration::from_millis(60);
     let expendable =
@@ -145,7 +145,7 @@ fn what_depends_on_an_expired_block_expires_with_it_unless_it_is_useful_alone() 
 }
 
 #[test]
-fn what_is_under_way_whole_is_given_up_only_when_the_news_of_it_is_overdue() {
+fn a_late_block_in_flight_whole_is_given_up_only_when_its_report_is_overdue() {
     let mut sender = Sender::new(1_000_000);
     let deadline = Some(Duration::from_millis(60));
     let name = sender.push(Block { mode: Mode::Expendable, deadline, ..block(0, 1, 1_000) });
@@ -161,7 +161,7 @@ fn what_is_under_way_whole_is_given_up_only_when_the_news_of_it_is_overdue() {
 }
 
 #[test]
-fn what_was_settled_is_forgotten_but_for_its_place() {
+fn a_resolved_block_keeps_only_its_entry() {
     let mut sender = Sender::new(100_000_000);
     let waits = sender.push(block(0, 1, 1_000));
     let hour = Some(Duration::from_secs(3_600));
@@ -199,7 +199,7 @@ fn frames(sender: &mut Sender, life: u64) -> Vec<BlockId> {
 }
 
 #[test]
-fn frames_of_a_group_that_is_paid_for_go_before_the_next_group() {
+fn frames_of_a_begun_group_go_before_the_next_group() {
     let mut sender = Sender::new(10_000_000);
     let one = frames(&mut sender, 3_000);
     let other = frames(&mut sender, 2_900);
@@ -214,7 +214,7 @@ fn frames_of_a_group_that_is_paid_for_go_before_the_next_group() {
 }
 
 #[test]
-fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
+fn a_group_that_cannot_be_in_time_does_not_go_before_one_that_can() {
     let mut sender = Sender::new(10_000_000);
     // 60 kB take 240 ms at 2 Mbit/s, and 50 on the way.
     let hopeless = frames(&mut sender, 250);
@@ -234,7 +234,7 @@ fn a_group_that_cannot_be_in_time_does_not_stand_before_one_that_can() {
 }
 
 #[test]
-fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_will_not_be_through_with() {
+fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_do_not_finish_in_time() {
     let lead = 15_000;
     let send = |sender: &mut Sender| {
         sender.send_by(&Strict, 0, (LINE, lead)).map(|symbol| symbol.slice.seq)
@@ -257,7 +257,7 @@ fn a_slow_path_takes_its_part_of_a_block_that_faster_ones_will_not_be_through_wi
 }
 
 #[test]
-fn no_more_queues_are_made_for_a_flow_than_the_bound() {
+fn the_queues_of_a_flow_are_bounded() {
     let mut sender = Sender::new(100_000_000);
     let second = |sender: &mut Sender| {
         let expendable = |len| Block {
@@ -276,10 +276,10 @@ fn no_more_queues_are_made_for_a_flow_than_the_bound() {
     assert_eq!(begun, names, "all go nevertheless");
 }
 
-/// A path with small datagrams took the start of a copy, and that start's arrival stood for all of
+/// A path with small datagrams takes the start of a copy, whose arrival must not count for all of
 /// it.
 #[test]
-fn a_copy_too_long_for_its_path_goes_in_parts() {
+fn a_copy_too_long_for_its_path_is_sent_in_parts() {
     let mut sender = Sender::new(1 << 20);
     sender.push(block(0, 0, 2_000));
     sender.send_all(0);
