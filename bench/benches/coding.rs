@@ -9,7 +9,8 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use skyhaul_bench::draw;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{
-    Basis, Correction, Decoded, Decoder, Encoder, Parameters, Randomiser, ReedSolomon, Sequence,
+    Basis, BatchDecoder, BatchEncoder, Correction, Decoded, Parameters, Randomiser, ReedSolomon,
+    Sequence,
 };
 
 /// Units that are worked on at a time: half a megabyte.
@@ -41,7 +42,7 @@ impl Downlink {
         let stride = MARKER + code.block_len();
         let mut draw = draw();
         let mut clean: Vec<u8> = (0..UNITS * stride).map(|_| draw(256) as u8).collect();
-        Encoder::new(&code).encode(&mut clean[MARKER..], stride);
+        BatchEncoder::new(&code).encode(&mut clean[MARKER..], stride);
         let mut damaged = clean.clone();
         for unit in damaged.chunks_exact_mut(stride) {
             for codeword in 0..interleave {
@@ -77,8 +78,8 @@ fn coding(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(downlink.clean.len() as u64));
         for kernel in Kernel::available() {
             let id = |what| BenchmarkId::new(what, kernel.name());
-            let mut decoder = Decoder::with_kernel(code, kernel);
-            let mut encoder = Encoder::with_kernel(code, kernel);
+            let mut decoder = BatchDecoder::with_kernel(code, kernel);
+            let mut encoder = BatchEncoder::with_kernel(code, kernel);
             let mut units = downlink.clean.clone();
             group.bench_function(id("derandomise"), |b| {
                 b.iter(|| downlink.derandomise(&mut units, kernel))

@@ -13,7 +13,9 @@
 
 use labrador_ldpc::LDPCCode;
 use skyhaul_coding::gf::Kernel;
-use skyhaul_coding::ldpc::{Code, Decoded, Decoder, Encoder, Information, MAX_ITERATIONS, Rate};
+use skyhaul_coding::ldpc::{
+    Code, Decoded, Information, LdpcDecoder, LdpcEncoder, MAX_ITERATIONS, Rate,
+};
 use std::time::{Duration, Instant};
 
 /// Energy in an information bit to noise density, in decibel, of each code of [`Code::ALL`].
@@ -52,7 +54,7 @@ fn main() {
     for (code, decibel) in Code::ALL.into_iter().zip(DECIBEL) {
         let received = Received::new(code, decibel);
         let mut frames = Vec::new();
-        let decoded = Decoder::new(code).decode(&received.symbols, &mut frames);
+        let decoded = LdpcDecoder::new(code).decode(&received.symbols, &mut frames);
         assert!(frames == received.frames, "every codeword comes out");
         let iterations = decoded.iter().map(|decoded| f64::from(decoded.iterations())).sum::<f64>();
         let mut decoders: Vec<Candidate<'_>> =
@@ -83,7 +85,7 @@ impl Received {
         let deviation = (2.0 * rate * 10f64.powf(decibel / 10.0)).sqrt().recip();
         let mut uniform = || (draw(1 << 30) as f64 + 1.0) / f64::from(1 << 30);
         let mut symbols = Vec::with_capacity(CODEWORDS * code.codeword_bits());
-        let encoder = Encoder::new(code);
+        let encoder = LdpcEncoder::new(code);
         let mut codeword = vec![0; code.codeword_len()];
         for frame in frames.chunks_exact(code.frame_len()) {
             encoder.encode(frame, &mut codeword);
@@ -143,7 +145,7 @@ fn measure(mut candidates: Vec<Candidate<'_>>) -> Vec<f64> {
 }
 
 fn ours(received: &Received, kernel: Kernel) -> Candidate<'_> {
-    let mut decoder = Decoder::with_kernel(received.code, kernel);
+    let mut decoder = LdpcDecoder::with_kernel(received.code, kernel);
     let mut frames = Vec::new();
     Candidate::new(move || {
         frames.clear();
@@ -175,7 +177,7 @@ fn theirs(received: &Received) -> Option<Candidate<'_>> {
 }
 
 fn our_encoder(received: &Received) -> Candidate<'_> {
-    let encoder = Encoder::new(received.code);
+    let encoder = LdpcEncoder::new(received.code);
     let mut codeword = vec![0; received.code.codeword_len()];
     let frames = &received.frames[..ONE_BY_ONE * received.code.frame_len()];
     Candidate::new(move || {

@@ -28,7 +28,7 @@ use skyhaul_ccsds::packet::Header;
 use skyhaul_ccsds::quality::CapturedFrame;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
 use skyhaul_coding::gf::Kernel;
-use skyhaul_coding::{Decoded, Decoder, Encoder, ReedSolomon};
+use skyhaul_coding::{BatchDecoder, BatchEncoder, Decoded, ReedSolomon};
 use skyhaul_units::Utc;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -205,7 +205,7 @@ fn decode(downlink: &Downlink) -> Row {
     damage(&code, &mut damaged, stride);
     let candidates = Kernel::available().map(|kernel| {
         let (damaged, mut work) = (damaged.clone(), damaged.clone());
-        let mut decoder = Decoder::with_kernel(&code, kernel);
+        let mut decoder = BatchDecoder::with_kernel(&code, kernel);
         let turn = Box::new(move || {
             work.copy_from_slice(&damaged);
             Turn::of(work.len(), || {
@@ -243,7 +243,7 @@ fn encode(downlink: &Downlink) -> Row {
     let (code, units, stride) = downlink.units(UNITS);
     let candidates = Kernel::available().map(|kernel| {
         let mut work = units.clone();
-        let mut encoder = Encoder::with_kernel(&code, kernel);
+        let mut encoder = BatchEncoder::with_kernel(&code, kernel);
         let turn =
             Box::new(move || Turn::of(work.len(), || encoder.encode(&mut work[MARKER..], stride)));
         Candidate { name: kernel.name(), turn }

@@ -4,7 +4,7 @@
 use crate::{Candidate, Row, Turn, libfec};
 use fec::convolutional;
 use skyhaul_coding::align::{self, Polarity};
-use skyhaul_coding::convolutional::{Code, Decoder, Encoder, Rate};
+use skyhaul_coding::convolutional::{Code, ConvolutionalEncoder, Rate, ViterbiDecoder};
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::marker::{Finder, Marker};
 use std::hint::black_box;
@@ -94,7 +94,7 @@ fn viterbi(rate: Rate) -> Row {
     let data = noise(DECODED);
     let mut draw = skyhaul_bench::draw();
     let mut symbols = Vec::new();
-    Encoder::new(code).encode(&data, |bit| {
+    ConvolutionalEncoder::new(code).encode(&data, |bit| {
         // The sum of four evenly distributed bytes.
         let noise = (0..4).map(|_| draw(256) as i32).sum::<i32>() - 510;
         let symbol = if bit { 60 } else { -60 } + noise / 4;
@@ -106,7 +106,7 @@ fn viterbi(rate: Rate) -> Row {
         let turn = Box::new(move || {
             out.clear();
             Turn::of(DECODED, || {
-                let mut decoder = Decoder::with_kernel(code, kernel);
+                let mut decoder = ViterbiDecoder::with_kernel(code, kernel);
                 symbols.chunks(PUSH).for_each(|symbols| decoder.push(symbols, &mut out));
                 decoder.finish(&mut out);
             })

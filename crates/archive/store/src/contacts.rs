@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! contacts/STATION/spool               whose contacts these are: `spaces`
-//! contacts/STATION/finished            flows that are processed: ranges, and the marks of the last blocks
+//! contacts/STATION/finished            flows that are processed: ranges, and the marks of the last
+//!                                      blocks
 //! contacts/STATION/0000002a/           one contact: a log of its own, and ...
 //! contacts/STATION/0000002a/finished   ... when it was finished, for its retention
 //! ```

@@ -15,8 +15,8 @@
 //!
 //! let now = Utc::from_micros(1_730_419_200_000_000);
 //! let disk = Arc::new(SimDisk::new(ByteCount::mib(256)));
-//! let config = SpoolConfig { max_size: ByteCount::mib(32), segment_size: ByteCount::mib(8), ..SpoolConfig::default()
-//! };
+//! let (max_size, segment_size) = (ByteCount::mib(32), ByteCount::mib(8));
+//! let config = SpoolConfig { max_size, segment_size, ..SpoolConfig::default() };
 //! let drawn = SpoolDraw([7; 24]); // of the system's randomness
 //! let mut spool = Spool::open(disk, config, now, drawn)?;
 //! let flow = spool.open_flow(now)?;
@@ -24,7 +24,8 @@
 //! let mut reader = spool.queue().reader_from_custody();
 //! assert!(spool.queue_mut().read(&mut reader)?.is_none(), "not durable yet");
 //! spool.sync()?;
-//! let Some(SpoolItem::Block(block)) = spool.queue_mut().read(&mut reader)? else { panic!("durable now") };
+//! let item = spool.queue_mut().read(&mut reader)?;
+//! let Some(SpoolItem::Block(block)) = item else { panic!("durable now") };
 //! assert_eq!(block.payload, b"frames");
 //! spool.custody(flow, block.seq.next());
 //! # Ok::<(), skyhaul_store::SpoolError>(())

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! DIR/0000000000000001.seg   block block mark block ... seal      sealed: opened by its seal alone
-//! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log is opened
+//! DIR/0000000000000002.seg   block block mark block               active: read wholly when the log
+//!                                                                 is opened
 //! ```
 //!
 //! An appended record is not durable, and no [`LogCursor`] sees it, until a sync that began after

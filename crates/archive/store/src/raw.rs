@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! DIR/00000000000000000000.raw   the bytes as received, and nothing else
-//! DIR/00000000000000000000.idx   one entry a piece: length, kind, time, place in the input, checksums
-//! DIR/00000000000067108352.raw   the next stretch, named by the place of its first byte in the recording
+//! DIR/00000000000000000000.idx   one entry a piece: length, kind, time, place in the input,
+//!                                checksums
+//! DIR/00000000000067108352.raw   the next stretch, named by the place of its first byte in the
+//!                                recording
 //! DIR/00000000000067108352.idx
 //! ```
 //!

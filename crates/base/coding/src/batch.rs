@@ -6,9 +6,9 @@
 //! errors are sums of products with constants, which are linear maps of a symbol's bits. The dual
 //! basis is part of these maps and costs nothing.
 //!
-//! A block is checked by the gate (see [`Decoder`]). Codewords that fail it are collected, over
-//! codewords, groups and batches of one call, and solved when they fill a register: clean blocks
-//! pay nothing for damaged ones. Without vector instructions, or for a few blocks, the coder for
+//! A block is checked by the gate (see [`BatchDecoder`]). Codewords that fail it are collected,
+//! over codewords, groups and batches of one call, and solved when they fill a register: clean
+//! blocks pay nothing for damaged ones. Without vector instructions, or for a few blocks, the coder for
 //! single blocks does the work; the results are the same.
 
 mod columns;
@@ -17,7 +17,7 @@ mod locator;
 mod search;
 mod syndromes;
 
-pub use encoder::Encoder;
+pub use encoder::BatchEncoder;
 
 use crate::division::Division;
 use crate::gf::Kernel;
@@ -55,15 +55,17 @@ use syndromes::{GATE, Sums, Syndromes};
 /// that it is uncorrectable. In all else the two agree.
 ///
 /// ```
-/// use skyhaul_coding::{Basis, Correction, Decoder, Encoder, Parameters, Randomiser, ReedSolomon};
-/// let parameters = Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 5, virtual_fill: 0 };
+/// use skyhaul_coding::{BatchDecoder, BatchEncoder, Parameters, Randomiser, ReedSolomon};
+/// use skyhaul_coding::{Basis, Correction};
+/// let (correction, basis) = (Correction::E16, Basis::Dual);
+/// let parameters = Parameters { correction, basis, interleave: 5, virtual_fill: 0 };
 /// let code = ReedSolomon::new(parameters)?;
 /// let sequence = Randomiser::Ccsds255.sequence(code.block_len());
 /// let cadu = 4 + code.block_len();
 /// let mut cadus = vec![0x1A; 100 * cadu];
-/// Encoder::new(&code).send(&mut cadus[4..], cadu, Some(&sequence));
+/// BatchEncoder::new(&code).send(&mut cadus[4..], cadu, Some(&sequence));
 /// cadus[5000] ^= 0x40;
-/// let mut decoder = Decoder::new(&code);
+/// let mut decoder = BatchDecoder::new(&code);
 /// let decoded = decoder.receive(&mut cadus[4..], cadu, Some(&sequence));
 /// assert_eq!(decoded.len(), 100);
 /// assert_eq!(decoded[3].corrected_symbols(), 1);
@@ -71,7 +73,7 @@ use syndromes::{GATE, Sums, Syndromes};
 /// # Ok::<(), skyhaul_coding::ParameterError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct BatchDecoder {
     code: ReedSolomon,
     kernel: Kernel,
     /// The gate of blocks that come one by one.
@@ -84,7 +86,7 @@ pub struct Decoder {
     outcomes: Vec<Decoded>,
 }
 
-impl Decoder {
+impl BatchDecoder {
     /// With the fastest instructions that the processor has.
     pub fn new(code: &ReedSolomon) -> Self {
         Self::with_kernel(code, Kernel::best())
@@ -280,7 +282,7 @@ mod tests {
         assert!(!code.is_clean(&block) && !code.decode(&mut block.clone()).is_good());
         for kernel in Kernel::available() {
             let mut blocks = block.repeat(FEW);
-            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let mut decoder = BatchDecoder::with_kernel(&code, kernel);
             let decoded = decoder.decode(&mut blocks, code.block_len());
             assert!(
                 decoded.len() == FEW && decoded.iter().all(Decoded::is_clean),

@@ -5,13 +5,13 @@
 //! scale; zero is a symbol of which nothing is known. Hard bits are symbols of one size.
 //!
 //! ```
-//! use skyhaul_coding::convolutional::{Code, Decoder, Encoder, Rate};
+//! use skyhaul_coding::convolutional::{Code, ViterbiDecoder, ConvolutionalEncoder, Rate};
 //! let code = Code::new(Rate::Half);
 //! let sent: Vec<u8> = (0..=255).collect();
 //! let mut symbols = Vec::new();
-//! Encoder::new(code).encode(&sent, |bit| symbols.push(if bit { 60 } else { -60 }));
+//! ConvolutionalEncoder::new(code).encode(&sent, |bit| symbols.push(if bit { 60 } else { -60 }));
 //! symbols[1000] = -127;
-//! let mut decoder = Decoder::new(code);
+//! let mut decoder = ViterbiDecoder::new(code);
 //! let mut received = Vec::new();
 //! decoder.push(&symbols, &mut received);
 //! decoder.finish(&mut received);
@@ -28,8 +28,8 @@ mod reception;
 mod traceback;
 mod trellis;
 
-pub use decoder::{Decoder, Growth};
-pub use encoder::Encoder;
+pub use decoder::{Growth, ViterbiDecoder};
+pub use encoder::ConvolutionalEncoder;
 pub use node::NodeSynchroniser;
 pub use reception::{Modulation, Reception};
 

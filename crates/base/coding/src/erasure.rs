@@ -64,13 +64,13 @@ pub fn repair(index: u8, sources: &[&[u8]], len: usize) -> Vec<u8> {
 
 /// Repair symbols that grow while the sources of their group come in.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub struct ErasureEncoder {
     sources: usize,
     repairs: Vec<Vec<u8>>,
     kernel: Kernel,
 }
 
-impl Encoder {
+impl ErasureEncoder {
     /// For `repairs` repair symbols of `len` bytes each.
     pub fn new(repairs: u8, len: usize) -> Self {
         Self {

@@ -4,8 +4,8 @@
 //! Byte k of a block belongs to codeword k mod I, check symbols likewise. A codeword is checked by
 //! dividing it by the generator; the remainder of a clean codeword is zero, and of a damaged one it
 //! gives the syndromes, so clean blocks cost the division alone. Many blocks at once are the work
-//! of [`crate::Decoder`] and
-//! [`crate::Encoder`].
+//! of [`crate::BatchDecoder`] and
+//! [`crate::BatchEncoder`].
 
 use crate::division::{Division, Remainder};
 use crate::field::{FROM_DUAL, ORDER, TO_DUAL};

@@ -11,15 +11,15 @@
 //! sequence has a one.
 //!
 //! ```
-//! use skyhaul_coding::ldpc::{Code, Decoder, Encoder};
+//! use skyhaul_coding::ldpc::{Code, LdpcDecoder, LdpcEncoder};
 //! let frame: Vec<u8> = (0..892).map(|byte| byte as u8).collect();
 //! let mut codeword = vec![0; Code::C2.codeword_len()];
-//! Encoder::new(Code::C2).encode(&frame, &mut codeword);
+//! LdpcEncoder::new(Code::C2).encode(&frame, &mut codeword);
 //! for place in [3, 700, 1000] {
 //!     codeword[place] ^= 0x24;
 //! }
 //! let mut received = Vec::new();
-//! let decoded = Decoder::new(Code::C2).decode_hard(&codeword, &mut received);
+//! let decoded = LdpcDecoder::new(Code::C2).decode_hard(&codeword, &mut received);
 //! assert!(decoded[0].is_good());
 //! assert_eq!(decoded[0].corrected_symbols(), 6);
 //! assert_eq!(received, frame);
@@ -37,8 +37,8 @@ mod ring;
 mod sweep;
 mod tables;
 
-pub use decoder::{Decoded, Decoder, MAX_ITERATIONS};
-pub use encoder::Encoder;
+pub use decoder::{Decoded, LdpcDecoder, MAX_ITERATIONS};
+pub use encoder::LdpcEncoder;
 
 /// A code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,8 +5,8 @@
 //! - [`ReedSolomon`]: (255,223) and (255,239) over GF(256), interleaved, with virtual fill, in the
 //!   dual or the conventional basis; corrects up to 16 or 8 symbols a codeword. One block at a
 //!   time.
-//! - [`Decoder`] and [`Encoder`]: the same for many blocks at once, on the vector instructions of
-//!   the processor; faster by about ten times where these are wide.
+//! - [`BatchDecoder`] and [`BatchEncoder`]: the same for many blocks at once, on the vector
+//!   instructions of the processor; faster by about ten times where these are wide.
 //! - [`marker`]: the search for a synchronisation marker at every bit.
 //! - [`align`]: bytes out of a bit stream from any bit on.
 //! - [`convolutional`]: the code of constraint length 7, its punctured rates, and its Viterbi
@@ -22,7 +22,8 @@
 //!
 //! ```
 //! use skyhaul_coding::{Basis, Correction, Parameters, ReedSolomon};
-//! let parameters = Parameters { correction: Correction::E16, basis: Basis::Dual, interleave: 4, virtual_fill: 0 };
+//! let (correction, basis) = (Correction::E16, Basis::Dual);
+//! let parameters = Parameters { correction, basis, interleave: 4, virtual_fill: 0 };
 //! let code = ReedSolomon::new(parameters)?;
 //! let mut block = vec![0x5A; code.block_len()];
 //! let (frame, check) = block.split_at_mut(code.data_len());
@@ -54,7 +55,7 @@ mod parameters;
 mod randomiser;
 mod vector;
 
-pub use batch::{Decoder, Encoder};
+pub use batch::{BatchDecoder, BatchEncoder};
 pub use interleave::{Codeword, Decoded, ReedSolomon};
 pub use parameters::{Basis, Correction, MAX_INTERLEAVE, ParameterError, Parameters};
 pub use randomiser::{Randomiser, Sequence};

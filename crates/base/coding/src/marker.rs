@@ -154,7 +154,7 @@ impl Finder {
         }
         self.counts
             .candidates(bytes, byte..end_byte)
-            .find_map(|(byte, offsets)| self.first_of(bytes, &places, (byte, offsets)))
+            .find_map(|(byte, offsets)| self.first_of(bytes, &places, byte, offsets))
     }
 
     /// The first marker that begins in one of a byte's bits named by `offsets`, lowest for the
@@ -163,7 +163,8 @@ impl Finder {
         &self,
         bytes: &[u8],
         places: &Range<usize>,
-        (byte, offsets): (usize, u8),
+        byte: usize,
+        offsets: u8,
     ) -> Option<Hit> {
         let mut offsets = offsets;
         while offsets != 0 {

@@ -8,22 +8,22 @@
 /// From levels to changes, in a stream of packed bits, the highest bit of a byte first.
 ///
 /// ```
-/// use skyhaul_coding::nrzm::{Decoder, Encoder};
+/// use skyhaul_coding::nrzm::{NrzmDecoder, NrzmEncoder};
 /// let mut bits = *b"any bytes";
-/// Encoder::default().encode(&mut bits);
+/// NrzmEncoder::default().encode(&mut bits);
 /// // The wrong polarity costs the first bit alone, whose predecessor is not known.
 /// bits.iter_mut().for_each(|byte| *byte ^= 0xFF);
-/// Decoder::default().decode(&mut bits);
+/// NrzmDecoder::default().decode(&mut bits);
 /// bits[0] ^= 0x80;
 /// assert_eq!(&bits, b"any bytes");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Decoder {
+pub struct NrzmDecoder {
     /// The bit before the next one: 0 or 1. A zero stands before the first.
     level: u64,
 }
 
-impl Decoder {
+impl NrzmDecoder {
     /// Replaces the stream's next bits by what they mean.
     pub fn decode(&mut self, bits: &mut [u8]) {
         let (words, rest) = bits.as_chunks_mut::<8>();
@@ -42,12 +42,12 @@ impl Decoder {
 
 /// From changes to levels: what a spacecraft does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Encoder {
+pub struct NrzmEncoder {
     /// The level after the last bit: 0 or 1.
     level: u64,
 }
 
-impl Encoder {
+impl NrzmEncoder {
     /// Replaces the stream's next bits by levels.
     pub fn encode(&mut self, bits: &mut [u8]) {
         let (words, rest) = bits.as_chunks_mut::<8>();
@@ -86,7 +86,7 @@ mod tests {
             1..60), cut in 0usize..60) {
             let cut = cut.min(data.len());
             let mut levels = data.clone();
-            let mut encoder = Encoder::default();
+            let mut encoder = NrzmEncoder::default();
             encoder.encode(&mut levels[..cut]);
             encoder.encode(&mut levels[cut..]);
             let mut level = 0;
@@ -94,7 +94,7 @@ mod tests {
                 level ^= bit(&data, index);
                 prop_assert_eq!(bit(&levels, index), level);
             }
-            let mut decoder = Decoder::default();
+            let mut decoder = NrzmDecoder::default();
             let cut = data.len() - cut;
             decoder.decode(&mut levels[..cut]);
             decoder.decode(&mut levels[cut..]);

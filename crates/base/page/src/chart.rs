@@ -151,6 +151,36 @@ fn round_step(spread: f64) -> f64 {
     round * power
 }
 
+/// A place of a drawing, from its upper left corner to the right and downwards.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Downwards.
+    pub y: f64,
+}
+
+impl From<(f64, f64)> for Point {
+    fn from((x, y): (f64, f64)) -> Self {
+        Self { x, y }
+    }
+}
+
+/// How a rectangle is filled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RectangleStyle<'a> {
+    /// A class of the style sheet.
+    pub class: &'a str,
+    /// From 0 to 1.
+    pub opacity: f64,
+}
+
+impl<'a> From<(&'a str, f64)> for RectangleStyle<'a> {
+    fn from((class, opacity): (&'a str, f64)) -> Self {
+        Self { class, opacity }
+    }
+}
+
 /// An SVG that is being drawn.
 #[derive(Debug)]
 pub struct Chart {
@@ -277,8 +307,8 @@ impl Chart {
     }
 
     /// A straight line between two places of the drawing.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
-        let ((x1, y1), (x2, y2)) = (from, to);
+    pub fn line(&mut self, from: impl Into<Point>, to: impl Into<Point>, class: &str) {
+        let (Point { x: x1, y: y1 }, Point { x: x2, y: y2 }) = (from.into(), to.into());
         let _ = write!(
             self.svg,
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
@@ -286,7 +316,8 @@ impl Chart {
     }
 
     /// Words at a place of the drawing.
-    pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, words: &str) {
+    pub fn text(&mut self, at: impl Into<Point>, anchor: &str, words: &str) {
+        let Point { x, y } = at.into();
         let words = escape(words);
         let _ = write!(
             self.svg,
@@ -307,7 +338,8 @@ impl Chart {
     }
 
     /// A dot that says `words` when pointed at.
-    pub fn dot(&mut self, (x, y): (f64, f64), number: usize, words: &str) {
+    pub fn dot(&mut self, at: impl Into<Point>, number: usize, words: &str) {
+        let Point { x, y } = at.into();
         let (colour, words) = (number % COLOURS, escape(words));
         let _ = write!(
             self.svg,
@@ -318,7 +350,8 @@ impl Chart {
 
     /// A hollow diamond that says `words` when pointed at: what others say, beside what was
     /// measured.
-    pub fn mark(&mut self, (x, y): (f64, f64), number: usize, words: &str) {
+    pub fn mark(&mut self, at: impl Into<Point>, number: usize, words: &str) {
+        let Point { x, y } = at.into();
         let (style, words) = (stroke(number % COLOURS), escape(words));
         let _ = write!(
             self.svg,
@@ -367,7 +400,13 @@ impl Chart {
     }
 
     /// A filled rectangle in the style of `class` that says `words` when pointed at.
-    pub fn block(&mut self, corners: [(f64, f64); 2], (class, opacity): (&str, f64), words: &str) {
+    pub fn block<'a>(
+        &mut self,
+        corners: [(f64, f64); 2],
+        style: impl Into<RectangleStyle<'a>>,
+        words: &str,
+    ) {
+        let RectangleStyle { class, opacity } = style.into();
         let [(left, top), (right, bottom)] = corners;
         let (width, height) = ((right - left).max(0.0), (bottom - top).max(0.0));
         let (opacity, words) = (opacity.clamp(0.0, 1.0), escape(words));

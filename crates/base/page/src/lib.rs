@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use skyhaul_page::{Chart, HEIGHT, Scale, document};
-//! let (scale, mut chart) = (Scale::even([0.0, 4.0].into_iter()), Chart::new("Rate over time", HEIGHT));
+//! let scale = Scale::even([0.0, 4.0].into_iter());
+//! let mut chart = Chart::new("Rate over time", HEIGHT);
 //! chart.upright(&scale, "Mbit/s");
 //! chart.frame();
 //! assert!(document("Rates", "", &chart.finish()).starts_with("<!DOCTYPE html>"));
@@ -13,7 +14,9 @@
 
 mod chart;
 
-pub use chart::{Chart, HEIGHT, LegendKey, Scale, WIDTH, escape, middle, stroke};
+pub use chart::{
+    Chart, HEIGHT, LegendKey, Point, RectangleStyle, Scale, WIDTH, escape, middle, stroke,
+};
 
 /// For [`document`]: what reports have that are read at a glance and printed, with figures as tiles
 /// and drawings side by side.
@@ -25,7 +28,8 @@ pub fn document(title: &str, style: &str, body: &str) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, \
          initial-scale=1\">\n<title>{title}</title>\n\
-         <style>\n{COLOURS}{STYLE}{DRAWING}{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+         <style>\n{COLOURS}{STYLE}{DRAWING}{style}</style>\n</head>\n<body>\n{body}</body>\n\
+         </html>\n",
         title = escape(title),
     )
 }

@@ -2,7 +2,7 @@
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timestamps};
 use rustix::io::Errno;
-use skyhaul_files::{RefusalReason, RelPath, SourceStamp, TransferRefusal};
+use skyhaul_files::{PathKind, RefusalReason, RelPath, SourceStamp, TransferRefusal};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -163,6 +163,14 @@ pub(crate) fn name(bytes: &[u8]) -> &OsStr {
 /// Whether it is a file, a folder or a link; `None` of anything else.
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+/// What the rules of a selection tell apart.
+pub(crate) fn path_kind(stat: &Stat) -> PathKind {
+    match file_type(stat) {
+        FileType::Directory => PathKind::Folder,
+        _ => PathKind::Other,
+    }
 }
 
 /// When the contents were last changed: nanoseconds since 1970.

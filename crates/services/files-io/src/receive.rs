@@ -17,7 +17,9 @@ use skyhaul::{Block, Session};
 use skyhaul_files::wire::{
     CHAINS_MAX, CONTROL, Message, OFFERS_MAX, OfferAnswer, OfferId, Options,
 };
-use skyhaul_files::{Entry, Hash, RefusalReason, Selection, TransferRefusal, TreeEntryKind};
+use skyhaul_files::{
+    Entry, FileContent, Hash, RefusalReason, Selection, TransferRefusal, TreeEntryKind,
+};
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
@@ -190,7 +192,7 @@ impl State<'_> {
             return Ok(());
         };
         let entry = coming.entry.clone();
-        match coming.finish(self.receiving, folders, id, (size, hash)) {
+        match coming.finish(self.receiving, folders, id, FileContent { bytes: size, hash }) {
             Ok(ready) => self.queue(Job::Publish(Box::new(ready))),
             Err(refused) => self.told(id, &entry, refused),
         }

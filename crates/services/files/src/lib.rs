@@ -14,7 +14,8 @@
 //! let mut hasher = FileHasher::new(600_000);
 //! hasher.update(&bytes);
 //! // The hash is that of the bytes, whatever the pieces.
-//! assert_eq!(hasher.finish().map(|hash| hash.to_string()), Some(blake3::hash(&bytes).to_string()));
+//! let whole = blake3::hash(&bytes).to_string();
+//! assert_eq!(hasher.finish().map(|hash| hash.to_string()), Some(whole));
 //! ```
 
 mod entry;
@@ -33,5 +34,5 @@ pub use hash::{Chain, Chunk, FileHasher, Hash};
 pub use pace::Pace;
 pub use path::{PathError, RelPath, is_pattern, shown};
 pub use reason::{RefusalReason, RefusedBy, SENTENCE_MAX, TransferRefusal};
-pub use receipt::FileReceipt;
-pub use select::{Rule, Selection, SelectionError, pattern};
+pub use receipt::{FileContent, FileReceipt};
+pub use select::{PathKind, Rule, Selection, SelectionError, pattern};

@@ -168,7 +168,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_path_is_the_path_of_its_folder_and_its_name(bytes in proptest::collection::vec(prop_oneof![Just(b'/'), any::<u8>()], 1..40)) {
+        fn a_path_is_the_path_of_its_folder_and_its_name(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'/'), any::<u8>()], 1..40),
+        ) {
             if let Ok(path) = RelPath::new(&bytes) {
                 let (folder, name) = path.split().unwrap();
                 prop_assert_eq!(folder.join(name), Ok(path.clone()));

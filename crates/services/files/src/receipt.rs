@@ -4,6 +4,15 @@ use crate::hash::Hash;
 use crate::path::{RelPath, shown};
 use serde::Serialize;
 
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileContent {
+    /// Its length.
+    pub bytes: u64,
+    /// Its hash.
+    pub hash: Hash,
+}
+
 /// A line of a file of receipts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileReceipt {
@@ -29,9 +38,10 @@ impl FileReceipt {
         what: &'static str,
         peer: &str,
         path: &RelPath,
-        (bytes, hash): (u64, Hash),
+        content: FileContent,
     ) -> Self {
         let (peer, path) = (peer.to_owned(), shown(path.as_bytes()));
+        let FileContent { bytes, hash } = content;
         Self { utc_ns, what, peer, path, bytes, blake3: hash.to_string() }
     }
 }

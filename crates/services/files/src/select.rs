@@ -16,6 +16,15 @@ pub struct Rule {
     pub pattern: String,
 }
 
+/// What the rules tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathKind {
+    /// A folder.
+    Folder,
+    /// A file, a link or anything else.
+    Other,
+}
+
 /// Rules in their order: the first that fits decides. Where none does, an entry takes part, unless
 /// there are only rules that include and it is no folder.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +72,7 @@ impl Selection {
     }
 
     /// Whether the entry takes part. What is in a folder that does not is not asked for.
-    pub fn takes(&self, path: &RelPath, is_folder: bool) -> bool {
+    pub fn takes(&self, path: &RelPath, kind: PathKind) -> bool {
         let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
         let name = path.split().map_or(&[][..], |(_, name)| name);
         let name = Path::new(OsStr::from_bytes(name));
@@ -72,7 +81,9 @@ impl Selection {
                 return rule.include;
             }
         }
-        is_folder || self.rules.is_empty() || self.rules.iter().any(|(rule, _)| !rule.include)
+        kind == PathKind::Folder
+            || self.rules.is_empty()
+            || self.rules.iter().any(|(rule, _)| !rule.include)
     }
 }
 
@@ -105,7 +116,7 @@ mod tests {
     }
 
     fn taken(selection: &Selection, path: &[u8]) -> bool {
-        selection.takes(&RelPath::new(path).unwrap(), false)
+        selection.takes(&RelPath::new(path).unwrap(), PathKind::Other)
     }
 
     #[test]
@@ -121,7 +132,7 @@ mod tests {
     fn with_rules_that_include_alone_nothing_else_takes_part_but_folders() {
         let rules = selection(&[(true, "*.h5")]);
         assert!(taken(&rules, b"a/b.h5") && !taken(&rules, b"a/b.txt"));
-        assert!(rules.takes(&RelPath::new(b"a").unwrap(), true));
+        assert!(rules.takes(&RelPath::new(b"a").unwrap(), PathKind::Folder));
     }
 
     #[test]

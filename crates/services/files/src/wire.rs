@@ -1,14 +1,15 @@
 //! What the two ends say to each other, one message in each block.
 //!
-//! The end that called says what it wants ([`TransferHello`]) and becomes the sending or the receiving end.
-//! Then:
+//! The end that called says what it wants ([`TransferHello`]) and becomes the sending or the
+//! receiving end. Then:
 //!
 //! ```text
 //!   sending end                                  receiving end
 //!   Offer (entries, many in a block)  ────►
 //!                                     ◄────      Held (chunks that are there), Answers
 //!   Small (several whole files), Data, End ────►
-//!                                     ◄────      Done (whole, verified, on disk under its name; or why not)
+//!                                     ◄────      Done (whole, verified, on disk under its name;
+//!                                                or why not)
 //!   Attributes (of folders), Finish   ────►
 //!                                     ◄────      Finished
 //!
@@ -68,8 +69,8 @@ pub enum Message {
     Offer(Vec<(OfferId, Entry)>),
     /// What is wanted of them.
     Answers(Vec<(OfferId, OfferAnswer)>),
-    /// The next chaining values of chunks that the receiving end has; their [`OfferAnswer::Send`] comes
-    /// behind them.
+    /// The next chaining values of chunks that the receiving end has; their [`OfferAnswer::Send`]
+    /// comes behind them.
     Held(OfferId, Vec<Chain>),
     /// Whole files.
     Small(Vec<(OfferId, Hash, Bytes)>),

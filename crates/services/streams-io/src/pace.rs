@@ -71,7 +71,8 @@ impl Pacer {
     pub fn due(
         &mut self,
         now: Instant,
-        (head, len): (Option<&FrameHead>, usize),
+        head: Option<&FrameHead>,
+        len: usize,
         frames_per_second: Option<u32>,
     ) -> Option<Instant> {
         let began = *self.began.get_or_insert(now);
@@ -147,7 +148,7 @@ mod tests {
         let now = Instant::from_nanos(5_000);
         let due = heads(30)
             .iter()
-            .map(|head| pacer.due(now, (Some(head), 40), Some(10)).unwrap().since(now))
+            .map(|head| pacer.due(now, Some(head), 40, Some(10)).unwrap().since(now))
             .collect::<Vec<_>>();
         let expected = (0..30).map(|at| Duration::from_millis(at / 2 * 100)).collect::<Vec<_>>();
         assert_eq!(due, expected);
@@ -158,16 +159,16 @@ mod tests {
         let mut pacer = Pacer::new(SourcePace::Frames);
         let heads = heads(2_000);
         let now = Instant::ZERO;
-        pacer.due(now, (Some(&heads[0]), 40), Some(10));
+        pacer.due(now, Some(&heads[0]), 40, Some(10));
         let later = now + Duration::from_millis(50);
         // 60 s further on, and back again.
-        assert_eq!(pacer.due(later, (Some(&heads[1_200]), 40), Some(10)), Some(later));
+        assert_eq!(pacer.due(later, Some(&heads[1_200]), 40, Some(10)), Some(later));
         assert_eq!(
-            pacer.due(later, (Some(&heads[1_202]), 40), Some(10)),
+            pacer.due(later, Some(&heads[1_202]), 40, Some(10)),
             Some(later + Duration::from_millis(100))
         );
         let after = later + Duration::from_millis(200);
-        assert_eq!(pacer.due(after, (Some(&heads[0]), 40), Some(10)), Some(after));
+        assert_eq!(pacer.due(after, Some(&heads[0]), 40, Some(10)), Some(after));
     }
 
     #[test]
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn a_rate_counts_bytes() {
         let mut pacer = Pacer::new(SourcePace::Rate(Rate::from_bps(8_000)));
-        let due = [1_000, 500, 1].map(|len| pacer.due(Instant::ZERO, (None, len), None).unwrap());
+        let due = [1_000, 500, 1].map(|len| pacer.due(Instant::ZERO, None, len, None).unwrap());
         assert_eq!(due.map(Instant::as_nanos), [0, 1_000_000_000, 1_500_000_000]);
     }
 }

@@ -5,13 +5,21 @@ use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
+/// What becomes of groups that the session takes too slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// The thread that pushes it waits.
+    Wait,
+    /// The oldest groups are dropped, and so are those that have grown too old.
+    DropOldest,
+}
+
 /// Groups that wait for the session.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    /// Whether who pushes waits for room; otherwise the oldest are dropped.
-    patient: bool,
+    when_full: WhenFull,
 }
 
 #[derive(Debug, Default)]
@@ -31,14 +39,14 @@ const PATIENT_MAX: usize = 4 << 20;
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl Queue {
-    pub fn new(patient: bool) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), patient }
+    pub fn new(when_full: WhenFull) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), when_full }
     }
 
     /// Appends a group. A patient one waits for room, and gives up where the queue was closed.
     pub fn push(&self, parcel: Parcel) {
         let mut state = self.state();
-        while self.patient && state.bytes > PATIENT_MAX && !state.closed {
+        while self.when_full == WhenFull::Wait && state.bytes > PATIENT_MAX && !state.closed {
             state = self.wait(state);
         }
         state.bytes += parcel.bytes.len();
@@ -62,7 +70,7 @@ impl Queue {
         loop {
             let parcel = state.parcels.pop_front()?;
             state.bytes -= parcel.bytes.len();
-            if !self.patient && now.since(parcel.since) > most {
+            if self.when_full == WhenFull::DropOldest && now.since(parcel.since) > most {
                 state.dropped += parcel.frames;
                 continue;
             }
@@ -119,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_has_waited_too_long_is_dropped_and_counted() {
-        let queue = Queue::new(false);
+        let queue = Queue::new(WhenFull::DropOldest);
         [0, 50, 100].into_iter().for_each(|millis| queue.push(parcel(10, millis)));
         let now = Instant::ZERO + Duration::from_millis(120);
         let popped = queue.pop(now, Duration::from_millis(30));
@@ -133,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_oldest_give_way_where_there_is_no_room() {
-        let queue = Queue::new(false);
+        let queue = Queue::new(WhenFull::DropOldest);
         (0..5).for_each(|millis| queue.push(parcel(BYTES_MAX / 4, millis)));
         assert_eq!(queue.dropped(), 10);
         let first = queue.pop(Instant::ZERO, Duration::from_secs(1)).map(|parcel| parcel.since);

@@ -3,7 +3,7 @@
 mod feed;
 
 use crate::end::{Look, SourceTotals, StreamContext, StreamFailure, StreamSummary};
-use crate::queue::Queue;
+use crate::queue::{Queue, WhenFull};
 use crate::wait::Waiter;
 use crate::{SourcePace, StreamSource};
 use feed::{Feed, Reader};
@@ -60,7 +60,11 @@ pub fn send(
     options: &Options,
     run: &StreamContext<'_>,
 ) -> Result<StreamSummary, StreamFailure> {
-    let queue = Queue::new(options.pace == SourcePace::Line);
+    let when_full = match options.pace {
+        SourcePace::Line => WhenFull::Wait,
+        SourcePace::Live | SourcePace::Rate(_) | SourcePace::Frames => WhenFull::DropOldest,
+    };
+    let queue = Queue::new(when_full);
     let frames_per_second = options.frames_per_second.or(source.own_rate());
     let feed = Feed::new(&queue, run, options, frames_per_second);
     let mut reader = Reader::new(source, feed);
@@ -77,7 +81,7 @@ pub fn send(
             queue.close();
             (read, reader)
         });
-        let carrying = scope.spawn(|| carry(link, &queue, options, run));
+        let carrying = scope.spawn(|| GroupSender::new(link, options, run).run(&queue));
         let heard = sending.hear(
             &|| {
                 let near = near.read();
@@ -98,49 +102,58 @@ pub fn send(
     })
 }
 
-/// Hands groups to the session until there are no more.
-fn carry(link: &Session, queue: &Queue, options: &Options, run: &StreamContext<'_>) {
-    let waiter = Waiter::new(run.clock);
-    let mut delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
-    while !queue.is_over() && link.closed().is_none() {
-        let now = run.clock.now();
-        let Some(parcel) = queue.pop(now, options.own_bound()) else { continue };
-        delay.look(link, now);
-        if options.pace == SourcePace::Line {
-            delay.wait_for_room(link, queue);
-        }
-        let frames = parcel.frames;
-        if !offer(link, &waiter, parcel, (options, run, &delay)) {
-            queue.unsent(frames);
-        }
-    }
+/// Hands groups to the session.
+struct GroupSender<'a> {
+    link: &'a Session,
+    options: &'a Options,
+    run: &'a StreamContext<'a>,
+    waiter: Waiter,
+    delay: Delay,
 }
 
-/// Hands a group over; `false` where it is too late for it.
-fn offer(
-    link: &Session,
-    waiter: &Waiter,
-    parcel: Parcel,
-    (options, run, delay): (&Options, &StreamContext<'_>, &Delay),
-) -> bool {
-    loop {
-        let age = if options.pace == SourcePace::Line {
-            Duration::ZERO
-        } else {
-            run.clock.now().since(parcel.since)
-        };
-        let bound = options.own_bound();
-        if age > bound || link.closed().is_some() {
-            return false;
+impl<'a> GroupSender<'a> {
+    fn new(link: &'a Session, options: &'a Options, run: &'a StreamContext<'a>) -> Self {
+        let delay = Delay { until: Instant::ZERO, one_way: Duration::ZERO, window: u64::MAX };
+        Self { link, options, run, waiter: Waiter::new(run.clock), delay }
+    }
+
+    /// Hands groups over until there are no more.
+    fn run(mut self, queue: &Queue) {
+        while !queue.is_over() && self.link.closed().is_none() {
+            let now = self.run.clock.now();
+            let Some(parcel) = queue.pop(now, self.options.own_bound()) else { continue };
+            self.delay.look(self.link, now);
+            if self.options.pace == SourcePace::Line {
+                self.delay.wait_for_room(self.link, queue);
+            }
+            let frames = parcel.frames;
+            if !self.offer(parcel) {
+                queue.unsent(frames);
+            }
         }
-        let deadline = delay.one_way + bound.saturating_sub(age);
-        let block = Block {
-            priority: options.priority,
-            class: options.class,
-            ..Block::expendable(DATA, deadline.max(LEAST), parcel.bytes.clone())
-        };
-        if let Some(sent) = waiter.within(LOOK, link.send(block)) {
-            return sent.map(drop).is_ok();
+    }
+
+    /// Hands a group over; `false` where it is too late for it.
+    fn offer(&self, parcel: Parcel) -> bool {
+        loop {
+            let age = if self.options.pace == SourcePace::Line {
+                Duration::ZERO
+            } else {
+                self.run.clock.now().since(parcel.since)
+            };
+            let bound = self.options.own_bound();
+            if age > bound || self.link.closed().is_some() {
+                return false;
+            }
+            let deadline = self.delay.one_way + bound.saturating_sub(age);
+            let block = Block {
+                priority: self.options.priority,
+                class: self.options.class,
+                ..Block::expendable(DATA, deadline.max(LEAST), parcel.bytes.clone())
+            };
+            if let Some(sent) = self.waiter.within(LOOK, self.link.send(block)) {
+                return sent.map(drop).is_ok();
+            }
         }
     }
 }

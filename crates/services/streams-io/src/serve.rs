@@ -137,7 +137,7 @@ impl Serving<'_> {
             if arrival.is_over() {
                 return Ok((began, arrival));
             }
-            self.look(hello, writer, (began, &mut arrival))?;
+            self.look(hello, writer, began, &mut arrival)?;
         }
     }
 
@@ -146,7 +146,8 @@ impl Serving<'_> {
         &mut self,
         hello: &Hello,
         writer: &Writer,
-        (began, arrival): (Instant, &mut StreamReceiver),
+        began: Instant,
+        arrival: &mut StreamReceiver,
     ) -> Result<(), StreamFailure> {
         self.go_on()?;
         if let Some(failure) = writer.failure() {

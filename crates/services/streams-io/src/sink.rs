@@ -7,7 +7,7 @@ mod writer;
 pub(crate) use writer::Writer;
 
 use crate::ring::Ring;
-use crate::spec::SinkSpec;
+use crate::spec::{Numbering, SinkSpec};
 use file::FileSink;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_streams::SinkFrames;
@@ -62,7 +62,7 @@ pub(crate) enum Sink {
 #[derive(Debug)]
 pub(crate) struct UdpSink {
     socket: UdpSocket,
-    numbered: bool,
+    numbering: Numbering,
     datagram: Vec<u8>,
 }
 
@@ -100,8 +100,8 @@ impl Sink {
                     allowed.root.as_ref().expect("files are allowed where there is a folder");
                 Self::File(FileSink::create(root, &path).map_err(cannot)?)
             }
-            SinkSpec::Udp { address, numbered } => {
-                Self::Udp(UdpSink::open(&address, numbered).map_err(cannot)?)
+            SinkSpec::Udp { address, numbering } => {
+                Self::Udp(UdpSink::open(&address, numbering).map_err(cannot)?)
             }
             SinkSpec::Ring(name, size) => {
                 Self::Ring(Ring::create(&name.path(), size.as_u64()).map_err(cannot)?)
@@ -166,7 +166,7 @@ fn pipe(bytes: &[u8]) -> io::Result<usize> {
 const PIPE_AT_ONCE: usize = 4096;
 
 impl UdpSink {
-    fn open(address: &str, numbered: bool) -> io::Result<Self> {
+    fn open(address: &str, numbering: Numbering) -> io::Result<Self> {
         let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         let remote = address.to_socket_addrs()?.next().ok_or_else(none)?;
         let local: SocketAddr = match remote {
@@ -176,7 +176,7 @@ impl UdpSink {
         let socket = UdpSocket::bind(local)?;
         let _ = socket2::SockRef::from(&socket).set_send_buffer_size(SOCKET_BUFFER);
         socket.connect(remote)?;
-        Ok(Self { socket, numbered, datagram: Vec::new() })
+        Ok(Self { socket, numbering, datagram: Vec::new() })
     }
 
     /// That nobody listens is no reason to end: somebody may, later.
@@ -187,7 +187,7 @@ impl UdpSink {
         }
         for (number, frame) in (given.first..).zip(given.bytes.chunks(len)) {
             self.datagram.clear();
-            if self.numbered {
+            if self.numbering == Numbering::Numbered {
                 self.datagram.extend(number.to_le_bytes());
             }
             self.datagram.extend_from_slice(frame);

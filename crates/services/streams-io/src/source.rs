@@ -112,11 +112,11 @@ impl StreamSource {
                     format,
                 ))
             }
-            SourceSpec::Udp { address, numbered } => {
+            SourceSpec::Udp { address, numbering } => {
                 let what = format!("datagrams cannot be received at {address}");
                 let help = "give an address of this host, and a port that no other program uses";
                 Kind::Datagrams(
-                    Receiver::bind(address, *numbered, format).map_err(refused(what, help))?,
+                    Receiver::bind(address, *numbering, format).map_err(refused(what, help))?,
                 )
             }
             SourceSpec::Zero(_) => Kind::Memory(Memory::zeros()),

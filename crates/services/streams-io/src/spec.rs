@@ -11,12 +11,12 @@ pub enum SourceSpec {
     File(PathBuf),
     /// Standard input.
     Pipe,
-    /// Datagrams to this address; each begins with a sequence number, if it is `numbered`.
+    /// Datagrams to this address.
     Udp {
         /// Where they are received.
         address: String,
-        /// As VTP and jive5ab number them.
-        numbered: bool,
+        /// Whether each begins with its number, as VTP and jive5ab number them.
+        numbering: Numbering,
     },
     /// A ring in shared memory.
     Ring(RingName),
@@ -33,6 +33,15 @@ pub enum SourceSpec {
     },
 }
 
+/// Whether datagrams carry a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbering {
+    /// Each begins with its sequence number of 64 bits.
+    Numbered,
+    /// They hold nothing but the frame.
+    Plain,
+}
+
 /// Where a stream goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkSpec {
@@ -47,7 +56,7 @@ pub enum SinkSpec {
         /// Where they are sent.
         address: String,
         /// Whether each begins with its number.
-        numbered: bool,
+        numbering: Numbering,
     },
     /// A ring in shared memory, made with this size.
     Ring(RingName, ByteCount),
@@ -150,7 +159,7 @@ impl core::fmt::Display for SourceSpec {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Pipe => f.write_str("-"),
-            Self::Udp { address, numbered } => write_udp(f, address, *numbered),
+            Self::Udp { address, numbering } => write_udp(f, address, *numbering),
             Self::Ring(name) => name.fmt(f),
             Self::Zero(bits) => write!(f, "zero:{}", rate(bits)),
             Self::Vdif { rate: bits, payload, threads } => {
@@ -166,14 +175,22 @@ impl core::fmt::Display for SinkSpec {
             Self::Null => f.write_str("null"),
             Self::Pipe => f.write_str("-"),
             Self::File(path) => path.display().fmt(f),
-            Self::Udp { address, numbered } => write_udp(f, address, *numbered),
+            Self::Udp { address, numbering } => write_udp(f, address, *numbering),
             Self::Ring(name, size) => write!(f, "{name}?size={size}"),
         }
     }
 }
 
-fn write_udp(f: &mut core::fmt::Formatter<'_>, address: &str, numbered: bool) -> core::fmt::Result {
-    write!(f, "udp://{address}{}", if numbered { "" } else { "?plain" })
+fn write_udp(
+    f: &mut core::fmt::Formatter<'_>,
+    address: &str,
+    numbering: Numbering,
+) -> core::fmt::Result {
+    let query = match numbering {
+        Numbering::Numbered => "",
+        Numbering::Plain => "?plain",
+    };
+    write!(f, "udp://{address}{query}")
 }
 
 impl FromStr for SourceSpec {
@@ -185,8 +202,8 @@ impl FromStr for SourceSpec {
             return Ok(Self::Pipe);
         }
         if let Some(rest) = text.strip_prefix("udp://") {
-            let (address, numbered) = udp(rest).ok_or_else(|| no(UDP))?;
-            return Ok(Self::Udp { address, numbered });
+            let (address, numbering) = udp(rest).ok_or_else(|| no(UDP))?;
+            return Ok(Self::Udp { address, numbering });
         }
         if let Some(name) = text.strip_prefix("shm:") {
             return RingName::read(name).map(Self::Ring).ok_or_else(|| no(RING));
@@ -216,8 +233,8 @@ impl FromStr for SinkSpec {
             _ => {}
         }
         if let Some(rest) = text.strip_prefix("udp://") {
-            let (address, numbered) = udp(rest).ok_or_else(|| no(UDP))?;
-            return Ok(Self::Udp { address, numbered });
+            let (address, numbering) = udp(rest).ok_or_else(|| no(UDP))?;
+            return Ok(Self::Udp { address, numbering });
         }
         if let Some(rest) = text.strip_prefix("shm:") {
             let (name, size) = match rest.split_once("?size=") {
@@ -240,14 +257,14 @@ impl FromStr for SinkSpec {
 }
 
 /// `HOST:PORT`, and whether datagrams are numbered.
-fn udp(text: &str) -> Option<(String, bool)> {
-    let (address, numbered) = match text.split_once('?') {
-        Some((address, "plain")) => (address, false),
+fn udp(text: &str) -> Option<(String, Numbering)> {
+    let (address, numbering) = match text.split_once('?') {
+        Some((address, "plain")) => (address, Numbering::Plain),
         Some(_) => return None,
-        None => (text, true),
+        None => (text, Numbering::Numbered),
     };
     let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty())?.1;
-    port.parse::<u16>().ok().map(|_| (address.to_owned(), numbered))
+    port.parse::<u16>().ok().map(|_| (address.to_owned(), numbering))
 }
 
 /// A rate, or `max`, which is `None` within.
@@ -287,9 +304,9 @@ mod tests {
     #[test]
     fn sources_and_sinks_are_read_as_they_are_written() {
         let source = |text: &str| text.parse::<SourceSpec>();
-        let udp = |numbered| SourceSpec::Udp { address: "0.0.0.0:2630".to_owned(), numbered };
-        assert_eq!(source("udp://0.0.0.0:2630"), Ok(udp(true)));
-        assert_eq!(source("udp://0.0.0.0:2630?plain"), Ok(udp(false)));
+        let udp = |numbering| SourceSpec::Udp { address: "0.0.0.0:2630".to_owned(), numbering };
+        assert_eq!(source("udp://0.0.0.0:2630"), Ok(udp(Numbering::Numbered)));
+        assert_eq!(source("udp://0.0.0.0:2630?plain"), Ok(udp(Numbering::Plain)));
         let rate = Some(Rate::from_mbps(1_000));
         assert_eq!(
             source("vdif:1gbit,5000,8"),

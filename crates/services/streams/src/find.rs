@@ -60,8 +60,8 @@ impl FrameFinder {
         self.space(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// Room for `len` bytes behind the others, which the caller fills; [`FrameFinder::cut`] takes back
-    /// what it did not.
+    /// Room for `len` bytes behind the others, which the caller fills; [`FrameFinder::cut`] takes
+    /// back what it did not.
     pub fn space(&mut self, len: usize) -> &mut [u8] {
         self.bytes.drain(..self.at);
         self.at = 0;

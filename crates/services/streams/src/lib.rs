@@ -1,9 +1,9 @@
 //! Streams of a constant rate: VDIF and Mark 5B frames, and how they cross a line that loses some
 //! of them.
 //!
-//! A [`FrameHead`] is a frame's header, read once and right since. A [`FrameFinder`] finds frames in
-//! bytes that begin anywhere. A [`FrameSequence`] knows which frame comes next, so that the frame which
-//! stands for a lost one has the header that the lost one had. On the line frames go in groups
+//! A [`FrameHead`] is a frame's header, checked when it is read. A [`FrameFinder`] finds frames in
+//! bytes that begin anywhere. A [`FrameSequence`] knows which frame comes next, so that the frame
+//! that replaces a lost one has the header of the lost one. On the line frames go in groups
 //! ([`wire`]): a [`Departure`] makes them, an [`StreamReceiver`] gives frames out in order, with an
 //! invalid one in the place of each that is not there in time, and counts. Sans-IO: time and bytes
 //! are arguments.

@@ -18,7 +18,7 @@ mod watch;
 
 use crate::frame;
 use crate::id::{Channel, Scid};
-use crate::identify::{Identification, InputEnd, InputLayout, Unidentified, identify};
+use crate::identify::{Identification, InputLayout, SampleEnd, Unidentified, identify};
 use crate::inner::{InnerDecoder, Symbols, identify_symbols};
 use crate::likeness::mistaken;
 use crate::mission::{Mission, MissionSet};
@@ -141,7 +141,7 @@ pub struct Capture {
     /// What the input looks like, where it was taken for something else and nothing was found so
     /// far.
     doubt: Option<Unidentified>,
-    end: InputEnd,
+    end: SampleEnd,
 }
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Capture {
             spacecraft: BTreeMap::new(),
             dropped_bits: 0,
             doubt: None,
-            end: InputEnd::Ahead,
+            end: SampleEnd::Ahead,
         };
         if let (Some(mission), Some(format)) =
             (capture.options.mission.clone(), capture.options.format)
@@ -223,10 +223,10 @@ impl Capture {
 
     /// The input ends here. Poll for what is left.
     pub fn finish(&mut self) {
-        if self.end == InputEnd::Reached {
+        if self.end == SampleEnd::Reached {
             return;
         }
-        self.end = InputEnd::Reached;
+        self.end = SampleEnd::Reached;
         if let Stage::Unknown(_) = &self.stage {
             self.try_to_identify();
         }
@@ -315,15 +315,15 @@ impl Capture {
             let next =
                 held.tried + held.tried.clamp(FIRST_TRY_BYTES, (limit / 2).max(FIRST_TRY_BYTES));
             let len = held.bytes.len();
-            if self.end == InputEnd::Ahead && len < next {
+            if self.end == SampleEnd::Ahead && len < next {
                 return;
             }
-            let end = if len <= next { self.end } else { InputEnd::Ahead };
+            let end = if len <= next { self.end } else { SampleEnd::Ahead };
             held.tried = next.min(len);
             let sample = &held.bytes[..held.tried];
             match self.options.recognise(sample, &self.missions, end) {
                 Ok(identification) => return self.begin(identification),
-                Err(reason) if end == InputEnd::Reached => {
+                Err(reason) if end == SampleEnd::Reached => {
                     let reason = match self.options.format {
                         Some(InputLayout::Frames) => Unidentified::NoFrames,
                         format => mistaken(sample, format).unwrap_or(reason),
@@ -386,7 +386,7 @@ impl Capture {
             _ => watch.own_end,
         };
         if watch.wait(event) {
-            self.look_out(Reached { place, end: InputEnd::Ahead });
+            self.look_out(Reached { place, end: SampleEnd::Ahead });
         } else {
             self.settle();
         }
@@ -414,7 +414,7 @@ impl Capture {
                     self.events.push_back(CaptureEvent::OtherDownlink(Box::new(identification)));
                 }
             }
-            None if reached.end == InputEnd::Reached => self.release(usize::MAX),
+            None if reached.end == SampleEnd::Reached => self.release(usize::MAX),
             None => self.settle(),
         }
         !self.events.is_empty()
@@ -550,7 +550,7 @@ impl CaptureOptions {
         &self,
         sample: &[u8],
         missions: &MissionSet,
-        end: InputEnd,
+        end: SampleEnd,
     ) -> Result<Identification, Unidentified> {
         let Some(mission) = &self.mission else {
             return match self.format {
@@ -576,7 +576,7 @@ impl CaptureOptions {
         if self.format.is_none() && has_inner && !found.as_ref().is_ok_and(is_own) {
             found = identify_symbols(sample, Symbols::Hard, &only, end);
             if !found.as_ref().is_ok_and(is_own)
-                && end == InputEnd::Ahead
+                && end == SampleEnd::Ahead
                 && sample.len() < SYMBOLS_SHOW
             {
                 return Err(found.err().unwrap_or(Unidentified::Nothing));

@@ -15,7 +15,7 @@ use parity::{ParityDecoder, Place, SoftBits};
 use skyhaul_coding::align::Polarity;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::marker::Marker;
-use skyhaul_coding::{Codeword, Decoded, Decoder, ReedSolomon, Sequence};
+use skyhaul_coding::{BatchDecoder, Codeword, Decoded, ReedSolomon, Sequence};
 use std::sync::Arc;
 
 /// What decoding made of a block.
@@ -59,7 +59,7 @@ pub struct BlockDecoder {
     randomiser: Option<(Sequence, Derandomise)>,
     code: Option<ReedSolomon>,
     /// The code, for many blocks at once.
-    decoder: Option<Box<Decoder>>,
+    decoder: Option<Box<BatchDecoder>>,
     /// Of missions with a low-density parity-check code.
     parity: Option<Box<ParityDecoder>>,
     /// Where the block that is decoded next is in the soft bits.
@@ -93,7 +93,7 @@ impl BlockDecoder {
             rules: Rules::new(mission, check_symbols),
             kernel,
             randomiser: randomiser.map(|(kind, place)| (kind.sequence(block_len), place)),
-            decoder: code.as_ref().map(|code| Box::new(Decoder::with_kernel(code, kernel))),
+            decoder: code.as_ref().map(|code| Box::new(BatchDecoder::with_kernel(code, kernel))),
             parity: mission.coding().ldpc.map(|code| {
                 Box::new(ParityDecoder::new(code, randomiser.map(|(kind, _)| kind), kernel))
             }),

@@ -11,7 +11,7 @@
 
 mod code;
 
-use crate::identify::{Identification, InputEnd, InputLayout, Unidentified, identify_marked};
+use crate::identify::{Identification, InputLayout, SampleEnd, Unidentified, identify_marked};
 use crate::mission::{Mission, MissionSet};
 use crate::quality::BitPosition;
 pub use code::{InnerCode, LineCode, Symbols};
@@ -28,7 +28,7 @@ pub fn identify_symbols(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    end: InputEnd,
+    end: SampleEnd,
 ) -> Result<Identification, Unidentified> {
     let mut codes = vec![InnerCode::default()];
     for mission in missions.iter() {
@@ -53,7 +53,7 @@ fn identify_by(
     sample: &[u8],
     symbols: Symbols,
     missions: &MissionSet,
-    end: InputEnd,
+    end: SampleEnd,
 ) -> Result<Identification, Unidentified> {
     let mut decoder = InnerDecoder::new(code, symbols, BitPosition::START, Kernel::best());
     let mut bits = Vec::new();
@@ -88,7 +88,7 @@ pub struct InnerDecoder {
     /// The input's bit that the first symbol begins with.
     start: u64,
     node: Option<NodeSynchroniser>,
-    mark: Option<nrzm::Decoder>,
+    mark: Option<nrzm::NrzmDecoder>,
     /// Signs of soft symbols that make no whole byte yet, the newest the lowest bit.
     signs: u8,
     signs_len: u32,
@@ -114,7 +114,7 @@ impl InnerDecoder {
         let node = code
             .convolutional
             .map(|(code, modulation)| NodeSynchroniser::with_kernel(code, modulation, kernel));
-        let mark = (code.line == LineCode::Mark).then(nrzm::Decoder::default);
+        let mark = (code.line == LineCode::Mark).then(nrzm::NrzmDecoder::default);
         let start = start.as_bits() / 8 * 8;
         Self { symbols, start, node, mark, signs: 0, signs_len: 0, soft: Vec::new() }
     }
@@ -187,18 +187,18 @@ impl InnerDecoder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use skyhaul_coding::convolutional::{Code, Encoder, Modulation, Rate};
+    use skyhaul_coding::convolutional::{Code, ConvolutionalEncoder, Modulation, Rate};
 
     /// Bytes as symbols of one size.
     fn symbols(code: InnerCode, data: &[u8], form: Symbols) -> Vec<u8> {
         let mut levels = data.to_vec();
         if code.line == LineCode::Mark {
-            nrzm::Encoder::default().encode(&mut levels);
+            nrzm::NrzmEncoder::default().encode(&mut levels);
         }
         let mut sent = Vec::new();
         match code.convolutional {
             Some((convolutional, _)) => {
-                Encoder::new(convolutional).encode(&levels, |bit| sent.push(bit));
+                ConvolutionalEncoder::new(convolutional).encode(&levels, |bit| sent.push(bit));
             }
             None => {
                 sent.extend(
@@ -266,8 +266,8 @@ mod tests {
             let inverted = word(&out, found) != first;
             prop_assert!(!inverted || !mark, "changes of level have no polarity");
             for at in 0..8 * wanted.len() {
-                prop_assert_eq!(bit(&out, found + at) ^ u8::from(inverted), bit(wanted, at), "bit \
-                                                                                             {}", at);
+                let found = bit(&out, found + at) ^ u8::from(inverted);
+                prop_assert_eq!(found, bit(wanted, at), "bit {}", at);
             }
             let sent = |bits: u64| match convolutional {
                 Some((Code { rate: Rate::Half, .. }, _)) => 2 * bits,

@@ -241,7 +241,9 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_give_packets_that_lie_within_them(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_give_packets_that_lie_within_them(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
             let mut packets = Packets::new(&bytes);
             let taken: usize = packets.by_ref().map(|(_, packet)| packet.len()).sum();
             prop_assert_eq!(taken + packets.rest().len(), bytes.len());

@@ -32,7 +32,6 @@ use reports::Reports;
 pub use run::RUN_BLOCKS;
 use run::RunBuffers;
 use search::{MarkerSearch, Proof};
-use skyhaul_coding::align::Polarity;
 use skyhaul_coding::marker::Marker;
 use skyhaul_units::Utc;
 use state::State;
@@ -319,7 +318,8 @@ impl<T> Synchroniser<T> {
             .unwrap_or(hit.position);
         for back in (1..=before).rev() {
             let position = hit.position - back * length;
-            match self.backward(position, hit.polarity, judge) {
+            let earlier = self.cadus.frame_before(position, hit.polarity, &self.config, judge);
+            match earlier {
                 Some(earlier) => self.take(earlier, judge),
                 // Neither marker nor error control confirms it, but the frames before and after it
                 // agree on its position: it is reported, so that it is counted and set aside.
@@ -335,27 +335,6 @@ impl<T> Synchroniser<T> {
         // of more than 127 bits is a gap, not the slip of a bit synchroniser, and counts as none.
         let late = due.filter(|_| before == 0).map_or(0, |due| hit.position as i64 - due as i64);
         self.take(Hit { slip: i8::try_from(late).unwrap_or(0), ..hit }, judge);
-    }
-
-    /// A frame at `position`, before one of this polarity, if it has a marker or decodes.
-    fn backward<J: Judge<Opinion = T>>(
-        &mut self,
-        position: u64,
-        polarity: Polarity,
-        judge: &mut J,
-    ) -> Option<Hit> {
-        let hit = self.cadus.hit_at(position);
-        // `check_errors` are passed by chance once in four million times: no decoding is needed.
-        if hit.errors <= self.config.check_errors {
-            return Some(hit);
-        }
-        // A damaged marker says little of the polarity. That of the proved frame comes first, since
-        // a receiver seldom changes it; the other is for a change between the two frames.
-        [polarity, polarity.opposite()].into_iter().find_map(|polarity| {
-            let hit = self.cadus.coasting(position, polarity);
-            let hit = Hit { flywheel: hit.errors > self.config.lock_errors, ..hit };
-            self.cadus.is_good(hit, judge).then_some(hit)
-        })
     }
 
     /// Reports the frame at `hit` and goes on behind it.

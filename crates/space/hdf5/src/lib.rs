@@ -17,7 +17,9 @@
 //! ```
 //! use skyhaul_hdf5::{Library, LoadError};
 //! match Library::load(Some("no-such-library.so".as_ref())) {
-//!     Err(error @ LoadError::Missing { .. }) => assert!(error.to_string().contains("no-such-library.so")),
+//!     Err(error @ LoadError::Missing { .. }) => {
+//!         assert!(error.to_string().contains("no-such-library.so"));
+//!     }
 //!     other => panic!("{other:?}"),
 //! }
 //! ```

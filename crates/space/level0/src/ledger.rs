@@ -2,8 +2,9 @@
 //! what came back.
 //!
 //! A [`Ledger`] is told of each frame that became durable, in the order of its contact's blocks.
-//! Counts of a virtual channel that were passed over are a [`MissingFrames`]; frames of another contact fill
-//! it, be it one that the station made to complete this one, or one of another station.
+//! Counts of a virtual channel that were passed over are a [`MissingFrames`]; frames of another
+//! contact fill it, be it one that the station made to complete this one, or one of another
+//! station.
 //! [`Ledger::ask`] gives the questions to put to a station, [`Ledger::answer`] takes its answers
 //! ([`talk`]).
 //!

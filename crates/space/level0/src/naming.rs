@@ -3,10 +3,11 @@
 //! ```text
 //! P 159 0011 AAAAAAAAAAAAAT 21099051420 5 00 .PDS
 //! │ │   │    │              │           │ │  └ suffix
-//! │ │   │    │              │           │ └ file number: 00 construction record, 01 on packet files
+//! │ │   │    │              │           │ └ file number: 00 construction record, 01 on packets
 //! │ │   │    │              │           └ uniqueness digit
 //! │ │   │    │              └ creation time yyDDDhhmmss, UTC
-//! │ │   │    └ further SCID+APID pairs, or a product text that ends in T (time based) or S (session based)
+//! │ │   │    └ further SCID+APID pairs, or a product text that ends in T (time based) or
+//! │ │   │      S (session based)
 //! │ │   └ first APID
 //! │ └ spacecraft id, decimal
 //! └ P production, E expedited data set; X, Y their delivery records

@@ -14,7 +14,8 @@
 //! let table = RdrTable::built_in();
 //! let plan = table.plan("suomi-npp").expect("the table has the mission");
 //! let viirs = plan.collection("viirs").expect("the table has the sensor");
-//! let granule = plan.granule(viirs, Iet::from_micros(2_112_504_636_060_127)).expect("it is after the base time");
+//! let time = Iet::from_micros(2_112_504_636_060_127);
+//! let granule = plan.granule(viirs, time).expect("it is after the base time");
 //! assert_eq!(granule.start, Iet::from_micros(2_112_504_609_700_000));
 //! ```
 

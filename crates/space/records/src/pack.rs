@@ -34,7 +34,16 @@
 //! ```
 //! use skyhaul_records::pack::{Effort, Packer, unpack};
 //! # use skyhaul_ccsds::mission::{FrameCheck, FrameFormat, FrameKind, FrameLengths};
-//! # let format = FrameFormat { kind: FrameKind::Aos, length: 892, lengths: FrameLengths::Fixed, wide_scid: false, fhec: false, insert_zone: 0, ocf: false, fecf: FrameCheck::None };
+//! # let format = FrameFormat {
+//! #     kind: FrameKind::Aos,
+//! #     length: 892,
+//! #     lengths: FrameLengths::Fixed,
+//! #     wide_scid: false,
+//! #     fhec: false,
+//! #     insert_zone: 0,
+//! #     ocf: false,
+//! #     fecf: FrameCheck::None,
+//! # };
 //! let records = vec![0x5A; 10_000];
 //! let packed = Packer::new().pack(&records, &[], &format, Effort::Normal).expect("it repeats");
 //! assert!(packed.len() < 100);

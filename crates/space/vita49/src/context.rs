@@ -5,6 +5,7 @@
 use crate::error::PacketError;
 use crate::word::word;
 use skyhaul_units::Rate;
+use skyhaul_units::wire::ByteReader;
 
 /// What is known of a stream; a field that the packet does not have is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,21 +69,20 @@ pub struct PayloadFormat {
 /// Reads the payload of a context packet.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Context, PacketError> {
     let short = PacketError::Fields(bytes.len());
-    let indicators = word(bytes, 0).ok_or(short)?;
+    let mut fields = ByteReader::new(bytes);
+    let indicators = fields.u32().ok_or(short)?;
     if indicators >> 7 & 1 == 1 {
         return Err(PacketError::Attributes);
     }
     // Further indicator fields, where enabled, stand together before all fields (VITA 49.2 9.1).
     let further = (indicators >> 1 & 7).count_ones() as usize;
-    let mut at = 4 + 4 * further;
+    fields.take(4 * further).ok_or(short)?;
     let mut context = Context { is_changed: indicators >> 31 & 1 == 1, ..Context::default() };
     for bit in (8..=30).rev().filter(|bit| indicators >> bit & 1 == 1) {
-        let length = length(bit, bytes, at).ok_or(short)?;
-        let field = bytes.get(at..at + length).ok_or(short)?;
-        context.take(bit, field)?;
-        at += length;
+        let length = length(bit, fields.rest()).ok_or(short)?;
+        context.take(bit, fields.take(length).ok_or(short)?)?;
     }
-    context.unread = bytes.len().checked_sub(at).ok_or(short)?;
+    context.unread = fields.rest().len();
     Ok(context)
 }
 
@@ -145,18 +145,18 @@ impl PayloadFormat {
     }
 }
 
-/// Bytes of the field of this bit, which begins at `at`; `None` where its own count is not there.
-fn length(bit: u32, bytes: &[u8], at: usize) -> Option<usize> {
+/// Bytes of the field of this bit at the front of `bytes`; `None` where its own count is not there.
+fn length(bit: u32, bytes: &[u8]) -> Option<usize> {
     let words = match bit {
         30 | 24 | 23 | 22 | 19 | 18 | 16 | 10 => 1,
         29 | 28 | 27 | 26 | 25 | 21 | 20 | 17 | 15 => 2,
         14 | 13 => 11,
         12 | 11 => 13,
         // GPS ASCII: an organisation, a count of words, and these.
-        9 => 2 + word(bytes, at + 4)? as usize,
+        9 => 2 + word(bytes, 4)? as usize,
         8 => {
             // Context association: counts of four lists; the last may be there twice, with tags.
-            let (first, second) = (word(bytes, at)?, word(bytes, at + 4)?);
+            let (first, second) = (word(bytes, 0)?, word(bytes, 4)?);
             let tags = if second >> 15 & 1 == 1 { 2 } else { 1 };
             let lists =
                 [first >> 16 & 0x1FF, first & 0x1FF, second >> 16, tags * (second & 0x7FFF)];

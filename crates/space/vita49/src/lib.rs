@@ -8,12 +8,15 @@
 //!
 //! // Signal data with stream id 7, second of UTC 1,730,419,200 and 0 ps, two words of payload.
 //! let packet: [u8; 28] = [
-//!     0x10, 0x60, 0x00, 0x07, 0, 0, 0, 7, 0x67, 0x24, 0x1A, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, // prologue
+//!     // The prologue.
+//!     0x10, 0x60, 0x00, 0x07, 0, 0, 0, 7, 0x67, 0x24, 0x1A, 0x00, 0, 0, 0, 0, 0, 0, 0, 0,
 //!     0x1A, 0xCF, 0xFC, 0x1D, 1, 2, 3, 4,
 //! ];
 //! let mut stream = Depacketiser::new();
-//! let symbols = stream.push(Utc::from_micros(0), &packet)?.expect("the first stream is the one that is taken");
-//! assert_eq!((symbols.form, &symbols.bytes[..4]), (SymbolForm::Hard, &[0x1A, 0xCF, 0xFC, 0x1D][..]));
+//! let symbols = stream.push(Utc::from_micros(0), &packet)?;
+//! let symbols = symbols.expect("the first stream is the one that is taken");
+//! assert_eq!(symbols.form, SymbolForm::Hard);
+//! assert_eq!(symbols.bytes[..4], [0x1A, 0xCF, 0xFC, 0x1D]);
 //! assert_eq!(symbols.received, Utc::from_micros(1_730_419_200_000_000));
 //! # Ok::<(), skyhaul_vita49::Refused>(())
 //! ```

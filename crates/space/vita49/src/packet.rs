@@ -16,6 +16,7 @@ use crate::context::{self, Context};
 use crate::error::PacketError;
 use crate::time::{FractionalTime, IntegerTime, Timestamp};
 use crate::word::word;
+use skyhaul_units::wire::ByteReader;
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl<'a> Vita49Packet<'a> {
         let (packet, after) = bytes.split_at(said);
         let code = (head >> 28) as u8;
         let (kind, has_stream) = kind(code).ok_or(PacketError::Kind(code))?;
-        let mut fields = Fields { bytes: packet, at: 4 };
+        let mut fields = Fields { reader: ByteReader::new(&packet[4..]), packet_len: said };
         let stream = if has_stream { Some(fields.word()?) } else { None };
         let (mut class, mut pad_bits) = (None, 0);
         if head >> 27 & 1 == 1 {
@@ -141,7 +142,7 @@ const fn kind(code: u8) -> Option<(PacketKind, bool)> {
 fn data<'a>(fields: &Fields<'a>, head: u32, pad_bits: u8) -> Result<Contents<'a>, PacketError> {
     let rest = fields.rest();
     let (payload, trailer) = if head >> 26 & 1 == 1 {
-        let at = rest.len().checked_sub(4).ok_or(PacketError::Fields(fields.bytes.len()))?;
+        let at = rest.len().checked_sub(4).ok_or(PacketError::Fields(fields.packet_len))?;
         (&rest[..at], word(rest, at).map(trailer))
     } else {
         (rest, None)
@@ -164,16 +165,15 @@ fn trailer(word: u32) -> Trailer {
     }
 }
 
+/// The fields of a packet behind its first word.
 struct Fields<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    reader: ByteReader<'a>,
+    packet_len: usize,
 }
 
 impl<'a> Fields<'a> {
     fn word(&mut self) -> Result<u32, PacketError> {
-        let word = word(self.bytes, self.at).ok_or(PacketError::Fields(self.bytes.len()))?;
-        self.at += 4;
-        Ok(word)
+        self.reader.u32().ok_or(PacketError::Fields(self.packet_len))
     }
 
     fn time(&mut self, head: u32) -> Result<Timestamp, PacketError> {
@@ -197,8 +197,8 @@ impl<'a> Fields<'a> {
         Ok(Timestamp { integer, fractional })
     }
 
-    fn rest(&self) -> &'a [u8] {
-        &self.bytes[self.at..]
+    const fn rest(&self) -> &'a [u8] {
+        self.reader.rest()
     }
 }
 

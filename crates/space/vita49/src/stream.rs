@@ -92,6 +92,14 @@ pub struct Depacketiser {
     counters: StreamCounters,
 }
 
+/// The payload of a data packet.
+struct SymbolPayload<'a> {
+    form: SymbolForm,
+    bytes: &'a [u8],
+    /// Bits at the end that belong to no symbol.
+    pad_bits: u8,
+}
+
 impl Depacketiser {
     /// Before the first packet.
     pub fn new() -> Self {
@@ -167,7 +175,10 @@ impl Depacketiser {
                 self.counters.data += 1;
                 let is_lossy = trailer.is_some_and(|trailer| trailer.is_lossy == Some(true));
                 self.counters.lossy += u64::from(is_lossy);
-                Ok(Some(self.symbols(arrived, packet, (form, payload, *pad_bits))))
+                Ok(Some({
+                    let payload = SymbolPayload { form, bytes: payload, pad_bits: *pad_bits };
+                    self.symbols(arrived, packet, payload)
+                }))
             }
             _ => {
                 self.counters.other += 1;
@@ -212,8 +223,9 @@ impl Depacketiser {
         &mut self,
         arrived: Utc,
         packet: &Vita49Packet<'_>,
-        (form, payload, pad_bits): (SymbolForm, &[u8], u8),
+        payload: SymbolPayload<'_>,
     ) -> DatagramSymbols {
+        let SymbolPayload { form, bytes: payload, pad_bits } = payload;
         let bits = 8 * payload.len() - usize::from(pad_bits);
         let (bytes, count) = match form {
             SymbolForm::Hard => (self.join(payload, bits), bits),

@@ -228,8 +228,8 @@ proptest! {
         }
         prop_assert_eq!(joined.len(), total / 8);
         for place in 0..8 * joined.len() {
-            prop_assert_eq!(u64::from(joined[place / 8] >> (7 - place % 8) & 1), bit(place), "bit \
-                                                                                             {}", place);
+            let found = u64::from(joined[place / 8] >> (7 - place % 8) & 1);
+            prop_assert_eq!(found, bit(place), "bit {}", place);
         }
     }
 

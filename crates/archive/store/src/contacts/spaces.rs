@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! contacts/STATION/spool             the first spool that data came from
-//! contacts/STATION.5f3a9c21/spool    another one: its disk was replaced, its state folder put back, or two use one key
+//! contacts/STATION.5f3a9c21/spool    another one: its disk was replaced, its state folder put
+//!                                    back, or two use one key
 //! ```
 //!
 //! | field | size | what |

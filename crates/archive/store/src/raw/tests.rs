@@ -255,7 +255,9 @@ proptest! {
     /// Whatever happens at whatever instant: what is read is right, in order and once, and what was
     /// durable is there.
     #[test]
-    fn a_recording_survives_power_cuts_kills_full_disks_and_faults(ops in prop::collection::vec(op(), 1..120)) {
+    fn a_recording_survives_power_cuts_kills_full_disks_and_faults(
+        ops in prop::collection::vec(op(), 1..120),
+    ) {
         let disk = SimDisk::new(ByteCount::mib(1));
         let mut recorder = open(&disk);
         let mut model = Model::default();

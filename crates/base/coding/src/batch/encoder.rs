@@ -14,10 +14,10 @@ use crate::parameters::{Basis, Parameters};
 use crate::randomiser::Sequence;
 use crate::vector::{Factors, Form, MAX_LANES, Map, PIECE, Simd, Task, accumulate, transpose};
 
-/// Computes the check symbols of many blocks of one kind at once. See [`Decoder`](crate::Decoder)
-/// for how blocks lie in memory.
+/// Computes the check symbols of many blocks of one kind at once. See
+/// [`BatchDecoder`](crate::BatchDecoder) for how blocks lie in memory.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub struct BatchEncoder {
     code: ReedSolomon,
     kernel: Kernel,
     syndromes: Syndromes,
@@ -28,7 +28,7 @@ pub struct Encoder {
     check: Vec<u8>,
 }
 
-impl Encoder {
+impl BatchEncoder {
     /// With the fastest instructions that the processor has.
     pub fn new(code: &ReedSolomon) -> Self {
         Self::with_kernel(code, Kernel::best())

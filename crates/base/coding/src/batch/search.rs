@@ -244,9 +244,9 @@ impl Task for Search<'_> {
         let degree = usize::from(valid.map(|(_, count)| count).max().unwrap_or(0));
         let evaluator = evaluator(simd, &syndromes, &locator, degree);
         if S::SUMS == PLACES {
-            search::<S, PLACES>(simd, self, (locator, evaluator), degree);
+            search::<S, PLACES>(simd, self, locator, evaluator, degree);
         } else {
-            search::<S, 8>(simd, self, (locator, evaluator), degree);
+            search::<S, 8>(simd, self, locator, evaluator, degree);
         }
     }
 }
@@ -257,7 +257,8 @@ impl Task for Search<'_> {
 fn search<S: Simd, const N: usize>(
     simd: S,
     task: Search<'_>,
-    (locator, evaluator): (Locator<S::Register>, [S::Register; MAX_ERRORS]),
+    locator: Locator<S::Register>,
+    evaluator: [S::Register; MAX_ERRORS],
     degree: usize,
 ) {
     let Search { tables, valid, errors, .. } = task;

@@ -46,7 +46,7 @@ impl Growth {
 /// Bits come out behind their symbols by at most [`Self::MAX_DELAY`] bits; how the stream is cut
 /// into pushes makes no difference to them. All instruction sets give the same bits.
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct ViterbiDecoder {
     code: Code,
     kernel: Kernel,
     trellis: Trellis,
@@ -67,7 +67,7 @@ pub struct Decoder {
     decoded: u64,
 }
 
-impl Decoder {
+impl ViterbiDecoder {
     /// Most bits by which the output is behind the input: a window, the steps behind it that it
     /// needs at rate 7/8, and the stretch that is being filled.
     pub const MAX_DELAY: usize = WINDOW + 2 * STRETCH;

@@ -4,7 +4,7 @@ use super::Code;
 
 /// Encodes a stream.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub struct ConvolutionalEncoder {
     code: Code,
     /// The last six bits and the next one, the newest the lowest.
     register: u8,
@@ -12,7 +12,7 @@ pub struct Encoder {
     phase: usize,
 }
 
-impl Encoder {
+impl ConvolutionalEncoder {
     /// Begins with zeros in the register.
     pub const fn new(code: Code) -> Self {
         Self { code, register: 0, phase: 0 }

@@ -19,7 +19,7 @@
 
 use super::check::ParityCheck;
 use super::reception::{Modulation, Reception};
-use super::{Code, Decoder, Growth, Rate};
+use super::{Code, Growth, Rate, ViterbiDecoder};
 use crate::gf::Kernel;
 use std::collections::VecDeque;
 
@@ -80,7 +80,7 @@ struct Begun {
 #[derive(Debug, Clone)]
 struct Lock {
     reception: Reception,
-    decoder: Decoder,
+    decoder: ViterbiDecoder,
     /// Symbols still to be left out.
     to_skip: usize,
     /// The decoder's growth when it was last looked at.
@@ -233,7 +233,7 @@ impl NodeSynchroniser {
 
 impl Lock {
     fn new(code: Code, kernel: Kernel, reception: Reception) -> Self {
-        let decoder = Decoder::with_kernel(code, kernel);
+        let decoder = ViterbiDecoder::with_kernel(code, kernel);
         Self { reception, decoder, to_skip: reception.skipped, judged: Growth::default(), since: 0 }
     }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 fn encode(code: Code, data: &[u8]) -> Vec<bool> {
     let mut symbols = Vec::new();
-    Encoder::new(code).encode(data, |bit| symbols.push(bit));
+    ConvolutionalEncoder::new(code).encode(data, |bit| symbols.push(bit));
     symbols
 }
 
@@ -24,7 +24,7 @@ fn soft(received: &[f64], amplitude: f64) -> Vec<i8> {
     received.iter().map(|value| (value * amplitude).round().clamp(-127.0, 127.0) as i8).collect()
 }
 
-fn decode(mut decoder: Decoder, symbols: &[i8]) -> Vec<u8> {
+fn decode(mut decoder: ViterbiDecoder, symbols: &[i8]) -> Vec<u8> {
     let mut out = Vec::new();
     decoder.push(symbols, &mut out);
     decoder.finish(&mut out);
@@ -109,7 +109,7 @@ fn levels_and_windows_cost_less_than_a_quarter_decibel() {
     let symbols = encode(code, &data);
     let at = |decibel| receive(&symbols, 8 * data.len(), decibel, &mut Noise(12));
     let best = wrong_bits(&plain(code, &at(3.0)), &data);
-    let ours = wrong_bits(&decode(Decoder::new(code), &soft(&at(3.0), 60.0)), &data);
+    let ours = wrong_bits(&decode(ViterbiDecoder::new(code), &soft(&at(3.0), 60.0)), &data);
     let worse = wrong_bits(&plain(code, &at(2.75)), &data);
     assert!(best <= ours && ours < worse, "{best} at 3 dB, {ours} of ours, {worse} at 2.75 dB");
 }
@@ -138,7 +138,7 @@ fn error_rates_are_those_published() {
     let symbols = encode(code, &data);
     for decibel in [3.5, 4.0] {
         let received = receive(&symbols, 8 * data.len(), decibel, &mut Noise(22));
-        let wrong = wrong_bits(&decode(Decoder::new(code), &soft(&received, 60.0)), &data);
+        let wrong = wrong_bits(&decode(ViterbiDecoder::new(code), &soft(&received, 60.0)), &data);
         let rate = f64::from(wrong) / 2e6;
         let bounds = published(decibel + 0.25)..published(decibel - 0.25);
         assert!(
@@ -157,7 +157,7 @@ fn every_rate_corrects_what_it_should_at_any_amplitude_and_hard() {
         let symbols = encode(code, &data);
         for amplitude in [8.0, 60.0, 100.0] {
             let received = receive(&symbols, 8 * data.len(), decibel, &mut Noise(32));
-            let out = decode(Decoder::new(code), &soft(&received, amplitude));
+            let out = decode(ViterbiDecoder::new(code), &soft(&received, amplitude));
             assert!(wrong_bits(&out, &data) <= 8, "{rate:?} at amplitude {amplitude}");
         }
         let mut hard = vec![0u8; symbols.len() / 8];
@@ -165,9 +165,9 @@ fn every_rate_corrects_what_it_should_at_any_amplitude_and_hard() {
             hard[index / 8] |= u8::from(*bit) << (7 - index % 8);
         }
         hard.iter_mut().step_by(25).for_each(|byte| *byte ^= 0x10);
-        let (mut decoder, mut out) = (Decoder::new(code), Vec::new());
+        let (mut decoder, mut out) = (ViterbiDecoder::new(code), Vec::new());
         decoder.push_hard(&hard, &mut out);
-        assert!(8 * out.len() + Decoder::MAX_DELAY >= 8 * data.len());
+        assert!(8 * out.len() + ViterbiDecoder::MAX_DELAY >= 8 * data.len());
         decoder.finish(&mut out);
         assert!(wrong_bits(&out, &data) <= 8, "{rate:?} hard");
     }
@@ -193,14 +193,14 @@ proptest! {
         };
         let mut expected = None;
         for kernel in Kernel::available() {
-            let (mut decoder, mut out) = (Decoder::with_kernel(code, kernel), Vec::new());
+            let (mut decoder, mut out) = (ViterbiDecoder::with_kernel(code, kernel), Vec::new());
             symbols.chunks(cut).for_each(|piece| decoder.push(piece, &mut out));
             decoder.finish(&mut out);
             let found = (out, decoder.growth());
             prop_assert_eq!(expected.get_or_insert_with(|| found.clone()), &found, "{}",
                 kernel.name());
         }
-        let whole = decode(Decoder::new(code), &symbols);
+        let whole = decode(ViterbiDecoder::new(code), &symbols);
         prop_assert_eq!(expected.map(|(out, _)| out), Some(whole));
     }
 }

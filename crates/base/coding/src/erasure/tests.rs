@@ -77,7 +77,7 @@ fn a_group_without_losses_has_nothing_to_solve() {
 fn an_encoder_gives_the_same_repairs_as_one_call_each() {
     let sources: Vec<Vec<u8>> = (0..40).map(|at| symbol(at, 100 + at)).collect();
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
-    let mut encoder = Encoder::new(6, 140);
+    let mut encoder = ErasureEncoder::new(6, 140);
     for source in &slices {
         encoder.add(source);
     }

@@ -10,7 +10,7 @@ use super::sweep::{Signs, Sweep, good, registers};
 use crate::gf::Kernel;
 use crate::vector::{MAX_LANES, PIECE};
 
-/// Goes at all checks after which a codeword is given up, unless [`Decoder::limited`] says
+/// Goes at all checks after which a codeword is given up, unless [`LdpcDecoder::limited`] says
 /// otherwise. At the noise for which the codes are made most take less than 20.
 pub const MAX_ITERATIONS: u16 = 100;
 
@@ -48,7 +48,7 @@ impl Decoded {
 /// It keeps three to six bytes for each bit sent and each lane: with the widest registers 2 MiB for
 /// C2 and 12 MiB for the longest code.
 #[derive(Debug, Clone)]
-pub struct Decoder {
+pub struct LdpcDecoder {
     code: Code,
     kernel: Kernel,
     limit: u16,
@@ -74,6 +74,13 @@ struct Received {
     known: Vec<u64>,
 }
 
+/// Where the results of codewords go, in the order of the codewords.
+struct CorrectedBlocks<'a> {
+    outcomes: &'a mut [Decoded],
+    /// The frames one after the other.
+    frames: &'a mut [u8],
+}
+
 /// A codeword in a lane.
 #[derive(Debug, Clone, Copy)]
 struct Lane {
@@ -81,7 +88,7 @@ struct Lane {
     iterations: u16,
 }
 
-impl Decoder {
+impl LdpcDecoder {
     /// With the best instructions that this processor has.
     pub fn new(code: Code) -> Self {
         Self::with_kernel(code, Kernel::best())
@@ -205,6 +212,7 @@ impl Decoder {
     ) {
         let bits = self.code.codeword_bits();
         let of = |index: usize| &symbols[index * bits..][..bits];
+        let mut corrected = CorrectedBlocks { outcomes: decoded, frames };
         let mut waiting = damaged.iter().copied();
         let mut lanes = vec![None; lanes_of(self.kernel)];
         loop {
@@ -222,11 +230,11 @@ impl Decoder {
             let good = good(&self.checks, &self.signs, open);
             let ended = good | mask(&lanes, |lane| lane.iterations >= self.limit);
             if good != 0 {
-                self.finish(good, &lanes, of, (decoded, frames));
+                self.finish(good, &lanes, of, &mut corrected);
             }
             for lane in of_mask(ended) {
                 if let Some(Lane { index, iterations }) = lanes[lane].take() {
-                    decoded[index].iterations = iterations;
+                    corrected.outcomes[index].iterations = iterations;
                 }
             }
         }
@@ -271,7 +279,7 @@ impl Decoder {
         good: u64,
         lanes: &[Option<Lane>],
         of: impl Fn(usize) -> &'a [i8],
-        (decoded, frames): (&mut [Decoded], &mut [u8]),
+        corrected: &mut CorrectedBlocks<'_>,
     ) {
         let found = self.bits_of(good);
         for (number, found) in of_mask(good).zip(&found) {
@@ -280,11 +288,11 @@ impl Decoder {
                 continue;
             }
             let frame = self.code.frame_len();
-            write_bytes(found, 0, &mut frames[index * frame..][..frame]);
+            write_bytes(found, 0, &mut corrected.frames[index * frame..][..frame]);
             let received = self.receive(of(index));
             let wrong = received.ones.iter().zip(&received.known).zip(found);
             let wrong = wrong.map(|((ones, known), found)| ((ones ^ found) & known).count_ones());
-            decoded[index].corrected = Some(wrong.sum());
+            corrected.outcomes[index].corrected = Some(wrong.sum());
         }
     }
 

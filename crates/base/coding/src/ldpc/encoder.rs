@@ -14,7 +14,7 @@ use super::ring::{Polynomial, Twice};
 /// Encodes frames, one at a time. To make one takes some milliseconds for the longest code; it
 /// keeps at most 16 KiB.
 #[derive(Debug, Clone)]
-pub struct Encoder {
+pub struct LdpcEncoder {
     code: Code,
     matrix: Matrix,
     /// What takes sums of rows to check bits, by row and column; a polynomial twice over.
@@ -23,7 +23,7 @@ pub struct Encoder {
     expurgation: Option<Expurgation>,
 }
 
-impl Encoder {
+impl LdpcEncoder {
     /// For a code.
     pub fn new(code: Code) -> Self {
         let matrix = Matrix::new(code);

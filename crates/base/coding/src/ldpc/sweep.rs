@@ -50,9 +50,17 @@ impl Work for Sweep<'_> {
         let mut inputs = Inputs([0; MAX_WEIGHT * MAX_LANES]);
         for (columns, kept) in checks.rows().zip(kept.chunks_exact_mut(registers * L::LANES)) {
             let found = collect(lanes, columns, levels, kept, &mut inputs.0);
-            spread(lanes, columns, found, (levels, kept), &inputs.0);
+            spread(lanes, columns, found, Beliefs { levels, kept }, &inputs.0);
         }
     }
+}
+
+/// What a check changes.
+struct Beliefs<'a> {
+    /// The levels of all bits.
+    levels: &'a mut [u8],
+    /// What the check keeps.
+    kept: &'a mut [u8],
 }
 
 /// What a check found in its bits.
@@ -109,9 +117,10 @@ fn spread<L: Lanes>(
     lanes: L,
     columns: &[u16],
     found: Found<L>,
-    (levels, kept): (&mut [u8], &mut [u8]),
+    beliefs: Beliefs<'_>,
     inputs: &[u8],
 ) {
+    let Beliefs { levels, kept } = beliefs;
     let (first, second) = (normalised(lanes, found.sizes[0]), normalised(lanes, found.sizes[1]));
     lanes.store(first, kept, 0);
     lanes.store(second, kept, L::LANES);

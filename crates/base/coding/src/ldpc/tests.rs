@@ -69,7 +69,7 @@ fn the_generator_of_c2_is_the_one_that_the_standard_prints() {
 
 /// Frames and their codewords, one after the other.
 fn codewords(code: Code, count: usize, noise: &mut Noise) -> (Vec<u8>, Vec<u8>) {
-    let encoder = Encoder::new(code);
+    let encoder = LdpcEncoder::new(code);
     let frames = noise.bytes(count * code.frame_len());
     let mut codewords = vec![0; count * code.codeword_len()];
     let each =
@@ -96,7 +96,7 @@ fn codewords_begin_with_the_frame_and_satisfy_every_check() {
     for code in Code::ALL {
         let (frames, codewords) = codewords(code, 2, &mut noise);
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).decode_hard(&codewords, &mut out);
+        let decoded = LdpcDecoder::new(code).decode_hard(&codewords, &mut out);
         assert!(decoded.iter().all(Decoded::is_clean) && decoded.len() == 2, "{}", code.name());
         assert_eq!(out, frames);
         for (frame, codeword) in
@@ -150,7 +150,7 @@ fn noise_near_the_capacity_of_the_channel_is_corrected() {
         let (frames, sent) = codewords(code, count, &mut noise);
         let symbols = receive(code, &sent, decibel, &mut noise);
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).decode(&symbols, &mut out);
+        let decoded = LdpcDecoder::new(code).decode(&symbols, &mut out);
         let bad = decoded.iter().filter(|decoded| !decoded.is_good()).count();
         assert_eq!(bad, 0, "{bad} of {count} codewords of {} at {decibel} dB", code.name());
         assert!(out == frames, "{}", code.name());
@@ -167,7 +167,7 @@ fn where_checks_do_not_hold_the_frame_stays_as_received() {
         let mut symbols = receive(code, &sent, -3.0, &mut noise);
         symbols.extend(noise.bytes(code.codeword_bits()).into_iter().map(u8::cast_signed));
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).limited(10).decode(&symbols, &mut out);
+        let decoded = LdpcDecoder::new(code).limited(10).decode(&symbols, &mut out);
         assert_eq!(decoded.len(), 21);
         for (index, decoded) in decoded.iter().enumerate() {
             assert!(
@@ -194,7 +194,7 @@ fn symbols_of_which_nothing_is_known_are_filled_in() {
         let burst = code.codeword_bits() / 30;
         symbols[200..200 + burst].fill(0);
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).decode(&symbols, &mut out);
+        let decoded = LdpcDecoder::new(code).decode(&symbols, &mut out);
         assert!(decoded[0].is_good() && !decoded[0].is_clean(), "{}", code.name());
         assert_eq!(decoded[0].corrected_symbols(), 0, "an unknown symbol is not a wrong one");
         assert!(out == frames, "{}", code.name());
@@ -206,7 +206,7 @@ fn a_codeword_that_the_standard_leaves_unused_is_not_taken() {
     // All ones in the first block of check bits: every check of the matrix holds.
     let mut symbols = vec![-1; Code::C2.codeword_bits()];
     symbols[7136..7136 + 511].fill(1);
-    let decoded = Decoder::new(Code::C2).decode(&symbols, &mut Vec::new());
+    let decoded = LdpcDecoder::new(Code::C2).decode(&symbols, &mut Vec::new());
     assert!(!decoded[0].is_good());
 }
 
@@ -225,14 +225,15 @@ proptest! {
         let (_, sent) = codewords(code, count, &mut noise);
         let symbols = receive(code, &sent, decibel, &mut noise);
         let mut expected = Vec::new();
-        let mut alone = Decoder::new(code).limited(12);
+        let mut alone = LdpcDecoder::new(code).limited(12);
         let found: Vec<Decoded> = symbols
             .chunks(code.codeword_bits())
             .flat_map(|symbols| alone.decode(symbols, &mut expected))
             .collect();
         for kernel in Kernel::available() {
             let mut out = Vec::new();
-            let decoded = Decoder::with_kernel(code, kernel).limited(12).decode(&symbols, &mut out);
+            let mut decoder = LdpcDecoder::with_kernel(code, kernel).limited(12);
+            let decoded = decoder.decode(&symbols, &mut out);
             prop_assert_eq!(&decoded, &found, "{}", kernel.name());
             prop_assert!(out == expected, "{}", kernel.name());
         }
@@ -245,7 +246,7 @@ proptest! {
         let (frames, sent) = codewords(code, count, &mut noise);
         let symbols = receive(code, &sent, 3.4, &mut noise);
         let mut expected = Vec::new();
-        let mut alone = Decoder::new(code).limited(20);
+        let mut alone = LdpcDecoder::new(code).limited(20);
         let mut decoder = alone.clone();
         let found: Vec<Decoded> = symbols
             .chunks(code.codeword_bits())
@@ -264,11 +265,11 @@ proptest! {
     fn any_symbols_are_taken(code in any_code(),
         symbols in prop::collection::vec(any::<i8>(), 0..9_000)) {
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).limited(3).decode(&symbols, &mut out);
+        let decoded = LdpcDecoder::new(code).limited(3).decode(&symbols, &mut out);
         prop_assert_eq!(decoded.len(), symbols.len() / code.codeword_bits());
         prop_assert_eq!(out.len(), decoded.len() * code.frame_len());
         for value in [i8::MIN, 0, i8::MAX] {
-            Decoder::new(code).limited(3).decode(&vec![value; code.codeword_bits()], &mut out);
+            LdpcDecoder::new(code).limited(3).decode(&vec![value; code.codeword_bits()], &mut out);
         }
     }
 
@@ -280,7 +281,7 @@ proptest! {
             (0..wrong).map(|_| noise.next() as usize % (code.codeword_bits() - 2)).collect();
         places.iter().for_each(|place| sent[place / 8] ^= 0x80 >> (place % 8));
         let mut out = Vec::new();
-        let decoded = Decoder::new(code).decode_hard(&sent, &mut out);
+        let decoded = LdpcDecoder::new(code).decode_hard(&sent, &mut out);
         prop_assert!(decoded[0].is_good());
         prop_assert_eq!(decoded[0].corrected_symbols() as usize, places.len());
         prop_assert!(out == frames);

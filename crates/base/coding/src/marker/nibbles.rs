@@ -134,7 +134,7 @@ impl Scan<'_> {
         let mut lanes = lanes;
         while lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
-            let hit = self.finder.first_of(self.bytes, &self.places, (byte + lane, offsets[lane]));
+            let hit = self.finder.first_of(self.bytes, &self.places, byte + lane, offsets[lane]);
             if hit.is_some() {
                 return hit;
             }

@@ -7,7 +7,8 @@ use crate::draw::{Blocks, Draw, blocks};
 use proptest::prelude::*;
 use skyhaul_coding::gf::Kernel;
 use skyhaul_coding::{
-    Basis, Codeword, Correction, Decoded, Decoder, Encoder, Parameters, Randomiser, ReedSolomon,
+    Basis, BatchDecoder, BatchEncoder, Codeword, Correction, Decoded, Parameters, Randomiser,
+    ReedSolomon,
 };
 
 fn parameters() -> impl Strategy<Value = Parameters> {
@@ -49,7 +50,7 @@ proptest! {
         let blocks = blocks(&code, &mut Draw(seed), count, errors);
         let (expected, outcomes) = one_by_one(&code, &blocks);
         for kernel in Kernel::available() {
-            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let mut decoder = BatchDecoder::with_kernel(&code, kernel);
             let mut bytes = blocks.received.clone();
             let decoded = decoder.decode(&mut bytes, blocks.stride).to_vec();
             prop_assert_eq!(decoded, outcomes.as_slice(), "{}", kernel.name());
@@ -91,10 +92,10 @@ proptest! {
             for block in bytes.chunks_exact_mut(blocks.stride) {
                 block[code.data_len()..code.block_len()].fill(0xEE);
             }
-            let mut encoder = Encoder::with_kernel(&code, kernel);
+            let mut encoder = BatchEncoder::with_kernel(&code, kernel);
             encoder.send(&mut bytes, blocks.stride, sequence);
             prop_assert!(bytes == expected, "{}", kernel.name());
-            let mut decoder = Decoder::with_kernel(&code, kernel);
+            let mut decoder = BatchDecoder::with_kernel(&code, kernel);
             let clean = decoder.receive(&mut bytes, blocks.stride,
                 sequence).iter().all(Decoded::is_clean);
             prop_assert!(clean && bytes == blocks.sent, "{}", kernel.name());
@@ -117,7 +118,7 @@ fn up_to_e_errors_anywhere_are_corrected_and_counted() {
                 let code = ReedSolomon::new(parameters).unwrap();
                 let blocks = blocks(&code, &mut Draw(errors as u64 + 1), 70, |_| errors);
                 let mut bytes = blocks.received.clone();
-                let mut decoder = Decoder::with_kernel(&code, kernel);
+                let mut decoder = BatchDecoder::with_kernel(&code, kernel);
                 let decoded = decoder.decode(&mut bytes, blocks.stride);
                 let expected =
                     if errors == 0 { Codeword::Clean } else { Codeword::Corrected(errors as u8) };
@@ -148,7 +149,7 @@ fn blocks_of_a_few_data_symbols_are_encoded() {
         for kernel in Kernel::available() {
             let mut bytes = blocks.sent.clone();
             bytes.chunks_exact_mut(blocks.stride).for_each(|block| block[code.data_len()] ^= 0x55);
-            Encoder::with_kernel(&code, kernel).encode(&mut bytes, blocks.stride);
+            BatchEncoder::with_kernel(&code, kernel).encode(&mut bytes, blocks.stride);
             assert!(bytes == blocks.sent, "{}, {} data symbols", kernel.name(), code.data_len());
         }
     }
@@ -163,7 +164,7 @@ fn no_whole_block_is_no_outcome() {
         virtual_fill: 0,
     };
     let code = ReedSolomon::new(parameters).unwrap();
-    let mut decoder = Decoder::new(&code);
+    let mut decoder = BatchDecoder::new(&code);
     assert_eq!(decoder.decode(&mut [], 1024), []);
     assert_eq!(decoder.decode(&mut [0; 1019], 1024), []);
     assert_eq!(decoder.decode(&mut [0; 1020], 1024).len(), 1);
@@ -180,7 +181,7 @@ fn a_word_of_the_shorter_code_does_not_pass_for_one_of_the_longer() {
     let blocks = blocks(&code, &mut Draw(7), 64, |_| 0);
     let other = ReedSolomon::new(depth(Correction::E16)).unwrap();
     for kernel in Kernel::available() {
-        let mut decoder = Decoder::with_kernel(&other, kernel);
+        let mut decoder = BatchDecoder::with_kernel(&other, kernel);
         let decoded = decoder.decode(&mut blocks.received.clone(), blocks.stride).to_vec();
         assert!(!decoded.iter().any(Decoded::is_good), "{}", kernel.name());
     }

@@ -11,7 +11,7 @@
 
 use crate::draw::{Blocks, Draw, blocks};
 use skyhaul_coding::gf::Kernel;
-use skyhaul_coding::{Basis, Codeword, Correction, Decoder, Parameters, ReedSolomon};
+use skyhaul_coding::{Basis, BatchDecoder, Codeword, Correction, Parameters, ReedSolomon};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -97,7 +97,7 @@ fn batch(draw: &mut Draw, kernel: Kernel) -> Batch {
     let Blocks { sent, received, stride, .. } =
         blocks(&code, draw, 200, |draw| draw.below(most + 1));
     let mut ours = received.clone();
-    let outcomes = Decoder::with_kernel(&code, kernel).decode(&mut ours, stride).to_vec();
+    let outcomes = BatchDecoder::with_kernel(&code, kernel).decode(&mut ours, stride).to_vec();
     let mut words = Vec::new();
     for (number, outcome) in outcomes.iter().enumerate() {
         for (index, outcome) in outcome.codewords().iter().enumerate() {

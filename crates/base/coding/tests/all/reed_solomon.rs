@@ -164,7 +164,8 @@ proptest! {
         let decoded = code.decode(&mut received);
         for (index, outcome) in decoded.codewords().iter().enumerate() {
             let word = |block: &[u8]| {
-                block.iter().skip(index).step_by(case.parameters.interleave).copied().collect::<Vec<u8>>()
+                let symbols = block.iter().skip(index).step_by(case.parameters.interleave);
+                symbols.copied().collect::<Vec<u8>>()
             };
             prop_assert_ne!(*outcome, Codeword::Clean);
             prop_assert_ne!(word(&received), word(&sent));

@@ -7,7 +7,8 @@ use crate::place::{Directory, Folders, io_refusal, refusal};
 use rustix::io::Errno;
 use skyhaul_files::wire::OfferId;
 use skyhaul_files::{
-    Chain, Chunk, Entry, FileHasher, Hash, RefusalReason, TransferRefusal, TreeEntryKind, map,
+    Chain, Chunk, Entry, FileContent, FileHasher, RefusalReason, TransferRefusal, TreeEntryKind,
+    map,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -130,8 +131,9 @@ impl Coming {
         receiving: &Receiving<'_>,
         folders: &mut Folders,
         id: OfferId,
-        (size, hash): (u64, Hash),
+        content: FileContent,
     ) -> Result<Ready, TransferRefusal> {
+        let FileContent { bytes: size, hash } = content;
         self.open(receiving, folders)?;
         let found = match self.hash {
             Hashing::File(hasher) => {

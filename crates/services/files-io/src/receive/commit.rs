@@ -72,7 +72,10 @@ impl<'a> Committer<'a> {
         let mut results: Vec<(Ready, Result<(), Errno>)> = Vec::new();
         for file in ready {
             let last = file.entry.path.split().map_or(&[][..], |(_, last)| last);
-            let named = synced.and_then(|()| file.part.publish(last, file.has_map));
+            let named = synced.and_then(|()| file.part.publish(last));
+            if named.is_ok() && file.has_map {
+                file.part.remove_map();
+            }
             if named.is_ok() {
                 folders.insert(file.part.folder.fd().as_raw_fd(), file.part.folder.clone());
             }

@@ -46,7 +46,11 @@ impl State<'_> {
                 Ok((if there.is_some() { OfferAnswer::Have } else { OfferAnswer::Send }, None))
             }
             TreeEntryKind::Folder => {
-                make_folder(folders, &folder, &entry, there.is_some()).map_err(refused)
+                if there.is_none() {
+                    make_folder(&folder, &entry).map_err(refused)?;
+                }
+                folders.place().folder(&entry.path).map_err(refused)?;
+                Ok((OfferAnswer::Made, None))
             }
             TreeEntryKind::Link { target } => {
                 make_link(&folder, last, target, &entry).map_err(refused)
@@ -117,23 +121,11 @@ impl State<'_> {
     }
 }
 
-fn make_folder(
-    folders: &mut Folders,
-    folder: &Directory,
-    entry: &Entry,
-    is_there: bool,
-) -> Result<(OfferAnswer, Option<Coming>), Errno> {
+fn make_folder(folder: &Directory, entry: &Entry) -> Result<(), Errno> {
     let last = entry.path.split().map_or(&[][..], |(_, last)| last);
-    if !is_there {
-        // As long as things are put into it, this user has to be able to.
-        rustix::fs::mkdirat(
-            folder.fd(),
-            name(last),
-            Mode::from_raw_mode(u32::from(entry.mode) | 0o700),
-        )?;
-    }
-    folders.place().folder(&entry.path)?;
-    Ok((OfferAnswer::Made, None))
+    // As long as things are put into it, this user has to be able to.
+    let mode = Mode::from_raw_mode(u32::from(entry.mode) | 0o700);
+    rustix::fs::mkdirat(folder.fd(), name(last), mode)
 }
 
 fn make_link(

@@ -5,7 +5,7 @@ use super::{Receiving, State};
 use crate::PART;
 use crate::end::TransferEnd;
 use crate::event::Fate;
-use crate::place::{Directory, file_type, name, refusal};
+use crate::place::{Directory, file_type, name, path_kind, refusal};
 use crate::send::is_partial;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -78,7 +78,7 @@ fn remove(
     let Some((_, last)) = path.split() else { return };
     let Ok(stat) = folder.look(last) else { return };
     let is_folder = file_type(&stat) == FileType::Directory;
-    if !receiving.selection.takes(path, is_folder) {
+    if !receiving.selection.takes(path, path_kind(&stat)) {
         return;
     }
     if is_folder

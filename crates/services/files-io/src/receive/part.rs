@@ -101,13 +101,14 @@ impl Part {
         let _ = self.folder.remove(&self.map);
     }
 
-    /// Gives it its name; the map goes.
-    pub fn publish(&self, last: &[u8], has_map: bool) -> Result<(), Errno> {
-        rustix::fs::renameat(self.folder.fd(), name(&self.part), self.folder.fd(), name(last))?;
-        if has_map {
-            let _ = rustix::fs::unlinkat(self.folder.fd(), name(&self.map), AtFlags::empty());
-        }
-        Ok(())
+    /// Gives it its name.
+    pub fn publish(&self, last: &[u8]) -> Result<(), Errno> {
+        rustix::fs::renameat(self.folder.fd(), name(&self.part), self.folder.fd(), name(last))
+    }
+
+    /// Removes the map of a file that has its name.
+    pub fn remove_map(&self) {
+        let _ = rustix::fs::unlinkat(self.folder.fd(), name(&self.map), AtFlags::empty());
     }
 }
 

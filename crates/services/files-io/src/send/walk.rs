@@ -3,10 +3,12 @@
 use super::source::FileSource;
 use super::{FOLDERS_MAX, Offer, Sending};
 use crate::end::TransferEnd;
-use crate::place::{Directory, file_type, mtime, refusal, stamp};
+use crate::place::{Directory, file_type, mtime, path_kind, refusal, stamp};
 use rustix::fs::{FileType, Stat};
 use skyhaul_files::wire::{BLOCK_MAX, ITEMS_MAX, Message, OFFERS_MAX, OfferId, offer_len};
-use skyhaul_files::{Entry, RefusalReason, RelPath, SourceStamp, TransferRefusal, TreeEntryKind};
+use skyhaul_files::{
+    Entry, PathKind, RefusalReason, RelPath, SourceStamp, TransferRefusal, TreeEntryKind,
+};
 
 /// Offers everything of `sources`.
 pub(super) fn walk(sending: &Sending<'_>, sources: &[FileSource]) -> Result<(), TransferEnd> {
@@ -95,7 +97,7 @@ impl Walk<'_> {
                     continue;
                 }
             };
-            if !self.sending.selection.takes(&path, file_type(&stat) == FileType::Directory) {
+            if !self.sending.selection.takes(&path, path_kind(&stat)) {
                 continue;
             }
             let folder = frame.folder.clone();
@@ -133,8 +135,8 @@ impl Walk<'_> {
     /// Tells of what has a name that no transfer may give a file, unless rules leave it out.
     fn left_out(&self, folder: &Directory, path: &RelPath, name: &[u8]) -> Result<(), TransferEnd> {
         let Ok(path) = path.join(name) else { return Ok(()) };
-        let is_folder = folder.look(name).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
-        if !self.sending.selection.takes(&path, is_folder) {
+        let kind = folder.look(name).map_or(PathKind::Other, |stat| path_kind(&stat));
+        if !self.sending.selection.takes(&path, kind) {
             return Ok(());
         }
         let sentence = format!(

@@ -56,8 +56,8 @@ pub struct TransferHello {
     /// the target. Its
     /// [`super::Message::Welcome`] says which it is.
     pub naming: Naming,
-    /// Where the called end puts what comes; of [`TransferDirection::Get`] with [`Naming::As`], the name
-    /// that its source may take.
+    /// Where the called end puts what comes; of [`TransferDirection::Get`] with [`Naming::As`], the
+    /// name that its source may take.
     pub target: RelPath,
     /// What the called end is to send, patterns among them; [`TransferDirection::Get`].
     pub sources: Vec<RelPath>,

@@ -106,7 +106,7 @@ impl<'a> Feed<'a> {
     fn frame(&mut self, head: Option<&FrameHead>, bytes: &[u8]) {
         let mut now = self.run.clock.now();
         let rate = self.frames_per_second.or(self.departure.course().frames_per_second());
-        let due = self.pacer.due(now, (head, bytes.len()), rate);
+        let due = self.pacer.due(now, head, bytes.len(), rate);
         if let Some(due) = due {
             now = self.wait_until(due);
             self.pacer.handed(now, due);

@@ -2,6 +2,7 @@
 //! or without one.
 
 use super::{Step, Unit, is_ready};
+use crate::spec::Numbering;
 use skyhaul_streams::{FrameHead, StreamFormat};
 use skyhaul_units::Duration;
 use std::io;
@@ -11,7 +12,7 @@ use std::net::{ToSocketAddrs, UdpSocket};
 #[derive(Debug)]
 pub(super) struct Receiver {
     socket: UdpSocket,
-    numbered: bool,
+    numbering: Numbering,
     format: Option<StreamFormat>,
     buffer: Vec<u8>,
     /// Where the datagrams received lie in the buffer; those before `at` were given.
@@ -25,7 +26,11 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub fn bind(address: &str, numbered: bool, format: Option<StreamFormat>) -> io::Result<Self> {
+    pub fn bind(
+        address: &str,
+        numbering: Numbering,
+        format: Option<StreamFormat>,
+    ) -> io::Result<Self> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in address.to_socket_addrs()? {
             match UdpSocket::bind(address) {
@@ -37,7 +42,7 @@ impl Receiver {
                     let (next, frame_len) = (None, None);
                     return Ok(Self {
                         socket,
-                        numbered,
+                        numbering,
                         format,
                         buffer,
                         lens,
@@ -79,7 +84,7 @@ impl Receiver {
         let len = *self.lens.get(self.at)?;
         let from = self.at * LARGEST;
         let mut body = from..from + len;
-        if self.numbered {
+        if self.numbering == Numbering::Numbered {
             let Some(number) =
                 self.buffer[body.clone()].first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
             else {

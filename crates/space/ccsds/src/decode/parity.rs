@@ -4,7 +4,7 @@ use crate::inner::LineCode;
 use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Reason};
 use skyhaul_coding::align::Polarity;
 use skyhaul_coding::gf::Kernel;
-use skyhaul_coding::ldpc::{Code, Decoded, Decoder, Encoder};
+use skyhaul_coding::ldpc::{Code, Decoded, LdpcDecoder, LdpcEncoder};
 use skyhaul_coding::{Randomiser, Sequence};
 
 use super::Outcome;
@@ -13,8 +13,8 @@ use super::Outcome;
 #[derive(Debug, Clone)]
 pub(super) struct ParityDecoder {
     code: Code,
-    decoder: Decoder,
-    encoder: Encoder,
+    decoder: LdpcDecoder,
+    encoder: LdpcEncoder,
     /// The randomiser's bits over a codeword.
     sequence: Vec<u8>,
     /// What is known of the bits, where more than their signs is.
@@ -89,8 +89,8 @@ impl ParityDecoder {
         }
         Self {
             code,
-            decoder: Decoder::with_kernel(code, kernel),
-            encoder: Encoder::new(code),
+            decoder: LdpcDecoder::with_kernel(code, kernel),
+            encoder: LdpcEncoder::new(code),
             sequence,
             soft: None,
             symbols: Vec::new(),

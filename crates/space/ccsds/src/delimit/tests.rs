@@ -60,14 +60,14 @@ fn cut(mission: &Mission, stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, usize) 
             assert!(len > 0);
             held.drain(..len);
         }
-        assert!(held.len() < 2 * 600 + 7 || end == InputEnd::Ahead, "nothing is held at the end");
+        assert!(held.len() < 2 * 600 + 7 || end == SampleEnd::Ahead, "nothing is held at the end");
     };
     for piece in stream.chunks(piece) {
         held.extend_from_slice(piece);
-        take(&mut held, InputEnd::Ahead);
+        take(&mut held, SampleEnd::Ahead);
         assert!(held.len() <= 2 * 600 + 7, "{} bytes are held", held.len());
     }
-    take(&mut held, InputEnd::Reached);
+    take(&mut held, SampleEnd::Reached);
     assert!(held.is_empty());
     (frames, skipped)
 }
@@ -121,7 +121,9 @@ proptest! {
         let mut state = seed | 1;
         // Headers are frequent in it.
         let stream: Vec<u8> = (0..len).map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             [0xC1, 0x23, 0x40, 0x20, 0, 1, 2, (state >> 40) as u8][(state >> 60) as usize % 8]
         }).collect();
         let (frames, skipped) = cut(&mission, &stream, piece);

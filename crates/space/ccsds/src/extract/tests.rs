@@ -362,7 +362,9 @@ fn a_missing_frame_interrupts_the_packets_of_all_access_points_of_its_service() 
 
 proptest! {
     #[test]
-    fn packets_of_any_lengths_come_out_as_they_went_in(lengths in proptest::collection::vec(7usize..90, 1..30)) {
+    fn packets_of_any_lengths_come_out_as_they_went_in(
+        lengths in proptest::collection::vec(7usize..90, 1..30),
+    ) {
         let mut packets: Vec<Vec<u8>> =
             lengths.iter().enumerate().map(|(count, len)| packet(3, count as u16, *len)).collect();
         let total: usize = lengths.iter().sum();

@@ -4,7 +4,7 @@ use super::random::Random;
 use crate::inner::{LineCode, Symbols};
 use crate::mission::Mission;
 use serde::Serialize;
-use skyhaul_coding::convolutional::Encoder;
+use skyhaul_coding::convolutional::ConvolutionalEncoder;
 use skyhaul_coding::nrzm;
 
 /// How symbols come.
@@ -33,8 +33,8 @@ pub struct SymbolTruth {
 #[derive(Debug)]
 pub struct SymbolWriter {
     options: SymbolOptions,
-    line: Option<nrzm::Encoder>,
-    convolutional: Option<Encoder>,
+    line: Option<nrzm::NrzmEncoder>,
+    convolutional: Option<ConvolutionalEncoder>,
     /// Deviation of the noise, to symbols of size one.
     deviation: f64,
     random: Random,
@@ -62,8 +62,8 @@ impl SymbolWriter {
         let noise = |ebn0_db: f64| (1.0 / (2.0 * rate * 10f64.powf(ebn0_db / 10.0))).sqrt();
         Self {
             options,
-            line: (inner.line == LineCode::Mark).then(nrzm::Encoder::default),
-            convolutional: inner.convolutional.map(|(code, _)| Encoder::new(code)),
+            line: (inner.line == LineCode::Mark).then(nrzm::NrzmEncoder::default),
+            convolutional: inner.convolutional.map(|(code, _)| ConvolutionalEncoder::new(code)),
             deviation: options.ebn0_db.map_or(0.0, noise),
             random: Random::new(options.seed ^ NOISE),
             signs: 0,

@@ -1,6 +1,7 @@
 //! The bits that are held, read as CADUs: markers, and blocks for error control.
 
 use super::bits::BitBuffer;
+use super::config::SyncConfig;
 use super::hit::{CaduLayout, Hit};
 use super::judge::{Judge, Judgement};
 use skyhaul_coding::align::Polarity;
@@ -60,6 +61,28 @@ impl CaduBuffer {
     /// Whether error control denies the frame at `hit`.
     pub fn is_bad<J: Judge>(&mut self, hit: Hit, judge: &mut J) -> bool {
         self.judge(hit, judge).0 == Judgement::Bad
+    }
+
+    /// A frame at `position`, before one of this polarity, if it has a marker or decodes.
+    pub fn frame_before<J: Judge>(
+        &mut self,
+        position: u64,
+        polarity: Polarity,
+        config: &SyncConfig,
+        judge: &mut J,
+    ) -> Option<Hit> {
+        let hit = self.hit_at(position);
+        // `check_errors` are passed by chance once in four million times: no decoding is needed.
+        if hit.errors <= config.check_errors {
+            return Some(hit);
+        }
+        // A damaged marker says little of the polarity. That of the proved frame comes first, since
+        // a receiver seldom changes it; the other is for a change between the two frames.
+        [polarity, polarity.opposite()].into_iter().find_map(|polarity| {
+            let hit = self.coasting(position, polarity);
+            let hit = Hit { flywheel: hit.errors > config.lock_errors, ..hit };
+            self.is_good(hit, judge).then_some(hit)
+        })
     }
 
     /// When the last bit of the frame at `hit` came.

@@ -3,7 +3,8 @@
 
 use super::Synchroniser;
 use super::bits::BitView;
-use super::hit::Hit;
+use super::config::SyncConfig;
+use super::hit::{CaduLayout, Hit};
 use super::judge::{Judge, Run};
 use super::prediction::Prediction;
 use super::state::State;
@@ -44,6 +45,38 @@ struct Place<'a> {
     bits: BitView<'a>,
     /// Whole blocks there are.
     whole: u64,
+}
+
+impl Place<'_> {
+    /// The wrong bits of the markers that are due, as far as they stand.
+    fn markers(
+        self,
+        prediction: &Prediction,
+        layout: CaduLayout,
+        config: &SyncConfig,
+        errors: &mut Vec<u8>,
+    ) {
+        let Self { before, ahead, bits, whole } = self;
+        let (length, whole) = (layout.cadu_bits(), whole.min(RUN_BLOCKS as u64));
+        let mut words = [0; MARKERS];
+        errors.clear();
+        for start in (0..whole).step_by(MARKERS) {
+            let indices = start..whole.min(start + MARKERS as u64);
+            for (word, index) in words.iter_mut().zip(indices.clone()) {
+                let bits = if index < ahead as u64 { before } else { bits };
+                *word = layout.marker_at(bits, prediction.due + index * length);
+            }
+            for (word, index) in words.iter().zip(indices) {
+                let hit = layout.hit_of(*word, prediction.due + index * length);
+                // A doubtful marker is looked at alone: a good frame may hide behind it.
+                let is_sure = hit.errors <= config.lock_errors.min(config.check_errors);
+                if hit.polarity != prediction.polarity || !is_sure {
+                    return;
+                }
+                errors.push(hit.errors);
+            }
+        }
+    }
 }
 
 impl<T> Synchroniser<T> {
@@ -120,7 +153,7 @@ impl<T> Synchroniser<T> {
         let Place { before, ahead, bits, .. } = place;
         let Prediction { due: first, polarity, .. } = self.prediction;
         let mut marker_errors = core::mem::take(&mut self.run_buffers.marker_errors);
-        self.markers(place, &mut marker_errors);
+        place.markers(&self.prediction, layout, &self.config, &mut marker_errors);
         let count = marker_errors.len();
         let is_run = count >= SHORTEST;
         if is_run {
@@ -150,29 +183,5 @@ impl<T> Synchroniser<T> {
         }
         self.run_buffers.marker_errors = marker_errors;
         is_run
-    }
-    /// The wrong bits of the markers that are due, as far as they stand.
-    fn markers(&self, place: Place<'_>, errors: &mut Vec<u8>) {
-        let Place { before, ahead, bits, whole } = place;
-        let layout = self.cadus.layout;
-        let (length, whole) = (layout.cadu_bits(), whole.min(RUN_BLOCKS as u64));
-        let mut words = [0; MARKERS];
-        errors.clear();
-        for start in (0..whole).step_by(MARKERS) {
-            let indices = start..whole.min(start + MARKERS as u64);
-            for (word, index) in words.iter_mut().zip(indices.clone()) {
-                let bits = if index < ahead as u64 { before } else { bits };
-                *word = layout.marker_at(bits, self.prediction.due + index * length);
-            }
-            for (word, index) in words.iter().zip(indices) {
-                let hit = layout.hit_of(*word, self.prediction.due + index * length);
-                // A doubtful marker is looked at alone: a good frame may hide behind it.
-                let is_sure = hit.errors <= self.config.lock_errors.min(self.config.check_errors);
-                if hit.polarity != self.prediction.polarity || !is_sure {
-                    return;
-                }
-                errors.push(hit.errors);
-            }
-        }
     }
 }

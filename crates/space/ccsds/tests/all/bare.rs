@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions};
-use skyhaul_ccsds::identify::{InputEnd, InputLayout, Unidentified, identify};
+use skyhaul_ccsds::identify::{InputLayout, SampleEnd, Unidentified, identify};
 use skyhaul_ccsds::mission::{FrameKind, MissionSet};
 use skyhaul_units::Utc;
 
@@ -39,7 +39,7 @@ fn frame(kind: FrameKind, length: usize, at: u32) -> Vec<u8> {
 
 /// The length of the frames that the input is taken for.
 fn found(input: &[u8]) -> Option<usize> {
-    let found = identify(input, &MissionSet::built_in(), InputEnd::Ahead).ok()?;
+    let found = identify(input, &MissionSet::built_in(), SampleEnd::Ahead).ok()?;
     assert_eq!(found.format, InputLayout::Frames);
     assert!(found.is_generic, "{} of {:?}", found.mission.name(), found.scid);
     Some(found.mission.frame().length)
@@ -85,7 +85,7 @@ proptest! {
     fn what_is_no_run_of_frames_is_not_taken_for_one(seed in any::<u64>()) {
         let mut chance = Chance(seed);
         let noise: Vec<u8> = (0..100_000).map(|_| chance.next()).collect();
-        prop_assert!(identify(&noise, &MissionSet::built_in(), InputEnd::Ahead).is_err());
+        prop_assert!(identify(&noise, &MissionSet::built_in(), SampleEnd::Ahead).is_err());
     }
 }
 
@@ -94,7 +94,7 @@ proptest! {
 fn frames_of_the_very_length_of_a_mission_without_spacecraft_are_taken_for_its_own() {
     assert!(is_of_a_mission(FrameKind::Aos, 1_195));
     let input: Vec<u8> = (100..400).flat_map(|at| frame(FrameKind::Aos, 1_195, at)).collect();
-    let identified = identify(&input, &MissionSet::built_in(), InputEnd::Ahead).unwrap();
+    let identified = identify(&input, &MissionSet::built_in(), SampleEnd::Ahead).unwrap();
     assert_eq!((identified.mission.name(), identified.is_generic), ("smap", false));
 }
 

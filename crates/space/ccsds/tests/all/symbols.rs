@@ -10,7 +10,7 @@ use skyhaul_ccsds::identify::{Identification, InputLayout};
 use skyhaul_ccsds::inner::InnerCode;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_ccsds::quality::{BitPosition, CapturedFrame};
-use skyhaul_coding::convolutional::Encoder;
+use skyhaul_coding::convolutional::ConvolutionalEncoder;
 use skyhaul_coding::nrzm;
 use skyhaul_units::Utc;
 
@@ -52,10 +52,11 @@ fn soft(code: InnerCode, bits: &[u8], channel: Channel) -> Vec<u8> {
     // The sum of twelve is nearly normal, with a deviation of one.
     let mut normal = || (0..12).map(|_| draw()).sum::<f64>() - 6.0;
     let mut levels = bits.to_vec();
-    nrzm::Encoder::default().encode(&mut levels);
+    nrzm::NrzmEncoder::default().encode(&mut levels);
     let mut sent: Vec<f64> = (0..channel.before).map(|_| 40.0 * normal()).collect();
     let (convolutional, _) = code.convolutional.unwrap();
-    Encoder::new(convolutional).encode(&levels, |bit| sent.push(if bit { 40.0 } else { -40.0 }));
+    ConvolutionalEncoder::new(convolutional)
+        .encode(&levels, |bit| sent.push(if bit { 40.0 } else { -40.0 }));
     let mut sent: Vec<f64> =
         sent.into_iter().map(|symbol| symbol + channel.noise * normal()).collect();
     if channel.turned {

@@ -131,8 +131,11 @@ fn an_edos_record_has_header_labels_and_text() {
 fn notices_are_understood() {
     let long = |second: &str| {
         format!(
-            "MESSAGE_TYPE=LONGPAN;\nNO_OF_FILES=2;\nFILE_DIRECTORY=/d;\nFILE_NAME=a;\nDISPOSITION=\"SUCCESSFUL\";\n\
-             TIME_STAMP=2024-12-06T00:00:00Z;\nFILE_DIRECTORY=/d;\nFILE_NAME=b;\nDISPOSITION=\"{second}\";\nTIME_STAMP=2024-12-06T00:00:00Z;\n"
+            "MESSAGE_TYPE=LONGPAN;\nNO_OF_FILES=2;\n\
+             FILE_DIRECTORY=/d;\nFILE_NAME=a;\nDISPOSITION=\"SUCCESSFUL\";\n\
+             TIME_STAMP=2024-12-06T00:00:00Z;\n\
+             FILE_DIRECTORY=/d;\nFILE_NAME=b;\nDISPOSITION=\"{second}\";\n\
+             TIME_STAMP=2024-12-06T00:00:00Z;\n"
         )
     };
     let at = Utc::default();

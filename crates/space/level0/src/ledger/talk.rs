@@ -1,8 +1,8 @@
 //! What a centre and a station say to each other about gaps: questions and answers, as JSON.
 //!
 //! ```text
-//! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,
-//!  "spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}
+//! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,
+//!  "last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}
 //! {"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}
 //! ```
 //!
@@ -256,7 +256,11 @@ impl WireSpan {
 mod tests {
     use super::*;
 
-    const ASK: &str = r#"{"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,"last":false,"spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#;
+    const ASK: &str = concat!(
+        r#"{"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","#,
+        r#""damaged":false,"last":false,"#,
+        r#""spans":[[157,16,4101,12,1730000000000000,1730000000020000,80000,200000]]}"#
+    );
     const ANSWER: &str = r#"{"say":"answer","number":7,"outcomes":[[9,"not-decodable"]]}"#;
 
     #[test]

@@ -434,7 +434,9 @@ proptest! {
         const FRAMES: u64 = 4_000;
         let mut state = seed;
         let lost = (1..FRAMES - 1).filter(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % 100 == 0
         });
         let lost: BTreeSet<u64> = lost.collect();

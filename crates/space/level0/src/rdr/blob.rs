@@ -15,6 +15,7 @@
 
 use super::iet::Iet;
 use skyhaul_ccsds::packet::SpaceHeader;
+use skyhaul_units::wire::ByteReader;
 
 /// The header of a Common RDR.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -121,8 +122,8 @@ impl<'a> CommonRdr<'a> {
     /// # Errors
     /// [`BlobError`] where the parts are not within `bytes`, in their order.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BlobError> {
-        let header = bytes.get(..HEADER_LEN).ok_or(BlobError::TooShort { len: bytes.len() })?;
-        let places = Places::read(header);
+        let head = BlobHeader::read(bytes).ok_or(BlobError::TooShort { len: bytes.len() })?;
+        let (header, places) = head;
         let misplaced = |part, offset| BlobError::Misplaced { part, offset, len: bytes.len() };
         let part = |part, from: u32, to: usize| {
             bytes
@@ -138,15 +139,9 @@ impl<'a> CommonRdr<'a> {
         let end = (places.storage as usize).saturating_add(places.used as usize);
         let storage = part("packet storage", places.storage, end)?;
         let read = Self {
-            header: BlobHeader {
-                satellite: text(&header[..4]),
-                sensor: text(&header[4..20]),
-                kind: text(&header[20..36]),
-                start: Iet::from_micros(u64::from_be_bytes(field(header, 56))),
-                end: Iet::from_micros(u64::from_be_bytes(field(header, 64))),
-            },
-            apids: apids.chunks_exact(APID_LEN).map(ApidEntry::read).collect(),
-            trackers: trackers.chunks_exact(TRACKER_LEN).map(Tracker::read).collect(),
+            header,
+            apids: apids.chunks_exact(APID_LEN).filter_map(ApidEntry::read).collect(),
+            trackers: trackers.chunks_exact(TRACKER_LEN).filter_map(Tracker::read).collect(),
             storage,
         };
         // No two lists share trackers, so that there are no more packets than trackers.
@@ -223,13 +218,28 @@ pub(super) struct Places {
 }
 
 impl Places {
-    fn read(header: &[u8]) -> Self {
-        let at = |offset| u32::from_be_bytes(field(header, offset));
-        Self { apids: at(36), list: at(40), trackers: at(44), storage: at(48), used: at(52) }
+    fn read(fields: &mut ByteReader<'_>) -> Option<Self> {
+        Some(Self {
+            apids: fields.u32()?,
+            list: fields.u32()?,
+            trackers: fields.u32()?,
+            storage: fields.u32()?,
+            used: fields.u32()?,
+        })
     }
 }
 
 impl BlobHeader {
+    /// The header at the front of `bytes`; `None` where they end before it.
+    fn read(bytes: &[u8]) -> Option<(Self, Places)> {
+        let mut fields = ByteReader::new(bytes);
+        let (satellite, sensor) = (text(fields.take(4)?), text(fields.take(16)?));
+        let kind = text(fields.take(16)?);
+        let places = Places::read(&mut fields)?;
+        let (start, end) = (Iet::from_micros(fields.u64()?), Iet::from_micros(fields.u64()?));
+        Some((Self { satellite, sensor, kind, start, end }, places))
+    }
+
     pub(super) fn write(&self, places: Places, out: &mut Vec<u8>) {
         put_text(&self.satellite, 4, out);
         put_text(&self.sensor, 16, out);
@@ -243,15 +253,15 @@ impl BlobHeader {
 }
 
 impl ApidEntry {
-    fn read(bytes: &[u8]) -> Self {
-        let at = |offset| u32::from_be_bytes(field(bytes, offset));
-        Self {
-            name: text(&bytes[..16]),
-            apid: at(16),
-            first_tracker: at(20),
-            reserved: at(24),
-            received: at(28),
-        }
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut fields = ByteReader::new(bytes);
+        Some(Self {
+            name: text(fields.take(16)?),
+            apid: fields.u32()?,
+            first_tracker: fields.u32()?,
+            reserved: fields.u32()?,
+            received: fields.u32()?,
+        })
     }
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         put_text(&self.name, 16, out);
@@ -265,15 +275,15 @@ impl Tracker {
     /// Of a packet that was not received.
     pub const MISSING: Self = Self { time: 0, count: -1, size: 0, offset: -1, fill_percent: 0 };
 
-    fn read(bytes: &[u8]) -> Self {
-        let at = |offset| i32::from_be_bytes(field(bytes, offset));
-        Self {
-            time: i64::from_be_bytes(field(bytes, 0)),
-            count: at(8),
-            size: at(12),
-            offset: at(16),
-            fill_percent: at(20),
-        }
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut fields = ByteReader::new(bytes);
+        Some(Self {
+            time: fields.i64()?,
+            count: fields.u32()?.cast_signed(),
+            size: fields.u32()?.cast_signed(),
+            offset: fields.u32()?.cast_signed(),
+            fill_percent: fields.u32()?.cast_signed(),
+        })
     }
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.time.to_be_bytes());
@@ -286,13 +296,6 @@ impl Tracker {
 pub(super) const HEADER_LEN: usize = 72;
 pub(super) const APID_LEN: usize = 32;
 pub(super) const TRACKER_LEN: usize = 24;
-
-/// `N` bytes at `offset` of a part that was measured before.
-fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
-    let mut field = [0; N];
-    field.copy_from_slice(&bytes[offset..offset + N]);
-    field
-}
 
 /// Up to the first zero.
 fn text(bytes: &[u8]) -> String {

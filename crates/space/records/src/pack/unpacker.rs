@@ -63,7 +63,7 @@ pub fn unpack(packed: &[u8], most: usize) -> Result<Vec<u8>, UnpackError> {
     for (pieces, count) in pieces.iter().zip(counts) {
         zones.push(zones_of(pieces, &mut sources, times(zone, count, most)?)?);
     }
-    let (ends, between) = ends(rest, &counts[..channels], (head, tail))?;
+    let (ends, between) = ends(rest, &counts[..channels], head, tail)?;
     let mut out = Vec::with_capacity(between.len().min(most));
     let mut cursors = [0; CHANNELS_MAX];
     let mut between = between;
@@ -164,7 +164,8 @@ fn zones_of(pieces: &Pieces, sources: &mut [Source], len: usize) -> Result<Vec<u
 fn ends<'a>(
     bytes: &'a [u8],
     counts: &[usize],
-    (head, tail): (usize, usize),
+    head: usize,
+    tail: usize,
 ) -> Result<(Vec<Vec<u8>>, &'a [u8]), UnpackError> {
     let width = head.checked_add(tail).ok_or(UnpackError::Damaged("cut of a frame"))?;
     let total = times(width, counts.iter().sum(), bytes.len())?;

@@ -2,7 +2,7 @@
 //! end.
 
 use crate::failure::Failure;
-use skyhaul_files::{FileReceipt, Hash, RelPath};
+use skyhaul_files::{FileContent, FileReceipt, RelPath};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use std::fs::{File, OpenOptions};
@@ -54,7 +54,7 @@ impl Receipts {
         what: &'static str,
         peer: &str,
         path: &RelPath,
-        file: (u64, Hash),
+        file: FileContent,
     ) -> Result<(), Failure> {
         let receipt = FileReceipt::new(self.clock.utc().as_nanos(), what, peer, path, file);
         let mut line =

@@ -5,7 +5,7 @@ use super::receipts::Receipts;
 use crate::failure::{Exit, Failure};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use skyhaul_files::{RefusedBy, TransferRefusal};
+use skyhaul_files::{FileContent, RefusedBy, TransferRefusal};
 use skyhaul_files_io::{Counters, Event, Fate};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
@@ -168,7 +168,7 @@ impl Screen {
                         if sends { "sent" } else { "received" },
                         &self.peer,
                         &path,
-                        (bytes, hash),
+                        FileContent { bytes, hash },
                     )?;
                 }
                 let blake3 = Some(hash.to_string());

@@ -9,7 +9,7 @@ use crate::commands::{signals, stamped};
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
 use skyhaul_channels_io::{AppChannel, AppClient, Setup};
-use skyhaul_files::RefusalReason;
+use skyhaul_files::{FileContent, RefusalReason};
 use skyhaul_files_io::{
     Cancel, Claims, Counters, Directory, Event, Fate, Reports, Root, TransferEnd,
 };
@@ -242,7 +242,8 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                 counts.0 += 1;
                 counts.1 += bytes;
                 if let Some(Ok(mut receipts)) = desk.receipts.as_ref().map(Mutex::lock)
-                    && let Err(failure) = receipts.add("served", peer, &path, (bytes, hash))
+                    && let Err(failure) =
+                        receipts.add("served", peer, &path, FileContent { bytes, hash })
                 {
                     stamped::say(&failure.to_string());
                 }

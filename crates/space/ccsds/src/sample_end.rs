@@ -2,7 +2,7 @@
 
 /// Whether a sample is all that there is of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputEnd {
+pub enum SampleEnd {
     /// More may come.
     Ahead,
     /// Nothing will follow.
