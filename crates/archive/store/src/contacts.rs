@@ -1,4 +1,4 @@
-//! The centre's contact store: what arrived of each contact, and what may be receipted.
+//! The centre's contact store: the records of each contact, and how far they may be receipted.
 //!
 //! ```text
 //! contacts/STATION/spool               whose contacts these are: `spaces`

@@ -1,5 +1,5 @@
-//! What the store needs of a file system, so that the same code runs on files and on a disk that
-//! loses power on demand.
+//! The interface to the file system: the same code runs on files and on a simulated disk that loses
+//! power on demand.
 //!
 //! Paths are relative to the disk's root, with `/` between parts; this crate makes all of them
 //! itself from numbers and checked names, so none can leave the root. Files only grow at their end,

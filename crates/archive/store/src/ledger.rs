@@ -1,5 +1,5 @@
-//! Small named records in a directory, each replaced in one step: what was planned and what was
-//! done, for work that may be killed at any instant and is taken up again.
+//! Small named records in a directory, each replaced atomically: the journal of work that may be
+//! killed at any instant and resumes after a restart.
 
 use crate::disk::{Disk, EntryKind};
 use crate::publish::{is_plain_name, load_state, save_state};

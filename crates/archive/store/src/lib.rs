@@ -1,12 +1,11 @@
 //! Durable storage at both ends: a checksummed log, the station's spool, the centre's contact
 //! store.
 //!
-//! A [`Spool`] keeps what was captured until the centre has it in custody; a [`ContactStore`] keeps
-//! what arrived, one [`Log`] a contact, and says what may be receipted; a [`raw`] recording keeps
-//! what an input received, byte for byte. Nothing counts as kept before an `fdatasync` that began
-//! after it was written. Any moment may be the last one: whatever a power cut, a kill or a full
-//! disk leaves behind, opening again finds a valid log with everything that was durable in it,
-//! once.
+//! A [`Spool`] keeps captured blocks until the centre has them in custody. A [`ContactStore`] keeps
+//! received blocks, one [`Log`] for each contact, and tells how far they may be receipted. A
+//! [`raw`] recording keeps the bytes of an input. A record counts as durable after an `fdatasync` that
+//! began after it was written. A power cut, a kill or a full disk may happen at any moment: opening
+//! then finds a valid log with every durable record in it, once.
 //!
 //! ```
 //! use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolItem, sim::SimDisk};

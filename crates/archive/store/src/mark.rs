@@ -1,4 +1,4 @@
-//! What tells one block from another that has the same flow and place.
+//! The mark of a block: a digest that distinguishes blocks of the same flow and sequence number.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use skyhaul_units::BlockMark;

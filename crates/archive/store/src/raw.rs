@@ -1,4 +1,4 @@
-//! Recordings of what an input received, byte for byte, with the time of reception.
+//! Recordings of an input, byte for byte, with reception times.
 //!
 //! ```text
 //! DIR/00000000000000000000.raw   the bytes as received, and nothing else

@@ -1,4 +1,4 @@
-//! How much a store may still write: its own limit, and what is left free on the file system.
+//! The free space of a store: its own limit, and the reserve of the file system.
 
 use crate::disk::Disk;
 use skyhaul_units::ByteCount;

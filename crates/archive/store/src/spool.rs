@@ -1,5 +1,5 @@
-//! The station's spool: what was captured, until the centre has it in custody and its retention is
-//! over.
+//! The station's spool: keeps captured blocks until the centre has them in custody and their
+//! retention is over.
 //!
 //! One log for all flows, in the order of writing, and a small state file with what the log cannot
 //! tell: the next flow number, what is in custody, which flows are closed. The state file may lag:

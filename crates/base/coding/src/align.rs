@@ -1,4 +1,4 @@
-//! Bit realignment: bytes out of a bit stream from any bit on, as they came or inverted.
+//! Bit realignment: copies bytes out of a bit stream from any bit offset, upright or inverted.
 
 use crate::gf::Kernel;
 use crate::vector::{Simd, Task};

@@ -1,5 +1,4 @@
-//! What a block belongs to, and its place there: the same numbers in the spool, on the wire and in
-//! the store.
+//! Flow and sequence number of a block: the same in the spool, on the wire and in the store.
 
 /// A series of blocks or records in order, from one source: a contact and channel, a file, a
 /// stream. The sending end gives the numbers.

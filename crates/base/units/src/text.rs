@@ -1,4 +1,4 @@
-//! Text of unknown origin, for people.
+//! Makes text of unknown origin safe to print.
 
 /// A text from a far end as it may stand in a log line or on a terminal, at most `max` bytes of it:
 /// control characters, line ends and marks that turn the direction of writing stand as `\x1b`, each

@@ -1,4 +1,4 @@
-//! Calendar time: for stamps that leave the process. Spans inside the process use `Instant`.
+//! Calendar time, for time stamps that leave the process. Spans inside the process use `Instant`.
 
 use crate::Duration;
 use core::ops::{Add, Sub};

@@ -1,4 +1,4 @@
-//! Ending a transfer from outside, whatever its threads wait for.
+//! Cancels a transfer from outside, whatever its threads wait for.
 
 use skyhaul::Wait;
 use std::future::poll_fn;

@@ -1,8 +1,8 @@
 //! Which session of this process writes which partial file.
 //!
-//! A node that was killed and calls again finds its own session of before still open here: nobody
-//! told that it is over. The newer session takes the file over; one of another node is told that
-//! the file is busy.
+//! When a node is killed and calls again, its previous session may still be open here, since
+//! nothing reported its end. The newer session takes the file over; a session of another node is
+//! refused because the file is busy.
 
 use crate::cancel::Cancel;
 use std::collections::BTreeMap;

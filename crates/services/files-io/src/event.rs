@@ -1,4 +1,4 @@
-//! What a transfer tells while it goes on.
+//! The events and counters of a transfer.
 
 use skyhaul_files::{Hash, RelPath, TransferRefusal};
 use std::collections::VecDeque;

@@ -1,12 +1,12 @@
 //! Files over a session: the two ends of a transfer, with their threads and their disks.
 //!
-//! [`call`] is the end that a user runs, [`serve`] the one that waits for calls at a folder. Either
-//! may be the sending one. That walks its sources and offers what it finds on one thread, reads,
-//! hashes and packs what is wanted on another, and hears answers on a third. The receiving one
-//! decides, hashes and writes on one thread, and syncs and renames on another, many files at a
-//! time. A file stands under its name when all of it was written, has the hash that the sending end
-//! found, and was synced; until then it is `.NAME.skyhaul-part`, with a map of what is on disk
-//! beside it.
+//! [`call`] is the end that a user runs, [`serve`] the one that accepts calls for a folder. Either
+//! may be the sending end. The sending end walks its sources and offers entries on one thread,
+//! reads, hashes and packs the wanted ones on another, and receives answers on a third. The
+//! receiving end decides, hashes and writes on one thread, and syncs and renames on another, many
+//! files at a time. A file gets its name when it is completely written, has the hash that the
+//! sending end computed, and is synced; until then it is `.NAME.skyhaul-part`, with a map of its
+//! chunks on disk beside it.
 
 mod cancel;
 mod claims;

@@ -1,4 +1,4 @@
-//! A folder, and what is below it: no name leads out, not over symbolic links either.
+//! Access below a folder: no name leads out of it, not even over symbolic links.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, Timestamps};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! The receiving end: it says what it wants, writes what comes, and tells what became of it.
+//! The receiving end: answers offers, writes contents, and reports the result of each file.
 
 mod coming;
 mod commit;

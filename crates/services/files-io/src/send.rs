@@ -1,4 +1,4 @@
-//! The sending end: what it has is offered, and what is wanted of it is sent.
+//! The sending end: offers entries, and sends those that the receiving end wants.
 
 mod feed;
 mod source;

@@ -1,5 +1,4 @@
-//! A transfer from its first message to its last, at the end that calls and at the one that is
-//! called.
+//! A transfer from its first message to its last, at the calling and at the called end.
 
 use crate::cancel::Cancel;
 use crate::claims::Claims;

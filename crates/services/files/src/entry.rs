@@ -1,4 +1,4 @@
-//! One thing of a tree: what it is, its attributes, and by what it is known again.
+//! One entry of a tree: its kind, its attributes, and the stamp that identifies its version.
 
 use crate::fields::put_short;
 use crate::path::RelPath;

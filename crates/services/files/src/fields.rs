@@ -1,4 +1,4 @@
-//! Writing fields of messages: bytes have their length before them.
+//! Writes fields of messages: bytes behind their length.
 
 /// Writes bytes with their length of two bytes; the caller's types hold them short enough.
 pub(crate) fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -1,4 +1,4 @@
-//! The hash of a file, as its pieces go by.
+//! The hash of a file, computed piece by piece.
 //!
 //! BLAKE3 is a tree: a chunk of a power-of-two length at a multiple of that length has a chaining
 //! value of its own, and the file's hash follows from the chaining values of its chunks. So a

@@ -1,11 +1,10 @@
-//! Files over a session: what the two ends say to each other, and how each knows that a file is
-//! whole.
+//! Files over a session: the messages of the two ends, and the verification of files.
 //!
-//! The sending end offers [`Entry`]s, many in one block; the receiving end answers what it wants of
-//! each, and from where; contents follow, small ones many in one block. Names are bytes
-//! ([`RelPath`]) and never lead out of the folder that they belong in. A file is known by its
-//! BLAKE3 hash, which is computed as it goes by, piece after piece ([`FileHasher`]); what is known
-//! of the pieces on disk stands in a [`map`], from which a transfer goes on. Sans-IO: no file is
+//! The sending end offers [`Entry`]s, many in one block. The receiving end answers which of them it
+//! wants, and from which chunk on. Contents follow, many small ones in one block. Names are bytes
+//! ([`RelPath`]) and never lead out of their folder. A file is identified by its BLAKE3 hash, which
+//! is computed piece by piece ([`FileHasher`]). The state of the chunks on disk is kept in a
+//! [`map`], from which a transfer resumes. Sans-IO: no file is
 //! opened here.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Sending no faster than asked.
+//! Limits the sending rate.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 

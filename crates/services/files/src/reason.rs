@@ -1,4 +1,4 @@
-//! Why something is not done: one word for programs, one sentence for people.
+//! Reasons of refusals: one word for programs, one sentence for people.
 
 use core::fmt;
 

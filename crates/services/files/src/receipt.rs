@@ -1,4 +1,4 @@
-//! What an end keeps of a file that is whole and on disk at the receiving one.
+//! The receipt of a file that is complete and on disk at the receiving end.
 
 use crate::hash::Hash;
 use crate::path::{RelPath, shown};

@@ -1,4 +1,4 @@
-//! What the two ends say to each other, one message in each block.
+//! The messages between the two ends, one in each block.
 //!
 //! The end that called says what it wants ([`TransferHello`]) and becomes the sending or the
 //! receiving end. Then:

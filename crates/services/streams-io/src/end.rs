@@ -1,4 +1,4 @@
-//! What a stream tells while it goes on, and how it ends.
+//! The progress of a stream, and how it ends.
 
 use serde::Serialize;
 use skyhaul::Session;

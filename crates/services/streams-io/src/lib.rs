@@ -1,12 +1,12 @@
-//! Streams of a constant rate over a session: sources, sinks, and what the two ends do.
+//! Streams of a constant rate over a session: sources, sinks, and the two ends.
 //!
-//! [`send`] reads a [`StreamSource`] and sends what it gives; [`serve`] takes a stream at the other end
-//! and writes it to a sink that is
-//! [`AllowedSinks`] there. Both run over any session, and end with a [`StreamSummary`]. A source is never held
-//! back: what the line has no room for within the lateness bound is dropped and counted. A sink
-//! gets frames in their order, each at its time or an invalid one for it.
+//! [`send`] reads a [`StreamSource`] and sends its frames. [`serve`] receives a stream and writes
+//! it to a sink that [`AllowedSinks`] permits. Both run over any session and end with a
+//! [`StreamSummary`]. There is no backpressure on the source: frames that the line cannot carry
+//! within the lateness bound are dropped and counted. The sink gets frames in order; each one that
+//! is missing at its time is replaced with an invalid frame.
 //!
-//! How frames and groups look, and how it is known which ones are missing, is in `skyhaul-streams`.
+//! The formats of frames and groups and the detection of missing frames are in `skyhaul-streams`.
 //! Threads and files are here.
 
 mod end;

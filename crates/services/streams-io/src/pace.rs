@@ -1,4 +1,4 @@
-//! When a frame of a source is handed over.
+//! The pace of a source: when each of its frames is handed over.
 
 use core::str::FromStr;
 use skyhaul_streams::{FrameHead, FrameTime};

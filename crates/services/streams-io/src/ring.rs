@@ -1,5 +1,5 @@
-//! A ring of bytes in shared memory, for programs of others: they map the file, we read and write
-//! it.
+//! A byte ring in shared memory for other programs: they map the file, this program reads and
+//! writes it.
 //!
 //! ```text
 //!   0     8  "SKYRING1"

@@ -1,4 +1,4 @@
-//! The source's end.
+//! The source's end of a stream.
 
 mod feed;
 

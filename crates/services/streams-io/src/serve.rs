@@ -1,4 +1,4 @@
-//! The sink's end.
+//! The sink's end of a stream.
 
 use crate::end::{Look, StreamContext, StreamFailure, StreamSummary};
 use crate::sink::{AllowedSinks, Sink, Writer};

@@ -1,4 +1,4 @@
-//! Sources and sinks as they are written.
+//! The text form of sources and sinks.
 
 use core::str::FromStr;
 use skyhaul_units::{ByteCount, Rate, Utc};

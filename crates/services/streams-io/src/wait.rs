@@ -1,4 +1,4 @@
-//! Waiting for a future on this thread, and not for longer than so long.
+//! Waits for a future on this thread, with a time-out.
 
 use skyhaul_net::Clock;
 use skyhaul_units::Duration;

@@ -1,4 +1,4 @@
-//! What became of the frames of a stream.
+//! The account of the frames of a stream: received, repaired, late, lost.
 
 use crate::frame_time::FrameTime;
 use serde::Serialize;

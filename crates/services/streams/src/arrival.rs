@@ -1,5 +1,5 @@
-//! The sink's end: frames go out in their order, an invalid one in the place of each that is not
-//! there in time.
+//! The sink's end: puts frames in order, and replaces each one that is not there in time with an
+//! invalid one.
 
 mod expected;
 mod reordering;

@@ -1,4 +1,4 @@
-//! The source's end: frames become groups, each a block of its own.
+//! The source's end: puts frames into groups, one block each.
 
 use crate::head::FrameHead;
 use crate::sequence::{Exception, FrameSequence};

@@ -1,4 +1,4 @@
-//! Writing fields of messages: bytes have their length before them.
+//! Writes fields of messages: bytes behind their length.
 
 /// Appends text behind its length; what is beyond `max` bytes is cut off at a character.
 pub(crate) fn put_text(out: &mut Vec<u8>, text: &str, max: usize) {

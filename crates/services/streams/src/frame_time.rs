@@ -1,4 +1,4 @@
-//! Where a frame belongs in its stream, and what is no frame.
+//! The place of a frame in its stream, and the errors of headers.
 
 /// Where a frame belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,13 +23,13 @@ impl FrameTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// There are fewer than it has.
-    #[error("fewer bytes than a header has")]
+    #[error("the frame header is cut short")]
     Short,
     /// They say what cannot be.
-    #[error("no header")]
+    #[error("not a frame header")]
     NoHeader,
     /// Its frame has so many bytes.
-    #[error("a frame of {0} bytes is longer than the 1 MiB that are carried")]
+    #[error("a frame of {0} bytes is longer than the limit of 1 MiB")]
     TooLong(usize),
 }
 

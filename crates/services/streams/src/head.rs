@@ -1,4 +1,4 @@
-//! The header of a frame, of whatever format.
+//! The header of a frame of any format.
 
 use crate::frame_time::{FrameTime, HeadError};
 use crate::mark5b::Mark5bHeader;
@@ -27,7 +27,7 @@ pub enum FrameHead {
 
 /// A name that is none of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no format; write vdif, mark5b or datagrams")]
+#[error("unknown format; write vdif, mark5b or datagrams")]
 pub struct FormatError;
 
 /// What stands in the place of lost samples: correlators know it.

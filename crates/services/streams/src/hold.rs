@@ -1,4 +1,4 @@
-//! Groups that wait for those before them, and until when they do.
+//! The reorder buffer: groups that wait for earlier ones.
 
 use crate::wire::FrameGroup;
 use skyhaul_units::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! Streams of a constant rate: VDIF and Mark 5B frames, and how they cross a line that loses some
-//! of them.
+//! Streams of a constant rate: VDIF and Mark 5B frames, and their transport over a line with loss.
 //!
 //! A [`FrameHead`] is a frame's header, checked when it is read. A [`FrameFinder`] finds frames in
 //! bytes that begin anywhere. A [`FrameSequence`] knows which frame comes next, so that the frame

@@ -1,8 +1,9 @@
-//! What comes next in a stream: the order of its threads, and the header of each one's next frame.
+//! Predicts the next frame of a stream: the order of the threads, and the header of the next frame
+//! of each.
 //!
-//! Both ends keep one, and see the same frames in the same order. Where a frame is not what is
-//! expected, the sending end says so ([`Exception`]) along with the frames behind it, and the
-//! receiving end knows the header of a frame that is lost.
+//! Both ends keep one, and see the same frames in the same order. Where a frame is not the expected
+//! one, the sending end reports it ([`Exception`]) along with the frames behind it, so that the
+//! receiving end knows the header of a lost frame.
 
 use crate::head::{FrameHead, StreamFormat};
 use skyhaul_units::wire::ByteReader;

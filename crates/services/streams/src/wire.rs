@@ -1,4 +1,4 @@
-//! What the two ends of a stream say to each other, one message in each block.
+//! The messages between the two ends of a stream, one in each block.
 //!
 //! ```text
 //!   source's end                                  sink's end
@@ -130,10 +130,13 @@ pub struct StreamEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The far end speaks this version.
-    #[error("the far end speaks version {0} of streams, this one {VERSION}")]
+    #[error(
+        "the far end uses version {0} of the stream protocol, this node {VERSION}; install the same \
+        release at both ends"
+    )]
     Version(u16),
     /// It is no message.
-    #[error("no message of a stream")]
+    #[error("not a stream message")]
     Malformed,
 }
 

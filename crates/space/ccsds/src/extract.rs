@@ -1,5 +1,5 @@
-//! The packet extractor, for every kind of frame: packets are put together again from the packet
-//! zones of one virtual channel.
+//! The packet extractor, for every kind of frame: reassembles the packets of one virtual channel
+//! from the packet zones of its frames.
 //!
 //! A packet comes out when all its frames came, in sequence: a missing frame drops the packet that
 //! it interrupts, or, where that is asked for, has it filled up to its length. Everything dropped

@@ -1,5 +1,4 @@
-//! What an unknown input is: bits, CADUs or bare frames, of which mission, found from a sample of
-//! it.
+//! Identifies an unknown input from a sample: bits, CADUs or bare frames, and the mission.
 //!
 //! The distance between markers gives the block length; codings of that length are tried until
 //! blocks decode; spacecraft id and length are then looked up among the missions. Where none fits,

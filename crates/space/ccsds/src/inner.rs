@@ -1,5 +1,4 @@
-//! The inner code: what stands between the symbols of a demodulator and the bits that markers are
-//! searched in.
+//! The inner code: from the symbols of a demodulator to the bits that the synchroniser searches.
 //!
 //! ```text
 //! symbols → node synchronisation → Viterbi decoder → NRZ-M → bits

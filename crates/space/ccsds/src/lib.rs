@@ -1,13 +1,11 @@
 //! From a received bit stream to CCSDS frames, packets and their times.
 //!
-//! The way through: [`capture`] takes bytes and gives frames; it uses [`identify`] to find out what
-//! an input is,
-//! [`sync`] to find blocks in bits, [`decode`] to make frames of blocks. [`extract`] makes packets
-//! of frames,
-//! [`packet`] and [`time`] read them, [`account`] counts all of it. [`select`] joins the frames of
-//! several inputs. [`scan`] finds the packets of a file that may be damaged, [`survey`] counts
-//! them. What a spacecraft's downlink looks like is data: [`mission`]. [`generate`] makes
-//! downlinks, out of real packets or made-up ones.
+//! [`capture`] is the pipeline from bytes to frames: [`identify`] finds out what an input is,
+//! [`sync`] finds blocks in bits, [`decode`] makes frames of blocks. [`extract`] reassembles
+//! packets, [`packet`] and [`time`] read them, [`account`] counts frames and packets. [`select`]
+//! joins the frames of several inputs. [`scan`] finds the packets of a file that may be damaged,
+//! [`survey`] counts them. [`mission`] describes a spacecraft's downlink as data. [`generate`]
+//! makes downlinks out of real or synthetic packets.
 //!
 //! Demodulation, order across channels, duplicates and products are left out: they belong to the
 //! receiver and to Level-0.

@@ -1,5 +1,5 @@
-//! Bits taken for soft symbols, and soft symbols for bits: told by how often each byte comes, where
-//! nothing else tells.
+//! Detects soft symbols that were declared as bits, and bits declared as soft symbols, from the
+//! histogram of their bytes.
 //!
 //! Packed bits of a randomised downlink make all 256 bytes equally frequent. Soft symbols gather
 //! around two values of opposite sign, and as many lie on the one side as on the other.

@@ -1,8 +1,8 @@
 //! The trend of a link's margin: how many symbols each codeword needed corrected, minute by minute
 //! of a contact.
 //!
-//! A codeword of E = 16 is lost at 17 wrong symbols; how near the codewords come to that says how
-//! much the link has to spare, long before a frame is lost.
+//! A codeword of E = 16 is lost at 17 wrong symbols. The distance to that limit shows the margin of
+//! the link long before a frame is lost.
 
 use crate::mission::Mission;
 use crate::quality::{CapturedFrame, FrameVerdict};

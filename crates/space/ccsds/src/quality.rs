@@ -1,4 +1,4 @@
-//! A captured frame and what is known about how well it was received.
+//! A captured frame and the quality of its reception.
 
 use crate::frame::Check;
 use bytes::Bytes;

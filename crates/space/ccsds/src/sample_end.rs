@@ -1,4 +1,4 @@
-//! Whether a sample is all that there is of an input.
+//! Whether a sample ends where its input ends.
 
 /// Whether a sample is all that there is of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

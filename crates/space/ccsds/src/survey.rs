@@ -1,5 +1,5 @@
-//! What a series of packets amounts to, by application: packets, bytes, lengths, times, breaks in
-//! the sequence count.
+//! Statistics of a series of packets by application: packets, bytes, lengths, times, breaks in the
+//! sequence count.
 //!
 //! Left out: order and duplicates, which are Level-0's business. A break is counted where it stands
 //! in the series.

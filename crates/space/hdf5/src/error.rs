@@ -17,7 +17,7 @@ pub enum LoadError {
         why: String,
     },
     /// It is not the library, or one without something that is needed.
-    #[error("{name} is no HDF5 library that serves: {why}; install HDF5 1.10 or later")]
+    #[error("{name} cannot be used as the HDF5 library: {why}; install HDF5 1.10 or later")]
     Unfit {
         /// Its name.
         name: String,

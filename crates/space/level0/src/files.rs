@@ -1,5 +1,4 @@
-//! How products reach storage: the caller gives a [`Files`], so that this crate opens nothing
-//! itself.
+//! The interface to storage: the caller provides [`Files`], so that this crate opens no files.
 
 use std::io;
 

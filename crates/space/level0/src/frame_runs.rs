@@ -1,5 +1,5 @@
-//! The frames of contacts that a further version of a product has and the one before had not, as
-//! runs of counts: which gaps were filled.
+//! The frames that a new version of a product has and the previous one had not, as runs of counts:
+//! the gaps that were filled.
 
 use serde::Serialize;
 use skyhaul_ccsds::count::Modulus;

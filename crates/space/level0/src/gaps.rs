@@ -1,4 +1,4 @@
-//! What there is of an APID in a product, what is missing, and what was filled up.
+//! The account of an APID in a product: packets, gaps, and packets that were filled up.
 //!
 //! Where several APIDs share a counter, a break is with the APID of the packet after it: the count
 //! says that packets are missing, not whose they were.

@@ -1,5 +1,4 @@
-//! The packets of one contact on their way into products: frames in, packets with their place in
-//! time out.
+//! From the frames of one contact to packets with their place in time.
 
 use crate::clock::{ClockCheck, Placement, Timeline, Urgency};
 use crate::files::Error;

@@ -1,5 +1,5 @@
-//! Frames of several contacts as one stream, of each the better copy: so that packets come whole of
-//! which no contact had every frame.
+//! Joins the frames of several contacts to one stream, with the better copy of each. Packets are
+//! complete even where no single contact has all their frames.
 
 use crate::builder::ProductsBuilder;
 use crate::clock::Placement;

@@ -1,5 +1,5 @@
-//! Packets that came after their place in the product was written: held, spilled to run files,
-//! merged at the end.
+//! Packets that arrive after their place in the product was written: they are held, spilled to run
+//! files, and merged at the end.
 
 use crate::batch::{Batch, Part, Settled};
 use crate::entry::{Source, head};

@@ -1,4 +1,4 @@
-//! How much processing may hold, and what it believes.
+//! Memory limits of processing, and the range of packet times that it accepts.
 
 use crate::clock::ClockCheck;
 use skyhaul_units::{ByteCount, Duration};

@@ -1,4 +1,4 @@
-//! Several series of packets, each in order, into one.
+//! Merges several sorted series of packets into one.
 
 use crate::batch::{Batch, Part, Settled};
 use crate::entry::Source;

@@ -1,5 +1,5 @@
-//! A finished product to its files: packets, packets set aside, account, and last the construction
-//! record, so that who sees the record sees everything.
+//! Publishes the files of a finished product: packets, packets set aside, account, and the
+//! construction record last, so that a consumer that sees the record sees all files.
 
 use crate::construction::{ProductKind, RECORD_APIDS};
 use crate::files::{Error, Files};

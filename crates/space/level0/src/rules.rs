@@ -1,5 +1,4 @@
-//! What the products of a centre are to be: form, fill and editions, as an operator configures
-//! them.
+//! The product settings of a centre: form, fill and editions.
 
 use crate::naming::ProductName;
 use crate::window::TimeWindow;

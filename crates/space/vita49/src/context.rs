@@ -1,6 +1,5 @@
-//! What a context packet says of the signal (VITA 49.2 9.1): the fields of the first context
-//! indicator field, in its order, the highest bit first. Those that have no use here are stepped
-//! over by their length.
+//! Context packets (VITA 49.2 9.1): the fields of the first context indicator field, highest bit
+//! first. Fields without use here are skipped by their length.
 
 use crate::error::PacketError;
 use crate::word::word;

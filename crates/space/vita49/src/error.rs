@@ -1,4 +1,4 @@
-//! Why a packet is refused.
+//! The reasons for which a packet is refused.
 
 /// Why bytes are no packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -7,7 +7,7 @@ pub enum PacketError {
     #[error("{0} bytes are shorter than a VITA 49 header")]
     Short(usize),
     /// A kind that the standard does not have.
-    #[error("{0} is no kind of VITA 49 packet")]
+    #[error("unknown VITA 49 packet type {0}")]
     Kind(u8),
     /// The length in the header and that of the datagram do not fit.
     #[error("the VITA 49 header says {said} bytes, there are {there}")]

@@ -1,4 +1,4 @@
-//! Time stamps of packets, and what they are in UTC (VITA 49.2 5.1.4, 5.1.5).
+//! Time stamps of packets and their conversion to UTC (VITA 49.2 5.1.4, 5.1.5).
 
 use skyhaul_units::{Duration, Rate, Utc};
 

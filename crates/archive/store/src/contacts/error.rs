@@ -1,4 +1,4 @@
-//! Why the contact store cannot do what was asked.
+//! The errors of the contact store.
 
 use super::StationName;
 use super::limits::{MAX_OPEN_CONTACTS, MAX_SPOOLS, NEW_CONTACT};

@@ -1,4 +1,4 @@
-//! Finished contacts whose data is still there: holding on to them, and reading them again.
+//! Finished contacts whose data is still kept: holding, reading and removing them.
 
 use super::{FINISHED_NAME, Key, StationName, StoreError, contact_dir, station_dir};
 use crate::FlowId;

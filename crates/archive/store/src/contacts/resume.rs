@@ -1,4 +1,4 @@
-//! What a station is told when a session begins: how far each of its contacts is.
+//! The resume state of a station: how far each of its contacts is when a session begins.
 
 use super::Contact;
 use super::finished::Finished;

@@ -1,5 +1,5 @@
-//! Whose contacts lie where: each spool that comes under a station's key has a name space of its
-//! own.
+//! Name spaces: each spool of a station has one of its own, so that contacts of two spools with the
+//! same flow numbers stay apart.
 //!
 //! ```text
 //! contacts/STATION/spool             the first spool that data came from

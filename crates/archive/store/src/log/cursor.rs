@@ -1,4 +1,4 @@
-//! Reading a log in order, behind what is durable.
+//! Reads the durable part of a log in order.
 
 use super::damages::{DamageFate, DamagedRange};
 use super::record::{Header, Kind};

@@ -1,4 +1,4 @@
-//! DamagedRange of durable data: what was found, for counters and for status.
+//! Damage of durable data, for counters and for status.
 
 use super::LogStats;
 use skyhaul_units::ByteCount;

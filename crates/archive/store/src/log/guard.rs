@@ -1,5 +1,4 @@
-//! What stands behind the payload of each block, so that a few flipped bits or a lost sector cost
-//! nothing.
+//! The parity behind the payload of each block: a few flipped bits or a lost sector can be mended.
 //!
 //! | width | what |
 //! |---|---|

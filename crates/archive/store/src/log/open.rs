@@ -1,4 +1,4 @@
-//! Opening a log: what a power cut, a kill or a full disk left behind becomes a valid log again.
+//! Opens a log, and recovers it after a power cut, a kill or a full disk.
 
 use super::damages::{DamagedRange, Damages};
 use super::scan::{Scan, Trust, read_seal, scan};

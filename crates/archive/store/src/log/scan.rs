@@ -1,4 +1,4 @@
-//! Finding out what a segment file holds, whatever happened to it.
+//! Scans a segment file that may be torn or damaged.
 //!
 //! A record that does not check is one of two things. Either it never became durable: a power cut
 //! tore it, and what lies behind it was not durable either, so the file is cut there. Or it was

@@ -1,4 +1,4 @@
-//! The segment files of a log: which there are, what each holds, and which one grows.
+//! The list of the segment files of a log, with the summary of each.
 
 use super::record::block_size;
 use super::summary::file_name;

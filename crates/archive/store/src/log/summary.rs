@@ -1,4 +1,4 @@
-//! What a segment holds, without its payloads: the only thing kept in memory of a sealed segment.
+//! The summary of a segment without payloads: all that is kept in memory of a sealed one.
 
 use super::SegmentNo;
 use super::checksum::HEADER_LEN;

@@ -1,4 +1,4 @@
-//! What stands in an index, and how the two files of a stretch are named.
+//! The entries of an index, and the names of the two files of a stretch.
 //!
 //! | offset | width | what |
 //! |---|---|---|

@@ -1,5 +1,4 @@
-//! Reading recordings: any span of time or of bytes, also while it is being written by another
-//! process.
+//! Reads any span of time or bytes of a recording, also while another process writes it.
 
 use super::index::{IndexEntry, data_path, read_index, read_piece, stretches};
 use super::{RawError, RawKind, RawStamp};

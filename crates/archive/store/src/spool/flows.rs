@@ -1,4 +1,4 @@
-//! The spool's flows: what comes next, what is in custody, which are closed.
+//! The state of each flow of the spool: next sequence number, custody, closed or open.
 
 use super::{LOG_DIR, OpenFlow};
 use crate::disk::Disk;

@@ -1,5 +1,5 @@
-//! Which spool this is, and which opening of it: two copies of one state folder must not be taken
-//! for one spool.
+//! The identity of a spool and of each of its openings: two copies of one state folder must not
+//! pass for the same spool.
 //!
 //! | field | size | what |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Reading the spool in the order of writing, from the first record without custody.
+//! Reads the spool in the order of writing, from the first record without custody.
 
 use super::{FlowExtent, Flows, SpoolError, SpoolQueue};
 use crate::log::{LogCursor, LogEntry, LogRecord, SegmentSummary};

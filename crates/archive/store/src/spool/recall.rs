@@ -1,4 +1,4 @@
-//! Reading what the spool still has of a flow, whether it is in custody or not.
+//! Reads the records of a flow that the spool still has, in custody or not.
 
 use super::{SpoolError, SpoolQueue};
 use crate::FlowId;

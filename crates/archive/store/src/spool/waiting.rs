@@ -1,4 +1,4 @@
-//! What waits of each flow, for whoever foretells when it will be through.
+//! The backlog of each flow, for the forecast of its completion.
 
 use super::flows::{FlowExtent, Flows};
 use super::{Depth, SpoolQueue};

@@ -1,4 +1,4 @@
-//! Telling at once how a stream of symbols may be taken: by the code's own parity checks.
+//! Finds the symbol phase of a stream by the parity checks of the code.
 //!
 //! Where symbols are taken rightly, certain of them add up to nothing: a check. Over seven periods
 //! of the pattern of symbols sent there is one more symbol than there are bits to choose, so that

@@ -1,4 +1,4 @@
-//! The encoder: what a spacecraft does.
+//! The encoder of the spacecraft.
 
 use super::Code;
 

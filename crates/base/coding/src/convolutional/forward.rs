@@ -1,5 +1,5 @@
-//! Forward through the trellis: the cheapest way to each state, and which of its two predecessors
-//! that comes from.
+//! Forward through the trellis (add-compare-select): the cheapest path to each state, and the
+//! predecessor that it comes from.
 //!
 //! The stream is cut into windows that are decoded apart: a window's metrics begin alike some steps
 //! before it and run on some steps behind it, after which its decisions no longer depend on where

@@ -1,4 +1,4 @@
-//! Node synchronisation: finding out how the symbols of a stream are to be taken.
+//! Node synchronisation: finds symbol phase, rotation and spectrum of a stream.
 //!
 //! A receiver does not know which symbol is the first of a pattern, nor, with four phases, by which
 //! multiple of 90 degrees its carrier is turned or whether the spectrum is reversed. The decoder

@@ -1,4 +1,4 @@
-//! Back through the decisions: the bits of the cheapest way.
+//! Traces back through the decisions: the bits of the cheapest path.
 
 use super::forward::{MAX_WINDOWS, Span, Survivors};
 use crate::gf::Kernel;

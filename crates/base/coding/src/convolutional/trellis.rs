@@ -1,4 +1,4 @@
-//! What a step through the trellis costs.
+//! The branch metrics of a step through the trellis.
 //!
 //! A state is the encoder's last six bits, the newest the lowest. From states j and j + 32 a bit
 //! leads to 2 j or 2 j + 1. Both connection vectors have the oldest and the newest bit, so of the

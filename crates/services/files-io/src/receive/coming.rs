@@ -1,4 +1,4 @@
-//! One file on its way: what of it was written, and its hash so far.
+//! One file that is being received: the bytes written, and its hash so far.
 
 use super::commit::Ready;
 use super::part::{Make, Part, Sync};

@@ -1,4 +1,4 @@
-//! Syncing, and giving files their names: on a thread of its own, many files at a time.
+//! Syncs and renames files on a thread of its own, many at a time.
 
 use super::part::{Part, Sync};
 use super::{JOBS, Receiving};

@@ -1,4 +1,4 @@
-//! What is wanted of an offer, by what stands under its name.
+//! Decides on each offer by the entry that has its name already.
 
 use super::State;
 use super::coming::Coming;

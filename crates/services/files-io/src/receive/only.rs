@@ -1,5 +1,4 @@
-//! What a mirror is not to have: removed at the receiving end, where the sending one does not have
-//! it.
+//! Mirroring: removes entries at the receiving end that the sending end does not have.
 
 use super::{Receiving, State};
 use crate::PART;

@@ -1,4 +1,4 @@
-//! A file that is being written, under a name of its own, and the map of what of it is on disk.
+//! A partial file under a temporary name, and the map of its chunks on disk.
 
 use crate::claims::Claim;
 use crate::place::{Directory, name};

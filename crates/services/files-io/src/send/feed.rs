@@ -1,4 +1,4 @@
-//! Contents: read once, hashed as they are read, packed and sent.
+//! Reads contents once; hashes, packs and sends them.
 
 use super::source::{Reader, on_disk};
 use super::{Offer, Sending};

@@ -1,4 +1,4 @@
-//! What is to be sent: a file or a tree on disk, or a pipe.
+//! The source of a transfer: a file or tree on disk, or a pipe.
 
 use crate::place::{Directory, file_type};
 use rustix::fs::FileType;

@@ -1,4 +1,4 @@
-//! What is in the sources: found, offered, many entries in a block.
+//! Walks the sources and offers their entries, many in a block.
 
 use super::source::FileSource;
 use super::{FOLDERS_MAX, Offer, Sending};

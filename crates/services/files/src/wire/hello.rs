@@ -1,4 +1,4 @@
-//! What the calling end wants.
+//! The request of the calling end.
 
 use super::VERSION;
 use crate::fields::put_short;

@@ -1,4 +1,4 @@
-//! Whole files that go together in one block.
+//! Packs several small files in one block.
 
 use super::{BLOCK_MAX, ITEMS_MAX, OfferId};
 use crate::hash::Hash;

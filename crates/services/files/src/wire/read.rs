@@ -1,4 +1,4 @@
-//! Messages out of blocks.
+//! Decodes messages.
 
 use super::pack::KIND_SMALL;
 use super::{

@@ -1,4 +1,4 @@
-//! The thread that reads the source: each frame at its time, into groups.
+//! The thread that reads the source and puts its frames into groups.
 
 use super::{Options, here};
 use crate::end::{SourceTotals, StreamContext};

@@ -1,4 +1,4 @@
-//! A file that grows under a name of its own, and has its name once the stream has ended.
+//! A file sink: grows under a temporary name, and gets its name when the stream has ended.
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;

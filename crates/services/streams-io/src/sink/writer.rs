@@ -1,4 +1,4 @@
-//! The thread that writes to the sink, so that one that is slow holds nothing else up.
+//! The thread that writes to the sink, so that a slow sink does not block the receiver.
 
 use super::Sink;
 use skyhaul_streams::SinkFrames;

@@ -1,4 +1,4 @@
-//! Bytes one after the other: a file, standard input, a ring.
+//! Byte streams as sources: a file, standard input, a ring.
 
 use super::{CHUNK, Step, Unit, is_ready};
 use crate::ring::{Ring, Took};

@@ -1,5 +1,5 @@
-//! Datagrams of VTP, of jive5ab, or of anything: a frame each, behind a sequence number of 64 bits
-//! or without one.
+//! Datagrams as sources (VTP, jive5ab or any other): one frame each, with or without a sequence
+//! number of 64 bits before it.
 
 use super::{Step, Unit, is_ready};
 use crate::spec::Numbering;

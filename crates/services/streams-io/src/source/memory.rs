@@ -1,4 +1,4 @@
-//! A source that makes what it gives, for finding bottlenecks.
+//! Synthetic sources, for finding bottlenecks.
 
 use super::{Step, Unit};
 use skyhaul_streams::{FrameHead, StreamFormat, Synthesis};

@@ -1,4 +1,4 @@
-//! The header of each next frame, so that one which is lost can be replaced.
+//! Predicts the header of each next frame, so that a lost frame can be replaced.
 
 use crate::head::FrameHead;
 use crate::sequence::{Exception, FrameSequence};

@@ -1,4 +1,4 @@
-//! Which groups were overtaken on the line.
+//! Detects groups that were overtaken on the line.
 
 use skyhaul_units::{Duration, Instant};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! When groups come, and how long a frame is waited for.
+//! The delay of groups, and the time-out of missing frames.
 
 use crate::hold::Transit;
 use skyhaul_units::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! Bytes of an input that are held until it is known what they are, with the times of their
-//! reception.
+//! The buffer of an input that is not identified yet: bytes and their reception times.
 
 use skyhaul_units::Utc;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! The newest bytes of an input, which may be of a frame that is not whole yet: after a pause, the
-//! input goes on with them.
+//! The newest bytes of an input, which may belong to an incomplete frame. After a pause, capture
+//! continues from them.
 
 use super::CaptureOptions;
 use super::held::Held;

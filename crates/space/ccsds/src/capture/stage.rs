@@ -1,4 +1,4 @@
-//! What makes frames of an input that is known: by way of markers, or of bare frames.
+//! Frames from an identified input: behind markers, or bare.
 
 use super::CaptureOptions;
 use crate::decode::{BlockDecoder, CheckSymbols, DecodedBlock};

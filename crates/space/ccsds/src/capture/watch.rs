@@ -1,9 +1,9 @@
-//! Watches whether an input goes on with the downlink that it was found to be.
+//! Detects that an input changes to another downlink.
 //!
-//! What comes behind the last frame of the downlink's own is held: the bytes, to find out what they
-//! are if they are something else, and the frames and changes of lock, which are handed on when it
-//! is known whose they are. A frame of its own settles it; nearly always that is the very next one,
-//! and nothing waits.
+//! Everything behind the last frame of the downlink is held: the bytes, so that they can be
+//! identified if they belong to another downlink, and the frames and lock changes, which are handed
+//! on when their owner is known. The next frame of the downlink decides that nothing has changed.
+//! It is nearly always the very next frame, so that nothing waits.
 
 use super::held::Held;
 use super::stage::{FrameSource, StageEvent};

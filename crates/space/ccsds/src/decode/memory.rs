@@ -1,5 +1,5 @@
-//! The memory that frames of a run share, used again once all of them are gone: fresh memory costs
-//! more than decoding.
+//! The buffer that the frames of a run share. It is reused when all of them are dropped, since
+//! fresh memory costs more than decoding.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;

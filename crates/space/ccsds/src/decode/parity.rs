@@ -1,4 +1,4 @@
-//! Blocks that are codewords of a low-density parity-check code, from bits or from soft symbols.
+//! Decodes LDPC codewords (low-density parity-check codes) from bits or from soft symbols.
 
 use crate::inner::LineCode;
 use crate::quality::{CorrectedSymbols, FrameVerdict, Iterations, Reason};

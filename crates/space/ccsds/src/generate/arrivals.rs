@@ -1,4 +1,4 @@
-//! Which packets of a generated channel arrive: what a receiver has to find.
+//! The packets of a generated channel that arrive: the expected result of a receiver.
 
 use super::ChannelTruth;
 use crate::packet::SpaceHeader;

@@ -1,4 +1,4 @@
-//! One virtual channel of a generated downlink: packets carried on, framed.
+//! One virtual channel of a generated downlink: its packets in frames.
 
 use super::arrivals::Arrivals;
 use super::packet_cycle::PacketCycle;

@@ -1,4 +1,4 @@
-//! One cycle of a made-up downlink: which packets are sent when, and in which frames.
+//! One cycle of a synthetic downlink: the schedule of its packets and frames.
 
 use super::description::{
     DEFAULT_VCID, Description, DescriptionError, MAX_APPLICATIONS, PacketPlan, carries_packets,

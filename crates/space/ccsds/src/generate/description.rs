@@ -1,4 +1,4 @@
-//! What a made-up downlink holds, as a TOML text or by default.
+//! The description of a synthetic downlink: a TOML text, or defaults.
 
 use super::ErrorPlan;
 use crate::id::Vcid;

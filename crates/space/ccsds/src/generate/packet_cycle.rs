@@ -1,4 +1,4 @@
-//! The packets of a capture over and over, each with time and count carried on.
+//! Repeats the packets of a capture in cycles, with times and counts that continue.
 
 use crate::count::Modulus;
 use crate::id::Apid;

@@ -1,4 +1,4 @@
-//! The packets and frame order of a capture, to be sent on.
+//! The packets and the frame order of a capture, for generating a downlink from them.
 
 use super::carries_packets;
 use crate::extract::Extractor;

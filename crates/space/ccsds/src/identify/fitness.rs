@@ -1,5 +1,5 @@
-//! How well a mission fits frames of an unknown downlink: several may have the coding, the length
-//! and the spacecraft id.
+//! Compares missions that share coding, frame length and spacecraft id by how well they fit the
+//! frames of an unknown downlink.
 
 use super::{Identification, InputLayout};
 use crate::frame::{Check, FirstHeader, Frame};

@@ -1,4 +1,4 @@
-//! Which packets a sequence count goes on over.
+//! Which applications share a sequence counter.
 //!
 //! Each application counts its own packets (CCSDS 133.0-B-2 4.1.3.4.3), but some instruments have
 //! one counter for all their applications: each packet has the count after that of the packet

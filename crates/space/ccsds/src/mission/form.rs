@@ -1,4 +1,4 @@
-//! The tables and keys of a mission's TOML, as they are written.
+//! The tables and keys of a mission's TOML.
 
 use super::Content;
 use serde::Deserialize;

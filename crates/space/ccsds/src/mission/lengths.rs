@@ -1,4 +1,4 @@
-//! Frames that say their own length: what a mission's keys say of it.
+//! The keys of a mission whose frames have a length field.
 
 use super::form::{CodingForm, FrameForm};
 use super::text::{MissionError, Reader};

@@ -1,4 +1,4 @@
-//! Where the frames of each input lie in the one order of all.
+//! Aligns the frames of all inputs in one order.
 
 use super::identity::{Arrived, Identity, Key};
 use super::idle::IdleCounts;

@@ -1,4 +1,4 @@
-//! By what a frame is known at several inputs, and which copy of it is the better one.
+//! The identity of a frame across inputs, and the ranking of its copies.
 
 use crate::count::{CountStep, Modulus};
 use crate::frame::{VcCount, glimpse_as};

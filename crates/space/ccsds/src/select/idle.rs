@@ -1,4 +1,4 @@
-//! Idle frames: whether the copies of one can be told from the next one.
+//! Idle frames: whether a copy of one can be distinguished from the next one.
 
 use super::identity::{Identity, Series};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! One input of a selection: where it stands in the downlink, what waits for that to be known, and
-//! its account.
+//! One input of a selection: its position in the downlink, the frames that wait until the position
+//! is known, and its account.
 
 use super::identity::{Arrived, Identity, Key, Series};
 use crate::count::CountStep;

@@ -1,5 +1,5 @@
-//! The frames of a downlink in the spacecraft's order, as far as the inputs tell: those that wait,
-//! and for a while those that have gone out.
+//! The frames of a downlink in the spacecraft's order: those that wait, and for a while those that
+//! have gone out.
 
 use super::identity::{Arrived, Identity, Key, Rank, Series};
 use crate::count::{CountStep, Modulus};

@@ -1,4 +1,4 @@
-//! The bits not yet dealt with, and when they came.
+//! The buffer of bits that are not consumed yet, with their reception times.
 
 use skyhaul_coding::align::{self, Polarity};
 use skyhaul_coding::marker::Finder;

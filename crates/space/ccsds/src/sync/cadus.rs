@@ -1,4 +1,4 @@
-//! The bits that are held, read as CADUs: markers, and blocks for error control.
+//! Reads buffered bits as CADUs: markers, and blocks for error control.
 
 use super::bits::BitBuffer;
 use super::config::SyncConfig;

@@ -1,4 +1,4 @@
-//! When the synchroniser believes a marker.
+//! The thresholds at which the synchroniser accepts a marker.
 
 use skyhaul_coding::marker::{Finder, Marker};
 

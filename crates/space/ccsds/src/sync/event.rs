@@ -1,4 +1,4 @@
-//! What the synchroniser reports.
+//! The events that the synchroniser reports.
 
 use crate::quality::BitPosition;
 use skyhaul_units::Utc;

@@ -1,4 +1,4 @@
-//! A word of the input against the marker: wrong bits and polarity.
+//! Compares a word of the input with the marker: wrong bits and polarity.
 
 use super::bits::BitView;
 use skyhaul_coding::align::Polarity;

@@ -1,4 +1,4 @@
-//! What error control says to the synchroniser.
+//! The interface between the synchroniser and error control.
 
 use skyhaul_coding::align::Polarity;
 

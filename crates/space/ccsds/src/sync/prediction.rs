@@ -1,4 +1,4 @@
-//! What the last frame predicts of the next one, and whether its marker is there.
+//! Predicts position and polarity of the next frame from the last one, and checks its marker.
 
 use super::cadus::CaduBuffer;
 use super::config::SyncConfig;

@@ -1,4 +1,4 @@
-//! Events that wait to be polled, and the counts of all there were.
+//! The queue of events that wait to be polled, and their counts.
 
 use super::counts::SyncCounts;
 use super::event::{Found, SyncEvent};

@@ -1,5 +1,5 @@
-//! Blocks whose markers stand where they are due, decoded many at once: what a clean downlink
-//! consists of.
+//! The fast path of a clean downlink: blocks whose markers are where they are due, decoded many at
+//! a time.
 
 use super::Synchroniser;
 use super::bits::BitView;

@@ -1,4 +1,4 @@
-//! The search for a marker that nothing predicts, and the proof that it begins a frame.
+//! Searches every bit for a marker, and proves that it begins a frame.
 
 use super::bits::BitBuffer;
 use super::cadus::CaduBuffer;

@@ -1,4 +1,4 @@
-//! What is known of one contact: where its channels' frame counts stand, and what was passed over.
+//! The state of one contact: the frame counts of its channels, and the gaps in them.
 
 use super::gap::{GapState, MissingCounts, MissingFrames};
 use super::position::Place;

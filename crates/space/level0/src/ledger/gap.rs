@@ -1,4 +1,4 @@
-//! One gap: what is missing where, and what was done about it.
+//! One gap: the frames that are missing, and the requests to the station.
 
 use super::position::Place;
 use super::talk::{Span, UnavailableReason};

@@ -1,4 +1,4 @@
-//! What is kept of a contact over a restart: one JSON record, at most 1 MiB.
+//! The persistent state of a contact: one JSON record of at most 1 MiB.
 
 use super::ContactId;
 use super::contact::{Contact, ContactStart, DurableFrame, GAPS_MAX, PACKET_GAPS_MAX, PacketGap};

@@ -1,4 +1,4 @@
-//! What a centre and a station say to each other about gaps: questions and answers, as JSON.
+//! The messages about gaps between centre and station: questions and answers as JSON.
 //!
 //! ```text
 //! {"say":"ask","number":7,"contact":3,"channel":"x-band","mission":"jpss1","damaged":false,
@@ -129,7 +129,7 @@ impl UnavailableReason {
 
 /// Why something said about gaps cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("what it says about gaps cannot be understood ({0}); use the same release at both ends")]
+#[error("a message about gaps cannot be read ({0}); install the same release at both ends")]
 pub struct TalkError(String);
 
 /// Spans of one question: 100 bytes each at the most, 50 KiB together.

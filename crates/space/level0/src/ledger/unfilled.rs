@@ -1,5 +1,4 @@
-//! Gaps with something missing, ordered so that a frame of another contact finds the one that it
-//! fills.
+//! The index of open gaps: finds the gap that a frame of another contact fills.
 
 use super::ContactId;
 use super::gap::MissingFrames;

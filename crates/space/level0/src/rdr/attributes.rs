@@ -1,5 +1,5 @@
-//! What a Raw Data Record file says of itself, its collections and granules: attributes, each with
-//! two dimensions, [n, 1] (CDFCB volume I, metadata).
+//! The attributes of a Raw Data Record file, its collections and granules. Each has two dimensions,
+//! [n, 1] (CDFCB volume I, metadata).
 
 use super::build::PackedGranule;
 use super::calendar::{clock, date};

@@ -1,4 +1,4 @@
-//! Packets of one granule to its Common RDR, with the account of what is missing.
+//! Packs the packets of one granule to a Common RDR, and counts the missing ones.
 
 use super::blob::{APID_LEN, ApidEntry, BlobHeader, HEADER_LEN, Places, TRACKER_LEN, Tracker};
 use super::granule::{GranuleId, GranuleSpan};
@@ -59,7 +59,7 @@ pub struct TypeAccount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GranuleError {
     /// It is no space packet, or longer or shorter than it says.
-    #[error("what should be a packet of this granule is none")]
+    #[error("not a space packet, or its length differs from its header")]
     NotAPacket,
     /// The collection has no packets of its application.
     #[error("application {0} is not of this collection")]
@@ -179,8 +179,14 @@ impl<'a> GranuleBuilder<'a> {
 impl Received {
     fn account(&self, kind: &PacketType) -> TypeAccount {
         let received = self.trackers.len() as u64;
+        // A whole granule may have up to `slack` packets less than the expected number: only those
+        // beyond count as missing.
         let whole = u64::from(kind.expected.unwrap_or(0).saturating_sub(kind.slack));
+        // An instrument does not send every type in every mode. Where nothing came of a type that is
+        // not always sent, it was most likely not sent, and nothing is missing.
         let is_due = received > 0 || kind.always;
+        // Breaks in the sequence count show missing packets between those received; the expected
+        // number also shows those missing at the granule's ends.
         let missing = if is_due { self.skipped.max(whole.saturating_sub(received)) } else { 0 };
         TypeAccount { name: kind.name.clone(), apid: kind.apid, received, missing }
     }

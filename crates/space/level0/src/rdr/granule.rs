@@ -1,4 +1,4 @@
-//! Where granules begin and what they are called.
+//! Begin times and names of granules.
 
 use super::iet::Iet;
 use skyhaul_units::Duration;

@@ -1,4 +1,4 @@
-//! What one satellite's Raw Data Records are made of.
+//! The collections and packet types of one satellite's Raw Data Records.
 
 use super::granule::{GranuleId, GranuleSpan};
 use super::iet::Iet;
