@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
-/// A wish to end, that all threads of a transfer see.
+/// A cancellation that all threads of a transfer see.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Mutex<State>>);
 
@@ -25,12 +25,12 @@ impl Cancel {
         state.waiting.drain(..).for_each(Waker::wake);
     }
 
-    /// Whether it is to end.
+    /// Whether the transfer is cancelled.
     pub fn is_set(&self) -> bool {
         self.state().set
     }
 
-    /// Waits for `future` on this thread; `None` where the transfer is to end.
+    /// Waits for `future` on this thread; `None` where the transfer is cancelled.
     pub fn or<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| {
@@ -49,7 +49,7 @@ impl Cancel {
         .wait()
     }
 
-    /// Whether it is of the same transfer.
+    /// Whether both belong to the same transfer.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

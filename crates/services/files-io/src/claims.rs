@@ -33,7 +33,7 @@ pub(crate) struct Claim {
 }
 
 impl Claims {
-    /// Holds a file that nobody holds, as its lock says.
+    /// Claims a file whose lock shows that no session holds it.
     pub(crate) fn hold(&self, file: File, holder: Holder) -> Claim {
         self.files().insert(file, holder);
         Claim { claims: self.clone(), file }

@@ -7,15 +7,15 @@ use skyhaul_files::wire::WireError;
 /// Why a transfer ended before it was complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferEnd {
-    /// The far end does not do it.
+    /// The far end refuses it.
     Refused(TransferRefusal),
-    /// This end cannot do it.
+    /// This end cannot do it; the reason.
     Here(TransferRefusal),
     /// The session has ended.
     Lost(String),
-    /// The far end said what cannot be.
+    /// Protocol error of the far end.
     Malformed(String),
-    /// It was ended from outside.
+    /// It was cancelled.
     Cancelled,
 }
 

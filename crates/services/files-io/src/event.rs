@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-/// Something happened to an entry.
+/// The result of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Which, below the folder that the transfer goes to.
+    /// Its path below the target folder.
     pub path: RelPath,
     /// Its length; 0 of what is no file.
     pub bytes: u64,
@@ -17,14 +17,14 @@ pub struct Event {
     pub fate: Fate,
 }
 
-/// What became of an entry.
+/// The outcome of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It is whole, has this hash, and is on disk under its name.
+    /// It is complete, has this hash, and is on disk under its name.
     Copied(Hash),
     /// It was there already.
     Unchanged,
-    /// It was there already, and has got the rights that the source has.
+    /// It was there already; its permissions were set to those of the source.
     Rights,
     /// A folder or link was made.
     Made,
@@ -32,9 +32,9 @@ pub enum Fate {
     Wanted,
     /// It was removed, because the source does not have it.
     Removed,
-    /// It could not be copied: what this end says.
+    /// It could not be copied: the reason of this end.
     Failed(TransferRefusal),
-    /// It could not be copied: what the far end says.
+    /// It could not be copied: the reason of the far end.
     Refused(TransferRefusal),
 }
 
@@ -47,27 +47,27 @@ pub struct Counters {
     pub bytes: AtomicU64,
     /// Whether all were found.
     pub walked: AtomicU64,
-    /// Whether one is under way whose end nobody knows.
+    /// Whether a file of unknown length is being moved.
     pub endless: AtomicBool,
-    /// Bytes of files handed to the session, or written; with those that need not be.
+    /// Bytes of files handed to the session, or written, including those that need not be moved.
     pub moved: AtomicU64,
     /// Large files that were handed over, in their order: at most [`CURRENT_MAX`], the newest.
     current: Mutex<VecDeque<Current>>,
-    /// Blocks that the receiving end got, and those of them that needed repair, as it says at the
-    /// end.
+    /// Blocks that the receiving end received, and those of them that needed FEC repair, as it
+    /// reports at the end.
     pub blocks: (AtomicU64, AtomicU64),
-    /// Bytes that an earlier transfer had brought.
+    /// Bytes that an earlier transfer had moved.
     pub resumed: AtomicU64,
     /// Bytes of files that were handed over, or written, in this transfer.
     pub carried: AtomicU64,
 }
 
-/// The file that is moved now; small ones go many at a time, and are not told of by themselves.
+/// The file that is being moved. Small files go many at a time and are not reported one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Current {
     /// Which, below the folder that the transfer goes to.
     pub path: RelPath,
-    /// Its length; 0 of what has an end that nobody knows.
+    /// Its length; 0 where it is unknown.
     pub size: u64,
     /// How much of it was moved, in this transfer or an earlier one.
     pub moved: u64,
@@ -98,11 +98,11 @@ impl Counters {
     }
 }
 
-/// Where a transfer tells.
+/// The receiver of the events and counters of a transfer.
 #[derive(Debug, Clone)]
 pub struct Reports {
-    /// What happens to entries. A reader that is slow holds the transfer back; one that is gone
-    /// does not.
+    /// Results of entries. A slow reader slows the transfer (backpressure); one that is gone does
+    /// not.
     pub events: SyncSender<Event>,
     /// Counts.
     pub counters: Arc<Counters>,
@@ -110,7 +110,7 @@ pub struct Reports {
 
 impl Reports {
     pub(crate) fn tell(&self, path: &RelPath, bytes: u64, fate: Fate) {
-        // Nobody has to listen.
+        // The reader may be gone.
         let _ = self.events.send(Event { path: path.clone(), bytes, fate });
     }
 
@@ -119,17 +119,17 @@ impl Reports {
         add(&self.counters.bytes, bytes);
     }
 
-    /// There is more of what has an end that nobody knows.
+    /// More bytes of the file of unknown length were found.
     pub(crate) fn grew(&self, bytes: u64) {
         add(&self.counters.bytes, bytes);
     }
 
-    /// One begins whose end nobody knows.
+    /// A file of unknown length begins.
     pub(crate) fn open(&self) {
         self.counters.endless.store(true, Ordering::Relaxed);
     }
 
-    /// Its end is known.
+    /// The end of the file of unknown length is reached.
     pub(crate) fn closed(&self) {
         self.counters.endless.store(false, Ordering::Relaxed);
     }

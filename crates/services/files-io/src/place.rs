@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Directory(Arc<OwnedFd>);
 
-/// Folders that are open, so that not each file has to find its own again.
+/// A cache of open folders, so that not every file has to look up its folder.
 #[derive(Debug)]
 pub(crate) struct Folders {
     place: Directory,
@@ -40,7 +40,7 @@ impl Directory {
         Ok(Self(Arc::new(self.open_below(path, FOLDER)?)))
     }
 
-    /// The same, made where it is not there, with those above it.
+    /// A folder below this one. It is made where it does not exist, with its parents.
     pub(crate) fn make(&self, path: &RelPath) -> Result<Self, Errno> {
         match self.folder(path) {
             Err(Errno::NOENT) => {}
@@ -95,12 +95,12 @@ impl Directory {
         rustix::fs::openat(&*at, name(last), flags | OFlags::NOFOLLOW, Mode::empty())
     }
 
-    /// What stands under a name in this folder, a symbolic link as such.
+    /// The attributes of an entry of this folder; symbolic links are not followed.
     pub(crate) fn look(&self, at: &[u8]) -> Result<Stat, Errno> {
         rustix::fs::statat(&*self.0, name(at), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Where a symbolic link of this folder leads.
+    /// The target of a symbolic link in this folder.
     pub(crate) fn link(&self, at: &[u8]) -> Result<Vec<u8>, Errno> {
         rustix::fs::readlinkat(&*self.0, name(at), Vec::new()).map(std::ffi::CString::into_bytes)
     }
@@ -178,7 +178,7 @@ pub(crate) fn mtime(stat: &Stat) -> i64 {
     stat.st_mtime.saturating_mul(NANOS).saturating_add(stat.st_mtime_nsec as i64)
 }
 
-/// By what it is known again.
+/// The stamp that identifies this version of the file.
 pub(crate) fn stamp(stat: &Stat) -> SourceStamp {
     SourceStamp::of(stat.st_dev, stat.st_ino, stat.st_size.unsigned_abs(), mtime(stat))
 }

@@ -23,7 +23,7 @@ use skyhaul_files::{
 use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 
-/// What all of a receiving end knows.
+/// The state that all threads of a receiving end share.
 pub(crate) struct Receiving<'a> {
     pub link: &'a Session,
     pub cancel: &'a Cancel,
@@ -36,12 +36,12 @@ pub(crate) struct Receiving<'a> {
     pub peer: String,
 }
 
-/// What the receiving end has in mind.
+/// The state of the receiving thread.
 struct State<'a> {
     receiving: &'a Receiving<'a>,
     /// `None` where the folder would have to be made first: nothing is there.
     folders: Option<Folders>,
-    /// What is wanted: at most [`OFFERS_MAX`].
+    /// Files that were requested: at most [`OFFERS_MAX`].
     coming: BTreeMap<OfferId, Coming>,
     jobs: SyncSender<Job>,
 }
@@ -67,8 +67,8 @@ impl Receiving<'_> {
             self.reports.repaired(received, repaired);
             let last = Block::reliable(CONTROL, Message::Finished(received, repaired).encode());
             let sent = self.cancel.or(self.link.send(last)).ok_or(TransferEnd::Cancelled)?;
-            // This end may be closed next: the far one waits for this. Where it has left already,
-            // it has what it wants.
+            // This end may be closed next, and the far end waits for this message. Where the far
+            // end has left already, it has everything.
             let _ = self.cancel.or(sent.map_err(|_| TransferEnd::lost(self.link))?);
             Ok(())
         })
@@ -174,7 +174,8 @@ impl State<'_> {
         if answers.is_empty() { Ok(()) } else { self.receiving.say(&Message::Answers(answers)) }
     }
 
-    /// Bytes of a file. What is not, or not any more, wanted was on its way when that was said.
+    /// Bytes of a file. Bytes of a file that is not wanted any more were in flight when this end
+    /// refused it.
     fn data(&mut self, id: OfferId, offset: u64, bytes: &[u8]) -> Result<(), TransferEnd> {
         let Some(coming) = self.coming.get_mut(&id) else { return Ok(()) };
         let Some(folders) = &mut self.folders else { return Ok(()) };
@@ -249,7 +250,7 @@ impl State<'_> {
     }
 }
 
-/// What was received does not have the hash of what was sent.
+/// The hash of the received bytes differs from that of the source.
 fn differs(entry: &Entry) -> TransferRefusal {
     let sentence = format!(
         "{} does not match the hash of the source and was discarded; copy it again",

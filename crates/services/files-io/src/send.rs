@@ -17,7 +17,7 @@ use skyhaul_net::Clock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// What all threads of a sending end share.
+/// The state that all threads of a sending end share.
 pub(crate) struct Sending<'a> {
     pub link: &'a Session,
     pub cancel: &'a Cancel,
@@ -26,7 +26,7 @@ pub(crate) struct Sending<'a> {
     pub class: ClassId,
     pub selection: Selection,
     pub clock: Clock,
-    /// Whether the far end has to be told what is missing here: it was the one that asked.
+    /// Whether missing entries are reported to the far end: it was the one that requested them.
     pub tells: bool,
     state: Mutex<State>,
     changed: Condvar,
@@ -34,9 +34,9 @@ pub(crate) struct Sending<'a> {
 
 #[derive(Default)]
 struct State {
-    /// What was offered and is not settled: at most [`skyhaul_files::wire::OFFERS_MAX`].
+    /// Offers without result: at most [`skyhaul_files::wire::OFFERS_MAX`].
     offers: BTreeMap<OfferId, Offer>,
-    /// What the far end wants, in the order of its answers.
+    /// Entries that the far end wants, in the order of its answers.
     wanted: VecDeque<OfferId>,
     /// Folders, whose attributes are set when all is in them: at most [`FOLDERS_MAX`].
     folders: Vec<Entry>,
@@ -52,7 +52,7 @@ struct Offer {
     source: usize,
     /// Chunks that the far end has.
     held: Vec<Chain>,
-    /// What the far end has under this name.
+    /// The state of this entry at the far end.
     compare: Option<Hash>,
     /// How long it is; of a pipe, from when its end was read.
     bytes: u64,
@@ -93,7 +93,7 @@ impl<'a> Sending<'a> {
             self.changed.notify_all();
             let ends = [walker.join(), feeder.join()]
                 .map(|end| end.expect("no thread of a transfer panics"));
-            // What another thread met first is why the session was ended.
+            // The first error of any thread is the reason why the session ended.
             heard.map_err(|end| {
                 ends.into_iter()
                     .filter_map(Result::err)
@@ -103,7 +103,7 @@ impl<'a> Sending<'a> {
         })
     }
 
-    /// Where a thread cannot go on, the others shall not wait for it.
+    /// A thread has failed: the others must not wait for it.
     fn until_cancelled(
         &self,
         work: impl FnOnce() -> Result<(), TransferEnd>,
@@ -116,7 +116,7 @@ impl<'a> Sending<'a> {
         done
     }
 
-    /// Takes what the far end says, until it has everything.
+    /// Handles messages of the far end until it has everything.
     fn hear(&self) -> Result<(), TransferEnd> {
         loop {
             let incoming = self.cancel.or(self.link.recv()).ok_or(TransferEnd::Cancelled)?;
@@ -192,14 +192,14 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    /// An offer is done with.
+    /// An offer has its result.
     fn settle(&self, id: OfferId) -> Result<Offer, TransferEnd> {
         let settled = self.state().offers.remove(&id).ok_or_else(unknown);
         self.changed.notify_all();
         settled
     }
 
-    /// What cannot be sent is told here, and where it was asked for.
+    /// Reports an entry that cannot be sent, here and to the far end if it requested it.
     fn missing(
         &self,
         path: &skyhaul_files::RelPath,
@@ -233,7 +233,7 @@ impl<'a> Sending<'a> {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// Waits until something changed, and looks now and then whether the transfer is to end.
+    /// Waits until the state changes, and checks now and then whether the transfer is cancelled.
     fn wait<'s>(&self, state: MutexGuard<'s, State>) -> Result<MutexGuard<'s, State>, TransferEnd> {
         let state =
             self.changed.wait_timeout(state, LOOK).expect("no holder of this lock panics").0;
@@ -251,5 +251,5 @@ fn unknown() -> TransferEnd {
     TransferEnd::Malformed("an answer to a file that was not offered".to_owned())
 }
 
-/// Between two looks whether the transfer is to end.
+/// Interval of checks whether the transfer is cancelled.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);

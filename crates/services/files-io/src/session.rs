@@ -13,9 +13,9 @@ use skyhaul_files::wire::{CONTROL, Message, Naming, TransferDirection, TransferH
 use skyhaul_files::{RefusalReason, RelPath, Selection, SelectionError, TransferRefusal};
 use skyhaul_net::Clock;
 
-/// What the calling end does.
+/// The task of the calling end.
 pub struct TransferTask {
-    /// What the far end is told.
+    /// The request to the far end.
     pub hello: TransferHello,
     /// The class of this end that it is sent under; of [`TransferDirection::Put`].
     pub class: ClassId,
@@ -27,25 +27,25 @@ pub struct TransferTask {
     pub into: Option<Directory>,
 }
 
-/// What the called end lets be done.
+/// The permissions of the called end.
 #[derive(Debug, Clone)]
 pub struct Root {
-    /// The folder that nothing leads out of.
+    /// The folder that is served; no path leads out of it.
     pub place: Directory,
     /// Whether files may be fetched.
     pub read: bool,
     /// Whether files may be put.
     pub write: bool,
-    /// Of all its sessions.
+    /// The files that its sessions are writing.
     pub claims: Claims,
-    /// The classes that what is fetched can go under.
+    /// The classes that fetched files can use.
     pub classes: ClassTree,
 }
 
 /// Carries out `task` over `link`.
 ///
 /// # Errors
-/// See [`TransferEnd`]. What could not be done with single entries was told to `reports`.
+/// See [`TransferEnd`]. Failures of single entries are told to `reports`.
 pub fn call(
     link: &Session,
     mut task: TransferTask,
@@ -78,7 +78,7 @@ pub fn call(
     }
 }
 
-/// What the far end says of the name that was asked for.
+/// The answer of the far end to the requested naming.
 fn welcomed(link: &Session, cancel: &Cancel) -> Result<Naming, TransferEnd> {
     let incoming = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)?;
     let Some(incoming) = incoming else { return Err(TransferEnd::lost(link)) };
@@ -95,7 +95,7 @@ fn last(path: &RelPath) -> Result<RelPath, TransferEnd> {
     name.ok_or_else(|| TransferEnd::Malformed("a missing name".to_owned()))
 }
 
-/// The folder that is named below the one it is to be made in.
+/// Makes the target folder below `above`.
 fn below(
     above: Option<Directory>,
     hello: &TransferHello,
@@ -107,7 +107,7 @@ fn below(
     })
 }
 
-/// Does what the node at the far end of `link` asks for, as far as `root` lets it.
+/// Carries out the request of the node at the far end of `link`, as far as `root` permits.
 ///
 /// # Errors
 /// See [`TransferEnd`].
@@ -135,7 +135,7 @@ pub fn serve(
         Err(TransferEnd::Refused(refused)) => {
             say(link, cancel, &Message::Refused(refused.clone()))?;
         }
-        // Another call would meet the same: the far end is to know that.
+        // Another call would fail in the same way: the far end is told so.
         Err(TransferEnd::Malformed(what)) => {
             let sentence = format!(
                 "the far end received an invalid message ({what}); install the same version at \
@@ -153,7 +153,7 @@ pub fn serve(
     asked
 }
 
-/// Tells the node at the far end of `link` that nothing is done here of what it asks for.
+/// Refuses the request of the node at the far end of `link`.
 ///
 /// # Errors
 /// See [`TransferEnd`].
@@ -169,7 +169,7 @@ pub fn decline(
         .or(link.send(block))
         .ok_or(TransferEnd::Cancelled)?
         .map_err(|_| TransferEnd::lost(link))?;
-    // The link may be closed next: the far end is to hear of it.
+    // The link may be closed next: wait until the refusal is delivered.
     cancel.or(sent).map(drop).ok_or(TransferEnd::Cancelled)
 }
 
@@ -236,7 +236,7 @@ fn begin(
     }
 }
 
-/// Where what is put goes: into the folder that is named, or under the name that is.
+/// The target of put files: into the named folder, or under the given name.
 fn opened(root: &Root, hello: &TransferHello) -> Result<(Naming, Option<Directory>), TransferEnd> {
     let open = |path: &RelPath| match hello.options.dry_run {
         true => root.place.folder(path),

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// A tree that is watched.
+/// A watched tree.
 #[derive(Debug)]
 pub struct TreeWatch {
     inotify: OwnedFd,
@@ -30,12 +30,12 @@ pub enum Changes {
     None,
     /// These folders, and what is in them; none lies in another.
     Folders(BTreeSet<RelPath>),
-    /// Too much to be told: everything may have.
+    /// Too many changes to list: everything may have changed.
     All,
 }
 
 impl Changes {
-    /// These and those.
+    /// The union of both.
     #[must_use]
     pub fn and(self, others: Self) -> Self {
         match (self, others) {
@@ -47,8 +47,7 @@ impl Changes {
         }
     }
 
-    /// What is to be gone through of the folder at `root`: for folders that are gone, the ones that
-    /// they were in.
+    /// The folders below `root` to walk again; for a folder that is gone, its parent.
     ///
     /// # Errors
     /// The folder is not there, or may not be read.

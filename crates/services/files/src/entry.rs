@@ -4,7 +4,7 @@ use crate::fields::put_short;
 use crate::path::RelPath;
 use skyhaul_units::wire::ByteReader;
 
-/// What it is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TreeEntryKind {
     /// A file of this many bytes.
@@ -19,19 +19,18 @@ pub enum TreeEntryKind {
         /// Where it leads, as it is written there.
         target: Vec<u8>,
     },
-    /// Bytes of a pipe: nobody knows how many, and they cannot be read again.
+    /// A pipe: its length is unknown, and it cannot be read again.
     Pipe,
 }
 
-/// By what a source is known to be the one of before: made of its device, inode, length and time of
-/// change.
+/// Identifies a version of a source: made of its device, inode, length and time of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SourceStamp(pub [u8; 16]);
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where, below the folder that the transfer goes to.
+    /// Its path below the target folder.
     pub path: RelPath,
     /// What.
     pub kind: TreeEntryKind,
@@ -39,7 +38,7 @@ pub struct Entry {
     pub mode: u16,
     /// When its contents were last changed: nanoseconds since 1970.
     pub mtime: i64,
-    /// By what the source is known again.
+    /// Identifies this version of the source.
     pub stamp: SourceStamp,
 }
 

@@ -76,7 +76,7 @@ impl FileHasher {
         hasher
     }
 
-    /// How far it is.
+    /// Bytes hashed so far.
     pub fn offset(&self) -> u64 {
         self.chains.len() as u64 * self.chunk.bytes() + self.filled
     }
@@ -87,7 +87,7 @@ impl FileHasher {
         &self.chains
     }
 
-    /// Takes the next bytes. What is beyond the file's length is not taken.
+    /// Takes the next bytes; bytes beyond the file's length are ignored.
     pub fn update(&mut self, bytes: &[u8]) {
         let room = usize::try_from(self.size - self.offset()).unwrap_or(usize::MAX);
         let mut rest = &bytes[..bytes.len().min(room)];
@@ -105,7 +105,7 @@ impl FileHasher {
         }
     }
 
-    /// The file's hash; `None` where it is not whole.
+    /// The file's hash; `None` before its end.
     pub fn finish(self) -> Option<Hash> {
         if self.offset() != self.size {
             return None;

@@ -13,10 +13,10 @@ use crate::entry::SourceStamp;
 use crate::hash::{Chain, Chunk};
 use skyhaul_units::wire::ByteReader;
 
-/// What a map says.
+/// The contents of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// Of which source.
+    /// The version of the source.
     pub stamp: SourceStamp,
     /// The length of the whole file.
     pub size: u64,
@@ -25,7 +25,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// Reads a map; `None` where its head is none.
+    /// Reads a map; `None` where its head is invalid.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut fields = ByteReader::new(bytes);
         let head = fields.take(HEAD)?;

@@ -2,12 +2,11 @@
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// Says when bytes may go, so that no more than a rate goes. What was not used is lost, but for
-/// [`Pace::BURST`].
+/// A rate limiter: tells when bytes may be sent. Unused rate is lost, except [`Pace::BURST`].
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     rate: Rate,
-    /// When what went so far has gone, at this rate.
+    /// When the bytes so far are through at this rate.
     free: Instant,
 }
 

@@ -7,16 +7,16 @@ use core::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct RelPath(Vec<u8>);
 
-/// Why bytes are no such path.
+/// Why bytes are not such a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It would lead elsewhere.
+    /// It would lead out of the folder.
     #[error("a part of the path is empty, `.` or `..`")]
     Leads,
     /// A byte that no name has.
     #[error("the path contains a zero byte")]
     Nul,
-    /// It is longer than systems take it.
+    /// It is longer than operating systems allow.
     #[error("the path has more than 4096 bytes, or a name in it more than 255")]
     TooLong,
 }

@@ -5,7 +5,7 @@ use core::fmt;
 /// For programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusalReason {
-    /// The far end's operator does not let it be done.
+    /// The configuration of the far end does not permit it.
     NotAllowed,
     /// It lies outside the folder that the far end serves.
     Outside,
@@ -13,9 +13,9 @@ pub enum RefusalReason {
     Absent,
     /// The disk is full, or a quota is used up.
     NoSpace,
-    /// The user that the program runs as may not.
+    /// The user that the program runs as has no permission.
     NoPermission,
-    /// The file system is mounted for reading alone.
+    /// The file system is mounted read-only.
     ReadOnly,
     /// Something of another kind has that name.
     InTheWay,
@@ -25,7 +25,7 @@ pub enum RefusalReason {
     Busy,
     /// It was changed while it was read.
     Changed,
-    /// It was there, and is no more.
+    /// It existed and is gone.
     Vanished,
     /// What arrived, or was there from before, does not have the hash of what was sent.
     Differs,
@@ -33,22 +33,22 @@ pub enum RefusalReason {
     Special,
     /// More than this version keeps in mind.
     TooMany,
-    /// The far end speaks another version.
+    /// The far end uses another version.
     Version,
-    /// The system refused otherwise.
+    /// Another error of the operating system.
     Failed,
 }
 
 /// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusedBy {
-    /// Whoever runs the end that says so.
+    /// The operator of the end that reports it.
     Environment,
-    /// Whoever changes the source.
+    /// The program or user that changes the source.
     Source,
 }
 
-/// Why something is not done.
+/// The reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferRefusal {
     /// For programs.

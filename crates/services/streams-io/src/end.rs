@@ -8,31 +8,32 @@ use skyhaul_streams::{Counters, Missing, StreamFormat};
 use skyhaul_units::Duration;
 use std::sync::atomic::AtomicBool;
 
-/// What a stream runs with.
+/// The environment of a stream.
 pub struct StreamContext<'a> {
-    /// Time.
+    /// The clock.
     pub clock: Clock,
-    /// Set when it is to end. The source's end sends what it has read, and waits for the account.
+    /// Set to stop the stream. The source's end then sends the frames that it has read, and waits
+    /// for the account.
     pub stop: &'a AtomicBool,
-    /// Is told each second how it goes.
+    /// Gets the progress each second.
     pub tell: &'a (dyn Fn(&Look) + Sync),
 }
 
-/// How a stream goes.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// Since it began.
     pub elapsed: Duration,
-    /// At the source's end: what the source gave.
+    /// At the source's end: totals of the source.
     pub near: Option<SourceTotals>,
-    /// What was counted at the sink's end, as far as is known here.
+    /// The counters of the sink's end, as far as they are known here.
     pub counters: Counters,
-    /// At the sink's end: how much longer than the fastest one a group took at most, since the look
-    /// before.
+    /// At the sink's end: the largest delay of a group beyond that of the fastest one, since the
+    /// previous report.
     pub slowest: Duration,
 }
 
-/// What a source gave.
+/// Totals of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SourceTotals {
     /// Frames.
@@ -41,7 +42,7 @@ pub struct SourceTotals {
     pub bytes: u64,
     /// Frames among them that were dropped here, because the line had no room for them in time.
     pub unsent: u64,
-    /// Units that lacked in the source already, by its sequence numbers.
+    /// Units that were missing in the source already, by its sequence numbers.
     pub source_missing: u64,
     /// Units that the source gave out of order.
     pub source_reordered: u64,
@@ -57,7 +58,7 @@ pub struct SourceTotals {
 /// The account of a stream.
 #[derive(Debug, Clone)]
 pub struct StreamSummary {
-    /// What its units were.
+    /// The format of its units.
     pub format: StreamFormat,
     /// How long it lasted.
     pub elapsed: Duration,
@@ -71,16 +72,16 @@ pub struct StreamSummary {
     pub further: u64,
 }
 
-/// How a stream did not come to its end.
+/// Why a stream failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamFailure {
-    /// The far end does not take it, or not any more.
+    /// The far end refuses it, or stopped it.
     Refused(StreamRefusal),
     /// This end cannot go on.
     Here(StreamRefusal),
     /// The session has ended.
     Lost(String),
-    /// The far end said what cannot be.
+    /// Protocol error of the far end.
     Malformed(String),
 }
 

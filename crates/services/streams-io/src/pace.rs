@@ -7,9 +7,9 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 /// How fast a source is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourcePace {
-    /// As it comes; what the line has no room for is dropped.
+    /// As it comes; frames that the line has no room for are dropped.
     Live,
-    /// As fast as the line carries, nothing dropped here.
+    /// As fast as the line carries; no frames are dropped at this end.
     Line,
     /// By the times of the frames.
     Frames,
@@ -17,7 +17,7 @@ pub enum SourcePace {
     Rate(Rate),
 }
 
-/// Text that is no pace.
+/// The text is not a pace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a pace: give frames, live, line, or a rate such as 1gbit")]
 pub struct PaceError(String);
@@ -36,7 +36,7 @@ impl FromStr for SourcePace {
     }
 }
 
-/// Knows when the next frame is due.
+/// Tells when the next frame is due.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     pace: SourcePace,
@@ -49,7 +49,7 @@ pub(crate) struct Pacer {
     late: Lateness,
 }
 
-/// How much later than they were due frames were handed over.
+/// Statistics of the delay of frames behind their due time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lateness {
     pub sum: Duration,

@@ -33,9 +33,9 @@ struct State {
 
 /// Bytes that wait, at most: half a second of 1 Gbit/s.
 const BYTES_MAX: usize = 64 << 20;
-/// The same where who pushes waits: no more than keeps the session busy.
+/// The same with [`WhenFull::Wait`]: no more than keeps the session busy.
 const PATIENT_MAX: usize = 4 << 20;
-/// Between two looks whether the stream is to end.
+/// Interval of checks whether the stream is stopped.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl Queue {
@@ -43,7 +43,7 @@ impl Queue {
         Self { state: Mutex::default(), changed: Condvar::new(), when_full }
     }
 
-    /// Appends a group. A patient one waits for room, and gives up where the queue was closed.
+    /// Appends a group. With [`WhenFull::Wait`] it waits for room, until the queue is closed.
     pub fn push(&self, parcel: Parcel) {
         let mut state = self.state();
         while self.when_full == WhenFull::Wait && state.bytes > PATIENT_MAX && !state.closed {

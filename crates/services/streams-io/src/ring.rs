@@ -28,16 +28,16 @@ pub struct Ring {
     at: u64,
 }
 
-/// What there was to be read.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     /// So many bytes.
     Bytes(usize),
-    /// Nothing has been written that was not taken.
+    /// Everything written was taken already.
     Nothing,
     /// So many bytes were overwritten before they were read.
     Overrun(u64),
-    /// Nothing more comes.
+    /// The ring has ended.
     End,
 }
 
@@ -86,7 +86,7 @@ impl Ring {
                 ));
             }
             Ok(_) => std::fs::remove_file(path)?,
-            // What is no ring is not ours to replace; `create_new` says so.
+            // A file that is no ring is not replaced: `create_new` fails.
             Err(_) => {}
         }
         let mut options = File::options();
@@ -97,15 +97,15 @@ impl Ring {
             .mode(0o660)
             .custom_flags(NO_LINK)
             .open(path)?;
-        // The pages are had now, so that a full memory is told now.
+        // Allocates the pages now, so that a full memory is reported now.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, DATA + size)?;
         file.write_all_at(&size.to_le_bytes(), SIZE)?;
-        // The mark comes last: what has it is whole.
+        // The mark is written last: a ring that has it is complete.
         file.write_all_at(MAGIC, 0)?;
         Ok(Self { file, size, at: 0 })
     }
 
-    /// Writes `bytes`, whoever reads.
+    /// Writes `bytes` without waiting for a reader.
     ///
     /// # Errors
     /// The memory cannot be written.
@@ -118,7 +118,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Says that nothing more is written.
+    /// Marks the end of the ring.
     ///
     /// # Errors
     /// The memory cannot be written.
@@ -128,8 +128,7 @@ impl Ring {
 
     /// Reads what there is, as far as it fits into `bytes`.
     pub(crate) fn read(&mut self, bytes: &mut [u8]) -> io::Result<Took> {
-        // Whether it has ended is looked at first: what is written after that look is read the next
-        // time.
+        // The end mark is read first: bytes that are written after that are read the next time.
         let ended = self.number(ENDED)? != 0;
         let written = self.number(WRITTEN)?;
         let there = written.saturating_sub(self.at);
@@ -181,7 +180,7 @@ impl Ring {
     }
 }
 
-/// Nobody leads elsewhere by a link.
+/// Symbolic links are not followed: another user could redirect the ring.
 const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 /// How a stream is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// How much later than the fastest ones frames are worth anything at the sink.
+    /// How much later than the fastest ones frames may arrive at the sink.
     pub lateness: Duration,
     /// How fast the source is read.
     pub pace: SourcePace,
@@ -31,28 +31,26 @@ pub struct Options {
 }
 
 impl Options {
-    /// The bound that this end keeps: what is sent at its end still is in time at the sink. Were it
-    /// the whole, all that goes out after this process could not run for a moment would be so late
-    /// that repair and the line's jitter have no time left, and a short pause would cost everything
-    /// until the line has caught up.
+    /// The part of the lateness bound that this end uses up itself. With the whole bound, frames
+    /// sent after a short pause of this process would leave no time for FEC repair and the line's
+    /// jitter, and would all be late until the line has caught up.
     fn own_bound(&self) -> Duration {
         self.lateness.scaled(OWN_PART.0, OWN_PART.1)
     }
 }
 
-/// How frames are gathered in groups of so many bytes at most; `None` where such groups are not
-/// possible.
+/// Groups of at most `bytes` bytes; `None` where such groups are not possible.
 pub fn groups(bytes: ByteCount) -> Option<FrameGrouping> {
     let bytes =
         usize::try_from(bytes.as_u64()).ok().filter(|bytes| (1..=GROUP_MOST).contains(bytes))?;
     Some(FrameGrouping { bytes, ..FrameGrouping::default() })
 }
 
-/// Sends what `source` gives to `sink`, which the far end of `link` allows, until it ends or `run`
-/// says so.
+/// Sends the frames of `source` to `sink` at the far end of `link`, until the source ends or `run`
+/// stops it.
 ///
 /// # Errors
-/// See [`StreamFailure`]. Where the source failed, the far end has what it gave before.
+/// See [`StreamFailure`]. Where the source failed, the far end has the frames before that.
 pub fn send(
     link: &Session,
     source: StreamSource,
@@ -89,7 +87,7 @@ pub fn send(
             },
             &|| carrying.is_finished() && reading.is_finished(),
         );
-        // Whatever ended it, the threads end too.
+        // Ends the threads, whatever ended the stream.
         queue.close();
         let (read, reader) = reading.join().expect("no thread of a stream panics");
         carrying.join().expect("no thread of a stream panics");
@@ -158,7 +156,7 @@ impl<'a> GroupSender<'a> {
     }
 }
 
-/// What is known of the line.
+/// The delay and the window of the line.
 struct Delay {
     until: Instant,
     one_way: Duration,
@@ -173,9 +171,9 @@ impl Delay {
         }
         self.until = now + LOOK;
         let paths = link.paths();
-        // The same as the session assumes, which at first is longer than the line: a handshake
-        // takes time to be answered. What is sent then is in time all the same, and the far end
-        // measures by itself what is late.
+        // The estimate of the session, which at first is longer than the delay of the line, since
+        // the answer of the handshake takes time. Frames sent meanwhile are in time all the same,
+        // and the far end measures by itself which ones are late.
         let least = paths
             .iter()
             .map(|(_, path)| path.estimate.rtt)
@@ -225,7 +223,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Says what is wanted, and waits for the answer.
+    /// Sends the request and waits for the answer.
     fn greet(&mut self, hello: Hello) -> Result<(), StreamFailure> {
         self.format = hello.format;
         self.say(&Message::Hello(hello))?;
@@ -249,7 +247,7 @@ impl<'a> Sending<'a> {
         ))
     }
 
-    /// Takes the far end's accounts, and tells each second how it goes, until `is_over`.
+    /// Receives the far end's accounts and reports the progress each second, until `is_over`.
     fn hear(
         &mut self,
         near: &dyn Fn() -> SourceTotals,
@@ -279,7 +277,7 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    /// Says the end, and takes the account.
+    /// Sends the end of the stream, and receives the account.
     fn part(
         &mut self,
         end: &Message,
@@ -335,12 +333,11 @@ pub(crate) fn here(
 
 /// The largest group: half of the largest block.
 const GROUP_MOST: usize = 8 << 20;
-/// How long a block is worth something at least: one that is handed over at its last moment may
-/// still arrive.
+/// The shortest deadline of a block: one that is handed over at its last moment may still arrive.
 const LEAST: Duration = Duration::from_millis(1);
 /// The part of the lateness bound that the near end uses.
 const OWN_PART: (u64, u64) = (3, 4);
-/// What keeps the line busy beyond a round trip.
+/// The queue that keeps the line busy, beyond a round trip.
 const BUSY: Duration = Duration::from_millis(20);
 const WINDOW_LEAST: u64 = 1 << 20;
 /// Between two looks whether the session has room.
@@ -349,7 +346,7 @@ const MOMENT: std::time::Duration = std::time::Duration::from_micros(200);
 const TURN: Duration = Duration::from_millis(20);
 /// Between two looks at what changes slowly.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often it is told how it goes.
+/// Interval of progress reports.
 const EACH: Duration = Duration::from_secs(1);
 /// How long the far end is waited for, beyond the lateness bound: several round trips of the
 /// longest line.

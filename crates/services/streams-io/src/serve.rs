@@ -11,8 +11,8 @@ use skyhaul_streams::{Counters, StreamFormat, StreamReceiver};
 use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::Ordering;
 
-/// Takes the stream that the node at the far end of `link` wants to send, to a sink as far as it is
-/// `allowed`, to its end. `begun` is called once it is known where it goes.
+/// Receives the stream of the node at the far end of `link` and writes it to an `allowed` sink, to
+/// its end. `begun` is called once the sink is known.
 ///
 /// # Errors
 /// See [`StreamFailure`].
@@ -40,7 +40,7 @@ pub fn serve(
             writer.abandon();
         }
         let sink = thread.join().expect("no thread of a stream panics");
-        // What kept it from the end is told before what came of that.
+        // The first failure is reported rather than its consequences.
         match (taken, writer.failure()) {
             (Ok(_), Some(failure)) => Err(sink_failed(&hello, &failure, sink.abandon())),
             (Ok(taken), None) => sink
@@ -67,7 +67,7 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    /// What the caller wants, and the sink for it.
+    /// Receives the request, and opens the sink for it.
     fn begin(&self, allowed: &AllowedSinks) -> Result<(Hello, Sink), StreamFailure> {
         let first = loop {
             if let Some(first) = self.waiter.within(LOOK, self.link.recv()) {
@@ -90,7 +90,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Takes frames until all were given to the writer.
+    /// Receives frames until all are handed to the writer.
     fn take(
         &mut self,
         hello: &Hello,
@@ -141,7 +141,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Looks whether it can go on, and tells each second how it goes.
+    /// Checks whether the stream can continue, and reports the progress each second.
     fn look(
         &mut self,
         hello: &Hello,
@@ -185,14 +185,14 @@ impl Serving<'_> {
         StreamSummary { format: hello.format, elapsed, near: None, counters, map, further }
     }
 
-    /// The caller is told why it ends, and what that is here.
+    /// Tells the caller why the stream ends; returns the failure of this end.
     fn refuse(&self, refusal: StreamRefusal) -> StreamFailure {
         self.say(&Message::Refused(refusal.clone()));
         self.until_closed();
         StreamFailure::Here(refusal)
     }
 
-    /// Waits for the caller to let go of the session, so that it has what it was told.
+    /// Waits until the caller closes the session, so that the last message is delivered.
     fn until_closed(&self) {
         let until = self.run.clock.now() + PARTING;
         while self.run.clock.until(until) > Duration::ZERO && !self.run.stop.load(Ordering::Relaxed)
@@ -214,7 +214,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Where it cannot be said, the session has ended, which shows.
+    /// A message that cannot be sent is ignored: the session has ended, which is noticed elsewhere.
     fn say(&self, message: &Message) {
         let block = Block { priority: 0, ..Block::reliable(CONTROL, message.encode()) };
         drop(self.waiter.within(PARTING, self.link.send(block)));
@@ -226,13 +226,13 @@ fn cannot_write(hello: &Hello, error: &str) -> StreamFailure {
     StreamFailure::Here(StreamRefusal::new(StreamRefusalKind::Sink, sentence))
 }
 
-/// The first failure is the one that is told.
+/// The first failure is the one that is reported.
 fn sink_failed(hello: &Hello, failure: &str, _abandoned: std::io::Result<()>) -> StreamFailure {
     cannot_write(hello, failure)
 }
 
 impl StreamSummary {
-    /// Whether as many frames lack as `budget` allows at most.
+    /// Whether no more frames are missing than `budget` allows.
     pub fn is_within(&self, budget: skyhaul_units::Probability) -> bool {
         let Counters { sent, .. } = self.counters;
         let missing = u128::from(self.counters.missing()) * 1_000_000_000;
@@ -242,9 +242,9 @@ impl StreamSummary {
 
 /// How far a sink may lie behind, beyond the lateness bound: long enough for a disk that pauses.
 const SLOW_MAX: Duration = Duration::from_secs(10);
-/// Between two looks whether it is to end.
+/// Interval of checks whether the stream is stopped.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often it is told how it goes.
+/// Interval of progress reports.
 const EACH: Duration = Duration::from_secs(1);
-/// How long a caller is waited for that has been told the end.
+/// Time-out for a caller that was told the end.
 const PARTING: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// What may be a sink at this end.
+/// The sinks that are permitted at this end.
 #[derive(Debug, Default)]
 pub struct AllowedSinks {
     root: Option<OwnedFd>,
@@ -38,7 +38,7 @@ impl AllowedSinks {
 
     fn allows(&self, sink: &SinkSpec) -> bool {
         let is_same = |allowed: &SinkSpec| match (allowed, sink) {
-            // How large a ring is made is the caller's choice, within bounds.
+            // The caller chooses the size of the ring, within bounds.
             (SinkSpec::Ring(one, most), SinkSpec::Ring(other, size)) => {
                 one == other && size <= most
             }
@@ -67,7 +67,7 @@ pub(crate) struct UdpSink {
 }
 
 impl Sink {
-    /// Opens what a caller names, as far as it is allowed.
+    /// Opens the sink that a caller names, if it is permitted.
     pub fn open(text: &str, allowed: &AllowedSinks) -> Result<Self, StreamRefusal> {
         let spec: SinkSpec = text.parse().map_err(|error: crate::EndpointSpecError| {
             StreamRefusal::new(StreamRefusalKind::NotAllowed, error.to_string())
@@ -127,7 +127,7 @@ impl Sink {
         Ok(true)
     }
 
-    /// All was written.
+    /// Everything was written.
     pub fn finish(self) -> io::Result<()> {
         match self {
             // Standard output was written past its buffer.
@@ -137,7 +137,7 @@ impl Sink {
         }
     }
 
-    /// Nothing more is written, and not all was.
+    /// The stream broke off.
     pub fn abandon(self) -> io::Result<()> {
         match self {
             Self::File(file) => file.abandon(),
@@ -179,7 +179,7 @@ impl UdpSink {
         Ok(Self { socket, numbering, datagram: Vec::new() })
     }
 
-    /// That nobody listens is no reason to end: somebody may, later.
+    /// A missing listener is no error: one may start later.
     fn write(&mut self, given: &SinkFrames) -> io::Result<()> {
         let len = given.bytes.len() / usize::try_from(given.count).unwrap_or(usize::MAX).max(1);
         if len == 0 {

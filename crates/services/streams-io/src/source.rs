@@ -28,25 +28,25 @@ enum Kind {
     Memory(Memory),
 }
 
-/// What a source did.
+/// The result of reading a source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// There may be units now.
     More,
     /// Nothing came.
     Idle,
-    /// Nothing more comes.
+    /// The source has ended.
     End,
 }
 
-/// What a source gives.
+/// An item of a source.
 #[derive(Debug)]
 pub(crate) enum Unit<'a> {
     /// A frame, or a datagram without a header.
     Frame(Option<FrameHead>, &'a [u8]),
     /// Bytes that belong to no frame.
     Skipped(u64),
-    /// Units that lack before the next one.
+    /// Units that are missing before the next one.
     Missing(u64),
     /// The next unit belongs before those that came.
     Reordered,
@@ -57,17 +57,17 @@ pub(crate) enum Unit<'a> {
 /// Why a source cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamSourceError {
-    /// The system refuses.
+    /// Error of the operating system.
     #[error("{what} ({error}); {help}")]
     System {
         /// What cannot be done, with the source's name.
         what: String,
-        /// The system's word.
+        /// The error.
         error: io::Error,
         /// What to do about it.
         help: &'static str,
     },
-    /// It is not asked for in a way that can be.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
 }
@@ -131,7 +131,7 @@ impl StreamSource {
         Ok(Self(kind))
     }
 
-    /// How fast it is read where nothing is said.
+    /// The default pace.
     pub const fn pace(spec: &SourceSpec) -> SourcePace {
         match spec {
             SourceSpec::File(_) => SourcePace::Frames,
@@ -200,7 +200,7 @@ impl StreamSource {
         Ok(if is_mark4 { Holds::Mark4 } else { Holds::Unknown })
     }
 
-    /// What its units are, once that is known.
+    /// The format of its units, once that is known.
     pub(crate) fn format(&self) -> Option<StreamFormat> {
         match &self.0 {
             Kind::Stream(stream) => stream.format(),
@@ -217,7 +217,7 @@ impl StreamSource {
         }
     }
 
-    /// Reads on, for `wait` at most. What was given before is gone.
+    /// Reads on, for `wait` at most. Items returned before become invalid.
     pub(crate) fn advance(&mut self, wait: Duration) -> io::Result<Step> {
         match &mut self.0 {
             Kind::Stream(stream) => stream.advance(wait),
@@ -226,7 +226,7 @@ impl StreamSource {
         }
     }
 
-    /// The next of what was read.
+    /// The next item of those that were read.
     pub(crate) fn unit(&mut self) -> Option<Unit<'_>> {
         match &mut self.0 {
             Kind::Stream(stream) => stream.unit(),
@@ -236,14 +236,14 @@ impl StreamSource {
     }
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// Frames that are carried.
+    /// Frames of a supported format.
     Frames,
-    /// Mark 4, which has no headers for lost frames to be made of.
+    /// Mark 4, which is not supported: lost frames could not be replaced without frame headers.
     Mark4,
-    /// Nothing that is known.
+    /// Unknown.
     Unknown,
 }
 

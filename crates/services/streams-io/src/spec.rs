@@ -62,7 +62,7 @@ pub enum SinkSpec {
     Ring(RingName, ByteCount),
 }
 
-/// A sink as a far node is told it, with the time of its stream to be put in.
+/// A sink at a far node; the begin of the stream is put into its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FarSink {
     text: String,
@@ -73,7 +73,7 @@ pub struct FarSink {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RingName(String);
 
-/// Text that names no source or sink.
+/// The text is not a source or sink.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {help}")]
 pub struct EndpointSpecError {
@@ -83,7 +83,7 @@ pub struct EndpointSpecError {
 }
 
 impl SourceSpec {
-    /// Whether it goes on by itself: opened anew, it gives what comes then.
+    /// Whether it is live: when it is opened again, it gives the current data.
     pub const fn is_live(&self) -> bool {
         matches!(self, Self::Udp { .. } | Self::Ring(_))
     }
@@ -281,7 +281,7 @@ fn vdif(text: &str) -> Option<SourceSpec> {
     let rate = rate_of(parts.next()?)?;
     let payload = parts.next().map_or(Ok(8_000), str::parse).ok()?;
     let threads = parts.next().map_or(Ok(1), str::parse).ok()?;
-    // Whether frames can be made of it is told where they are.
+    // Whether frames of this size are possible is checked where they are made.
     let fits = parts.next().is_none() && payload > 0 && threads > 0;
     fits.then_some(SourceSpec::Vdif { rate, payload, threads })
 }

@@ -20,7 +20,7 @@ impl Waiter {
         Self { waker: Arc::new(Unpark(std::thread::current())).into(), clock }
     }
 
-    /// What `future` gives, where it does within `limit`.
+    /// The result of `future`; `None` after `limit`.
     pub fn within<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let until = self.clock.now() + limit;

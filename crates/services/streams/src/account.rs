@@ -5,32 +5,32 @@ use serde::Serialize;
 use skyhaul_units::wire::ByteReader;
 use std::collections::BTreeMap;
 
-/// Frames by their fate, counted at the sink's end. At the end `sent = received + repaired + late +
-/// lost`.
+/// Frames by their outcome, counted at the sink's end. At the end
+/// `sent = received + repaired + late + lost`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counters {
-    /// That the source gave, as far as is known here; those that the line had no room for are among
-    /// them.
+    /// Frames of the source, as far as they are known here, including those that the line had no
+    /// room for.
     pub sent: u64,
-    /// That came in time and needed no repair.
+    /// Frames that came in time and needed no FEC repair.
     pub received: u64,
-    /// That came in time, repaired.
+    /// Frames that came in time by FEC repair.
     pub repaired: u64,
-    /// That came when an invalid one had been given out in their place.
+    /// Frames that came after an invalid one had been given out in their place.
     pub late: u64,
-    /// That did not come.
+    /// Frames that did not come.
     pub lost: u64,
-    /// That came some milliseconds after ones with a higher number: overtaken on the line, or
-    /// repaired.
+    /// Frames that came some milliseconds after ones with a higher number: reordered on the line,
+    /// or repaired.
     pub reordered: u64,
-    /// By how many frames, at most.
+    /// The longest distance of such a frame, in frames.
     pub reordered_by: u64,
-    /// That were dropped at the sink's end, because the sink had not taken those before; they are
-    /// among the lost.
+    /// Frames that were dropped at the sink's end, because the sink was too slow; they are among
+    /// the lost.
     pub overflowed: u64,
-    /// Invalid ones of which the header may be wrong: nothing that was said of them arrived.
+    /// Invalid frames whose header may be wrong: no exception about them arrived.
     pub guessed: u64,
-    /// Lost ones for which no invalid one could be made, because nothing like them had come.
+    /// Lost frames without an invalid one in their place, because no frame had come before.
     pub unmarked: u64,
     /// Bytes of frames that came in time.
     pub bytes: u64,
@@ -73,12 +73,12 @@ impl Counters {
         self.late + self.lost
     }
 
-    /// Whether every frame has a fate.
+    /// Whether every frame has an outcome.
     pub const fn balances(&self) -> bool {
         self.sent == self.received + self.repaired + self.late + self.lost
     }
 
-    /// What was counted since `before`. Highest values stay.
+    /// The counts since `before`. Maxima stay.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let (mut since, mut before) = (*self, *before);

@@ -13,7 +13,7 @@ use skyhaul_files::{
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A file that is wanted.
+/// A requested file.
 #[derive(Debug)]
 pub(super) struct Coming {
     pub entry: Entry,
@@ -58,7 +58,7 @@ impl Coming {
         }
     }
 
-    /// Goes on where an earlier transfer of the same source was.
+    /// Resumes where an earlier transfer of the same source stopped.
     pub fn look_for_part(
         &mut self,
         receiving: &Receiving<'_>,
@@ -88,7 +88,7 @@ impl Coming {
         Ok(())
     }
 
-    /// Writes the next bytes; gives what is to be synced by now.
+    /// Writes the next bytes. Returns the chunks to sync, if there are enough.
     pub fn write(
         &mut self,
         receiving: &Receiving<'_>,
@@ -125,7 +125,7 @@ impl Coming {
         }
     }
 
-    /// It was sent to its end: what is to be synced and given its name.
+    /// It was sent completely: verifies it and prepares it for syncing and renaming.
     pub fn finish(
         mut self,
         receiving: &Receiving<'_>,
@@ -156,7 +156,7 @@ impl Coming {
         })
     }
 
-    /// It will not come: nothing of it is of use.
+    /// It will not be sent: its bytes are of no use.
     pub fn give_up(self) {
         if let Some(part) = self.part {
             part.remove();

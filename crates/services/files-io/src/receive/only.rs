@@ -66,8 +66,7 @@ impl Only {
     }
 }
 
-/// Removes what stands at `path`, the last of which is in `folder`: but for what the rules leave
-/// out.
+/// Removes the entry at `path`, whose last name is in `folder`, except what the rules exclude.
 fn remove(
     receiving: &Receiving<'_>,
     folder: &Directory,
@@ -101,7 +100,7 @@ fn remove(
             receiving.reports.tell(path, 0, Fate::Removed);
             removed.push(path.clone());
         }
-        // What the rules leave out is in it.
+        // It still holds entries that the rules exclude.
         Err(Errno::NOTEMPTY | Errno::NOENT) => {}
         Err(error) => {
             receiving.reports.tell(

@@ -24,8 +24,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Opens the partial file of `last`; one that is not there is made where `make` says so,
-    /// otherwise it is none.
+    /// Opens the partial file of `last`. Where it does not exist, it is made or `None` is returned,
+    /// as `make` says.
     pub fn open(
         receiving: &Receiving<'_>,
         folder: &Directory,
@@ -67,7 +67,7 @@ impl Part {
         Err(Errno::BUSY)
     }
 
-    /// What its map says, if there is one.
+    /// Its map, if there is one.
     pub fn read_map(&self) -> Option<Map> {
         let file = self.folder.read(&RelPath::new(&self.map).ok()?).ok()?;
         let mut bytes = Vec::new();
@@ -112,7 +112,7 @@ impl Part {
     }
 }
 
-/// Whether a partial file that is not there is made.
+/// Whether a partial file is made where none exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Make {
     New,
@@ -149,7 +149,7 @@ impl Sync {
     }
 }
 
-/// Under which name a file is written.
+/// The temporary name of a file.
 pub(super) fn part_name(last: &[u8]) -> Vec<u8> {
     beside(last, PART)
 }

@@ -12,7 +12,7 @@ use skyhaul_units::ByteCount;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Sends what is wanted until all is settled, then the folders' attributes.
+/// Sends requested contents until every offer has its result, then the attributes of folders.
 pub(super) fn feed(sending: &Sending<'_>, readers: Vec<Reader>) -> Result<(), TransferEnd> {
     let pace = sending.options.limit.map(|limit| Pace::new(limit, sending.clock.now()));
     let mut feed = Feed { sending, readers, pack: Pack::default(), pace };
@@ -62,7 +62,7 @@ struct Feed<'a> {
     pace: Option<Pace>,
 }
 
-/// Why a file is not sent to its end.
+/// Why a file is not sent completely.
 enum Stop {
     File(TransferRefusal),
     End(TransferEnd),
@@ -135,7 +135,7 @@ impl Feed<'_> {
             }
             hasher.update(&block[head..]);
             self.send(block, len)?;
-            // The far end may have said that it cannot go on with it.
+            // The far end may have given the file up.
             if !self.sending.state().offers.contains_key(&id) {
                 return Ok(());
             }
@@ -205,7 +205,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// Waits as the limit has it.
+    /// Waits as the rate limit requires.
     fn keep_pace(&mut self, bytes: u64) -> Result<(), TransferEnd> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
         let due =
@@ -221,7 +221,7 @@ impl Feed<'_> {
     }
 }
 
-/// It must be what was offered, before it is read and after.
+/// Checks that the file is still the one that was offered, before and after reading it.
 fn same(offer: &Offer, file: &File) -> Result<(), Stop> {
     let path = &offer.entry.path;
     let stat = rustix::fs::fstat(file).map_err(|error| Stop::File(unreadable(path, error)))?;

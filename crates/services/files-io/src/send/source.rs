@@ -20,24 +20,24 @@ pub enum FileSource {
         /// Under which name it is offered; none for what is in it, without itself.
         name: RelPath,
     },
-    /// Bytes whose number nobody knows, under a name.
+    /// A pipe: bytes of unknown number, under a name.
     Pipe(RelPath, Option<Box<dyn Read + Send>>),
 }
 
-/// What is read of a source once it is wanted.
+/// An open source.
 pub(super) enum Reader {
     Tree { place: Directory, at: RelPath, name: RelPath },
     Pipe(Option<Box<dyn Read + Send>>),
 }
 
-/// Why there is no such source.
+/// Why a source cannot be used.
 #[derive(Debug)]
 pub enum FileSourceError {
-    /// The system.
+    /// Error of the operating system.
     System(io::Error),
-    /// It has no name to be copied under.
+    /// It has no name.
     Nameless,
-    /// A pattern that is none.
+    /// The pattern is invalid.
     Pattern(SelectionError),
     /// Nothing fits the pattern.
     Nothing,
@@ -116,7 +116,7 @@ impl FileSource {
         found.is_ok_and(|stat| file_type(&stat) != FileType::Directory)
     }
 
-    /// Has it offered under this name.
+    /// Offers it under this name.
     pub(crate) fn rename(&mut self, to: RelPath) {
         match self {
             Self::Tree { name, .. } | Self::Pipe(name, _) => *name = to,
@@ -158,7 +158,7 @@ fn stands(place: &Directory, path: &RelPath) -> Result<(), Errno> {
     }
 }
 
-/// Where an entry of a tree is on disk, by where it was offered.
+/// The path on disk of an entry that was offered under another path.
 pub(super) fn on_disk(at: &RelPath, name: &RelPath, entry: &RelPath) -> RelPath {
     let mut path = at.clone();
     for part in entry.parts().skip(name.parts().count()) {

@@ -47,7 +47,7 @@ struct Walk<'a> {
     most: usize,
 }
 
-/// A folder that is being gone through: the names that are left, from the last.
+/// A folder that is being walked: the names that are left, last one first.
 struct Frame {
     folder: Directory,
     path: RelPath,
@@ -132,7 +132,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Tells of what has a name that no transfer may give a file, unless rules leave it out.
+    /// Reports an entry whose name is reserved for partial files, unless the rules exclude it.
     fn left_out(&self, folder: &Directory, path: &RelPath, name: &[u8]) -> Result<(), TransferEnd> {
         let Ok(path) = path.join(name) else { return Ok(()) };
         let kind = folder.look(name).map_or(PathKind::Other, |stat| path_kind(&stat));
@@ -146,7 +146,7 @@ impl Walk<'_> {
         self.sending.missing(&path, TransferRefusal::new(RefusalReason::Name, &sentence))
     }
 
-    /// Tells the names of a folder, in their order: between two of them there are no others.
+    /// Sends the complete list of the names of a folder in order.
     fn only(&self, folder: &RelPath, names: &[Vec<u8>]) -> Result<(), TransferEnd> {
         let (mut from, mut rest) = (Vec::new(), names);
         loop {
@@ -166,7 +166,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Offers an entry; a folder is given back, to be gone through.
+    /// Offers an entry. A folder is returned, to be walked.
     fn entry(
         &mut self,
         folder: &Directory,
@@ -262,7 +262,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether it is a file that a transfer has not finished, or its map.
+/// Whether it is a partial file or the map of one.
 pub(crate) fn is_partial(name: &[u8]) -> bool {
     name.starts_with(b".")
         && (name.ends_with(crate::PART.as_bytes()) || name.ends_with(crate::MAP.as_bytes()))

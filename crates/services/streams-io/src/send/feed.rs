@@ -19,7 +19,7 @@ pub(super) struct Reader<'a> {
     first: Option<(Option<FrameHead>, Vec<u8>)>,
 }
 
-/// Takes what the source gives.
+/// Puts the frames of the source into groups.
 pub(super) struct Feed<'a> {
     queue: &'a Queue,
     run: &'a StreamContext<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Feed<'a> {
     astray: u64,
 }
 
-/// What the source gave, for who looks while it goes on.
+/// The totals of the source, shared with the thread that reports the progress.
 #[derive(Debug, Default)]
 pub(super) struct Tally(Mutex<(SourceTotals, Lateness)>);
 
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         Self { source, feed, first: None }
     }
 
-    /// Reads up to the first frame, and so what the frames are.
+    /// Reads up to the first frame, which shows the format.
     pub fn begin(&mut self) -> Result<StreamFormat, StreamRefusal> {
         loop {
             while let Some(unit) = self.source.unit() {
@@ -242,7 +242,7 @@ fn unreadable(error: &std::io::Error) -> StreamRefusal {
     )
 }
 
-/// Bytes without a frame after which a source is no stream any more.
+/// Bytes without a frame after which the source counts as unreadable.
 const ASTRAY_MAX: u64 = 16 << 20;
-/// Between two looks whether it is to end.
+/// Interval of checks whether the stream is stopped.
 const LOOK: Duration = Duration::from_millis(50);

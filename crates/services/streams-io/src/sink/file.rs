@@ -63,7 +63,7 @@ impl FileSink {
         self.file.write_all(bytes)
     }
 
-    /// It is whole: on disk, then under its name.
+    /// The file is complete: syncs it, then gives it its name.
     pub fn finish(self) -> io::Result<()> {
         self.file.sync_all()?;
         let folder = self.folder.as_fd();
@@ -71,7 +71,7 @@ impl FileSink {
         Ok(rustix::fs::fsync(folder)?)
     }
 
-    /// It stays what it is, unless nothing is in it.
+    /// The stream broke off: the file keeps its temporary name; an empty one is removed.
     pub fn abandon(self) -> io::Result<()> {
         if self.empty {
             return Ok(rustix::fs::unlinkat(&self.folder, &self.part, AtFlags::empty())?);

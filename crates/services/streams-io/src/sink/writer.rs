@@ -29,7 +29,7 @@ struct State {
 const BYTES_MAX: usize = 64 << 20;
 
 impl Writer {
-    /// Writes until it is closed or abandoned; gives the sink back.
+    /// Writes until it is closed or abandoned. Returns the sink.
     pub fn run(&self, mut sink: Sink) -> Sink {
         loop {
             let mut state = self.state();
@@ -71,19 +71,19 @@ impl Writer {
         self.changed.notify_one();
     }
 
-    /// Nothing more comes; what is there is written.
+    /// No more frames follow; those that wait are still written.
     pub fn close(&self) {
         self.state().closed = true;
         self.changed.notify_one();
     }
 
-    /// What is there is not written any more.
+    /// Drops the frames that wait.
     pub fn abandon(&self) {
         self.state().abandoned = true;
         self.changed.notify_one();
     }
 
-    /// Why it does not write any more.
+    /// The error that ended writing.
     pub fn failure(&self) -> Option<String> {
         self.state().failed.clone()
     }
