@@ -1,4 +1,4 @@
-//! A station's channels: where downlink data comes in, and what is known about it beforehand.
+//! A station's channels: the sources of downlinks, and their settings.
 
 use crate::channel_error::{ChannelError, LAST_PRIORITY, LEAST_RECORDING, LONGEST_SELECT_WINDOW};
 use crate::feeds::{ChannelInputs, ResolvedInput};

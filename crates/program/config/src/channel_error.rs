@@ -46,7 +46,7 @@ pub enum ChannelError {
     /// No inputs, or more than are selected from.
     #[error("channel `{0}` has {1} inputs; write 1 to {MAX_INPUTS}")]
     InputCount(Name, usize),
-    /// An input that stands twice in the list.
+    /// An input that is in the list twice.
     #[error("channel `{0}` has the input `{1}` twice; write each once")]
     SameInput(Name, String),
     /// Two inputs that are called the same.

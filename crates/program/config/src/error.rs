@@ -198,7 +198,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Divides a parser's sentence into what is wrong and what to do.
+/// Divides a parser's message into fault and help.
 fn split(message: &str) -> (String, String) {
     if let Some((what, known)) = message.split_once(", expected ")
         && let Some(name) = what.strip_prefix("unknown field ")

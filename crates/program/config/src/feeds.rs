@@ -28,7 +28,7 @@ section! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelInputs(Vec<ChannelInput>);
 
-/// An input of a channel, with everything that the channel says of it.
+/// An input of a channel, with the defaults of the channel filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedInput {
     /// What it is called among the inputs of its channel.

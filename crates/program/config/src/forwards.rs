@@ -72,7 +72,7 @@ impl FromStr for ForwardRules {
 }
 
 impl ForwardEntry {
-    /// Whether it says one thing that is forwarded.
+    /// Whether it has exactly one kind of forward.
     fn is_one(&self) -> bool {
         let given = [
             self.local.is_some(),
@@ -97,7 +97,7 @@ impl ForwardEntry {
             .expect("it was checked when the configuration was read")
     }
 
-    /// The key that says it.
+    /// The key of its kind of forward.
     const fn key(&self) -> &'static str {
         match (&self.local, &self.remote, &self.socks) {
             (Some(_), ..) => "local",

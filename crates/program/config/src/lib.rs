@@ -1,10 +1,10 @@
-//! What a node is told to do: `station.toml` and `centre.toml`.
+//! The configuration of a node: `station.toml` and `centre.toml`.
 //!
-//! Reading is parsing: a configuration that was read can be used as it is. Unknown keys, wrong
-//! units and contradictions are refused with file, line and what to write instead. Each key is
-//! declared once, in the struct that holds it, with its default and meaning; [`reference()`] makes
-//! the documentation's tables from the same declaration. Whether files and addresses that are named
-//! here exist is found out by who uses them.
+//! Reading is parsing: a configuration that was read can be used without further checks. Unknown
+//! keys, wrong units and contradictions are refused with file, line and what to write instead. Each
+//! key is declared once, in the struct that holds it, with its default and meaning; [`reference()`]
+//! makes the documentation's tables from the same declaration. Whether the named files and
+//! addresses exist is checked where they are used.
 //!
 //! ```
 //! use skyhaul_config::{Config, parse};
@@ -73,7 +73,7 @@ pub use time::{ConfigTime, TimeError};
 
 use std::path::{Path, PathBuf};
 
-/// What one configuration file says.
+/// A configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Config {
     /// The capturing end.
@@ -137,7 +137,7 @@ pub fn reference() -> [(&'static str, &'static [ConfigTable]); 2] {
 /// 1 MiB: a thousand channels with room for comments.
 pub const MAX_FILE: u64 = 1 << 20;
 
-/// The keys that stand before the first table of both files.
+/// The keys before the first table of both files.
 const FILE: ConfigTable = ConfigTable {
     heading: "Before the first table",
     meaning: "Keys outside all tables. Relative paths, here and in all tables, start at the file's \

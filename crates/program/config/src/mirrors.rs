@@ -99,7 +99,7 @@ impl MirrorEntry {
         included.chain(self.exclude.0.iter().map(rule(false))).collect()
     }
 
-    /// What the centre is told.
+    /// The first message of a transfer to the centre.
     pub fn hello(&self) -> TransferHello {
         let options = Options {
             dry_run: false,

@@ -15,7 +15,7 @@ pub struct InterfaceName(String);
 /// Why a name, address or size was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// A node or channel name that could not stand as a folder's name everywhere.
+    /// A node or channel name that is not a valid folder name everywhere.
     #[error(
         "`{0}` is not a name; write 1 to 64 of a-z, A-Z, 0-9, `-`, `_` and `.`, the first a letter \
         or digit"

@@ -91,7 +91,7 @@ impl LinePath {
         crate::section::left_out()
     }
 
-    /// The same with the name that it has by its `place`, from 0, where it says none.
+    /// The same path with a name: its own, or one from its `place`, counted from 0.
     pub fn named(&self, place: usize) -> Self {
         let name = self.name.clone().unwrap_or_else(|| Name::numbered("path", place + 1));
         Self { name: Some(name), ..self.clone() }

@@ -116,7 +116,7 @@ pub struct ProductRule {
 /// Which products are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProductRules {
-    /// Where nothing else is said.
+    /// The default.
     pub products: Products,
     /// What is different for one product.
     pub entries: Vec<ProductEntry>,

@@ -23,7 +23,7 @@ pub struct Delivery {
 /// How a station shares its line.
 #[derive(Debug, Clone)]
 pub struct LineSharing {
-    /// The classes as they are written, to tell whether they have changed.
+    /// The classes as configured, to detect changes.
     classes: ClassesConfig,
     /// The classes.
     pub tree: ClassTree,
@@ -56,14 +56,14 @@ impl PartialEq for LineSharing {
 }
 
 impl LineSharing {
-    /// How contacts of a channel are sent; as those of one that says nothing, where it is not in
-    /// the configuration any more.
+    /// The delivery of a channel's contacts; the default where the channel is not in the
+    /// configuration any more.
     pub fn of(&self, channel: &str) -> Delivery {
         let known = self.channels.iter().find(|(name, _)| name == channel);
         known.map_or_else(|| self.usual(), |(_, delivery)| *delivery)
     }
 
-    /// How contacts of a channel are sent that says nothing of it.
+    /// The default delivery.
     pub fn usual(&self) -> Delivery {
         Delivery {
             class: self.tree.default_leaf(),

@@ -1,4 +1,4 @@
-//! Calendar times as they stand in a configuration: RFC 3339, in UTC.
+//! Calendar times in a configuration: RFC 3339, in UTC.
 
 use crate::name::from_text;
 use skyhaul_units::{Duration, Utc};

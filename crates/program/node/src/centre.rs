@@ -1,10 +1,10 @@
-//! The centre: takes data from trusted stations, keeps it, and makes Level-0 products of it.
+//! The centre: receives data from trusted stations, stores it, and makes Level-0 products.
 //!
-//! Threads: one for the lines (`downlink`), one that writes and waits for the disk (`keeper`), one
-//! for Level-0 (`processor`), one for products of several contacts (`assembly`), one that hands
-//! products over (`delivery`), one for each receiver of live packets (`live`), one that takes files
-//! (`incoming`, with one for each transfer), one that takes streams (`streams`, with two for each),
-//! one that answers for status. They meet in `shared`.
+//! Threads: one for the lines (`downlink`), one that writes blocks and syncs the disk (`keeper`),
+//! one for Level-0 (`processor`), one for products of several contacts (`assembly`), one for
+//! deliveries (`delivery`), one for each receiver of live packets (`live`), one that accepts files
+//! (`incoming`, and five for each transfer), one that accepts streams (`streams`, and two for
+//! each), one that answers status requests. They meet in `shared`.
 
 mod admission;
 mod archive;
@@ -46,7 +46,7 @@ use live::Receivers;
 use processor::Processor;
 pub use reload::Reload;
 use shared::{CentreShared, CentreState};
-use skyhaul_channels_io::{LinksTaken, Tenants};
+use skyhaul_channels_io::LinksTaken;
 use skyhaul_config::{CentreConfig, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
@@ -62,7 +62,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use streams::Streams;
 
-/// The stop flag is looked at this often.
+/// The stop flag is checked this often.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a centre until `stop` is set.
@@ -125,21 +125,22 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
         driver.waker(),
         shared.alarms.clone(),
     )?;
-    let threads = start(config, peers, &shared, clock, (driver, guests))?;
+    let lines = Lines { peers, classes: config.classes(), guests };
+    let threads = start(config, lines, &shared, clock, driver)?;
     while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
         shared.shutdown.pause(LOOK);
         reload.look(&shared);
     }
     shared.shutdown.request();
     for thread in threads {
-        // A thread that panicked has said so; what is on the disk is checked at the next start.
+        // A panic was logged; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
     shared.shutdown.fault().map_or(Ok(()), Err)
 }
 
-/// The stations of `config`, whose forwards are those of the ones that the centre began with.
+/// The stations of `config`. Forwards stay with the stations that the centre began with.
 fn peers(
     config: &CentreConfig,
     begun: &[PeerEntry],
@@ -157,7 +158,7 @@ fn peers(
     config.peer.iter().map(admitted).collect()
 }
 
-/// The folders of those stations that have one.
+/// The folders of the stations that have one.
 fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>, Fault> {
     let (claims, classes) = (Claims::default(), config.classes());
     let mut roots = BTreeMap::new();
@@ -184,7 +185,7 @@ fn roots(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, Root)>,
     Ok(roots)
 }
 
-/// Where the streams of each station may go.
+/// The allowed sinks of each station.
 fn sinks(config: &CentreConfig) -> Result<BTreeMap<Fingerprint, (String, AllowedSinks)>, Fault> {
     let of = |peer: &PeerEntry| {
         let allowed = match &peer.streams {
@@ -268,10 +269,10 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<CentreState, Fault>
         .map_err(|error| fault(error.to_string()))?;
     let deliveries = DeliveryList::open(&disk, config.delivery.clone());
     let deliveries = deliveries.map_err(|error| fault(error.to_string()))?;
-    // Questions are numbered by the time: above those of every earlier run.
+    // Questions are numbered from the time on: above the numbers of every earlier run.
     let first_ask = clock.utc().as_micros().max(0).cast_unsigned();
-    // Under the name of the station are the contacts of its first spool, of others under names made
-    // of it.
+    // The contacts of a station's first spool are stored under its name, those of later spools
+    // under names derived from it.
     let names = config.peer.iter().filter_map(|peer| StationName::new(peer.name.as_str()).ok());
     let stations = names
         .flat_map(|station| store.spaces().of(&station))
@@ -288,24 +289,23 @@ fn open_store(config: &CentreConfig, clock: Clock) -> Result<CentreState, Fault>
 
 fn start(
     config: &CentreConfig,
-    peers: BTreeMap<Fingerprint, AdmittedStation>,
+    lines: Lines,
     shared: &Arc<CentreShared>,
     clock: Clock,
-    (mut driver, guests): (Driver, Tenants),
+    mut driver: Driver,
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     // Bounded by the sessions' windows: see `ToKeep`.
     let (blocks, to_keep) = channel();
     let (kept, receipts) = channel();
-    let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, (to_keep, kept));
+    let keeper = Keeper::new(shared.clone(), clock, config.store.sync_interval, to_keep, kept);
     let processor = Processor::new(shared.clone(), clock, config.product_rules());
     let name = config.node.name.to_string();
     let deliverer = Deliverer::new(shared.clone(), clock, name, config.products.dir.clone());
     let assembler = Assembler::new(shared.clone(), clock, config.product_rules());
-    let incoming = FileService::new(guests.files(), roots(config)?, shared.clone());
-    let streams = Streams::new(guests.streams(), sinks(config)?, (shared.clone(), clock));
-    let lines = Lines { peers, classes: config.classes(), guests };
-    let mut downlink =
-        Downlink::new(config.node.name.to_string(), lines, shared.clone(), (blocks, receipts));
+    let incoming = FileService::new(lines.guests.files(), roots(config)?, shared.clone());
+    let streams = Streams::new(lines.guests.streams(), sinks(config)?, shared.clone(), clock);
+    let name = config.node.name.to_string();
+    let mut downlink = Downlink::new(name, lines, shared.clone(), blocks, receipts);
     let of = shared.clone();
     let line = services::thread("line", move || {
         if let Err(error) = driver.run(&mut downlink, of.shutdown.flag()) {

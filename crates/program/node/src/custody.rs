@@ -1,6 +1,6 @@
-//! The hand-over of custody, without threads and sockets: what the station feeds into a session,
-//! what the centre keeps of it and receipts. The services run it on real disks and lines, the tests
-//! on simulated ones.
+//! Custody transfer without threads and sockets (sans-IO): the station feeds blocks into a session,
+//! the centre stores them and sends receipts. The services run it on real disks and lines, the
+//! tests on simulated ones.
 
 mod feeder;
 mod intake;

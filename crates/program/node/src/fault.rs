@@ -1,13 +1,13 @@
-//! Why a node or a tool around it cannot go on: who must act, what is wrong, where, and what to do.
+//! Faults: why a node or a tool around it cannot go on, who must act, and what to do.
 
 /// Who must act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Responsible {
-    /// Whoever wrote the configuration.
+    /// The author of the configuration.
     Configuration,
-    /// Whoever runs this machine: a file, folder, disk or port.
+    /// The administrator of this machine: a file, folder, disk or port.
     Environment,
-    /// Whoever runs the other end.
+    /// The operator of the other end.
     Peer,
 }
 
@@ -40,7 +40,7 @@ impl Fault {
         }
     }
 
-    /// The configuration asks for what cannot be.
+    /// The configuration asks for something impossible.
     pub fn configuration(
         what: impl Into<String>,
         place: impl ToString,

@@ -73,7 +73,7 @@ fn report(alarms: &Alarms, notice: &ForwardNotice) {
         ForwardNotice::ListensNot { at, sentence, .. } => {
             tracing::warn!("cannot listen on {at}: {sentence}");
         }
-        // Who comes and goes, the node itself says.
+        // The node logs connections and disconnections itself.
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-//! How long frames spend in each stage of the way, as distributions of fixed size.
+//! The latency of frames in each stage, as distributions of fixed size.
 
 use hdrhistogram::Histogram;
 use skyhaul_units::Duration;
@@ -7,7 +7,7 @@ use skyhaul_units::Duration;
 #[derive(Debug, Clone)]
 pub struct Latency(Histogram<u64>);
 
-/// A distribution in the figures that people read, in seconds. Zero where nothing was measured.
+/// A distribution as a summary, in seconds. Zero where nothing was measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LatencySummary {
     /// Frames measured.
@@ -40,7 +40,7 @@ impl Latency {
         self.0.saturating_record_n((span.as_nanos() / STEP_NANOS).max(1), times);
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another one.
     pub fn merge(&mut self, other: &Self) {
         self.0.add(&other.0).expect("both have the same bounds");
     }

@@ -1,6 +1,5 @@
-//! What a process that runs until it is stopped writes to standard error and standard output:
-//! through a bounded queue each, so that a reader that stops or goes away neither slows nor ends
-//! the process.
+//! Log and output of a long-running process: each goes through a bounded queue, so that a reader
+//! that stops or goes away neither slows nor ends the process.
 
 mod descriptor;
 mod outlet;
@@ -19,10 +18,10 @@ use std::time::Duration;
 static ERRORS: OnceLock<Outlet> = OnceLock::new();
 static OUTPUT: OnceLock<Outlet> = OnceLock::new();
 
-/// A process that ends gives its readers this long for what is queued.
+/// A process that ends waits this long for queued output to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// From here on, threads of their own write what this process logs and prints.
+/// Starts the threads that write the log and the output.
 ///
 /// # Errors
 /// The system gives no thread.
@@ -35,7 +34,7 @@ pub fn start() -> io::Result<()> {
             "{utc}  WARN skyhaul: {lines} log lines dropped here: standard error was not read\n"
         )
     };
-    // A process has one log: where there is one already, that stays.
+    // A process has one log: an existing one stays.
     let _ = ERRORS.set(Outlet::start(errors, note)?);
     let output = Descriptor(io::stdout().as_fd().try_clone_to_owned()?);
     let note = |lines| format!("{{\"event\":\"dropped\",\"lines\":{lines}}}\n");
@@ -44,7 +43,7 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// As the standard library's own, but it does not wait for a reader.
+/// Like the standard library's panic hook, but it does not wait for a reader.
 fn panicked(info: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let mut text = format!("thread '{}' {info}", thread.name().unwrap_or("<unnamed>"));
@@ -55,12 +54,12 @@ fn panicked(info: &PanicHookInfo<'_>) {
     say(&text);
 }
 
-/// Writes a line to standard error. One that is closed is nobody's business.
+/// Writes a line to standard error. A closed standard error is ignored.
 pub fn say(line: &str) {
     let _ = writeln!(errors(), "{line}");
 }
 
-/// Writes lines to standard output, from whatever thread. One that is closed is nobody's business.
+/// Writes lines to standard output, from any thread. A closed standard output is ignored.
 pub fn print(lines: &str) {
     let _ = output().write_all(lines.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! What stations and centres do alike when they start.
+//! Steps that stations and centres share when they start.
 
 use crate::address_family::AddressFamily;
 use crate::fault::Fault;
@@ -114,7 +114,8 @@ fn try_to_write(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// A UDP socket. Where the system chooses the port, it is one that TCP can listen at too.
+/// Opens a UDP socket. Where the system chooses the port, it chooses one that TCP can listen on
+/// too.
 pub fn socket_beside_tcp(bind: SocketAddr) -> io::Result<Socket> {
     for _ in 1..PORT_ATTEMPTS {
         let socket = Socket::bind(bind)?;
@@ -125,7 +126,7 @@ pub fn socket_beside_tcp(bind: SocketAddr) -> io::Result<Socket> {
     Socket::bind(bind)
 }
 
-/// Of the ports that the system chooses, connections over TCP hold a few in a thousand on a busy
+/// Attempts to find such a port: connections over TCP hold a few ports in a thousand on a busy
 /// host.
 const PORT_ATTEMPTS: u32 = 8;
 
@@ -139,11 +140,11 @@ pub fn disk_fault(folder: &Path, error: &io::Error) -> Fault {
     Fault::environment(format!("the state folder cannot be used ({error})"), folder.display(), help)
 }
 
-/// What is said of a state file of which one copy was damaged.
+/// The reason of the alarm about a state file of which one copy was damaged.
 pub const STATE_MENDED: &str =
     "one of two copies was damaged; the other copy was used, no data is lost; check the disk";
 
-/// The state folder is not where it was while the node ran.
+/// The state folder was moved or removed while the node ran.
 pub fn gone(error: &io::Error) -> Fault {
     let help = "restore or mount the folder, then restart the node: no data was acknowledged since";
     Fault::environment("the state folder is gone", error, help)
@@ -226,7 +227,7 @@ pub fn driver(
 /// running.
 const RECEIVE_BUFFER_MIN: ByteCount = ByteCount::mib(2);
 
-/// A UDP socket that is to be at `place`, and what speaks QUIC there.
+/// Starts QUIC on a UDP socket; `place` names it in errors.
 pub fn endpoint(
     socket: io::Result<Socket>,
     place: &str,

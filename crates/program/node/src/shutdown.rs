@@ -76,7 +76,7 @@ impl Shutdown {
         self.request();
     }
 
-    /// The fault that ended the node; none where it was told to end.
+    /// The fault that ended the node; none after a normal end.
     pub fn fault(&self) -> Option<Fault> {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,9 +1,9 @@
-//! The station: captures downlinks, keeps them in its spool, sends them to its centre.
+//! The station: captures downlinks, stores them in its spool, and sends them to its centre.
 //!
-//! Threads: one for each channel (`channel`) and, where its inputs are recorded, one for each
-//! (`recording`), one that waits for the disk (`spooler`), one that looks for frames that the
-//! centre misses (`refill`), one for the line (`uplink`), one for each mirror (`mirrors`), three
-//! for each stream (`streams`), one that answers for status. They meet in `shared`.
+//! Threads: one for each channel (`channel`) and for each input that is recorded (`recording`), one
+//! that syncs the disk (`spooler`), one that looks for frames that the centre misses (`refill`),
+//! one for the line (`uplink`), one for each mirror (`mirrors`), three for each stream (`streams`),
+//! one that answers status requests. They meet in `shared`.
 
 mod board;
 mod channel;
@@ -68,19 +68,19 @@ pub use reach::reach;
 pub use reload::Reload;
 pub use union::{Sighting, Union};
 
-/// How a station runs.
+/// Options of a station.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     /// Ends by itself when all inputs are exhausted and the centre has everything in custody.
     pub until_sent: bool,
 }
 
-/// A session's memory at the station: blocks handed over and not yet reported whole take eight
-/// round trips of 660 ms at 93 Mbit/s; the centre sends nothing but messages. What goes beside
-/// contacts has more: see `guests`.
+/// A session's memory at the station. The send buffer holds eight round trips of 660 ms at 93
+/// Mbit/s: a block stays in it until the centre reports it whole. The centre sends only messages.
+/// Guests have buffers of their own: see `guests`.
 const WINDOW: SessionMemory =
     SessionMemory { receive: ByteCount::mib(1), send: ByteCount::mib(64) };
-/// The stop flag, and whether everything is sent, are looked at this often.
+/// The stop flag, and whether everything is sent, are checked this often.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a station until `stop` is set.
@@ -115,7 +115,7 @@ pub fn run(
     let doors = (guests.files(), guests.streams());
     let mut threads = start(config, &shared, disk, clock, LineParts { driver, paths, guests })?;
     threads.extend(mirrors(config, &doors.0, &shared, clock)?);
-    let streams = Streams::start(&config.stream, &doors.1, (&shared, clock))?;
+    let streams = Streams::start(&config.stream, &doors.1, &shared, clock)?;
     while !stop.load(Ordering::Relaxed) && !shared.shutdown.is_requested() {
         shared.shutdown.pause(LOOK);
         reload.look(&shared);
@@ -126,14 +126,14 @@ pub fn run(
     threads.extend(streams.end());
     shared.shutdown.request();
     for thread in threads {
-        // A thread that panicked has said so; what is on the disk is checked at the next start.
+        // A panic was logged; what is on the disk is checked at the next start.
         let _ = thread.join();
     }
     drop(server);
     shared.shutdown.fault().map_or(Ok(()), Err)
 }
 
-/// What is said to whoever asks.
+/// The reply to a status request or an order.
 fn reply(shared: &StationShared, request: StatusRequest) -> StatusReply {
     let order = match request {
         StatusRequest::Status => return StatusReply::Status(Box::new(shared.status())),
@@ -163,7 +163,7 @@ fn refused(sentence: &str) -> StatusReply {
     StatusReply::Answer(Err(Fault::configuration(what, "the new path", help)).into())
 }
 
-/// Whether nothing more comes in, and nothing is left to send.
+/// Whether all inputs are over and everything is sent.
 fn is_sent(shared: &StationShared) -> bool {
     let NodeStatus::Station(status) = shared.status() else { return false };
     let over = |channel: &ChannelStatus| {
@@ -179,7 +179,7 @@ fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
     ChannelStatus { name, input, ..ChannelStatus::default() }
 }
 
-/// The sockets of the configured paths, and what is to be done with each.
+/// Opens the sockets of the configured paths.
 fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault> {
     let identity = services::identity(&config.node)?;
     let (line, centre) = (config.line.clone(), config.centre.address.to_string());
@@ -216,7 +216,7 @@ struct LineParts {
     guests: Tenants,
 }
 
-/// Starts the threads; the order is that in which they end.
+/// Starts the threads, in the order in which they end.
 fn start(
     config: &StationConfig,
     shared: &Arc<StationShared>,
@@ -264,14 +264,14 @@ fn mirrors(
 ) -> Result<Vec<JoinHandle<()>>, Fault> {
     shared.board.mirrors(config.mirror.iter().map(mirrors::shown).collect());
     let start = |(place, mirror): (usize, &MirrorEntry)| {
-        let mirror = Mirror::new((mirror.clone(), place), door.clone(), shared.clone(), clock);
+        let mirror = Mirror::new(mirror.clone(), place, door.clone(), shared.clone(), clock);
         services::thread("mirror", move || mirror.run())
     };
     config.mirror.iter().enumerate().map(start).collect()
 }
 
-/// Closes the flows that neither a channel nor a refill goes on with: the station ended between
-/// opening them and remembering so.
+/// Closes the flows that neither a channel nor the refill resumes: the station ended between
+/// opening a flow and saving its number.
 fn close_forgotten(shared: &StationShared, known: &[FlowId]) -> Result<(), Fault> {
     let mut spool = shared.spool();
     for open in spool.queue().open_flows() {
@@ -315,7 +315,7 @@ fn centre_of(config: &StationConfig) -> CentreContact {
     }
 }
 
-/// What tells a spool, and this opening of it, from others.
+/// Random numbers for the identity of a spool, and of this opening of it.
 fn draw() -> Result<SpoolDraw, Fault> {
     let random = skyhaul_net::random().map_err(|error| {
         Fault::environment(
@@ -333,7 +333,7 @@ fn spool_fault(error: &SpoolError) -> Fault {
     Fault::environment("the spool cannot be used", error, help)
 }
 
-/// The mission that a channel's configuration names, if it does.
+/// The mission that a channel's configuration names, if any.
 fn mission_of(
     config: &skyhaul_config::Channel,
     missions: &MissionSet,

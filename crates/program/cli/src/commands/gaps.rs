@@ -115,7 +115,7 @@ fn again(command: &Ask, out: &mut dyn Write) -> Result<(), Failure> {
 
 impl GapsCommand {
     fn wants(&self, gap: &GapStatus, which: &GapFilter) -> bool {
-        which.takes((&gap.station, gap.flow), &gap.mission, gap.scid)
+        which.takes(&gap.station, gap.flow, &gap.mission, gap.scid)
             && self.state.as_ref().is_none_or(|state| *state == word(gap.state))
     }
 }

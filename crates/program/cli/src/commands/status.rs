@@ -66,11 +66,11 @@ fn write_station(station: &StationStatus, out: &mut dyn Write) -> io::Result<()>
     write_head(
         "station",
         &station.name,
-        station.uptime_s,
-        MemoryUse { now: station.rss_bytes, peak: station.rss_peak_bytes },
+        station.process.uptime_s,
+        MemoryUse { now: station.process.rss_bytes, peak: station.process.rss_peak_bytes },
         out,
     )?;
-    write_log(station.log_dropped, out)?;
+    write_log(station.process.log_dropped, out)?;
     writeln!(
         out,
         "\n  {:<16} {:<8} {:<12} {:>10} {:>10} {:>9}",
@@ -250,9 +250,9 @@ pub fn write_paths(paths: &[LinePath], out: &mut dyn Write) -> io::Result<()> {
             or_none(mega(path.rate_bps)),
             or_none(format!("{:.1} ms", path.rtt_s * 1e3)),
             or_none(format!("{:.1} %", path.loss * 1e2)),
-            path.repair_sent,
-            path.repair_used,
-            path.repair_wasted,
+            path.repair.sent,
+            path.repair.used,
+            path.repair.wasted,
             path.stalls
         )?;
         let over = if path.over == "tcp" { " over TCP" } else { "" };
@@ -330,11 +330,11 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
     write_head(
         "centre",
         &centre.name,
-        centre.uptime_s,
-        MemoryUse { now: centre.rss_bytes, peak: centre.rss_peak_bytes },
+        centre.process.uptime_s,
+        MemoryUse { now: centre.process.rss_bytes, peak: centre.process.rss_peak_bytes },
         out,
     )?;
-    write_log(centre.log_dropped, out)?;
+    write_log(centre.process.log_dropped, out)?;
     writeln!(out, "\n  listens  on {}, {} strangers refused", centre.address, centre.refused)?;
     for station in &centre.stations {
         writeln!(
@@ -347,9 +347,9 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
             station.blocks_in_flight
         )?;
     }
-    write_forwards(centre.forwards.as_ref(), out)?;
-    write_files(&centre.files, out)?;
-    write_sinks(&centre.streams, out)?;
+    write_forwards(centre.guests.forwards.as_ref(), out)?;
+    write_files(&centre.guests.files, out)?;
+    write_sinks(&centre.guests.streams, out)?;
     let store = &centre.store;
     writeln!(
         out,
@@ -358,10 +358,10 @@ fn write_centre(centre: &CentreStatus, out: &mut dyn Write) -> io::Result<()> {
         store.blocks,
         megabytes(store.disk_bytes)
     )?;
-    writeln!(out, "  {}", in_words(&centre.gaps))?;
+    writeln!(out, "  {}", in_words(&centre.products.gaps))?;
     write_received(&centre.contacts, out)?;
-    write_assembled(&centre.assembled, out)?;
-    write_deliveries(&centre.deliveries, out)?;
+    write_assembled(&centre.products.assembled, out)?;
+    write_deliveries(&centre.products.deliveries, out)?;
     for live in &centre.live {
         let LiveStatus { to, packets, bytes, dropped } = live;
         writeln!(

@@ -40,7 +40,7 @@ fn captured(station: &StationStatus) -> u64 {
 fn in_custody(site: &mut Site) {
     // A frame stands when the next marker is there.
     site.centre("centre with the first frames", |centre| {
-        centre.contacts.iter().any(|contact| contact.frames + 1 >= FRAMES)
+        centre.contacts.iter().any(|contact| contact.reception.frames + 1 >= FRAMES)
     });
     site.station("station with nothing left", |station| station.spool.blocks == 0);
 }
@@ -124,9 +124,12 @@ fn three_flipped_bits_of_a_spool_and_one_of_its_state_cost_no_frame_and_are_told
     site.start(Node::Station);
     site.start(Node::Centre);
     let centre = site.centre("centre with all frames", |centre| {
-        centre.contacts.iter().any(|contact| contact.frames + 1 >= 4 * FRAMES)
+        centre.contacts.iter().any(|contact| contact.reception.frames + 1 >= 4 * FRAMES)
     });
-    assert!(centre.contacts.iter().all(|contact| contact.damaged_blocks == 0), "{centre:?}");
+    assert!(
+        centre.contacts.iter().all(|contact| contact.integrity.damaged_blocks == 0),
+        "{centre:?}"
+    );
     site.station("station that tells of its disk", |station| {
         is_told(&station.alarms, "damage in the spool was repaired")
             && is_told(&station.alarms, "the spool's state")
@@ -146,7 +149,10 @@ fn a_flipped_bit_in_a_centres_store_costs_no_frame_and_is_told() {
     site.start(Node::Centre);
     site.centre("centre that has all frames and tells of its disk", |centre| {
         let whole = |frames: u64| frames + 1 >= FRAMES;
-        centre.contacts.iter().any(|contact| whole(contact.frames) && contact.damaged_blocks == 0)
+        centre
+            .contacts
+            .iter()
+            .any(|contact| whole(contact.reception.frames) && contact.integrity.damaged_blocks == 0)
             && is_told(&centre.alarms, "damage in the store was repaired")
     });
 }

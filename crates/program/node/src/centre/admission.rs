@@ -20,7 +20,7 @@ pub struct AdmittedStation {
 
 /// What the line's thread adopts of a configuration that was read again.
 #[derive(Debug)]
-pub struct Admission {
+pub struct CentreAdmission {
     /// The stations that are admitted, by key.
     pub peers: BTreeMap<Fingerprint, AdmittedStation>,
     /// The class tree of what the centre sends; none where it did not change.
@@ -30,12 +30,12 @@ pub struct Admission {
 /// The newest admission that the line's thread has not adopted yet.
 #[derive(Debug, Default)]
 pub struct PendingAdmission {
-    pending: Mutex<Option<Admission>>,
+    pending: Mutex<Option<CentreAdmission>>,
 }
 
 impl PendingAdmission {
     /// Replaces the pending admission. A class tree that was not adopted yet stays pending.
-    pub fn put(&self, mut admission: Admission) {
+    pub fn put(&self, mut admission: CentreAdmission) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let before = pending.take().and_then(|before| before.classes);
         admission.classes = admission.classes.or(before);
@@ -43,7 +43,7 @@ impl PendingAdmission {
     }
 
     /// Takes the pending admission.
-    pub fn take(&self) -> Option<Admission> {
+    pub fn take(&self) -> Option<CentreAdmission> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

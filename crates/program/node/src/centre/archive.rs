@@ -1,4 +1,5 @@
-//! The contact's CADUs, restored bit for bit by encoding again: for archives that keep them.
+//! The contact's CADUs, restored bit for bit by encoding its frames again, for archives that keep
+//! CADUs.
 
 use super::files::{ProductFiles, ProductWriter};
 use skyhaul_ccsds::decode::{BlockDecoder, CheckSymbols};

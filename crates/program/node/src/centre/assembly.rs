@@ -1,6 +1,6 @@
-//! Products of several contacts: of windows of time, and further versions of a contact's products
-//! when another contact completes it. Made behind the contacts' own products, from what the store
-//! keeps.
+//! Products of several contacts: of time windows, and further versions of a contact's products when
+//! another contact completes it. They are made after the contacts' own products, from the stored
+//! data.
 
 mod fill;
 mod forms;
@@ -36,11 +36,11 @@ pub struct Assembler {
     rules: ProductRules,
 }
 
-/// Between two looks for what is due.
+/// Between two looks for a due job.
 const LOOK: Duration = Duration::from_millis(500);
 /// Between two attempts to write products.
 const RETRY: Duration = Duration::from_secs(2);
-/// Looks between two rounds of forgetting.
+/// Looks between two removals of old records.
 const FORGET: u32 = 120;
 
 impl Assembler {
@@ -69,7 +69,7 @@ impl Assembler {
         }
     }
 
-    /// Does the next job; whether there was one.
+    /// Does the next job. Returns whether there was one.
     fn turn(&self) -> Result<bool, String> {
         let open = self.open_contacts();
         let next = self
@@ -83,10 +83,9 @@ impl Assembler {
         };
         let Some(plan) = &job.plan else { return Ok(false) };
         match job::run(&job, plan, &self.rules, &self.shared) {
-            Ok((mission, products)) => {
-                let records =
-                    records::make(&job, plan, (&mission, &products), &self.rules, &self.shared)?;
-                self.made(&job, &products, &records)?;
+            Ok(made) => {
+                let records = records::make(&job, plan, &made, &self.rules, &self.shared)?;
+                self.made(&job, &made.products, &records)?;
             }
             Err(Undone::Stopped) => return Ok(false),
             Err(Undone::Refused(reason)) => return Err(reason),
@@ -186,7 +185,7 @@ impl Assembler {
         }
     }
 
-    /// The contacts that may still bring packets. One that cannot be processed brings none.
+    /// The contacts that may still bring packets. A contact that cannot be processed brings none.
     fn open_contacts(&self) -> Vec<OpenContact> {
         let open: Vec<(String, u32)> = {
             let store = self.shared.store();
@@ -208,7 +207,7 @@ impl Assembler {
         let kept: BTreeSet<ContactKey> = {
             let store = self.shared.store();
             let kept = store.kept().iter().map(|(station, flow, _)| (station, flow));
-            // One that is being finished is noted before it is kept.
+            // A contact is noted before it moves from the open to the kept ones.
             kept.chain(store.spaces().open_contacts())
                 .map(|(station, flow)| (station.as_str().to_owned(), flow.0))
                 .collect()

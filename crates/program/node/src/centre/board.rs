@@ -26,7 +26,7 @@ struct Shown {
     store: StoreState,
     /// The inodes of the lines' sockets.
     sockets: Vec<u64>,
-    latency: BTreeMap<Stage, Latency>,
+    latency: BTreeMap<FrameStage, Latency>,
     refused: u64,
     forwards: Option<ForwardsStatus>,
     /// By station: no more than the configuration has.
@@ -37,7 +37,7 @@ struct Shown {
 
 /// A stage of a frame's way from the antenna to Level-0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum FrameStage {
     /// From the frame's last bit until its block was closed.
     Capture,
     /// From there until the block was read from the durable spool for sending.
@@ -56,7 +56,7 @@ pub enum Stage {
     Total,
 }
 
-impl Stage {
+impl FrameStage {
     const fn name(self) -> &'static str {
         match self {
             Self::Capture => "capture",
@@ -149,7 +149,7 @@ impl CentreBoard {
     }
 
     /// Counts `frames` frames that took `span` in `stage`.
-    pub fn latency(&self, stage: Stage, span: Duration, frames: u64) {
+    pub fn latency(&self, stage: FrameStage, span: Duration, frames: u64) {
         self.shown().latency.entry(stage).or_default().record(span, frames);
     }
 
@@ -162,14 +162,14 @@ impl CentreBoard {
         status.socket_drops = drops::kernel_drops(|inode| shown.sockets.contains(&inode));
         status.stations.clone_from(&shown.stations);
         status.contacts = shown.contacts.to_vec();
-        status.assembled.extend(shown.assembled.to_vec());
+        status.products.assembled.extend(shown.assembled.to_vec());
         status.store.state = shown.store;
         let latency = shown.latency.iter();
         status.latency_s =
             latency.map(|(stage, times)| (stage.name().to_owned(), times.summary())).collect();
         status.refused = shown.refused;
-        status.forwards.clone_from(&shown.forwards);
-        status.files = shown.files.values().cloned().collect();
-        status.streams = shown.streams.values().cloned().collect();
+        status.guests.forwards.clone_from(&shown.forwards);
+        status.guests.files = shown.files.values().cloned().collect();
+        status.guests.streams = shown.streams.values().cloned().collect();
     }
 }

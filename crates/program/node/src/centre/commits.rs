@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The times of the store's latest commits.
 #[derive(Debug, Default)]
 pub struct CommitTimes {
-    commits: Mutex<VecDeque<Commit>>,
+    commits: Mutex<VecDeque<CommitTime>>,
 }
 
 /// The store has the flow's records below `next` since `at`.
 #[derive(Debug)]
-pub struct Commit {
+pub struct CommitTime {
     /// The station.
     pub station: StationName,
     /// Its flow.
@@ -29,12 +29,12 @@ pub struct Commit {
 const COMMITS_MAX: usize = 1 << 16;
 
 impl CommitTimes {
-    fn commits(&self) -> MutexGuard<'_, VecDeque<Commit>> {
+    fn commits(&self) -> MutexGuard<'_, VecDeque<CommitTime>> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers a commit.
-    pub fn add(&self, commit: Commit) {
+    pub fn add(&self, commit: CommitTime) {
         let mut commits = self.commits();
         if commits.len() == COMMITS_MAX {
             commits.pop_front();
@@ -46,7 +46,7 @@ impl CommitTimes {
     /// are looked up in the order of the flow: earlier ones are forgotten.
     pub fn take(&self, station: &StationName, flow: FlowId, seq: Seq) -> Option<Utc> {
         let mut commits = self.commits();
-        let ours = |commit: &Commit| commit.flow == flow && commit.station == *station;
+        let ours = |commit: &CommitTime| commit.flow == flow && commit.station == *station;
         let found = commits.iter().find(|commit| ours(commit) && commit.next > seq);
         let at = found.map(|commit| commit.at);
         commits.retain(|commit| !ours(commit) || commit.next > seq.next());

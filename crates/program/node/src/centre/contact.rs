@@ -1,9 +1,11 @@
-//! One contact on its way from blocks to products.
+//! Processing of one contact, from its blocks to its products.
 
-use super::archive::Archive;
+mod products;
+
+pub use products::{Attempt, ContactProducts};
+
 use super::assembly::{ContactSummary, Version};
-use super::board::Stage;
-use super::files::ProductFiles;
+use super::board::FrameStage;
 use super::gaps::ContactWatch;
 use super::live::{LiveContact, Receivers};
 use super::rdr::{self, NotMade};
@@ -11,29 +13,23 @@ use super::shared::CentreShared;
 use crate::custody::Stamps;
 use crate::status::{ContactReceived, ContactState, InputFrames, ProductStatus};
 use sha2::{Digest, Sha256};
-use skyhaul_ccsds::id::Scid;
 use skyhaul_ccsds::margin::LinkMargin;
 use skyhaul_ccsds::mission::Mission;
 use skyhaul_ccsds::quality::CapturedFrame;
-use skyhaul_config::ProductRules;
 use skyhaul_level0::construction::ProductKind;
 use skyhaul_level0::naming::Digit;
-use skyhaul_level0::{
-    ContactInfo, ContactProcessor, Form, Limits, ProductRuleSet,
-    report::{ContactInput, Product},
-};
+use skyhaul_level0::report::{ContactInput, Product};
+use skyhaul_level0::{ContactClose, ContactInfo};
 use skyhaul_net::Clock;
 use skyhaul_records::payload::{BlockHead, PayloadError, split_taken};
 use skyhaul_records::{Close, Open, Record as Entry, RecordReader};
 use skyhaul_store::{ContactReader, FlowStatus, LogRecord, StationName};
 use skyhaul_units::{Duration, FlowId, Utc};
-use std::io;
-use std::path::Path;
 
-/// What taking a block led to.
+/// The effect of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockEffect {
-    /// Everything durable is taken.
+    /// Everything durable is read.
     Idle,
     /// There may be more.
     More,
@@ -43,23 +39,16 @@ pub enum BlockEffect {
     Unreadable(String),
 }
 
-/// A contact between its first block and its products.
+/// A contact in processing.
 pub struct Processing {
     station: StationName,
     flow: FlowId,
     reader: ContactReader,
-    rules: ProductRules,
+    products: ContactProducts,
     mission: Option<Mission>,
-    level0: Option<ContactProcessor<ProductFiles>>,
-    archive: Option<Archive>,
-    /// Who gets its packets as they arrive.
+    /// The receivers of live packets.
     receivers: Receivers,
     live: Option<LiveContact>,
-    /// Whether products were tried before in vain: then it ends at the first file that cannot be
-    /// written.
-    is_again: bool,
-    /// Why products cannot be written. The contact is read on all the same, for what status shows.
-    unwritten: Option<String>,
     shown: ContactReceived,
     hash: Sha256,
     close: Option<Close>,
@@ -81,9 +70,10 @@ impl std::fmt::Debug for Processing {
 impl Processing {
     /// A contact of which nothing is read yet.
     pub fn new(
-        (station, flow): (StationName, FlowId),
+        station: StationName,
+        flow: FlowId,
         reader: ContactReader,
-        rules: ProductRules,
+        products: ContactProducts,
         receivers: Receivers,
     ) -> Self {
         let shown = ContactReceived {
@@ -96,14 +86,10 @@ impl Processing {
             station,
             flow,
             reader,
-            rules,
+            products,
             mission: None,
-            level0: None,
-            archive: None,
             receivers,
             live: None,
-            is_again: false,
-            unwritten: None,
             shown,
             hash: Sha256::new(),
             close: None,
@@ -111,45 +97,35 @@ impl Processing {
         }
     }
 
-    /// The same, after its products could not be written.
-    pub fn again(self) -> Self {
-        Self { is_again: true, ..self }
+    /// Its products.
+    pub const fn products(&self) -> &ContactProducts {
+        &self.products
     }
 
-    /// Whether its products could not be written before.
-    pub const fn is_again(&self) -> bool {
-        self.is_again
-    }
-
-    /// Why its products cannot be written.
-    pub fn unwritten(&self) -> Option<&str> {
-        self.unwritten.as_deref()
-    }
-
-    /// Where it is read on.
+    /// Its reader in the store.
     pub const fn reader(&mut self) -> &mut ContactReader {
         &mut self.reader
     }
 
-    /// Whose it is, and its number there.
+    /// Its station, and its flow there.
     pub fn key(&self) -> (StationName, FlowId) {
         (self.station.clone(), self.flow)
     }
 
-    /// What status shows of it.
+    /// Its status.
     pub const fn shown(&self) -> &ContactReceived {
         &self.shown
     }
 
-    /// Shows another state.
+    /// Changes the state in its status.
     pub const fn show(&mut self, state: ContactState) {
         self.shown.state = state;
     }
 
-    /// The store did not give a block back.
+    /// A block could not be read back.
     pub fn count_damage(&mut self, shared: &CentreShared) {
         self.watch.damaged(shared);
-        self.shown.damaged_blocks += 1;
+        self.shown.integrity.damaged_blocks += 1;
     }
 
     /// Takes the next block.
@@ -181,7 +157,7 @@ impl Processing {
                 let lost = format!(
                     "block {} of flow {flow} of {station}, and {} in all; check that station's \
                     disk",
-                    record.seq, self.shown.damaged_blocks
+                    record.seq, self.shown.integrity.damaged_blocks
                 );
                 shared.alarms.raise("a station's disk could not read blocks", &lost);
                 return Ok(BlockEffect::More);
@@ -197,7 +173,7 @@ impl Processing {
             match reader.read(&mut records) {
                 Ok(Some(Entry::Frame(frame))) => {
                     frames.push(frame.received);
-                    // What was there before the start, or is read again, is live no more.
+                    // Frames from before the start, and those read again, are not live.
                     if let Some(live) = self.live.as_mut().filter(|_| durable.is_some()) {
                         live.frame(&frame);
                     }
@@ -222,8 +198,8 @@ impl Processing {
         Ok(if self.close.is_some() { BlockEffect::Closed } else { BlockEffect::More })
     }
 
-    /// Writes the products. What status shows when they are there, and what products of several
-    /// contacts need to know.
+    /// Writes the products. Returns the contact's status, and its summary for products of several
+    /// contacts.
     ///
     /// # Errors
     /// They could not be written; the contact is to be processed again from its beginning.
@@ -232,41 +208,34 @@ impl Processing {
         clock: Clock,
         shared: &CentreShared,
     ) -> Result<(ContactReceived, Option<ContactSummary>), String> {
-        if let Some(reason) = self.unwritten {
-            return Err(reason);
+        if let Some(reason) = self.products.unwritten() {
+            return Err(reason.to_owned());
         }
-        let (name, dir) = (self.name(), self.rules.products.dir.clone());
         let close = self.close.take().ok_or("the contact is not closed")?;
-        let level0 = self.level0.take().ok_or("the contact has no opening record")?;
         let (created, uniqueness) = self.naming(close.closed, shared)?;
-        let ending = skyhaul_level0::ContactClose { closed: close.closed, created, uniqueness };
-        let products =
-            level0.finish(ending).map_err(|error| unwritable(&dir, without_help(&error)))?;
-        if let Some(archive) = self.archive.take() {
-            archive.publish(&format!("{name}.cadu")).map_err(|error| unwritable(&dir, error))?;
-        }
-        ProductFiles::clean(&self.rules.products.dir, &name);
+        let ending = ContactClose { closed: close.closed, created, uniqueness };
+        let products = self.products.finish(&self.name(), ending)?;
         shared.offer(&products)?;
         self.watch.close(&products, shared).map_err(|error| error.to_string())?;
         self.shown.expedited += expedited(&products).count() as u64;
         if let Some(product) = products.first() {
-            self.shown.missing = product.sidecar.frames.missing;
+            self.shown.reception.missing = product.sidecar.frames.missing;
         }
         let whole =
             products.iter().filter(|product| product.sidecar.product.kind == ProductKind::Pds);
-        self.shown.products = whole.map(|product| self.product(product)).collect();
+        self.shown.products = whole.map(|product| self.products.shown(product)).collect();
         self.shown.products.extend(self.raw_data_records(&products, close.closed, shared)?);
-        self.shown.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
-        self.shown.unaccounted = unaccounted(&close, &self.shown);
+        self.shown.integrity.frames_sha256 = Some(hex(&self.hash.clone().finalize()));
+        self.shown.integrity.unaccounted = unaccounted(&close, &self.shown);
         self.shown.last_bit_to_product_s = Some(clock.utc().since(close.last_bit).as_secs_f64());
         self.shown.state = ContactState::Done;
         let note = self.note(&products, clock.utc());
         Ok((self.shown, note))
     }
 
-    /// The creation time and the digit of the contact's products: of the contact, not of now, so
-    /// that processed again it gives the same files. Names have whole seconds, and contacts of two
-    /// stations may end in the same one.
+    /// The creation time and the digit in the names of the contact's products. They derive from the
+    /// contact, not from the present time, so that processing it again gives the same files. Names
+    /// have whole seconds, and contacts of two stations may end in the same one.
     fn naming(&self, closed: Utc, shared: &CentreShared) -> Result<(Utc, Digit), String> {
         let own = (self.station.as_str().to_owned(), self.flow.0);
         let journal = shared.journal();
@@ -279,16 +248,16 @@ impl Processing {
         free.ok_or_else(|| "no free name is left for its products".to_owned())
     }
 
-    /// The Raw Data Records of the contact, where they are wanted. Where they cannot be made the
-    /// other products are there all the same, and an alarm says so.
+    /// Makes the Raw Data Records of the contact, where they are wanted. Where that fails, the
+    /// other products stay, and an alarm is raised.
     fn raw_data_records(
         &self,
         made: &[Product],
         closed: Utc,
         shared: &CentreShared,
     ) -> Result<Vec<ProductStatus>, String> {
-        let products = &self.rules.products;
-        // What completes a contact has its packets in the products of that.
+        let products = &self.products.rules().products;
+        // A refill contact has its packets in the products of the contact that it completes.
         let mission = self.mission.as_ref().filter(|_| products.rdr && self.completes.is_none());
         let Some(mission) = mission else { return Ok(Vec::new()) };
         match rdr::of_contact(mission, made, products, closed) {
@@ -308,7 +277,7 @@ impl Processing {
         }
     }
 
-    /// What the contact brought; none without packets.
+    /// The summary of the contact; none without packets.
     fn note(&self, products: &[Product], now: Utc) -> Option<ContactSummary> {
         let scid = self.shown.scid.or_else(|| {
             let contact = products.first()?.sidecar.contacts.first()?;
@@ -340,25 +309,18 @@ impl Processing {
     fn frame(&mut self, frame: &CapturedFrame, shared: &CentreShared) -> Result<(), String> {
         self.watch.frame(frame);
         let (corrected, uncorrectable) = frame.quality.corrected.codewords();
-        self.shown.corrected_codewords += u64::from(corrected);
-        self.shown.uncorrectable_codewords += u64::from(uncorrectable);
-        self.shown.margin.count(frame);
+        self.shown.reception.corrected_codewords += u64::from(corrected);
+        self.shown.reception.uncorrectable_codewords += u64::from(uncorrectable);
+        self.shown.reception.margin.count(frame);
         if frame.is_good() {
-            self.shown.frames += 1;
-            self.shown.corrected_symbols += u64::from(frame.quality.corrected_symbols());
+            self.shown.reception.frames += 1;
+            self.shown.reception.corrected_symbols += u64::from(frame.quality.corrected_symbols());
             self.hash.update(&frame.bytes);
         } else {
-            self.shown.set_aside += 1;
+            self.shown.reception.set_aside += 1;
         }
-        let archived = self.archive.as_mut().map_or(Ok(()), |archive| archive.frame(frame));
-        let archived = archived.map_err(|error| unwritable(&self.rules.products.dir, error));
-        // Without Level-0: a contact whose first block was lost at the station. Its mission is not
-        // known, its frames stay in the store.
-        let sorted = self.level0.as_mut().map_or(Ok(()), |level0| level0.frame(frame));
-        let sorted =
-            sorted.map_err(|error| unwritable(&self.rules.products.dir, without_help(&error)));
-        archived.and(sorted).or_else(|reason| self.give_up(reason))?;
-        let early = self.level0.as_mut().map_or(Vec::new(), ContactProcessor::expedited);
+        self.products.frame(frame)?;
+        let early = self.products.expedited();
         if !early.is_empty() {
             shared.offer(&early)?;
             self.shown.expedited += early.len() as u64;
@@ -366,17 +328,7 @@ impl Processing {
         Ok(())
     }
 
-    /// Reads on without products where that tells anything new.
-    fn give_up(&mut self, reason: String) -> Result<(), String> {
-        if self.is_again {
-            return Err(reason);
-        }
-        (self.archive, self.level0) = (None, None);
-        self.unwritten.get_or_insert(reason);
-        Ok(())
-    }
-
-    /// Takes what is no frame; the inner error is a contact that cannot be read.
+    /// Takes a record that is not a frame; the inner error is a contact that cannot be read.
     fn entry(&mut self, entry: Entry, shared: &CentreShared) -> Result<Result<(), String>, String> {
         match entry {
             Entry::Open(open) => return self.open(&open, shared),
@@ -390,9 +342,7 @@ impl Processing {
                     (input.name.clone(), InputFrames::of(&input.account, input.foreign))
                 });
                 self.shown.inputs = frames.collect();
-                if let Some(level0) = &mut self.level0 {
-                    level0.inputs(inputs.into_iter().map(ContactInput::from).collect());
-                }
+                self.products.inputs(inputs.into_iter().map(ContactInput::from).collect());
             }
             Entry::Frame(_) | Entry::Progress(_) | Entry::Resumed(_) => {}
         }
@@ -405,7 +355,7 @@ impl Processing {
             Err(error) => return Ok(Err(format!("its mission cannot be read: {error}"))),
         };
         self.shown.mission = mission.name().to_owned();
-        self.shown.margin = LinkMargin::new(&mission);
+        self.shown.reception.margin = LinkMargin::new(&mission);
         self.shown.channel = open.channel.clone();
         self.shown.opened = Some(open.opened.to_string());
         self.shown.scid = open.scid.map(|scid| scid.value());
@@ -418,15 +368,20 @@ impl Processing {
             .completes
             .filter(|flow| *flow != self.flow && self.is_there(*flow, shared))
             .map(|flow| flow.0);
-        let begun = self.begin_products(open, &mission, scid);
+        let info = ContactInfo {
+            station: self.station.as_str().to_owned(),
+            contact: self.name(),
+            also_fits: open.also_fits.clone(),
+            scid,
+            opened: open.opened,
+            window: None,
+        };
+        let begun = self.products.begin(info, &mission, self.flow.0, self.completes);
         self.mission = Some(mission);
-        match begun {
-            Ok(()) => Ok(Ok(())),
-            Err(error) => self.give_up(unwritable(&self.rules.products.dir, error)).map(Ok),
-        }
+        begun.map(Ok)
     }
 
-    /// Whether a contact of the same station is going on, or is done and its data kept.
+    /// Whether a contact of the same station is open, or is done and its data kept.
     fn is_there(&self, flow: FlowId, shared: &CentreShared) -> bool {
         shared.journal().is_noted(&(self.station.as_str().to_owned(), flow.0))
             || matches!(
@@ -435,64 +390,17 @@ impl Processing {
             )
     }
 
-    fn begin_products(&mut self, open: &Open, mission: &Mission, scid: Scid) -> io::Result<()> {
-        let name = self.name();
-        let files = ProductFiles::new(&self.rules.products.dir, &name)?;
-        if self.rules.products.cadu_files {
-            self.archive = Some(Archive::begin(files.clone(), mission)?);
-        }
-        let info = ContactInfo {
-            station: self.station.as_str().to_owned(),
-            contact: name,
-            also_fits: open.also_fits.clone(),
-            scid,
-            opened: open.opened,
-            window: None,
-        };
-        let names = mission.products().iter().map(|group| group.name.as_str());
-        let rules = match self.completes {
-            // Its packets are published with those of the contact that it completes.
-            Some(_) => ProductRuleSet { form: Form::Account, ..ProductRuleSet::default() },
-            None => self.rules.session(mission.name(), names),
-        };
-        let expedited = match self.completes {
-            // What completes a contact comes long after it.
-            Some(_) => Vec::new(),
-            None => self.rules.expedited(mission.name(), self.flow.0),
-        };
-        self.level0 = Some(
-            ContactProcessor::new(mission, info, Limits::default(), files)
-                .with_rules(rules)
-                .with_expedited(expedited),
-        );
-        Ok(())
-    }
-
     /// The contact's name in files and sidecars.
     fn name(&self) -> String {
         format!("{}-{}", self.station.as_str(), self.flow)
     }
-
-    fn product(&self, product: &Product) -> ProductStatus {
-        let accounting = &product.sidecar.accounting;
-        // Where no packet could be delivered, the account says why.
-        let file = product.sidecar.product.packet_file.as_ref().or(product.files.last());
-        ProductStatus {
-            path: file
-                .map(|file| self.rules.products.dir.join(&file.name).display().to_string())
-                .unwrap_or_default(),
-            sha256: file.map(|file| file.sha256.clone()).unwrap_or_default(),
-            packets: accounting.delivered,
-            gaps: accounting.gaps,
-        }
-    }
 }
 
-/// Seconds from the end of a contact in which a name for its products is looked for: of 480
-/// contacts that end in one second.
+/// The seconds after the end of a contact that may stand in the names of its products: enough for
+/// 480 contacts that end in one second.
 const NAMING_SECONDS: u64 = 60;
 
-/// When a block's frames were where.
+/// The times at which a block's frames passed each stage.
 struct Way<'a> {
     frames: Vec<Utc>,
     head: &'a BlockHead,
@@ -506,17 +414,17 @@ impl Way<'_> {
     fn record(&self, shared: &CentreShared) {
         let count = self.frames.len() as u64;
         for received in &self.frames {
-            shared.board.latency(Stage::Capture, self.head.closed.since(*received), 1);
-            shared.board.latency(Stage::Total, self.durable.since(*received), 1);
+            shared.board.latency(FrameStage::Capture, self.head.closed.since(*received), 1);
+            shared.board.latency(FrameStage::Total, self.durable.since(*received), 1);
         }
         let Stamps { sent, last_original, delivered, .. } = self.stamps;
         let stages = [
-            (Stage::Spool, self.head.closed, self.taken),
-            (Stage::Queue, self.taken, sent),
-            (Stage::Line, sent, last_original),
-            (Stage::Repair, last_original, delivered),
-            (Stage::Store, delivered, self.durable),
-            (Stage::Level0, self.durable, self.processed),
+            (FrameStage::Spool, self.head.closed, self.taken),
+            (FrameStage::Queue, self.taken, sent),
+            (FrameStage::Line, sent, last_original),
+            (FrameStage::Repair, last_original, delivered),
+            (FrameStage::Store, delivered, self.durable),
+            (FrameStage::Level0, self.durable, self.processed),
         ];
         for (stage, from, to) in stages {
             shared.board.latency(stage, to.since(from), count);
@@ -524,33 +432,15 @@ impl Way<'_> {
     }
 }
 
-/// Frames that the station counted more than are here.
+/// The frames that the station counted and that are not here.
 fn unaccounted(close: &Close, shown: &ContactReceived) -> i64 {
     let counted = close.frames.iter().map(|(_, frames)| frames).sum::<u64>() + close.set_aside;
-    counted.cast_signed() - (shown.frames + shown.set_aside).cast_signed()
+    counted.cast_signed() - (shown.reception.frames + shown.reception.set_aside).cast_signed()
 }
 
-/// Those of the products that are expedited.
+/// The expedited ones of the products.
 fn expedited(products: &[Product]) -> impl Iterator<Item = &Product> {
     products.iter().filter(|product| product.sidecar.product.kind != ProductKind::Pds)
-}
-
-/// What is wrong with the products' folder, and what to do.
-fn unwritable(dir: &Path, error: impl std::fmt::Display) -> String {
-    format!(
-        "{}: {error}; free space there or repair the folder; the data waits in the store",
-        dir.display()
-    )
-}
-
-/// Processing again is up to nobody here.
-fn without_help(error: &skyhaul_level0::Error) -> String {
-    match error {
-        skyhaul_level0::Error::Files { what, name, source } => {
-            format!("cannot {what} {name} ({source})")
-        }
-        other => other.to_string(),
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {

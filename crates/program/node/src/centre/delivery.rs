@@ -1,5 +1,5 @@
-//! Hands products over to other systems: files, then a delivery record, then its signal file, into
-//! a folder of theirs; and reads the notices that they answer with.
+//! Delivery of products to consumers: copies the files, then the delivery record, then its signal
+//! file, into the consumer's folder; and reads the notices that come back.
 
 mod copy;
 mod list;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 pub use list::DeliveryList;
 
-/// The thread that hands over.
+/// The delivery thread.
 #[derive(Debug)]
 pub struct Deliverer {
     shared: Arc<CentreShared>,
@@ -29,13 +29,13 @@ pub struct Deliverer {
     products: PathBuf,
 }
 
-/// Between two looks for what is due and what was answered.
+/// Between two looks for due deliveries and new notices.
 const LOOK: Duration = Duration::from_millis(500);
-/// Between two looks while a folder cannot be used.
+/// Between two attempts while a folder cannot be used.
 const RETRY: Duration = Duration::from_secs(2);
 
 impl Deliverer {
-    /// Hands over what is published in the folder `products`, as the centre called `name`.
+    /// Delivers what is published in the folder `products`, as the centre called `name`.
     pub const fn new(
         shared: Arc<CentreShared>,
         clock: Clock,
@@ -64,7 +64,7 @@ impl Deliverer {
         }
     }
 
-    /// Hands over what is due to a consumer.
+    /// Copies the due deliveries of a consumer.
     fn deliver(&self, consumer: &DeliveryEntry) -> Result<(), String> {
         let due = self.shared.deliveries().due(self.clock.utc());
         for item in due.iter().filter(|item| item.consumer == consumer.name.as_str()) {
@@ -87,8 +87,8 @@ impl Deliverer {
         Ok(())
     }
 
-    /// Hands a product over; the name of a file of it that is not as it was published: then there
-    /// is no record of it.
+    /// Copies the files of a product and its delivery record. Returns the name of a file that
+    /// differs from the published one: then there is no record.
     fn hand_over(
         &self,
         consumer: &DeliveryEntry,
@@ -129,7 +129,7 @@ impl Deliverer {
         Ok(None)
     }
 
-    /// Keeps back a product of which a file changed after it was published.
+    /// Withholds a product of which a file changed after it was published.
     fn withhold(&self, item: &ProductDelivery, file: &str) -> Result<(), String> {
         let reason = format!("{file} differs from the published file");
         self.shared.deliveries().withhold(item, &reason).map_err(|error| error.to_string())?;
@@ -155,7 +155,7 @@ impl Deliverer {
             checksum: *checksum,
             is_metadata: is_metadata(&file.name, item),
         };
-        // Of the product, not of now: handed over again, it is the same record.
+        // The time of the product, not of now: a repeated delivery has the same record.
         let created = Utc::from_micros(item.offered_us);
         DeliveryRecord {
             originator: self.name.clone(),
@@ -178,7 +178,7 @@ impl Deliverer {
     /// Reads a consumer's notices.
     fn notices(&self, consumer: &DeliveryEntry) -> Result<(), String> {
         let dir = consumer.notices();
-        // The consumer may not have made it yet.
+        // The consumer may not have created it yet.
         let Ok(entries) = fs::read_dir(&dir) else { return Ok(()) };
         let is_notice = |name: &str| NOTICES.iter().any(|suffix| name.ends_with(suffix));
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -217,7 +217,7 @@ impl Deliverer {
                 let reason = item.reason.as_deref().unwrap_or("accepted");
                 tracing::info!(consumer = item.consumer, name = item.stem, "{reason}");
                 if item.state == DeliveryState::Refused {
-                    // One alarm a consumer, the newest: the list of deliveries has all.
+                    // One alarm a consumer, with the newest notice: the list of deliveries has all.
                     let what = format!("{} refuses products", item.consumer);
                     self.shared.alarms.raise(&what, &format!("{}: {reason}", item.stem));
                 }
@@ -249,7 +249,7 @@ fn put_away(path: &Path, to: &str) -> Result<(), String> {
 }
 
 const NOTICES: [&str; 3] = [".PAN", ".EAN", ".PDRD"];
-/// The others are read half a second later.
+/// Further notices are read half a second later.
 const NOTICES_AT_ONCE: usize = 256;
 /// 1 MiB: 4,000 files.
 const LONGEST_NOTICE: u64 = 1 << 20;

@@ -1,7 +1,7 @@
-//! The centre's end of the lines: sessions of trusted stations, blocks to the keeper, receipts
-//! back.
+//! The centre's end of the lines: admits trusted stations, passes their blocks to the keeper, and
+//! sends receipts back.
 
-use super::admission::{Admission, AdmittedStation};
+use super::admission::{AdmittedStation, CentreAdmission};
 use super::keeper::{Kept, ToKeep};
 use super::rivals::{CallerVerdict, Rivals};
 use super::shared::CentreShared;
@@ -24,14 +24,14 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-/// What the sessions with stations are.
+/// What the sessions with stations are made with.
 #[derive(Debug)]
 pub struct Lines {
-    /// The stations that may come, by key.
+    /// The stations that are admitted, by key.
     pub peers: BTreeMap<Fingerprint, AdmittedStation>,
-    /// How what the centre sends is shared.
+    /// The class tree of what the centre sends.
     pub classes: ClassTree,
-    /// What goes through the sessions beside contacts.
+    /// What shares the sessions with contacts.
     pub guests: Tenants,
 }
 
@@ -56,15 +56,15 @@ pub struct Downlink {
 struct Caller {
     admitted: AdmittedStation,
     key: Fingerprint,
-    /// What it was told of the station's spools.
+    /// The custody that it was sent for each of the station's spools.
     told: Vec<SpoolKnown>,
-    /// Whose contacts it brings; none until it has introduced itself, and of what has no spool.
+    /// Whose contacts it brings; none until its greeting, and for a node without a spool.
     sender: Option<Arc<From>>,
 }
 
-/// Between two looks at the figures.
+/// Between two updates of the status.
 const UPDATE: Duration = Duration::from_millis(200);
-/// Between two looks at what is missing: little beside the round trip of any line that loses much.
+/// Between two looks for missing frames: short against the round trip of any line that loses many.
 const ASK: Duration = Duration::from_millis(50);
 
 impl Downlink {
@@ -73,10 +73,10 @@ impl Downlink {
         name: String,
         mut lines: Lines,
         shared: Arc<CentreShared>,
-        channels: (Sender<ToKeep>, Receiver<Kept>),
+        blocks: Sender<ToKeep>,
+        kept: Receiver<Kept>,
     ) -> Self {
-        let (blocks, kept) = channels;
-        // A station that never came is one that is gone.
+        // Forwards treat a station that never connected as disconnected.
         let places: Vec<usize> =
             lines.peers.values().filter_map(|admitted| admitted.place).collect();
         places.into_iter().for_each(|place| lines.guests.unreached(place));
@@ -106,7 +106,7 @@ impl Downlink {
         self.connections.insert(id, Caller { admitted, key: fingerprint, told, sender: None });
     }
 
-    /// A station has said which spool it sends from.
+    /// The greeting of a station named its spool.
     fn greeted(
         &mut self,
         now: Instant,
@@ -119,7 +119,7 @@ impl Downlink {
         let known = told.clone().find(|known| known.spool.id == spool.id).cloned();
         let present = self.present(&admitted.name, id);
         if spool.id == SpoolId::NONE {
-            // Whoever only looks whether the centre answers takes nobody's place.
+            // A node without a spool only tests whether the centre answers; it replaces nobody.
             if present.is_none() {
                 self.begin(manager, id);
             }
@@ -129,7 +129,8 @@ impl Downlink {
             known.spool.opening != spool.opening && known.spool.opening.count >= spool.opening.count
         };
         if known.as_ref().is_some_and(is_behind) {
-            // It finds out from the greeting, and comes again as another spool.
+            // It learns this from the centre's greeting, and connects again with a new spool
+            // identity.
             return;
         }
         let rivals = self.rivals.entry(admitted.name.clone()).or_default();
@@ -163,7 +164,7 @@ impl Downlink {
         its.next().map(|(other, sender)| (other, sender.spool))
     }
 
-    /// What goes beside contacts goes from now on.
+    /// Starts what shares the session with contacts.
     fn begin(&mut self, manager: &mut SessionManager, id: SessionId) {
         let Some(caller) = self.connections.get(&id) else { return };
         let (admitted, key) = (&caller.admitted, caller.key);
@@ -178,7 +179,7 @@ impl Downlink {
         self.lines.guests.opened(id, admitted.name.as_str());
     }
 
-    /// A session makes place for a newer one.
+    /// Ends a session in favour of a newer one.
     fn replace(
         &mut self,
         now: Instant,
@@ -187,7 +188,7 @@ impl Downlink {
         verdict: CallerVerdict,
     ) {
         if verdict == CallerVerdict::Again {
-            // The station came back before its old connection was given up.
+            // The station reconnected before its old connection timed out.
             return self.let_go(now, manager, older, "the station reconnected");
         }
         self.forget(older);
@@ -216,7 +217,7 @@ impl Downlink {
         }
     }
 
-    /// Says that a station came with another spool than before.
+    /// Raises the alarm that a station connected with another spool than before.
     fn say_other(&self, station: &StationName, spool: SpoolIdentity, space: &Space) {
         if let Some(other) = space.other.filter(|_| !space.is_known) {
             let (new, old, name) = (spool.id.short(), other.short(), &space.space);
@@ -229,7 +230,7 @@ impl Downlink {
         }
     }
 
-    /// The session is over, or does not count any more.
+    /// The session has ended or was replaced.
     fn forget(&mut self, id: SessionId) {
         self.lines.guests.ended(id);
         if let Some(caller) = self.connections.remove(&id)
@@ -244,9 +245,9 @@ impl Downlink {
         manager.close(now, id, reason);
     }
 
-    /// Serves the lines so from now on. A station with other rights, or none any more, is
-    /// disconnected: it has what it may when it calls again.
-    fn adopt(&mut self, now: Instant, manager: &mut SessionManager, admission: Admission) {
+    /// Adopts a configuration that was read again. A station whose permissions changed or that was
+    /// removed is disconnected; the new permissions apply when it connects again.
+    fn adopt(&mut self, now: Instant, manager: &mut SessionManager, admission: CentreAdmission) {
         let trusted: BTreeSet<Fingerprint> = admission.peers.keys().copied().collect();
         manager.endpoints_mut().for_each(|endpoint| endpoint.set_trusted(trusted.clone()));
         let before = core::mem::replace(&mut self.lines.peers, admission.peers);
@@ -308,10 +309,10 @@ impl Downlink {
             Event::Block(received) => match sender {
                 Some(sender) => {
                     let block = ToKeep { connection: id, sender: Arc::clone(sender), received };
-                    // A keeper that is gone has failed, and the centre is stopping.
+                    // A keeper whose thread has ended failed, and the centre is stopping.
                     let _ = self.blocks.send(block);
                 }
-                // What a node sends that is not admitted is sent again where it is.
+                // Its spool keeps the block, and sends it again after it is admitted.
                 None => {
                     if let Some(session) = manager.session(id).filter(|session| session.is_open()) {
                         session.refuse("only a station's spool sends blocks of contacts");
@@ -352,7 +353,7 @@ impl Downlink {
         }
     }
 
-    /// Asks the stations for what is missing of their contacts.
+    /// Asks the stations for missing frames of their contacts.
     fn ask(&self, now: Instant, manager: &mut SessionManager) {
         for (id, caller) in &self.connections {
             let Some(station) = caller.sender.as_ref().map(|sender| &sender.space) else {
@@ -368,7 +369,7 @@ impl Downlink {
                     (ask.number, ask.contact, ask.spans.iter().map(|span| span.count));
                 let frames: u64 = frames.sum();
                 if session.tell(Bytes::from(Talk::Ask(ask).encode())).is_err() {
-                    // The line holds back: asked again when it is looked at next.
+                    // Backpressure of the line: asked again at the next look.
                     self.shared.gaps().ledger().not_asked(number);
                     break;
                 }
@@ -432,7 +433,7 @@ impl Service for Downlink {
                 self.forget(id);
             }
             SessionManagerEvent::PathRefused { .. } => {}
-            // A station that calls over UDP and TCP takes the one back when the other stands first.
+            // A station that calls over UDP and TCP withdraws the slower call.
             SessionManagerEvent::Refused { remote, reason: Refusal::Withdrawn, .. } => {
                 tracing::debug!(%remote, "{}", Refusal::Withdrawn);
             }
@@ -477,7 +478,7 @@ impl Service for Downlink {
     }
 }
 
-/// What the alarm is about.
+/// The subject of the alarm.
 fn the_key_of(station: &StationName) -> String {
     format!("the key of station {station}")
 }

@@ -1,4 +1,4 @@
-//! Product files on disk: worked on in a hidden folder, then durable, then visible.
+//! Product files on disk: written in a hidden folder, made durable, then made visible.
 
 use skyhaul_level0::Files;
 use std::fs::{self, File};
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 pub struct ProductFiles {
     /// Where products appear.
     products: PathBuf,
-    /// Where they are worked on: on the same file system, so that a rename moves them.
+    /// The hidden folder: on the same file system, so that a rename moves the files.
     work: PathBuf,
 }
 
-/// A file being written. What has been written is handed to the disk now and then, so that little
-/// is left to wait for at the end.
+/// A file that is being written. It is flushed to the disk now and then, so that the final sync is
+/// short.
 #[derive(Debug)]
 pub struct ProductWriter {
     file: BufWriter<File>,
     unsynced: u64,
 }
 
-/// Handed to the disk at once: a sixteenth of a second on a slow one.
+/// The bytes of one flush: a sixteenth of a second on a slow disk.
 const SYNC_EVERY: u64 = 16 << 20;
 
 impl ProductFiles {
-    /// Files of the contact called `contact`, to appear in the folder `products`. Anything that an
-    /// earlier attempt left half-done is removed. The folder `products` is not made here: where it
-    /// has vanished, what is mounted there has.
+    /// Files of the contact called `contact`, to appear in the folder `products`. Leftovers of an
+    /// earlier attempt are removed. The folder `products` is not created here: where it has
+    /// vanished, its file system is not mounted.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -48,7 +48,7 @@ impl ProductFiles {
     }
 }
 
-/// Says so where it is the folder itself that is not there.
+/// Names the folder in the error where it is missing.
 fn vanished(error: io::Error, products: &Path) -> io::Error {
     if error.kind() == io::ErrorKind::NotFound && !products.exists() {
         return io::Error::new(

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The ledger, and where it is kept.
+/// The ledger, and its records on disk.
 #[derive(Debug)]
 pub struct GapLedger {
     ledger: Ledger,
@@ -26,16 +26,15 @@ pub struct GapLedger {
     saved_at: Instant,
 }
 
-/// Between two times that what changed is kept: after a kill, blocks since then are looked through
-/// again.
+/// Between two saves: after a kill, blocks since the last one are read again.
 const SAVE: Duration = Duration::from_secs(2);
-/// Gaps told at once.
+/// The most gaps in one report.
 const TOLD_MAX: usize = 8_192;
 const FOLDER: &str = "level0/gaps";
 
 impl GapLedger {
-    /// Opens the ledger in the folder of the state; `first_ask` is above the number of every
-    /// question of earlier runs, `stations` are those that can be asked.
+    /// Opens the ledger in the state folder. `first_ask` is above the number of every earlier
+    /// question; `stations` are those that can be asked.
     ///
     /// # Errors
     /// The disk refuses.
@@ -63,7 +62,7 @@ impl GapLedger {
         Ok(Self { ledger, records, damaged, saved_at: Instant::ZERO })
     }
 
-    /// Records that the disk gave back damaged.
+    /// Records that were damaged on disk.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
     }
@@ -73,19 +72,14 @@ impl GapLedger {
         &mut self.ledger
     }
 
-    /// Has stations asked again for what was unrecoverable.
+    /// Requests unrecoverable frames again.
     ///
     /// # Errors
-    /// There is no gap of frames that the filter takes: something in it is mistyped, or nothing was
-    /// missed there.
+    /// No gap of frames matches the filter.
     pub fn ask_again(&mut self, which: &GapFilter) -> Result<GapsAsked, Fault> {
         let AskedAgain { contacts, gaps, frames, left } =
             self.ledger.ask_again(|id, opened, gap| {
-                which.takes(
-                    (&id.station, id.flow.0),
-                    &opened.mission,
-                    Some(gap.channel.scid.value()),
-                )
+                which.takes(&id.station, id.flow.0, &opened.mission, Some(gap.channel.scid.value()))
             });
         let is_filtered = *which != GapFilter::default();
         if contacts == 0 && is_filtered {
@@ -99,8 +93,7 @@ impl GapLedger {
         Ok(GapsAsked { contacts, gaps, frames, left })
     }
 
-    /// What has changed since it was last kept; none where that was not long ago and nothing is
-    /// over.
+    /// The changes since the last save; none where that was not long ago.
     pub fn changes(&mut self, now: Instant) -> Option<LedgerWrites> {
         if now < self.saved_at + SAVE {
             return None;
@@ -109,7 +102,7 @@ impl GapLedger {
         Some(self.all_changes())
     }
 
-    /// What has changed since it was last kept.
+    /// The changes since the last save.
     pub fn all_changes(&mut self) -> LedgerWrites {
         let changed = self.ledger.changed();
         let record = |id: ContactId| Some((name(&id), self.ledger.record(&id)?));
@@ -118,12 +111,12 @@ impl GapLedger {
         LedgerWrites { records: self.records.clone(), changed, written, removed }
     }
 
-    /// Changes could not be kept: they are to be kept again.
+    /// Changes could not be saved: they are saved with the next ones.
     pub fn not_kept(&mut self, changes: LedgerWrites) {
         self.ledger.not_kept(changes.changed);
     }
 
-    /// How many gaps there are.
+    /// The numbers of gaps.
     pub fn counts(&self) -> GapCounts {
         let totals = self.ledger.totals();
         let mut counts = GapCounts {
@@ -144,7 +137,7 @@ impl GapLedger {
         counts
     }
 
-    /// All that is known.
+    /// All gaps.
     pub fn report(&self) -> GapReport {
         let mut gaps = Vec::new();
         for (id, opened, frames) in self.ledger.contacts() {
@@ -159,12 +152,11 @@ impl GapLedger {
     }
 }
 
-/// What a centre's state folder knows to be missing, whether the centre runs or not, and the
-/// records that cannot be read. Questions that are on their way are not kept: their gaps show as
-/// open.
+/// Reads the gaps from a centre's state folder, whether the centre runs or not, and names records
+/// that cannot be read. Open questions are not saved: their gaps show as open.
 ///
 /// # Errors
-/// It is no such folder, or cannot be read.
+/// It is not a centre's state folder, or cannot be read.
 pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
     let help = "give the folder that `state` of a centre's configuration names";
     let refused = |error: &dyn core::fmt::Display| {
@@ -182,7 +174,7 @@ pub fn kept(state: &Path) -> Result<(GapReport, Vec<String>), Fault> {
     Ok((gaps.report(), gaps.damaged))
 }
 
-/// What is to be written: without the ledger, whose lock the line waits for.
+/// Changes to be written without holding the lock of the ledger, which the line needs.
 #[derive(Debug)]
 pub struct LedgerWrites {
     records: Records,
@@ -192,11 +184,10 @@ pub struct LedgerWrites {
 }
 
 impl LedgerWrites {
-    /// Writes it; it is durable when this returns.
+    /// Writes the changes; they are durable when this returns.
     ///
     /// # Errors
-    /// The disk refuses: what has changed is looked through again after a restart, as far as the
-    /// store has it.
+    /// The disk refuses: after a restart, the blocks are read again, as far as the store has them.
     pub fn write(&self) -> Result<(), LedgerError> {
         self.written.iter().try_for_each(|(name, record)| self.records.put(name, record))?;
         self.removed.iter().try_for_each(|name| self.records.remove(name))

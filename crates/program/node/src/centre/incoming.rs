@@ -1,4 +1,4 @@
-//! Files that stations put into, or fetch from, their folders here: each transfer over a link of
+//! File transfers of stations to and from their folders here: each over an application channel of
 //! the station's session, on a thread of its own.
 
 use super::shared::CentreShared;
@@ -15,14 +15,14 @@ use std::sync::mpsc::{Receiver, sync_channel};
 #[derive(Debug)]
 pub struct FileService {
     door: ChannelService,
-    /// By the station's key, its name and its folder; those that have one.
+    /// Name and folder of each station that has a folder, by its key.
     roots: BTreeMap<Fingerprint, (String, Root)>,
     shared: Arc<CentreShared>,
 }
 
 /// Transfers at a time; each has five threads.
 const TRANSFERS_MAX: usize = 64;
-/// Those at a time that are told that they are too many.
+/// Transfers at a time that are refused with a message, beyond [`TRANSFERS_MAX`].
 const DECLINES_MAX: usize = 16;
 /// Events that wait to be counted.
 const EVENTS: usize = 1_024;
@@ -37,7 +37,7 @@ impl FileService {
         Self { door, roots, shared }
     }
 
-    /// Goes on until the centre ends, which closes the door.
+    /// Runs until the centre ends, which closes the service.
     pub fn run(self) {
         let cancel = Cancel::default();
         let running = AtomicUsize::new(0);
@@ -46,7 +46,7 @@ impl FileService {
                 let (this, running) = (&self, &running);
                 let place = running.fetch_add(1, Ordering::Relaxed);
                 if place >= TRANSFERS_MAX + DECLINES_MAX {
-                    // Its station hears that the link has ended, and begins another one.
+                    // Closing the application channel makes the station try again.
                     running.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
@@ -73,14 +73,14 @@ impl FileService {
                                [peer.files] to its [[peer]] there";
                 skyhaul_files_io::decline(link, RefusalReason::NotAllowed, sentence, &cancel)
             }
-            Some((station, root)) => return self.transfer(link, (station, root), &cancel),
+            Some((station, root)) => return self.transfer(link, station, root, &cancel),
         };
         if let Err(end) = declined {
             tracing::debug!(?end, "transfer rejected; station disconnected");
         }
     }
 
-    fn transfer(&self, link: &AppChannel, (station, root): (&str, &Root), cancel: &Cancel) {
+    fn transfer(&self, link: &AppChannel, station: &str, root: &Root, cancel: &Cancel) {
         let (events, told) = sync_channel(EVENTS);
         let reports = Reports { events, counters: Arc::new(Counters::default()) };
         self.shared.board.files(station, |files| files.transfers += 1);

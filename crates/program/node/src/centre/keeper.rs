@@ -1,6 +1,6 @@
-//! Writes arrived blocks to the store, waits for the disk, and only then lets receipts go out.
+//! Writes received blocks to the store and syncs the disk; only then receipts go out.
 
-use super::commits::Commit;
+use super::commits::CommitTime;
 use super::shared::CentreShared;
 use crate::custody::{Stamps, keep};
 use crate::fault::Fault;
@@ -14,28 +14,28 @@ use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
-/// A block that arrived. How many wait is bounded by the sessions' windows: their memory is given
-/// back only when the keeper is done with them.
+/// A received block. The sessions' receive windows bound how many wait: a block's memory returns to
+/// flow control only when it is written.
 #[derive(Debug)]
 pub struct ToKeep {
-    /// Over which connection.
+    /// The connection that it came over.
     pub connection: SessionId,
-    /// From whom.
+    /// The spool that it came from.
     pub sender: Arc<From>,
-    /// What.
+    /// The block.
     pub received: Received,
 }
 
-/// What the keeper tells the downlink.
+/// A message of the keeper to the downlink.
 #[derive(Debug)]
 pub enum Kept {
-    /// A block of this length is written: its memory goes back to flow control.
+    /// A block of this length is written: its memory returns to flow control.
     Written(SessionId, usize),
-    /// Blocks are durable.
+    /// Blocks are durable: a receipt for the station.
     Durable(Receipt),
-    /// The connection cannot go on, and why.
+    /// The connection must end, and why.
     Broken(SessionId, String),
-    /// Others brought data since it began: the station is to call again.
+    /// Another connection brought data since this one began: the station has to connect again.
     Overtaken(SessionId, String),
 }
 
@@ -44,7 +44,7 @@ pub enum Kept {
 pub struct Keeper {
     shared: Arc<CentreShared>,
     clock: Clock,
-    /// The longest that a block waits for others before the disk is waited for.
+    /// The longest time that a block waits for others, so that one sync serves them all.
     sync_interval: Duration,
     blocks: Receiver<ToKeep>,
     kept: Sender<Kept>,
@@ -53,27 +53,27 @@ pub struct Keeper {
 
 /// Between two attempts when the store is full.
 const RETRY: Duration = Duration::from_millis(200);
-/// The stop flag is looked at this often.
+/// The stop flag is checked this often.
 const IDLE: Duration = Duration::from_millis(200);
-/// Between two looks whether the state folder is still there.
+/// Between two checks of the state folder.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks for contacts whose retention is over.
+/// Between two removals of contacts whose retention is over.
 const FREE: Duration = Duration::from_secs(60);
 const FULL: &str = "stations are paused";
 
 impl Keeper {
-    /// A keeper that takes from `blocks` and tells `kept`.
+    /// A keeper of `blocks`, which reports to `kept`.
     pub fn new(
         shared: Arc<CentreShared>,
         clock: Clock,
         sync_interval: Duration,
-        channels: (Receiver<ToKeep>, Sender<Kept>),
+        blocks: Receiver<ToKeep>,
+        kept: Sender<Kept>,
     ) -> Self {
-        let (blocks, kept) = channels;
         Self { shared, clock, sync_interval, blocks, kept, unsynced_since: None }
     }
 
-    /// Runs until the downlink has hung up.
+    /// Runs until the downlink drops its end.
     pub fn run(mut self) {
         let (mut free_at, mut look_at) = (Instant::ZERO, Instant::ZERO);
         loop {
@@ -148,8 +148,8 @@ impl Keeper {
         self.tell(Kept::Written(connection, received.bytes.len()));
     }
 
-    /// Whether the state folder is where it was; ends the centre where it is not. Says what damage
-    /// was mended.
+    /// Checks that the state folder is in place, and ends the centre where it is not. Raises alarms
+    /// about damage that was repaired.
     fn look(&self) -> bool {
         let (in_place, mended, states) = {
             let store = self.shared.store();
@@ -166,7 +166,7 @@ impl Keeper {
         in_place.map_err(|error| self.shared.shutdown.fail(services::gone(&error))).is_ok()
     }
 
-    /// Waits for the disk without keeping the store from its readers.
+    /// Syncs the disk without holding the lock of the store.
     fn sync(&mut self) {
         self.unsynced_since = None;
         let handle = self.shared.store().sync_handle();
@@ -176,8 +176,8 @@ impl Keeper {
         let commit = store.synced(synced);
         let now = self.clock.utc();
         for receipt in &commit.receipts {
-            // Before the processor can read them: it asks when they became durable.
-            self.shared.commits.add(Commit {
+            // Added before the processor can read the blocks: it looks up when they became durable.
+            self.shared.commits.add(CommitTime {
                 station: receipt.station.clone(),
                 flow: receipt.flow,
                 next: receipt.next,
@@ -204,7 +204,8 @@ impl Keeper {
     }
 
     fn tell(&self, kept: Kept) {
-        // A downlink that is gone has stopped, and the station will be told at its next greeting.
+        // A downlink that has ended drops the message; the station learns its custody from the next
+        // greeting.
         let _ = self.kept.send(kept);
         self.shared.shutdown.wake_line();
     }

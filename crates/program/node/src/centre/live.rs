@@ -1,10 +1,10 @@
-//! Packets that go on as they arrive: each as one UDP datagram, ahead of the products, to whoever
-//! wants to see them now.
+//! Live packets: each is forwarded as one UDP datagram as soon as it arrives, ahead of the
+//! products.
 //!
-//! Level-0's thread takes the packets out of the frames a second time and hands them to a thread
-//! for each receiver through a bounded queue; it never waits. That thread sends at the configured
-//! rate. What has no room is dropped and counted: a live display that is late is no use, and the
-//! products have everything.
+//! The Level-0 thread extracts the packets from the frames a second time and hands them to one
+//! thread for each receiver through a bounded queue; it never blocks. That thread sends at the
+//! configured rate. Packets that find no room are dropped and counted: a live display needs no late
+//! packets, and the products have all of them.
 
 use crate::fault::Fault;
 use crate::services;
@@ -25,7 +25,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 #[derive(Debug, Clone, Default)]
 pub struct Receivers(Arc<[Outlet]>);
 
-/// One of them, as Level-0's thread and status see it.
+/// One receiver, as seen by the Level-0 thread and by status.
 #[derive(Debug)]
 struct Outlet {
     wanted: Live,
@@ -59,7 +59,7 @@ impl Receivers {
         Ok(Self(outlets.collect::<Result<_, _>>()?))
     }
 
-    /// What is sent of a contact; none where nobody wants anything.
+    /// The live packets of a contact; none where no receiver wants any.
     pub fn contact(&self, mission: &Mission) -> Option<LiveContact> {
         (!self.0.is_empty()).then(|| LiveContact {
             receivers: self.clone(),
@@ -81,13 +81,13 @@ impl Receivers {
 }
 
 impl LiveContact {
-    /// Sends on what the next frame completes.
+    /// Sends the packets that the next frame completes.
     pub fn frame(&mut self, frame: &CapturedFrame) {
         if !frame.is_good() {
             return;
         }
         let Self { receivers, mission, extractor } = self;
-        // A frame that cannot be read is counted where products are made.
+        // Level-0 counts frames that cannot be read.
         let _ = extractor.push(frame, |packet| {
             for outlet in
                 receivers.0.iter().filter(|outlet| wants(&outlet.wanted, mission, &packet))
@@ -142,7 +142,8 @@ impl Outlet {
     /// Queues a packet, or drops it where the queue is full.
     fn offer(&self, packet: &[u8]) {
         let len = packet.len() as u64;
-        // Counted before it is queued, so that the sender never takes off what is not there.
+        // Counted before it is queued, so that the sending thread never subtracts what was not
+        // added.
         let waiting = self.counts.waiting.fetch_add(len, Ordering::Relaxed);
         let fits = waiting + len <= QUEUE_BYTES && packet.len() <= LONGEST_DATAGRAM;
         if !fits || self.queue.try_send(packet.into()).is_err() {
@@ -162,7 +163,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends until nobody can queue any more.
+    /// Sends until all senders of the queue are gone.
     fn run(self, clock: Clock) {
         let mut pace = Pace { rate: self.rate, free_at: clock.now() };
         while let Ok(packet) = self.packets.recv() {
@@ -195,7 +196,7 @@ fn pause(span: Duration) {
 /// When the next packet may go.
 struct Pace {
     rate: Rate,
-    /// When the line is free of what was sent.
+    /// When all that was sent has left at the configured rate.
     free_at: Instant,
 }
 
@@ -205,7 +206,7 @@ impl Pace {
         let begins = self.free_at.max(now);
         self.free_at = begins + self.rate.time_for(len);
         let wait = begins.since(now);
-        // Shorter waits are made up by one that the clock can tell.
+        // Shorter waits are added up until the clock can measure them.
         (wait > SHORTEST_WAIT).then_some(wait)
     }
 }

@@ -1,7 +1,7 @@
-//! Reads contacts back from the store, behind what is durable, and makes their products: live and
-//! after a restart alike.
+//! Level-0 processing: reads durable blocks of contacts from the store and makes their products,
+//! live and after a restart alike.
 
-use super::contact::{BlockEffect, Processing};
+use super::contact::{Attempt, BlockEffect, ContactProducts, Processing};
 use super::shared::CentreShared;
 use crate::status::ContactState;
 use skyhaul_config::ProductRules;
@@ -22,17 +22,17 @@ pub struct Processor {
 
 type Key = (StationName, FlowId);
 
-/// A contact that is being processed, or is to be tried again.
+/// A contact in processing, or waiting for another attempt.
 #[derive(Debug)]
 enum Work {
     Going(Box<Processing>),
-    /// Its products could not be written; from its beginning again at this time.
+    /// Its products could not be written; it is processed from its beginning again at this time.
     Again(Instant),
     /// It cannot be processed; its data stays in the store.
     Failed,
 }
 
-/// The store is looked at this often, should nobody tell.
+/// The store is polled this often, should a wake-up be missed.
 const IDLE: Duration = Duration::from_millis(250);
 /// Between two attempts to write products.
 const RETRY: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ impl Processor {
         }
     }
 
-    /// Gives every contact a turn; whether any has more to do.
+    /// Gives every contact a turn. Returns whether any has more to do.
     fn turn(&mut self) -> bool {
         let open: Vec<Key> = {
             let store = self.shared.store();
@@ -84,13 +84,15 @@ impl Processor {
                 self.contacts.insert(key, Work::Again(at));
                 return false;
             }
-            work @ (Some(Work::Again(_)) | None) => match self.begin(&key, work.is_some()) {
+            work @ (Some(Work::Again(_)) | None) => match self
+                .begin(&key, if work.is_some() { Attempt::Again } else { Attempt::First })
+            {
                 Ok(processing) => processing,
                 Err(error) => return self.again(key, &error.to_string()),
             },
         };
         let outcome = self.blocks(&mut going);
-        if let Some(reason) = going.unwritten() {
+        if let Some(reason) = going.products().unwritten() {
             self.shared.alarms.raise(PRODUCTS, reason);
         }
         let (work, more) = match outcome {
@@ -116,11 +118,12 @@ impl Processor {
         more
     }
 
-    fn begin(&self, key: &Key, is_again: bool) -> Result<Box<Processing>, StoreError> {
+    fn begin(&self, key: &Key, attempt: Attempt) -> Result<Box<Processing>, StoreError> {
         let reader = self.shared.store().reader(&key.0, key.1)?;
         let live = self.shared.live.clone();
-        let processing = Processing::new(key.clone(), reader, self.rules.clone(), live);
-        Ok(Box::new(if is_again { processing.again() } else { processing }))
+        let (station, flow) = key.clone();
+        let products = ContactProducts::new(self.rules.clone(), attempt);
+        Ok(Box::new(Processing::new(station, flow, reader, products, live)))
     }
 
     /// Takes some blocks of a contact.
@@ -142,19 +145,19 @@ impl Processor {
                 return Ok(outcome);
             }
         }
-        // What was shown before is further.
-        if !going.is_again() {
+        // A second attempt is behind what the first one showed.
+        if going.products().attempt() == Attempt::First {
             self.shared.board.contact(going.shown());
         }
         Ok(BlockEffect::More)
     }
 
-    /// Writes the products, then tells the store that the contact is done.
+    /// Writes the products, then marks the contact as done in the store.
     fn finish(&self, going: Processing) -> Result<(), String> {
         let (station, flow) = going.key();
         let (shown, note) = going.finish(self.clock, &self.shared)?;
         let now = self.clock.utc();
-        // Before the store is told: a contact that is finished is not looked at again.
+        // Noted before it is marked as done: a contact that is done is not looked at again.
         if let Some(note) = note {
             self.shared.journal().note(note).map_err(|error| error.to_string())?;
             self.shared.hold_contacts();
@@ -171,10 +174,10 @@ impl Processor {
         Ok(())
     }
 
-    /// Ends the alarm where the products of no contact wait.
+    /// Clears the alarm once no contact's products wait.
     fn well(&self) {
         let waits = |work: &Work| match work {
-            Work::Going(going) => going.unwritten().is_some(),
+            Work::Going(going) => going.products().unwritten().is_some(),
             Work::Again(_) => true,
             Work::Failed => false,
         };

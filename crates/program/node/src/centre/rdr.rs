@@ -15,9 +15,9 @@ use std::path::Path;
 /// Why there are no Raw Data Records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotMade {
-    /// Trying again helps: there was no room.
+    /// A retry helps: there was no room.
     Again(String),
-    /// Trying again does not: they are to be made by hand once the cause is gone.
+    /// A retry does not help: an operator makes them once the cause is removed.
     ByHand(String),
 }
 
@@ -28,8 +28,7 @@ pub struct Material<'a> {
     pub mission: &'a Mission,
     /// Packet files in the folder of products.
     pub packet_files: &'a [String],
-    /// The granules that are made: those that have time in common with the window; all where there
-    /// is none.
+    /// The granules to make: those that overlap the window; all where there is none.
     pub window: Option<TimeWindow>,
     /// The creation time that they get. A granule's later file has a later one.
     pub created: Utc,

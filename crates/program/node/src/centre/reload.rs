@@ -1,14 +1,14 @@
-//! Reading the configuration again while the centre runs: stations, what they may, classes and the
-//! store's limits change; the rest is named.
+//! Reload of the configuration while the centre runs: stations, their permissions, classes and the
+//! store's limits change; other changes are logged as needing a restart.
 
-use super::admission::Admission;
+use super::admission::CentreAdmission;
 use super::shared::CentreShared;
 use skyhaul_config::{CentreConfig, Config, ConfigError, PeerEntry};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// When to read the configuration again, and what it said before.
+/// When to reload, and the configuration in force.
 #[derive(Debug)]
 pub struct Reload<'a> {
     wanted: &'a AtomicBool,
@@ -19,12 +19,13 @@ pub struct Reload<'a> {
 }
 
 impl<'a> Reload<'a> {
-    /// Reads `file` again when `wanted` is set, and clears it; `before` is what it says now.
+    /// Reloads `file` when `wanted` is set, and clears that; `before` is the configuration in
+    /// force.
     pub fn new(wanted: &'a AtomicBool, file: PathBuf, before: CentreConfig) -> Self {
         Self { wanted, file, begun: before.peer.clone(), before }
     }
 
-    /// Reads again where that is wanted. A file that is wrong changes nothing.
+    /// Reloads where that is wanted. A file with an error changes nothing.
     pub(super) fn look(&mut self, shared: &CentreShared) {
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
@@ -52,7 +53,7 @@ impl<'a> Reload<'a> {
             new.peer.iter().map(|peer| peer.name.to_string()).collect();
         shared.gaps().ledger().stations(&stations);
         let classes = (self.before.class != new.class).then(|| new.classes());
-        shared.admission.put(Admission { peers, classes });
+        shared.admission.put(CentreAdmission { peers, classes });
         shared.shutdown.wake_line();
         if said.is_empty() {
             tracing::info!("configuration reloaded: no changes");
@@ -73,14 +74,14 @@ fn read(file: &Path) -> Result<CentreConfig, String> {
     }
 }
 
-/// A station as it is from now on: with the files and streams that it had.
+/// The new entry of a station, with the files and streams of the old one: they need a restart.
 fn kept(before: &[PeerEntry], new: &PeerEntry) -> PeerEntry {
     let old = before.iter().find(|before| before.name == new.name);
     let (files, streams) = old.map_or((None, None), |old| (old.files.clone(), old.streams.clone()));
     PeerEntry { files, streams, ..new.clone() }
 }
 
-/// What changes, in words.
+/// The changes, for the log.
 fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let mut said = Vec::new();
     for peer in &new.peer {
@@ -107,7 +108,7 @@ fn changes(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     said
 }
 
-/// What differs and cannot be changed, in words.
+/// The keys that differ and need a restart.
 fn unchangeable(before: &CentreConfig, new: &CentreConfig) -> Vec<String> {
     let mut found: Vec<String> = [
         (before.missions != new.missions, "`missions`"),

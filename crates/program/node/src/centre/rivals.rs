@@ -1,33 +1,33 @@
-//! Several nodes under one station's key: the one that was met last is kept, the others are told to
-//! wait.
+//! Several nodes with one station's key: the one that appeared last keeps its session, the others
+//! are told to wait.
 
 use skyhaul_units::{Duration, Instant, SpoolIdentity};
 use std::collections::VecDeque;
 
-/// The nodes that came under one key, each known by the opening of its spool.
+/// The nodes that connected with one key, each known by the opening of its spool.
 #[derive(Debug, Default)]
 pub struct Rivals {
-    /// In the order in which they were met first.
+    /// In the order of their first connection.
     met: VecDeque<SpoolIdentity>,
     refused_at: Option<Instant>,
 }
 
-/// What is done with a caller.
+/// The decision about a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallerVerdict {
-    /// Nobody else is there.
+    /// Admit it: no other node is connected.
     Admit,
-    /// It is there already: it has lost its session and begins another.
+    /// Admit it in place of its own old session, which it has lost.
     Again,
-    /// It is kept, and who is there told to wait.
+    /// Admit it, and tell the connected node to wait.
     Oust,
-    /// Who is there was met later, and is kept.
+    /// Refuse it: the connected node appeared later.
     Refuse,
 }
 
 /// Nodes that are remembered.
 const MET_MAX: usize = 16;
-/// Without a refusal for so long, the matter is over. A station that waits calls at least every
+/// Without a refusal for so long, the conflict is over. A station that waits calls at least every
 /// five minutes.
 const QUIET: Duration = Duration::from_secs(600);
 
@@ -47,7 +47,7 @@ impl Rivals {
         if present == caller {
             return CallerVerdict::Again;
         }
-        // What was forgotten came before everything that was not.
+        // A forgotten node appeared before all remembered ones.
         let place = |node| self.met.iter().position(|met| *met == node);
         if place(present) < place(caller) {
             return CallerVerdict::Oust;
@@ -56,7 +56,7 @@ impl Rivals {
         CallerVerdict::Refuse
     }
 
-    /// Whether nobody was refused for so long that the matter is over; told once.
+    /// Whether the conflict is over; true once.
     pub fn is_over(&mut self, now: Instant) -> bool {
         self.refused_at.take_if(|at| now >= *at + QUIET).is_some()
     }

@@ -12,8 +12,8 @@ use super::store_news::StoreNews;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    AssembledProduct, AssemblyState, CentreStatus, NodeStatus, ShortageStatus, StoreStatus,
-    peak_resident_bytes, resident_bytes, threads,
+    AssembledProduct, AssemblyState, CentreProducts, CentreStatus, NodeStatus, ProcessStatus,
+    ShortageStatus, StoreStatus, threads,
 };
 use skyhaul_level0::report::Product;
 use skyhaul_net::{BusyClock, Clock, Waker};
@@ -170,15 +170,14 @@ impl CentreShared {
             (store.stats(), store.size())
         };
         let mut status = CentreStatus {
-            uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
-            rss_bytes: resident_bytes(),
-            rss_peak_bytes: peak_resident_bytes(),
-            log_dropped: crate::log::dropped(),
+            process: ProcessStatus::now(self.clock.now().since(Instant::ZERO)),
             threads: threads(),
             shortage: ShortageStatus::now(),
-            assembled: self.waiting(),
-            deliveries: self.deliveries().shown(),
-            gaps: self.gaps().counts(),
+            products: CentreProducts {
+                assembled: self.waiting(),
+                deliveries: self.deliveries().shown(),
+                gaps: self.gaps().counts(),
+            },
             store: StoreStatus {
                 disk_busy_s: self.disk.so_far().as_secs_f64(),
                 blocks: stats.appended,

@@ -1,5 +1,5 @@
-//! Streams of stations to sinks here: each over a link of the station's session, on a thread of its
-//! own.
+//! Streams of stations to sinks here: each over an application channel of the station's session, on
+//! a thread of its own.
 
 use super::shared::CentreShared;
 use skyhaul_channels_io::{AppChannel, ChannelService};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Streams {
     door: ChannelService,
-    /// By the station's key: its name, and where its streams may go.
+    /// Name and allowed sinks of each station, by its key.
     stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
     shared: Arc<CentreShared>,
     clock: Clock,
@@ -24,20 +24,21 @@ pub struct Streams {
 
 /// Streams at a time; each has two threads.
 const STREAMS_MAX: usize = 64;
-/// Between two looks whether the centre ends.
+/// Between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Streams {
-    /// Takes them to these sinks.
+    /// Serves streams to these sinks.
     pub fn new(
         door: ChannelService,
         stations: BTreeMap<Fingerprint, (String, AllowedSinks)>,
-        (shared, clock): (Arc<CentreShared>, Clock),
+        shared: Arc<CentreShared>,
+        clock: Clock,
     ) -> Self {
         Self { door, stations, shared, clock }
     }
 
-    /// Goes on until the centre ends.
+    /// Runs until the centre ends.
     pub fn run(self) {
         let (waiter, running) = (Waiter::new(self.clock), AtomicUsize::new(0));
         std::thread::scope(|scope| {
@@ -51,20 +52,20 @@ impl Streams {
                 let (Some((station, allowed)), true) =
                     (station, running.load(Ordering::Relaxed) < STREAMS_MAX)
                 else {
-                    // Its station hears that the link has ended, and begins another one.
+                    // Closing the application channel makes the station try again.
                     continue;
                 };
                 running.fetch_add(1, Ordering::Relaxed);
                 let (this, running) = (&self, &running);
                 scope.spawn(move || {
-                    this.take(&link, (station, allowed));
+                    this.take(&link, station, allowed);
                     running.fetch_sub(1, Ordering::Relaxed);
                 });
             }
         });
     }
 
-    fn take(&self, link: &AppChannel, (station, allowed): (&str, &AllowedSinks)) {
+    fn take(&self, link: &AppChannel, station: &str, allowed: &AllowedSinks) {
         let before = Mutex::new(Counters::default());
         let count = |counters: &Counters| {
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! The station's side: blocks from the spool into the session, from where the centre's custody
-//! ends.
+//! The station's side of custody transfer: reads blocks behind the centre's custody from the spool
+//! and hands them to the session.
 //!
-//! Contacts that are sent alike share a lane, which reads the spool by itself: what is urgent does
-//! not wait behind what is not. Half of the session's buffer is divided among the lanes, so that
-//! each has blocks there; the other half is for whoever has most.
+//! Contacts with the same class, priority and deadline share a lane, which has a reader of the
+//! spool of its own: urgent blocks do not wait behind others. Half of the session's buffer is
+//! divided evenly among the lanes, so that each has blocks there; lanes compete for the other half.
 
 use bytes::Bytes;
 use skyhaul_config::{Delivery, LineSharing};
@@ -19,25 +19,25 @@ pub struct Feeder {
     sharing: LineSharing,
     /// The session's buffer.
     buffer: u64,
-    /// One for each way of sending; none while the centre has not said what it has. Bounded by the
-    /// channels.
+    /// One for each combination of class, priority and deadline; none until the centre has named
+    /// its custody. Bounded by the channels.
     lanes: Vec<Lane>,
-    /// The flows that were met: as many as the spool has live flows.
+    /// The flows of which anything was read: as many as the spool has live flows.
     flows: BTreeMap<FlowId, Known>,
-    /// The place behind the last block that the session took, of each flow that is not finished: as
+    /// The block after the last one that the session took, of each flow that is not finished: as
     /// many as the spool has live flows.
     sent: BTreeMap<FlowId, Seq>,
-    /// Blocks whose fate is open, with their lane and cost: bounded by the session's buffer.
+    /// Blocks without an outcome yet, with their lane and cost: bounded by the session's buffer.
     open: BTreeMap<BlockId, (usize, u64)>,
 }
 
-/// Contacts that are sent alike.
+/// Contacts with the same class, priority and deadline.
 #[derive(Debug)]
 struct Lane {
     delivery: Delivery,
     reader: SpoolReader,
-    /// Blocks read and not taken by the session yet: one record, or the places of a hole (at most
-    /// those of a segment).
+    /// Blocks that were read and the session has not taken yet: one record, or empty blocks for a
+    /// hole (at most a segment's).
     held: VecDeque<Piece>,
     /// Cost of its blocks in the session.
     open: u64,
@@ -51,25 +51,25 @@ struct Known {
     lane: usize,
 }
 
-/// What came of a look at a lane.
+/// What a lane gave.
 #[derive(Debug, PartialEq, Eq)]
 enum Fed {
     Block,
     Nothing,
-    /// The session takes no more.
+    /// The session is full.
     Full,
 }
 
-/// Why the session is not fed.
+/// Why the session gets no blocks.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
     /// The spool cannot be read.
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    /// The session does not take what the spool holds.
+    /// The session refuses a block of the spool.
     #[error(transparent)]
     Session(#[from] SendError),
-    /// The spool does not give a flow's blocks in their order.
+    /// The spool returned a flow's blocks out of order.
     #[error("block {given:?} of {flow:?} is out of order; the next is {next:?}")]
     Order {
         /// The flow.
@@ -82,7 +82,7 @@ pub enum FeedError {
 }
 
 impl Feeder {
-    /// A feeder of sessions that hold up to `buffer` of blocks on their way, and share the line so.
+    /// A feeder of sessions with a send buffer of `buffer`, which share the line after `sharing`.
     pub const fn new(sharing: LineSharing, buffer: ByteCount) -> Self {
         Self {
             sharing,
@@ -94,7 +94,7 @@ impl Feeder {
         }
     }
 
-    /// How the line is shared.
+    /// The class tree, the policy and the delivery of each channel.
     pub const fn sharing(&self) -> &LineSharing {
         &self.sharing
     }
@@ -104,12 +104,12 @@ impl Feeder {
         self.flows.get(&flow)?.channel.as_deref()
     }
 
-    /// The place behind the last block of a flow that the session took.
+    /// The block after the last one of a flow that the session took.
     pub fn place(&self, flow: FlowId) -> Option<Seq> {
         self.sent.get(&flow).copied()
     }
 
-    /// The centre has said what it has: that is its custody, and reading begins behind it.
+    /// The centre's greeting named its custody: reading begins behind that.
     pub fn greeted(&mut self, spool: &mut Spool, resume: &Resume) {
         for flow in spool.queue().live_flows() {
             spool.resume(flow, resume.next(flow).unwrap_or(Seq::FINISHED));
@@ -118,7 +118,8 @@ impl Feeder {
         self.set_lanes(spool);
     }
 
-    /// Shares the line otherwise from now on; what the session has taken stays there.
+    /// Replaces the class tree and the delivery of each channel. Blocks that the session has taken
+    /// keep their class.
     pub fn share(&mut self, spool: &Spool, sharing: LineSharing) {
         self.sharing = sharing;
         if self.is_feeding() {
@@ -149,10 +150,10 @@ impl Feeder {
         }
     }
 
-    /// The centre has everything of `flow` below `next` on its disk. What this session has not
-    /// taken yet stays in the spool even so: the receipt may be for what an earlier session
-    /// brought, and this one began before it and goes on without holes. The centre will say so
-    /// again when it gets those blocks once more.
+    /// The centre has everything of `flow` below `next` on its disk. Blocks that this session has
+    /// not taken yet stay in the spool: the receipt may be for blocks of an earlier session, and
+    /// this one must carry each flow without holes. The centre repeats the receipt when it gets
+    /// those blocks again.
     pub fn custody(&mut self, spool: &mut Spool, flow: FlowId, next: Seq) {
         if next == Seq::FINISHED {
             self.sent.remove(&flow);
@@ -164,7 +165,7 @@ impl Feeder {
         }
     }
 
-    /// The session has told what became of a block.
+    /// The session reported the outcome of a block.
     pub fn settled(&mut self, block: BlockId) {
         if let Some((lane, cost)) = self.open.remove(&block)
             && let Some(lane) = self.lanes.get_mut(lane)
@@ -173,7 +174,7 @@ impl Feeder {
         }
     }
 
-    /// The session is gone; the next one begins anew from what is in custody.
+    /// The session ended; the next one begins behind custody.
     pub fn disconnected(&mut self) {
         self.lanes.clear();
         self.flows.clear();
@@ -181,13 +182,13 @@ impl Feeder {
         self.open.clear();
     }
 
-    /// Whether the centre has said what it has.
+    /// Whether the centre has named its custody.
     pub const fn is_feeding(&self) -> bool {
         !self.lanes.is_empty()
     }
 
-    /// Moves blocks to the session while it has room, a block of each lane in turns; `read` reads
-    /// the spool, of the flows alone that it is told; `taken` is the time now.
+    /// Moves blocks to the session while it has room, one block of each lane in turn. `read` reads
+    /// the spool, limited to the flows that it is given; `taken` is the time now.
     ///
     /// # Errors
     /// See [`FeedError`].
@@ -198,17 +199,15 @@ impl Feeder {
             &dyn Fn(FlowId) -> bool,
         ) -> Result<Option<SpoolItem>, SpoolError>,
         session: &mut Session,
-        (now, taken): (Instant, Utc),
+        now: Instant,
+        taken: Utc,
     ) -> Result<(), FeedError> {
         loop {
             let mut any = false;
             for index in 0..self.lanes.len() {
                 let has_block = self.has_share(index) && self.fill(index, &mut read)?;
-                match if has_block {
-                    self.give(index, session, (now, taken))?
-                } else {
-                    Fed::Nothing
-                } {
+                match if has_block { self.give(index, session, now, taken)? } else { Fed::Nothing }
+                {
                     Fed::Block => any = true,
                     Fed::Nothing => {}
                     Fed::Full => return Ok(()),
@@ -220,14 +219,14 @@ impl Feeder {
         }
     }
 
-    /// Whether a lane may have more in the session.
+    /// Whether the lane's share of the session's buffer has room.
     fn has_share(&self, index: usize) -> bool {
         let own = self.buffer / 2 / self.lanes.len().max(1) as u64;
         let beyond: u64 = self.lanes.iter().map(|lane| lane.open.saturating_sub(own)).sum();
         self.lanes.get(index).is_some_and(|lane| lane.open < own) || beyond < self.buffer / 2
     }
 
-    /// Reads until the lane holds a block; whether it does.
+    /// Reads until the lane holds a block. Returns whether it does.
     fn fill(
         &mut self,
         index: usize,
@@ -274,7 +273,8 @@ impl Feeder {
         &mut self,
         index: usize,
         session: &mut Session,
-        (now, taken): (Instant, Utc),
+        now: Instant,
+        taken: Utc,
     ) -> Result<Fed, FeedError> {
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(Fed::Nothing) };
         let Some(piece) = lane.held.front() else { return Ok(Fed::Nothing) };
@@ -284,7 +284,7 @@ impl Feeder {
         }
         let next = session.next_place(piece.flow);
         if has_begun && piece.seq < next {
-            // Taken before the line was shared otherwise.
+            // The session took it before the class tree was replaced.
             lane.held.pop_front();
             return Ok(Fed::Block);
         }
@@ -313,7 +313,7 @@ impl Feeder {
     }
 }
 
-/// The lane of a channel's contacts; as a channel that says nothing where it is not known.
+/// The lane of a channel's contacts; the default lane where the channel is not known.
 fn lane_of(lanes: &[Lane], sharing: &LineSharing, channel: Option<&str>) -> usize {
     let delivery = channel.map_or_else(|| sharing.usual(), |channel| sharing.of(channel));
     lanes.iter().position(|lane| lane.delivery == delivery).unwrap_or_default()
@@ -333,7 +333,7 @@ fn channel(record: &LogRecord) -> Option<String> {
     BlockHead::decode(&record.payload).ok().map(|(head, _)| head.channel)
 }
 
-/// A record, or the places of a hole.
+/// The blocks of a record, or empty ones for a hole.
 fn pieces(item: SpoolItem, delivery: Delivery) -> Vec<Piece> {
     match item {
         SpoolItem::Block(record) => {

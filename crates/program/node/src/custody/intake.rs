@@ -1,8 +1,10 @@
-//! The centre's side: blocks into the store, and what may be said of them.
+//! The centre's side of custody transfer: writes blocks to the store, and makes receipts of what is
+//! durable.
 //!
-//! Before each block the store has when it was where, so that its way can be accounted for after a
-//! restart: four times, 8 bytes each, microseconds since 1970: first symbol sent (by the station's
-//! clock), last symbol arrived that was no repetition, block whole, block given out in order.
+//! The store keeps four times in front of each block, so that its latency can be accounted for
+//! after a restart: 8 bytes each, microseconds since 1970. They are: first symbol sent (by the
+//! station's clock), last symbol arrived that was no retransmission, block whole, block delivered
+//! in order.
 
 use skyhaul_store::{
     Appended, ArrivedRecord, ContactStore, FlowStatus, Receipt, Seq, SpoolKnown, SpoolSender,
@@ -11,20 +13,20 @@ use skyhaul_store::{
 use skyhaul_transport::{BlockId, BlockTiming, Custody, Received, Resume};
 use skyhaul_units::{Instant, Utc};
 
-/// What stands in the store before what was in the station's spool: the stamps, and when the block
-/// was taken from there.
+/// The bytes in front of a block of the station's spool: these times, and when the block was read
+/// from the spool.
 pub const PREFACE: usize = LEN + 8;
 
-/// What a greeting says of a spool that the store knows.
+/// The custody that a greeting names for a spool that the store knows.
 pub fn custody_of(known: &SpoolKnown) -> Custody {
     let SpoolKnown { spool, resume, .. } = known;
     let resume = Resume { finished_below: resume.finished_below, open: resume.flows.clone() };
     Custody { spool: *spool, resume }
 }
 
-/// Writes a block that `sender` sent to the store. It is durable after the store's next sync, which
-/// gives the receipt. A block that the store had before brings a receipt at once, where one is due:
-/// the station has not heard of it.
+/// Writes a block of `sender` to the store. It is durable after the store's next sync, which gives
+/// the receipt. A block that the store had before gives a receipt at once, where one is due: the
+/// station missed the earlier one.
 ///
 /// # Errors
 /// See [`StoreError`]; the block was not taken.
@@ -50,23 +52,23 @@ pub fn keep(
     Ok(Some(Receipt { station: station.clone(), flow, next }))
 }
 
-/// When a block was where on the line.
+/// When a block passed each stage of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamps {
     /// Its first symbol was sent.
     pub sent: Utc,
-    /// The last symbol arrived that was no repetition.
+    /// The last symbol arrived that was no retransmission.
     pub last_original: Utc,
-    /// It was whole.
+    /// All of its symbols were there.
     pub complete: Utc,
-    /// All before it were whole too.
+    /// All blocks before it were whole too.
     pub delivered: Utc,
 }
 
 const LEN: usize = 32;
 
 impl Stamps {
-    /// From a session's readings of a clock that was at zero at `utc_at_zero`.
+    /// Converts the times of a session whose clock was at zero at `utc_at_zero`.
     pub fn of(timing: &BlockTiming, utc_at_zero: Utc) -> Self {
         let utc = |reading: Instant| utc_at_zero + reading.since(Instant::ZERO);
         Self {

@@ -1,24 +1,24 @@
-//! Whether the spool here is the one that the centre took data from, or another copy of it.
+//! Detects that the centre has data of another copy of this spool.
 //!
-//! A state folder may be put back from an older copy, or go on at two places. Both copies then give
-//! the same flow numbers to different contacts. Three things tell: the opening of the spool from
-//! which the centre took data last is none of this spool's own; the centre has more of a flow than
-//! this spool ever had; the last block that it has of a flow is another one. A spool that is apart
-//! goes on as another spool, so that nothing of either is taken for the other's.
+//! A state folder may be restored from an older copy, or two nodes may use copies of it. Both
+//! copies then give the same flow numbers to different contacts. Three signs show it: the centre's
+//! last data came from an opening that is not in this spool's history; the centre has more of a
+//! flow than this spool ever had; the centre's last block of a flow differs from the one here. Such
+//! a spool takes a new identity, so that nothing of one is taken for the other's.
 
 use skyhaul_store::{
     BlockMark, FlowExtent, FlowId, Held, Seq, Spool, SpoolDraw, SpoolError, SpoolOpening,
 };
 use skyhaul_transport::Custody;
 
-/// How it is known that the centre has what is of another copy of this spool.
+/// The sign that the centre has data of another copy of this spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Apart {
-    /// Data came from an opening that is none of this spool's.
+    /// Data came from an opening that is not in this spool's history.
     Opening(SpoolOpening),
-    /// The centre has more of a flow than was ever here.
+    /// The centre has more of a flow than this spool ever had.
     Ahead(FlowId),
-    /// The centre has another block.
+    /// The centre's block differs from the one here.
     Block(FlowId, Seq),
 }
 
@@ -42,7 +42,7 @@ impl core::fmt::Display for Apart {
     }
 }
 
-/// Whether the spool has gone another way than what the centre has of it.
+/// Looks for a sign that the centre has data of another copy of this spool.
 ///
 /// # Errors
 /// The spool cannot be read.
@@ -61,8 +61,8 @@ pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, Spoo
     Ok(None)
 }
 
-/// Makes another spool of it. What the centre has whole of the same blocks is in custody all the
-/// same.
+/// Gives the spool a new identity. Blocks that the centre has whole and that are the same here stay
+/// in custody.
 ///
 /// # Errors
 /// The spool cannot be read or written; it is the one that it was.
@@ -77,12 +77,12 @@ pub fn part(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(),
     spool.renew(draw)
 }
 
-/// What a look at a flow brought.
+/// The result of comparing a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
     Same,
     Apart(Apart),
-    /// What could be compared was in custody before, and is gone.
+    /// The blocks to compare were in custody before, and are gone.
     Nothing,
 }
 
@@ -91,8 +91,8 @@ fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let Some(FlowExtent { custody: waiting, next: end }) = spool.queue().extent(flow) else {
         return Ok(Compared::Nothing);
     };
-    // Of one that the centre has whole, the last block here must be the last there: it is here
-    // while the flow is open.
+    // Where the centre has the whole flow, its last block must be the last one here: the block is
+    // here while the flow is open.
     let is_whole = next == Seq::FINISHED;
     let next = if is_whole { end.max(Seq(1)) } else { next };
     if next > end {
@@ -102,11 +102,11 @@ fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
         return Ok(Compared::Nothing);
     }
     let place = Seq(next.0 - 1);
-    // What is removed was in custody.
+    // A block that was removed was in custody.
     if !spool.queue().is_here(flow, place) {
         return Ok(Compared::Nothing);
     }
-    // One that is not durable yet was never sent from here.
+    // A block that is not durable yet was never sent from here.
     let is_same = spool.queue_mut().mark_of(flow, place)? == Some(last);
     Ok(if is_same { Compared::Same } else { Compared::Apart(Apart::Block(flow, place)) })
 }
@@ -137,7 +137,7 @@ mod tests {
         spool.sync().unwrap();
     }
 
-    /// What a centre says that took data last from this opening, and has so much of a flow.
+    /// The custody of a centre that last took data from this opening, with this much of a flow.
     fn has(spool: SpoolIdentity, flow: FlowId, next: Seq, last: u8) -> Custody {
         let open = vec![Held { flow, next, last: mark(&[last; 30]) }];
         Custody { spool, resume: Resume { finished_below: FlowId(0), open } }

@@ -29,9 +29,9 @@ struct State {
     queue: VecDeque<Item>,
     /// Of the lines in the queue, and of the one that is being written.
     bytes: usize,
-    /// Lines that were dropped behind the queue, and that no item tells yet.
+    /// Lines that were dropped since the last item, and are not reported yet.
     untold: u64,
-    /// The reader refused what came last. It is tried with the next line, not before.
+    /// The reader refused the last line. The next line is tried again.
     is_refused: bool,
     is_writing: bool,
 }

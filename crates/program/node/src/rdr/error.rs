@@ -13,7 +13,7 @@ pub enum RdrError {
     Read {
         /// Which.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file is no packet file.
@@ -43,7 +43,7 @@ pub enum RdrError {
     Write {
         /// Which.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -25,7 +25,7 @@ pub struct RdrJob<'a> {
     pub sensors: Vec<&'a str>,
     /// Granules that have time in common with this span only; all where there is none.
     pub within: Option<GranuleSpan>,
-    /// Whether a file also has what is packed with its sensor: the spacecraft's diary.
+    /// Whether a file also has the collection packed with its sensor: the spacecraft's diary.
     pub packed: bool,
     /// What is the same for all files.
     pub facts: FileFacts,
@@ -150,7 +150,7 @@ impl Maker<'_> {
             Ok(described)
         });
         if written.is_err() {
-            // The fault that is told of is the one before it.
+            // The earlier fault is reported.
             let _ = fs::remove_file(&working);
         }
         written.map(Some)

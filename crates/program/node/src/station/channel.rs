@@ -441,8 +441,8 @@ impl ChannelRunner {
         }
     }
 
-    /// Hands the gathered block to the spool. Where the spool is behind, this blocks: backpressure on
-    /// the input.
+    /// Hands the gathered block to the spool. Where the spool is behind, this blocks, which applies
+    /// backpressure to the input.
     fn send(&mut self, contact: &mut CapturedContact) {
         let live = contact
             .since()

@@ -1,38 +1,38 @@
-//! Reaching a TCP server without waiting for it: a thread of its own finds the address and
-//! connects, so that a server that does not answer holds no other input up.
+//! Connects to a TCP server without blocking: a thread of its own resolves the name and connects,
+//! so that a server that does not answer delays no other input.
 
 use crate::services;
 use skyhaul_units::Duration;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
-/// One attempt to reach a server.
+/// One connection attempt.
 #[derive(Debug)]
 pub struct Attempt {
     outcome: Receiver<Option<TcpStream>>,
 }
 
-/// How an attempt stands.
+/// The state of an attempt.
 #[derive(Debug)]
 pub enum Reached {
-    /// There.
+    /// Connected.
     Yes(TcpStream),
-    /// Not there, and not under way.
+    /// Failed.
     No,
-    /// Not known yet.
+    /// Under way.
     NotYet,
 }
 
-/// How long one address of a server is tried.
+/// The time-out for each address of a server.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Attempt {
-    /// Begins to reach `address`; `None` where no thread can be started.
+    /// Begins to connect to `address`; `None` where no thread can be started.
     pub fn begin(address: &str) -> Option<Self> {
         let (done, outcome) = sync_channel(1);
         let address = address.to_owned();
         services::thread("connect", move || {
-            // Whoever wanted it may have ended meanwhile.
+            // The input may have ended meanwhile.
             let _ = done.send(connect(&address));
         })
         .ok()?;

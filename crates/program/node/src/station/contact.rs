@@ -1,5 +1,4 @@
-//! A contact as it is written: records gathered into blocks, and the totals that its end is checked
-//! by.
+//! A contact that is captured: records gathered into blocks, and the totals for its closing record.
 
 use super::packing::BlockRecords;
 use super::spooler::SpoolBlock;
@@ -22,14 +21,14 @@ pub struct CapturedContact {
     channel: String,
     writer: RecordWriter,
     records: Vec<u8>,
-    /// Where good frames are in the records.
+    /// The ranges of good frames in the records.
     places: Vec<Range<usize>>,
     /// When the first record of the block being gathered came.
     since: Option<Instant>,
     position: BitPosition,
     frames: BTreeMap<Channel, u64>,
     last_bit: Utc,
-    /// How a frame's header is read.
+    /// The format of a frame's header.
     format: FrameFormat,
     layout: InputLayout,
     /// Bits of the input from one frame's start to the next one's.
@@ -37,18 +36,18 @@ pub struct CapturedContact {
     /// Bytes of a frame as the spacecraft sends it, with marker and check symbols, without an inner
     /// code.
     unit: u64,
-    /// Bytes of each frame that stay here: marker and check symbols.
+    /// Bytes of each frame that are not sent: marker and check symbols.
     saved: u64,
     shown: ContactCaptured,
 }
 
-/// A block is closed before it grows beyond this: small enough that a loss costs little, large
-/// enough that the book-keeping of a block is nothing beside it.
+/// A block is closed before it grows beyond this size: small enough that a lost block costs little,
+/// large enough that the overhead of a block is negligible.
 const BLOCK: usize = 192 << 10;
 
 impl CapturedContact {
-    /// Begins a contact from an input of this `layout`, or goes on with one of which `before` was
-    /// the last block's head.
+    /// Begins a contact from an input of this `layout`, or resumes one whose last block has the
+    /// head `before`.
     pub fn new(
         flow: FlowId,
         open: &Open,
@@ -98,7 +97,7 @@ impl CapturedContact {
         contact
     }
 
-    /// The same, sent as `name` says in place of its channel.
+    /// The same contact, sent with the delivery of `name` in place of its channel's.
     pub fn sent_as(self, name: &str) -> Self {
         Self { channel: name.to_owned(), ..self }
     }
@@ -108,17 +107,17 @@ impl CapturedContact {
         self.flow
     }
 
-    /// How its input is laid out.
+    /// The layout of its input.
     pub const fn layout(&self) -> InputLayout {
         self.layout
     }
 
-    /// What status shows of it.
+    /// Its status.
     pub const fn shown(&self) -> &ContactCaptured {
         &self.shown
     }
 
-    /// Adds a record that is no frame.
+    /// Adds a record that is not a frame.
     pub fn record(&mut self, now: Instant, record: &Record) {
         self.since.get_or_insert(now);
         self.writer.write(record, &mut self.records);
@@ -154,15 +153,15 @@ impl CapturedContact {
         self.since
     }
 
-    /// When the block being gathered is to be closed at the latest, where `gather` is the longest
+    /// The latest time at which the block being gathered is closed, where `gather` is the longest
     /// that a record waits.
     pub fn due(&self, gather: skyhaul_units::Duration) -> Option<Instant> {
         self.since
             .map(|since| if self.records.len() >= BLOCK { Instant::ZERO } else { since + gather })
     }
 
-    /// Closes the block being gathered, if there is one. `pack` is given its records, where good
-    /// frames are in them, and how those are read, and makes them smaller where it can.
+    /// Closes the block being gathered, if there is one. `pack` compresses its records where that
+    /// pays.
     pub fn take_block(
         &mut self,
         closed: Utc,
@@ -191,7 +190,7 @@ impl CapturedContact {
         Some(SpoolBlock { flow: self.flow, payload })
     }
 
-    /// Adds the closing record; the last block is then to be taken.
+    /// Adds the closing record. The caller takes the last block then.
     pub fn close(&mut self, now: Instant, closed: Utc) {
         let close = Close {
             closed,
@@ -222,7 +221,7 @@ fn unit(mission: &Mission, layout: InputLayout) -> usize {
     }
 }
 
-/// Frames whose header tells no channel.
+/// The channel of frames whose header cannot be read.
 const UNKNOWN: Channel = Channel { scid: Scid::from_bits(0), vcid: Vcid::from_bits(0) };
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! The TCP side of a path that goes over UDP where that works: when TCP is called, and when it is
-//! left again.
+//! The TCP side of a path that uses UDP where UDP works: when TCP is called, and when it is left.
 //!
 //! ```text
-//!                             UDP is called, or does not answer, for 3 s;
-//!   UDP works                 it is silent, or a black hole: at once             TCP is up
-//!   (TCP is not called) ──────────────────────────────────────────► called ──────────────► it carries
-//!          ▲                                                                                  │ UDP is tried again after
-//!          │ UDP has worked for 10 s: TCP is left                                             │ 60 s, then ever more
-//!          └────────────────────────────────── standby ◄──────────────────────────────────────┘ seldom, and is up
+//!                    UDP is called, or does not answer, for 3 s;
+//!   UDP works        it is silent, or a black hole: at once           TCP is up
+//!   (TCP is off) ─────────────────────────────────────────► called ─────────────► TCP carries
+//!        ▲                                                                             │
+//!        │ UDP has worked for 10 s: TCP is left         UDP is tried again after 60 s, │
+//!        └──────────────────────── standby ◄───────────────────────────────────────────┘
+//!                                                       then ever more seldom, and is up
 //! ```
 
 use skyhaul_sessions::SocketId;
@@ -17,21 +17,21 @@ use skyhaul_units::{Duration, Instant};
 /// The TCP side of a path.
 #[derive(Debug)]
 pub struct Twin {
-    /// The endpoint that it goes over; opened when it is needed first.
+    /// Its endpoint; opened at the first use.
     pub socket: Option<SocketId>,
-    /// What the session calls it, from the call on.
+    /// The session's number of it, from the call on.
     pub path: Option<PathId>,
-    /// Why it was called, or did not come up.
+    /// Why TCP was called, or did not come up.
     pub reason: Option<String>,
     retry_at: Instant,
-    /// Since when UDP works, or does not.
+    /// Since when UDP works; none while it does not.
     works: Option<Instant>,
     fails: Option<Instant>,
     is_standby: bool,
     pause: Duration,
 }
 
-/// What is to be done.
+/// The next step of a fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallbackStep {
     /// Nothing.
@@ -40,21 +40,23 @@ pub enum FallbackStep {
     Call,
     /// UDP works: TCP waits.
     StandBy,
-    /// UDP does not work any more: TCP is used as the path is.
+    /// UDP stopped working: TCP takes the path's place again.
     Lead,
     /// UDP has worked for long enough: close the connection over TCP.
     Leave,
 }
 
+/// Why TCP is used.
+pub const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
 /// UDP without an answer for so long may be blocked: at 660 ms and 10 % loss a call takes 2 s.
 pub const FALL_BACK: Duration = Duration::from_secs(3);
-/// UDP that works for so long after it did not is believed: what blocks by volume or time does it
-/// sooner.
+/// UDP counts as working again after this time: a network that blocks by volume or time would have
+/// blocked it sooner.
 const PROOF: Duration = Duration::from_secs(10);
 /// Between two calls over TCP.
 const RETRY: Duration = Duration::from_secs(5);
-/// UDP is tried again after this while TCP carries, then after twice as long each time up to the
-/// longest.
+/// The pause before UDP is tried again while TCP carries the data. It doubles with each attempt, up
+/// to the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
@@ -74,7 +76,7 @@ impl Default for Twin {
 }
 
 impl Twin {
-    /// What to do now, where the session says so of the two sides.
+    /// The step to take now, where `udp` is the session's state of the UDP side.
     pub fn step(&mut self, now: Instant, udp: Option<PathState>) -> FallbackStep {
         if matches!(udp, Some(PathState::Active | PathState::Standby)) {
             self.fails = None;
@@ -91,7 +93,7 @@ impl Twin {
         }
         self.works = None;
         if udp == Some(PathState::Absent) {
-            // It is foretold to be out, and TCP goes the same way.
+            // A forecast outage of the line: TCP would be out too.
             self.fails = None;
             return FallbackStep::Stay;
         }
@@ -100,7 +102,7 @@ impl Twin {
             let was_standby = core::mem::replace(&mut self.is_standby, false);
             return if was_standby { FallbackStep::Lead } else { FallbackStep::Stay };
         }
-        // The session has waited long enough before it said so.
+        // The session waits long enough before it reports these states.
         let is_certain = matches!(udp, Some(PathState::Silent | PathState::BlackHole));
         if (now.since(since) < FALL_BACK && !is_certain) || now < self.retry_at {
             return FallbackStep::Stay;
@@ -109,14 +111,14 @@ impl Twin {
         FallbackStep::Call
     }
 
-    /// The session has it.
+    /// The session has the TCP side as `path`.
     pub fn called(&mut self, path: PathId, reason: &str) {
         self.path = Some(path);
         self.reason = Some(reason.to_owned());
         self.is_standby = false;
     }
 
-    /// It is gone, or did not come up.
+    /// The TCP side ended, or did not come up.
     pub fn down(&mut self, now: Instant, reason: &str) {
         self.path = None;
         self.reason = Some(reason.to_owned());
@@ -130,7 +132,8 @@ impl Twin {
         self.fails = None;
     }
 
-    /// How long UDP, which has just failed, is left alone; none where TCP does not stand in for it.
+    /// The pause before UDP, which has just failed, is tried again; none where TCP does not carry
+    /// the data.
     pub fn next_pause(&mut self) -> Option<Duration> {
         self.path?;
         let pause = self.pause;

@@ -1,40 +1,40 @@
-//! What will be late is said before it is: the forecast of each contact, and when to raise an alarm
-//! about it.
+//! Warns of late data in advance: decides from the forecasts of contacts when to raise and clear an
+//! alarm.
 //!
-//! A forecast wavers with the rate. An alarm is raised when it has said late for a second, and over
-//! when it has said on time for five, with something to spare; in between it is said anew only
-//! where the lateness has changed by half.
+//! A forecast fluctuates with the rate. An alarm is raised once the forecast has been late for one
+//! second, and cleared once it has been on time for five, with a margin. In between it is repeated
+//! only when the lateness has changed by half.
 
 use crate::status::ContactForecast;
 use skyhaul_transport::{Candidate, Forecast, Outlook};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 
-/// What waits of a contact behind the session.
+/// Data of a contact that waits in the spool, behind the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Behind {
     /// The contact.
     pub flow: FlowId,
-    /// How much.
+    /// Its bytes.
     pub bytes: ByteCount,
-    /// How important it is; 0 is the most.
+    /// Its priority; 0 is the most important.
     pub priority: u8,
-    /// When the oldest and the newest of it should be there, where it has a deadline.
+    /// When the oldest and the newest of it are due at the centre, where it has a deadline.
     pub due: Option<(Instant, Instant)>,
 }
 
-/// Something to tell of a contact.
+/// A change of a contact's forecast that is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForecastChange {
     /// It will miss its deadline by so much.
     Late(Duration),
-    /// It will be on time after all, with so much to spare.
+    /// It will be on time again, with this margin.
     OnTime(Duration),
-    /// It is through, or gone, and was foretold to be late.
+    /// It is delivered or gone; its alarm is over.
     Over,
 }
 
-/// The forecasts that were late lately. Bounded by the contacts that wait.
+/// Contacts whose forecast is or was late. Bounded by the contacts that wait.
 #[derive(Debug, Default)]
 pub struct Foresight {
     contacts: BTreeMap<FlowId, Watch>,
@@ -44,23 +44,23 @@ pub struct Foresight {
 struct Watch {
     late_since: Option<Instant>,
     well_since: Option<Instant>,
-    /// The lateness that was said last, and when.
+    /// The lateness that was reported last, and when.
     said: Option<(Duration, Instant)>,
 }
 
-/// Late for so long is more than a wavering rate.
+/// A forecast that is late for so long is not a fluctuation of the rate.
 const LATE: Duration = Duration::from_secs(1);
-/// And on time for so long.
+/// A forecast must be on time for so long before its alarm is cleared.
 const WELL: Duration = Duration::from_secs(5);
-/// To spare, for an alarm to be over.
+/// The margin to the deadline that an alarm needs to be cleared.
 const SPARE: Duration = Duration::from_millis(500);
-/// A lateness that has changed is said anew as often.
+/// A changed lateness is reported again this often.
 const AGAIN: Duration = Duration::from_secs(10);
-/// What waits longest counts as one block of the largest size that channels make.
+/// The oldest data counts as one block of the largest size that channels make.
 const FIRST: ByteCount = ByteCount::kib(256);
 
-/// The candidates that stand for what waits behind the session: the oldest of a contact, and the
-/// rest, which is through with the newest.
+/// The candidates that represent the data behind the session: the oldest block of a contact, and
+/// the rest, which is delivered with the newest.
 pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
     let mut found = Vec::new();
     for waiting in behind.iter().filter(|waiting| waiting.bytes > ByteCount::ZERO) {
@@ -87,7 +87,7 @@ pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
     found
 }
 
-/// As status shows it.
+/// The forecast for status output.
 pub fn shown(now: Instant, forecast: &Forecast, channel: &str) -> ContactForecast {
     let spare_s = match forecast.outlook {
         Outlook::OnTime(Duration::MAX) | Outlook::Unknown => None,
@@ -104,7 +104,7 @@ pub fn shown(now: Instant, forecast: &Forecast, channel: &str) -> ContactForecas
 }
 
 impl Foresight {
-    /// What is to be told, given the forecasts of now. A contact without one is through.
+    /// The changes to report after these forecasts. A contact without a forecast is delivered.
     pub fn see(&mut self, now: Instant, forecasts: &[Forecast]) -> Vec<(FlowId, ForecastChange)> {
         let mut told = Vec::new();
         self.contacts.retain(|flow, watch| {
@@ -160,7 +160,7 @@ impl Watch {
     }
 }
 
-/// A span as people say it: whole seconds from ten on.
+/// A time span for people: whole seconds from ten on.
 pub fn in_words(span: Duration) -> String {
     let seconds = span.as_secs_f64();
     match seconds {

@@ -1,5 +1,5 @@
-//! What stands between an input's bytes and the capture: packets are opened, and symbols brought to
-//! the convention that the capture has (a signed byte, positive for a one).
+//! Prepares an input's bytes for the capture: opens packets, and converts symbols to the convention
+//! of the capture (a signed byte, positive for a one).
 
 use crate::status::Vita49Status;
 use skyhaul_ccsds::identify::InputLayout;
@@ -8,11 +8,11 @@ use skyhaul_units::Utc;
 use skyhaul_vita49::{Depacketiser, Refused, SymbolForm};
 use std::borrow::Cow;
 
-/// Opens what an input brings.
+/// The preparation of an input's bytes.
 #[derive(Debug)]
 pub struct Front {
     kind: Kind,
-    /// What the capture gets, where that is known.
+    /// The layout of the prepared bytes, where it is known.
     format: Option<InputLayout>,
 }
 
@@ -26,7 +26,7 @@ enum Kind {
     Vita49(Box<Depacketiser>),
 }
 
-/// What the capture is to have.
+/// Prepared bytes.
 #[derive(Debug)]
 pub struct CaptureInput<'a> {
     /// When the last bit was received.
@@ -46,16 +46,16 @@ impl Front {
         Self { kind, format: feed.format.known() }
     }
 
-    /// What the capture gets; `None` where it has to find out. Packets may say it anew.
+    /// The layout of the prepared bytes; `None` where the capture has to identify it. Packets may
+    /// change it.
     pub const fn format(&self) -> Option<InputLayout> {
         self.format
     }
 
-    /// Takes what was read at once, and gives what the capture is to have; `None` where that is
-    /// nothing.
+    /// Prepares the bytes of one read; `None` where they give nothing.
     ///
     /// # Errors
-    /// [`Refused`]: it holds nothing that the capture could have.
+    /// [`Refused`]: the packet cannot be used.
     pub fn take<'a>(
         &mut self,
         received: Utc,
@@ -79,7 +79,7 @@ impl Front {
         }
     }
 
-    /// What became of packets, where packets come.
+    /// The counters of packets, where the input brings packets.
     pub fn packets(&self) -> Option<Vita49Status> {
         let Kind::Vita49(packets) = &self.kind else { return None };
         let (counters, context) = (packets.counters(), packets.context());
@@ -99,7 +99,7 @@ impl Front {
     }
 }
 
-/// The same symbols with the middle at zero.
+/// Converts unsigned symbols to signed ones.
 fn signed(symbols: &[u8]) -> Vec<u8> {
     symbols.iter().map(|symbol| symbol ^ 0x80).collect()
 }

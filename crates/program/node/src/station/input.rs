@@ -1,5 +1,5 @@
-//! Where a channel's bytes come from: sockets, files and pipes behind one reading call that never
-//! waits long.
+//! The sources of a channel's bytes: sockets, files and pipes behind one read call with a short
+//! time-out.
 
 use super::connect::{Attempt, Reached};
 use crate::fault::Fault;
@@ -12,16 +12,16 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRead {
     /// This many bytes.
     Data(usize),
-    /// Nothing within the time given.
+    /// Nothing within the time-out.
     Idle,
-    /// Whoever sends has ended this transmission; another may come.
+    /// The sender ended this transmission; another may come.
     Break,
-    /// There is no more, ever.
+    /// The source is exhausted.
     End,
 }
 
@@ -56,9 +56,9 @@ enum Kind {
 /// How much of a file is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadSizes {
-    /// As much as there is room for, or is due.
+    /// As much as the buffer holds, or is due.
     Any,
-    /// The same always, but for the end of the file: what is read does not depend on when.
+    /// The same size always, except at the end of the file: what is read does not depend on when.
     Equal,
 }
 
@@ -78,8 +78,8 @@ const EQUAL: usize = 4 << 10;
 const STEP: Duration = Duration::from_millis(5);
 
 impl InputSource {
-    /// Opens `input`; a file is read from byte `from` on, in `steps`, and at `rate` where there is
-    /// one.
+    /// Opens `input`; a file is read from byte `from` on, in reads of these `steps`, and at `rate`
+    /// where there is one.
     ///
     /// # Errors
     /// The port is in use, the file cannot be read.
@@ -123,7 +123,8 @@ impl InputSource {
                 Kind::File { file, pace, steps }
             }
             Input::Stdin => {
-                // Not through the standard library's buffer: what lies there, a poll does not see.
+                // Not through the standard library's buffer: `poll` does not see bytes that wait
+                // there.
                 let owned = io::stdin().as_fd().try_clone_to_owned();
                 Kind::Stdin(File::from(owned.map_err(|error| in_use(input, &error))?))
             }
@@ -153,7 +154,7 @@ impl InputSource {
         ours.and_then(|ours| drops::kernel_drops(|inode| inode == ours)).unwrap_or(0)
     }
 
-    /// From here on a file is played at `rate`, or as fast as it is read.
+    /// Plays a file at `rate` from here on, or as fast as it is read.
     pub fn play(&mut self, rate: Option<Rate>) {
         if let Kind::File { pace, .. } = &mut self.kind {
             let started = self.clock.now();
@@ -161,8 +162,8 @@ impl InputSource {
         }
     }
 
-    /// What tells that there is something to read; `None` where nothing does: a file, a server that
-    /// was not reached.
+    /// The descriptor that `poll` waits for; `None` for a file, and for a server that is not
+    /// connected.
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
             Kind::Listen { listener, stream: None } => Some(listener.as_fd()),
@@ -177,7 +178,7 @@ impl InputSource {
     /// Reads what is there into `buffer`, waiting up to `patience` for something.
     ///
     /// # Errors
-    /// The file or pipe failed. Trouble on a socket ends a transmission and is no error.
+    /// The file or pipe failed. A socket that fails ends a transmission, which is no error.
     pub fn read(&mut self, buffer: &mut [u8], patience: Duration) -> io::Result<InputRead> {
         let now = self.clock.now();
         match &mut self.kind {
@@ -251,7 +252,7 @@ impl InputSource {
 }
 
 impl Pace {
-    /// How many bytes should have come by now and have not.
+    /// The bytes that are due by now and have not been played.
     fn due(&self, now: Instant) -> usize {
         (self.rate * now.since(self.started)).saturating_sub(self.played).as_usize()
     }
@@ -278,7 +279,7 @@ fn read_stream(slot: &mut Option<TcpStream>, buffer: &mut [u8], patience: Durati
     }
 }
 
-/// Reads as much as `buffer` holds, less at the end of the file only.
+/// Fills `buffer`, except at the end of the file.
 fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
@@ -292,8 +293,8 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(read)
 }
 
-/// Waits until one of several live sources has something, up to `patience`; what one can only be
-/// asked for is waited for as long.
+/// Waits until one of several live sources has something, up to `patience`. Sources without a
+/// descriptor are polled after that time.
 ///
 /// # Errors
 /// The system cannot wait.

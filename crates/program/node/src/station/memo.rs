@@ -1,4 +1,4 @@
-//! What a channel must remember over a restart: one small file a channel, replaced whole.
+//! The position of a channel, saved for a restart: one small file a channel, replaced as a whole.
 //!
 //! | field | size | what |
 //! |---|---|---|
@@ -22,28 +22,28 @@ pub struct Memo {
     path: PathBuf,
 }
 
-/// Where a channel is.
+/// The position of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelPosition {
-    /// Between contacts; each input goes on at its byte.
+    /// Between contacts; each input is read on from its byte.
     Between(Vec<u64>),
     /// In a contact whose capture began at these bytes.
     Open {
-        /// Where its capture began in each input.
+        /// The byte of each input that its capture began with.
         from: Vec<u64>,
-        /// What the input was found to be.
+        /// The layout of the input.
         format: InputLayout,
         /// Its flow.
         flow: FlowId,
         /// Its opening record.
         open: Open,
     },
-    /// At the end of a contact: its closing record is about to be written; the inputs go on at
-    /// bytes `next`.
+    /// At the end of a contact: its closing record is about to be written; the inputs are read on
+    /// from the bytes `next`.
     Closing {
-        /// Where each input goes on.
+        /// The byte that each input is read on from.
         next: Vec<u64>,
-        /// Where its capture began in each of several inputs; nothing of a single one.
+        /// The byte of each of several inputs that its capture began with; empty for a single one.
         from: Vec<u64>,
         /// What the input was found to be.
         format: InputLayout,
@@ -60,15 +60,15 @@ impl Memo {
         Self { path: state.join(format!("channel-{channel}.place")) }
     }
 
-    /// The memo of what completes contacts of `channel`.
+    /// The memo of the refill contacts of `channel`.
     pub fn of_refill(state: &Path, channel: &str) -> Self {
         Self { path: state.join(format!("refill-{channel}.place")) }
     }
 
-    /// Remembers a place; it is on disk when this returns.
+    /// Saves a position; it is durable when this returns.
     ///
     /// # Errors
-    /// The disk refuses; the place before it is still remembered.
+    /// The disk refuses; the position before it is still saved.
     pub fn remember(&self, place: &ChannelPosition) -> io::Result<()> {
         let (state, format, at, contact) = match place {
             ChannelPosition::Between(at) => (0, InputLayout::Bits, at, None),
@@ -106,7 +106,7 @@ impl Memo {
         self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
 
-    /// The place remembered last; the input's start where there is none, or the file is damaged.
+    /// The position saved last; the input's start where there is none, or the file is damaged.
     pub fn recall(&self) -> ChannelPosition {
         fs::read(&self.path)
             .ok()
@@ -148,7 +148,7 @@ fn parse(bytes: &[u8]) -> Option<ChannelPosition> {
     }
 }
 
-/// Places to the end of the file.
+/// The positions up to the end of the file.
 fn further(bytes: &[u8]) -> Option<Vec<u64>> {
     let (places, rest) = bytes.as_chunks::<8>();
     rest.is_empty().then(|| places.iter().map(|place| u64::from_be_bytes(*place)).collect())

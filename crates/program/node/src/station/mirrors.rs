@@ -1,4 +1,5 @@
-//! Folders that the centre's are made like, each on a thread of its own over a link of the session.
+//! Mirrors: folders of the centre that are kept equal to folders here, each by a thread of its own
+//! over an application channel of the session.
 
 use super::shared::StationShared;
 use crate::status::{MirrorState, MirrorStatus};
@@ -13,41 +14,42 @@ use skyhaul_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
-/// Makes one folder of the centre like one here.
+/// Keeps one folder of the centre equal to one here.
 #[derive(Debug)]
 pub struct Mirror {
     config: MirrorEntry,
-    /// Its place in the configuration.
+    /// Its index in the configuration.
     place: usize,
     door: ChannelService,
     shared: Arc<StationShared>,
     clock: Clock,
 }
 
-/// How a pass did not come to its end.
+/// Why a pass failed.
 #[derive(Debug)]
 enum Trouble {
-    /// The session has ended: it goes on over the next one.
+    /// The session has ended: the pass continues over the next one.
     Lost,
-    /// In words.
+    /// For this reason.
     Failed(String),
 }
 
-/// Between two looks at what changed, and whether the station ends.
+/// Between two looks for changes, and two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(200);
-/// Changes that do not end are copied all the same: after 2 s.
+/// A folder that never stops changing is copied after this many looks: 2 s.
 const LOOKS_MAX: usize = 10;
-/// What could not be copied is tried again.
+/// The pause before files that could not be copied are tried again.
 const RETRY: Duration = Duration::from_secs(60);
-/// Between two links where the first was lost.
+/// Before the next application channel, where the session was lost.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Events that wait to be counted.
 const EVENTS: usize = 1_024;
 
 impl Mirror {
-    /// The mirror of this place in the configuration.
+    /// The mirror with this index in the configuration.
     pub fn new(
-        (config, place): (MirrorEntry, usize),
+        config: MirrorEntry,
+        place: usize,
         door: ChannelService,
         shared: Arc<StationShared>,
         clock: Clock,
@@ -55,10 +57,10 @@ impl Mirror {
         Self { config, place, door, shared, clock }
     }
 
-    /// Goes on until the station ends; one that is not to watch, until it was done once.
+    /// Runs until the station ends; a mirror that does not watch, until one pass is complete.
     pub fn run(self) {
         while !self.shared.shutdown.is_requested() {
-            // Watched before it is gone through: no change falls between.
+            // Watched before the first pass: no change between the two is missed.
             let watch = self.config.watch.then(|| TreeWatch::new(&self.config.source)).transpose();
             match watch {
                 Ok(watch) => {
@@ -76,7 +78,7 @@ impl Mirror {
         }
     }
 
-    /// Goes through what changes; whether nothing is to be done any more.
+    /// Copies changes. Returns whether the mirror is done.
     fn follow(&self, mut watch: Option<TreeWatch>) -> bool {
         let mut changes = Changes::All;
         while !self.shared.shutdown.is_requested() {
@@ -107,8 +109,8 @@ impl Mirror {
         true
     }
 
-    /// What changed, once something has; everything, where a former pass is to be tried again.
-    /// `None` where nothing can be told of changes any more.
+    /// The changes, once there are some; everything, where a former pass is to be tried again.
+    /// `None` where changes cannot be watched any more.
     fn wait_for_changes(&self, watch: &mut TreeWatch, retry: Option<Instant>) -> Option<Changes> {
         while !self.shared.shutdown.is_requested() {
             match self.quiet(watch) {
@@ -116,7 +118,7 @@ impl Mirror {
                     return Some(Changes::All);
                 }
                 Ok(Changes::None) => {}
-                // What failed before is not forgotten for what changed.
+                // Files that failed before are tried with the changes.
                 Ok(_) if retry.is_some() => return Some(Changes::All),
                 Ok(found) => return Some(found),
                 Err(error) => {
@@ -128,8 +130,8 @@ impl Mirror {
         Some(Changes::None)
     }
 
-    /// What changed, once nothing has for a moment: who writes a file often writes the next one
-    /// too.
+    /// The changes, once nothing has changed for a moment: a program that writes one file often
+    /// writes the next one too.
     fn quiet(&self, watch: &mut TreeWatch) -> std::io::Result<Changes> {
         let mut all = Changes::None;
         for _ in 0..LOOKS_MAX {
@@ -143,7 +145,7 @@ impl Mirror {
         Ok(all)
     }
 
-    /// Goes through what changed, once, from when the line is open.
+    /// One pass over the changes, once the line is open.
     fn pass(&self, changes: &Changes) -> Result<(), Trouble> {
         let cancel = Cancel::default();
         let (events, told) = sync_channel(EVENTS);
@@ -178,7 +180,7 @@ impl Mirror {
         let sources = changes.sources(source).map_err(|error| {
             Trouble::Failed(format!("{} cannot be copied: {error}", source.display()))
         })?;
-        // The link has the class by its name: a reload may give it another number.
+        // The application channel names the class: a reload may give it another number.
         let ended = skyhaul_files_io::call(
             &link,
             TransferTask { hello, class: ClassId::default(), sources, into: None },
@@ -197,8 +199,8 @@ impl Mirror {
         })
     }
 
-    /// Counts what happens until the transfer has ended; ends it where the station does. Failures,
-    /// and the first of them in words.
+    /// Counts events until the transfer has ended; cancels it where the station ends. Returns the
+    /// failures, and the first one.
     fn count(&self, told: &Receiver<Event>, cancel: &Cancel) -> (u64, String) {
         let mut failures = (0, String::new());
         loop {
@@ -250,11 +252,11 @@ impl Mirror {
     }
 }
 
-/// What status shows of a mirror that has done nothing yet.
+/// The status of a mirror that has done nothing yet.
 pub fn shown(config: &MirrorEntry) -> MirrorStatus {
     let (source, into) = (config.source.display().to_string(), config.into.0.to_string());
     MirrorStatus { source, into, ..MirrorStatus::default() }
 }
 
-/// The place of the only node that a station calls.
+/// The index of the only node that a station calls.
 const CENTRE: usize = 0;

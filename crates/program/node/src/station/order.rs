@@ -1,4 +1,4 @@
-//! What the thread that serves the line is told to do while it runs.
+//! Orders to the thread of the line while it runs.
 
 use crate::fault::Fault;
 use crate::status::PathHint;
@@ -8,29 +8,29 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Something to do.
+/// An order.
 #[derive(Debug)]
 pub enum StationOrder {
-    /// Use one more path, which has a name.
+    /// Add a path, which has a name.
     Add(Box<LinePath>),
-    /// Use a path no longer.
+    /// Remove a path.
     Remove(String),
-    /// Count with what is known of a path beforehand.
+    /// Take a forecast for a path.
     Hint(String, PathHint),
-    /// Use these paths, and share the line so.
+    /// Use these paths and this sharing of the line.
     Adopt(Vec<LinePath>, Box<LineSharing>),
 }
 
-/// Where the outcome of an order goes.
+/// Receives the outcome of an order.
 pub type Done = SyncSender<Result<String, Fault>>;
 
 /// Orders that wait: as many as [`WAITING_MAX`].
 #[derive(Debug, Default)]
 pub struct Orders(Mutex<VecDeque<(StationOrder, Done)>>);
 
-/// Operators give one at a time.
+/// Operators give one order at a time.
 const WAITING_MAX: usize = 16;
-/// A name may have to be looked up for it.
+/// An order may have to resolve a name.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 impl Orders {
@@ -41,7 +41,7 @@ impl Orders {
     /// Hands an order over, calls `wake`, and waits for its outcome.
     ///
     /// # Errors
-    /// It was refused, or the line's thread does not come to it.
+    /// It was refused, or the line's thread does not answer in time.
     pub fn give(&self, order: StationOrder, wake: impl FnOnce()) -> Result<String, Fault> {
         let late = || {
             let help = "try again; restart the station if the fault persists";

@@ -1,5 +1,4 @@
-//! How much effort a block is worth: what packing it takes of the processor, against what it saves
-//! of the line.
+//! Chooses the compression effort for a block: processor time against time saved on the line.
 
 use skyhaul_ccsds::mission::FrameFormat;
 use skyhaul_config::Compress;
@@ -8,7 +7,7 @@ use skyhaul_records::pack::{Effort, Packer};
 use skyhaul_units::{ByteCount, Duration, Rate};
 use std::ops::Range;
 
-/// Packs the blocks of one input.
+/// Compresses the blocks of one input.
 #[derive(Debug)]
 pub struct Packing {
     wanted: Compress,
@@ -17,14 +16,14 @@ pub struct Packing {
     blocks: u64,
 }
 
-/// What surrounds a block.
+/// The circumstances in which a block is compressed.
 #[derive(Debug, Clone, Copy)]
 pub struct PackingContext {
-    /// How long its records took to come, where the input does not wait for them to be packed.
+    /// How long its records took to arrive, where the input does not wait for compression.
     pub live: Option<Duration>,
-    /// What the line carries; zero: not known.
+    /// The rate of the line; zero: not known.
     pub line: Rate,
-    /// Bytes that were captured before and never sent.
+    /// Bytes captured before it that are not sent yet.
     pub unsent: ByteCount,
 }
 
@@ -39,13 +38,13 @@ pub struct BlockRecords<'a> {
     pub format: &'a FrameFormat,
 }
 
-/// What is known of an effort.
+/// Measurements of an effort.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     effort: Effort,
-    /// Time for a mebibyte of records.
+    /// Time to compress a mebibyte of records.
     time: Duration,
-    /// Bytes saved of a thousand.
+    /// Bytes saved per thousand.
     saved: u64,
 }
 
@@ -54,20 +53,18 @@ const EFFORTS: [Known; 3] = [
     Known { effort: Effort::Normal, time: Duration::from_millis(9), saved: 150 },
     Known { effort: Effort::Thorough, time: Duration::from_millis(24), saved: 160 },
 ];
-/// The longest that packing may hold a block up. What is not known so well is left as much again.
+/// The longest that compression may delay a block: the measurement may be wrong by as much again.
 const LONGEST: Duration = Duration::from_millis(10);
-/// Packing takes at most this part of a live input's time.
+/// Compression takes at most this fraction of a live input's time.
 const PART: u64 = 4;
-/// A block with more time's worth before it on the line waits longer for that than for being
-/// packed.
+/// A block with a longer queue before it on the line waits for that, not for its compression.
 const QUEUE: Duration = Duration::from_millis(100);
-/// Every so many blocks another effort is tried: content changes, and so does what else the
-/// processor does.
+/// Every so many blocks another effort is measured: content and processor load change.
 const TRY: u64 = 32;
 const MEBIBYTE: u64 = 1 << 20;
 
 impl Packing {
-    /// With what the configuration says.
+    /// With the effort of the configuration.
     pub fn new(wanted: Compress) -> Self {
         Self { wanted, packer: Packer::new(), known: EFFORTS, blocks: 0 }
     }
@@ -88,7 +85,7 @@ impl Packing {
         packed
     }
 
-    /// The place in `known` of the effort that this block is worth, if any is.
+    /// The index in `known` of the effort that this block is worth, if any is.
     fn choose(&mut self, len: usize, pace: PackingContext) -> Option<usize> {
         self.blocks += 1;
         match self.wanted {
@@ -106,12 +103,12 @@ impl Packing {
         if self.blocks.is_multiple_of(TRY) && affordable(&self.known[tried]) {
             return Some(tried);
         }
-        // Of a line that is not known everything is saved.
+        // On a line of unknown rate each byte saved counts fully.
         let line = if pace.line == Rate::ZERO { SLOW } else { pace.line };
         let waits = line.time_for(pace.unsent) > QUEUE;
         let gain = |known: &Known| {
             let saved = line.time_for(ByteCount::new(known.saved * len as u64 / 1_000));
-            // What waits for the line anyway is packed meanwhile.
+            // A block that has to wait for the line is compressed meanwhile, at no cost.
             let costs = if waits { Duration::ZERO } else { time(known) };
             saved.as_nanos().checked_sub(costs.as_nanos())
         };
@@ -120,7 +117,7 @@ impl Packing {
         Some(best.1)
     }
 
-    /// Half of what is known is what came last.
+    /// Exponential average: the newest measurement counts half.
     fn learn(&mut self, choice: usize, len: usize, took: Duration, saved: usize) {
         let len = (len as u64).max(1);
         let known = &mut self.known[choice];
@@ -129,7 +126,7 @@ impl Packing {
     }
 }
 
-/// What is taken for the rate of a line that is not known.
+/// The assumed rate of a line whose rate is not known.
 const SLOW: Rate = Rate::from_mbps(1);
 
 #[cfg(test)]

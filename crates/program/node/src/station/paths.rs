@@ -52,10 +52,19 @@ pub struct AdoptedPaths {
 /// What came of a forecast.
 #[derive(Debug)]
 pub struct AcceptedHint {
-    /// The session's path that is to be told.
+    /// The session's path that the forecast is for.
     pub path: Option<PathId>,
     /// A sentence for the operator.
     pub said: String,
+}
+
+/// Sizes of a path's IP packets, where they are smaller than configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmallerPacket {
+    /// The size now, in bytes.
+    pub size: u64,
+    /// The configured size, in bytes.
+    pub configured: u64,
 }
 
 /// A station has a handful of ways out; each costs a socket.
@@ -153,15 +162,11 @@ impl Paths {
 
     /// The size of the IP packets of a path that carries symbol datagrams of `payload` bytes; none
     /// where they are as large as configured.
-    pub fn smaller_packet(&self, path: PathId, payload: usize) -> Option<u64> {
+    pub fn smaller_packet(&self, path: PathId, payload: usize) -> Option<SmallerPacket> {
         let planned = self.planned.iter().find(|planned| planned.path == Some(path))?;
         let less = planned.shrunk_by(payload);
-        (less > 0).then(|| self.mtu().saturating_sub(less))
-    }
-
-    /// The configured size of IP packets.
-    pub fn mtu(&self) -> u64 {
-        self.sockets.mtu()
+        let configured = self.sockets.mtu();
+        (less > 0).then(|| SmallerPacket { size: configured.saturating_sub(less), configured })
     }
 
     /// Tells the session the forecasts for one of its paths.
@@ -238,7 +243,7 @@ impl Paths {
         }
     }
 
-    /// Removes a path; what was under way there goes on the others.
+    /// Removes a path; its data in flight moves to the other paths.
     ///
     /// # Errors
     /// There is none of that name, or it is the only one.
@@ -286,7 +291,7 @@ impl Paths {
         }
     }
 
-    /// Takes a forecast for a path, which its session is to be told too.
+    /// Takes a forecast for a path; the caller passes it to the session.
     ///
     /// # Errors
     /// There is none of that name, there are too many forecasts, or an outage ends before it

@@ -1,6 +1,5 @@
-//! For how long an input was silent. Time in which the thread did not run, because the process was
-//! stopped or its machine moved, is no silence of the input, nor is time in which the input was
-//! held back.
+//! The silence of an input. Time in which the thread did not run, because the process was stopped
+//! or its machine moved, does not count, nor does time under backpressure.
 
 use skyhaul_units::{Duration, Instant};
 
@@ -11,8 +10,8 @@ pub struct Quiet {
     looked: Instant,
 }
 
-/// The most that passes between two looks of a thread that runs: it waits 20 ms for its input, and
-/// does what came of that.
+/// The longest time between two looks of a thread that runs: it waits 20 ms for its input, and
+/// handles what it read.
 const RUNNING: Duration = Duration::from_millis(100);
 
 impl Quiet {
@@ -32,12 +31,12 @@ impl Quiet {
         self.looked = now;
     }
 
-    /// The time since the last look does not count.
+    /// Leaves out the time since the last look.
     pub const fn leave_out(&mut self, now: Instant) {
         self.looked = now;
     }
 
-    /// For how long nothing came.
+    /// The length of the silence.
     pub const fn lasted(&self) -> Duration {
         self.lasted
     }

@@ -1,9 +1,9 @@
-//! Whether the centre can be reached with this configuration, found out once: for whoever sets a
-//! station up.
+//! Tests once whether the centre can be reached with this configuration, for the operator who sets
+//! up a station.
 //!
-//! The whole way is gone: address, keys, version, names. Nothing is captured or sent. The centre
-//! takes the newest connection of a station, so a running station of the same name is interrupted
-//! for a second.
+//! The test covers everything: address, keys, version, names. Nothing is captured or sent. The
+//! centre keeps the newest connection of a station, so a running station of the same name is
+//! interrupted for a second.
 
 use super::sockets::resolve;
 use super::uplink::CentreContact;
@@ -19,13 +19,13 @@ use skyhaul_units::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The longest wait for an answer: six round trips of a long line with repetitions.
+/// The longest wait for an answer: six round trips of a long line with retransmissions.
 const ANSWER: Duration = Duration::from_secs(10);
-/// A refusal may follow the centre's greeting after a round trip; this much later it would have
-/// come.
+/// A refusal may follow the centre's greeting a round trip later; without one after this time, the
+/// centre has accepted.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Reaches the centre once, and says how long a round trip takes.
+/// Connects to the centre once, and returns the round-trip time.
 ///
 /// # Errors
 /// The key cannot be read, the address is not found, or the centre refuses or does not answer
@@ -57,7 +57,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     attempt.outcome.expect("the driver runs until there is an outcome")
 }
 
-/// One attempt to reach the centre.
+/// One connection attempt.
 struct Attempt<'a> {
     name: String,
     centre: CentreContact,

@@ -1,6 +1,6 @@
 //! One input of a channel, with its recording and the capture that finds frames in it. A receiver
-//! does not know contacts: the channel asks it to read, polls the events that this gave, and decides
-//! when a transmission is over.
+//! does not know contacts: the channel asks it to read, polls the events that this gave, and
+//! decides when a transmission is over.
 
 mod downlink;
 mod unusable;
@@ -225,9 +225,9 @@ impl InputReceiver {
 /// How a transmission ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// The input was silent: it may go on where it stopped.
+    /// The input was silent: it may continue where it stopped.
     Pause,
-    /// The input said that it is over.
+    /// The input ended the transmission.
     Break,
 }
 

@@ -1,5 +1,5 @@
-//! The recording of what a receiver takes in, beside the capture: a thread of its own writes it, so
-//! that a slow or full disk ends the recording and never holds the capture.
+//! The recording of an input as received, beside the capture: a thread of its own writes it, so
+//! that a slow or full disk ends the recording and never delays the capture.
 
 use super::board::InputIndex;
 use super::shared::StationShared;
@@ -15,26 +15,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-/// Hands what comes in to the thread that records it; ends it when dropped.
+/// Passes received bytes to the recording thread; ends it when dropped.
 #[derive(Debug)]
 pub struct Recording {
     queue: Option<SyncSender<Taken>>,
     backlog: Arc<Backlog>,
-    /// The input waits: so may the recording.
+    /// Whether the input waits for the station: then the recording may block it.
     waits: bool,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is recorded where.
+/// The target of a recording.
 #[derive(Debug)]
 pub struct Destination {
     /// The station's state folder.
     pub disk: Arc<dyn Disk>,
-    /// The channel's number in the status, and the input's in the channel.
+    /// The input whose status shows it.
     pub of: InputIndex,
-    /// The channel's name, which names the folder; with the input's where it has several.
+    /// The channel's name, with the input's where it has several: the name of the folder.
     pub channel: String,
-    /// Its bounds.
+    /// Its limits.
     pub config: RawConfig,
     /// Whether the input waits for the station.
     pub waits: bool,
@@ -47,29 +47,29 @@ struct Taken {
     bytes: Vec<u8>,
 }
 
-/// What waits for the disk.
+/// Reads that wait for the disk.
 #[derive(Debug, Default)]
 struct Backlog {
     bytes: AtomicU64,
-    /// Bytes that found no room in it, ever.
+    /// Bytes that found no room in it since the start.
     dropped: AtomicU64,
 }
 
-/// Bytes that wait for the disk at most: a disk may stand still for 4 s at 130 Mbit/s.
+/// The most bytes that wait for the disk: it may stall for 4 s at 130 Mbit/s.
 const MOST_BYTES: u64 = 64 << 20;
-/// Reads that wait for the disk at most, those of small datagrams: 4 MB of book-keeping.
+/// The most reads that wait for the disk, where these are small datagrams: 4 MB of overhead.
 const MOST_READS: usize = 64 << 10;
-/// What was gathered is written after this at the latest.
+/// Buffered bytes are written after this time at the latest.
 const FLUSH: Duration = Duration::from_millis(10);
-/// What was written is durable after this at the latest.
+/// Written bytes are durable after this time at the latest.
 const SYNC: Duration = Duration::from_secs(1);
-/// Between two attempts at a disk that refused: what comes in meanwhile is not recorded.
+/// The pause after the disk refused: bytes received meanwhile are not recorded.
 const RETRY: Duration = Duration::from_secs(2);
-/// Nothing was dropped for so long: the disk keeps up again.
+/// Without a drop for so long, the disk keeps up again.
 const CALM: Duration = Duration::from_secs(10);
 
 impl Recording {
-    /// Goes on with the recording of a channel.
+    /// Continues the recording of a channel.
     ///
     /// # Errors
     /// The recording cannot be opened, or no thread be started.
@@ -99,8 +99,8 @@ impl Recording {
         Ok(Self { queue: Some(queue), backlog, waits: to.waits, thread: Some(thread) })
     }
 
-    /// Records one read of the input, or the end of a transmission. Where the disk is behind, it is
-    /// left out and counted.
+    /// Records one read of the input, or the end of a transmission. Where the disk is behind, the
+    /// read is dropped and counted.
     pub fn take(&self, received: Utc, input: u64, kind: RawKind, bytes: &[u8]) {
         let Some(queue) = &self.queue else { return };
         let length = bytes.len() as u64;
@@ -130,18 +130,18 @@ impl Drop for Recording {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so; what is on the disk is checked at the next start.
+            // A panic was logged; what is on the disk is checked at the next start.
             let _ = thread.join();
         }
     }
 }
 
-/// Where the recording of a channel lies under a node's state.
+/// The folder of a channel's recording in the state folder.
 pub fn folder(channel: &str) -> String {
     format!("raw/{channel}")
 }
 
-/// What the thread has.
+/// The recording thread.
 #[derive(Debug)]
 struct Writer {
     recorder: RawRecorder,
@@ -152,10 +152,10 @@ struct Writer {
     of: InputIndex,
     channel: String,
     retry_at: Instant,
-    /// What had been recorded when the disk last refused.
+    /// The bytes recorded when the disk last refused.
     refused_at: ByteCount,
     sync_at: Instant,
-    /// Bytes that found no room in the queue, as told last.
+    /// Bytes that found no room in the queue, as of the last report.
     dropped: u64,
     calm_at: Instant,
 }
@@ -196,7 +196,7 @@ impl Writer {
             self.report(kept);
             let trimmed = self.recorder.trim(self.clock.utc());
             self.report(trimmed);
-            // An empty flush succeeds on a full disk too: what tells is that something was
+            // An empty flush succeeds on a full disk too: the alarm is cleared once more was
             // recorded.
             if self.recorder.stats().recorded > self.refused_at {
                 self.shared.alarms.clear(&self.alarm());

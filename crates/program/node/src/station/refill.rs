@@ -1,10 +1,10 @@
-//! Frames that the centre misses: looked for where the station may still have them, and sent as a
-//! contact that completes theirs.
+//! Refill: looks for frames that the centre misses in the spool and the recordings, and sends them
+//! as a contact that completes the original one.
 //!
-//! A thread of its own takes the centre's questions, one at a time: decoding a recording again must
-//! hold up neither inputs nor line. What it finds goes through the spool like everything else,
-//! under the class of `[refill]`. Each channel has one such contact open at the most; it ends when
-//! the centre has nothing more to ask, or asks about another contact, or is silent.
+//! A thread of its own answers the centre's questions, one at a time: decoding a recording must
+//! delay neither inputs nor line. Frames that are found go through the spool like all others, in
+//! the class of `[refill]`. Each channel has at most one such contact open; it ends when the centre
+//! asks about another contact, or asks no more for a while.
 
 mod questions;
 mod search;
@@ -46,8 +46,18 @@ pub struct RefillRunner {
     packing: Packing,
     /// The open contacts, by channel.
     open: BTreeMap<String, Completing>,
-    /// Something that was found could not be sent.
+    /// A frame that was found could not be sent.
     is_refused: bool,
+}
+
+/// An input whose recording is searched.
+#[derive(Clone, Copy)]
+struct RecordedInput<'a> {
+    reader: &'a RawReader,
+    channel: &'a skyhaul_config::Channel,
+    feed: &'a skyhaul_config::ResolvedInput,
+    /// The mission of the contact.
+    mission: &'a Mission,
 }
 
 /// A contact that completes another.
@@ -58,21 +68,22 @@ struct Completing {
     format: InputLayout,
     memo: Memo,
     asked_at: Instant,
-    /// The frames in it, by virtual channel and count: what is asked for again because an answer
-    /// was lost is not sent again.
+    /// The frames in it, by virtual channel and count: a frame that is requested again because an
+    /// answer was lost is not sent again.
     sent: BTreeMap<(Channel, u64), DurableFrame>,
 }
 
-/// The stop flag, and contacts that are silent, are looked at this often.
+/// The stop flag and idle contacts are checked this often.
 const LOOK: Duration = Duration::from_millis(100);
-/// A contact that the centre asks no more about ends after this: longer than a line is usually out.
+/// A contact that the centre asks no more about ends after this time: longer than usual outages of
+/// a line.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Frames of a contact that completes another which are remembered: 5 MB. Beyond, what is asked for
-/// again is sent again, and the centre drops the copies.
+/// The most frames that are remembered of a refill contact: 5 MB. Beyond that, a frame that is
+/// requested again is sent again, and the centre drops the copy.
 const SENT_MAX: usize = 65_536;
-/// So long a recording may be behind what comes in: as long as its queue holds at 100 Mbit/s.
+/// The longest time that a recording may be behind its input: what its queue holds at 100 Mbit/s.
 const LAG: Duration = Duration::from_secs(5);
-/// What was decoded and is written at once, beyond which blocks are handed over.
+/// Decoded bytes after which a block is handed over.
 const GATHER: Duration = Duration::from_secs(3_600);
 
 impl RefillRunner {
@@ -118,7 +129,7 @@ impl RefillRunner {
         Ok(runner)
     }
 
-    /// The flows that it goes on with.
+    /// The flows of the contacts that are open.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
         self.open.values().map(|completing| completing.contact.flow())
     }
@@ -128,7 +139,7 @@ impl RefillRunner {
         self.end_all(|_| true);
         while !self.context.shared.shutdown.is_requested() {
             if let Some(ask) = self.context.shared.questions.next(LOOK) {
-                // One without an answer is put again later.
+                // The centre repeats a question without an answer.
                 if let Some(answer) = self.look(&ask) {
                     tracing::info!(
                         contact = ask.contact.0,
@@ -145,7 +156,8 @@ impl RefillRunner {
         self.end_all(|_| true);
     }
 
-    /// Looks for what is asked for, and sends what is found; none where the spool did not take it.
+    /// Looks for the requested frames, and sends those that it finds; none where the spool did not
+    /// take them.
     fn look(&mut self, ask: &Ask) -> Option<GapAnswer> {
         self.is_refused = false;
         let mut wanted = Wanted::new(ask);
@@ -173,7 +185,7 @@ impl RefillRunner {
         (!self.is_refused).then(|| wanted.answer(ask.number, outcome))
     }
 
-    /// Why no recording could be looked into, if so.
+    /// Searches the recording. Returns the reason where it could not.
     fn look_in(
         &mut self,
         ask: &Ask,
@@ -206,7 +218,8 @@ impl RefillRunner {
         }
         let reader =
             RawReader::open(self.context.disk.clone(), &recording::folder(channel.name.as_str()));
-        match self.look_in_recording(ask, (&reader, (channel, feed), &mission), wanted) {
+        let recorded = RecordedInput { reader: &reader, channel, feed, mission: &mission };
+        match self.look_in_recording(ask, recorded, wanted) {
             Ok(()) => None,
             Err(error) => {
                 self.context.shared.alarms.raise("a recording cannot be read", &error.to_string());
@@ -243,13 +256,10 @@ impl RefillRunner {
     fn look_in_recording(
         &mut self,
         ask: &Ask,
-        (reader, (channel, feed), mission): (
-            &RawReader,
-            (&skyhaul_config::Channel, &skyhaul_config::ResolvedInput),
-            &Mission,
-        ),
+        recorded: RecordedInput<'_>,
         wanted: &mut Wanted,
     ) -> Result<(), RawError> {
+        let RecordedInput { reader, channel, feed, mission } = recorded;
         let (missions, attempts) = (self.context.missions.clone(), self.config.attempts());
         let decoding =
             Decoding { channel, feed, mission, missions: &missions, attempts: &attempts };
@@ -264,13 +274,13 @@ impl RefillRunner {
             {
                 return Ok(());
             }
-            // The disk that records is behind what came in.
+            // The recording is behind its input.
             shared.shutdown.pause(LOOK);
         }
     }
 
-    /// Adds a frame to the contact that completes the one asked about, which is opened where it is
-    /// not.
+    /// Adds a frame to the contact that completes the one asked about, and opens that where there
+    /// is none.
     fn send(&mut self, ask: &Ask, mission: &Mission, frame: &CapturedFrame, format: InputLayout) {
         let now = self.context.clock.now();
         if self.open.get(&ask.channel).is_some_and(|open| open.open.completes != Some(ask.contact))
@@ -296,7 +306,7 @@ impl RefillRunner {
         }
     }
 
-    /// Opens a contact; none where the spool does not take one now. The centre asks again.
+    /// Opens a contact; none where the spool is full now. The centre asks again.
     fn begin(
         &self,
         ask: &Ask,
@@ -352,13 +362,13 @@ impl RefillRunner {
         if let Some(completing) = self.open.get_mut(channel)
             && let Some(block) = block(&mut self.packing, &self.context, &mut completing.contact)
         {
-            // A spooler that is gone has failed, and the station is stopping.
+            // A spooler whose thread has ended failed, and the station is stopping.
             let _ = self.context.blocks.send(ToSpool::Block(block));
             self.context.shared.board.contact(completing.contact.shown());
         }
     }
 
-    /// Ends the contacts that `which` says.
+    /// Ends the contacts that `which` selects.
     fn end_all(&mut self, which: impl Fn(&Completing) -> bool) {
         let ending: Vec<String> = self
             .open
@@ -386,7 +396,7 @@ impl RefillRunner {
             })
             .is_err()
         {
-            // Left open, it is ended at the next start.
+            // It stays open, and is ended at the next start.
             return;
         }
         contact.close(clock.now(), clock.utc());

@@ -1,5 +1,5 @@
-//! Reading the configuration again while the station runs: paths, classes, and what is foretold
-//! change; the rest is named.
+//! Reload of the configuration while the station runs: paths, their forecasts and classes change;
+//! other changes are logged as needing a restart.
 
 use super::order::StationOrder;
 use super::shared::StationShared;
@@ -7,7 +7,7 @@ use skyhaul_config::{Config, ConfigError, Refill, StationConfig};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// When to read the configuration again, and what it said before.
+/// When to reload, and the configuration in force.
 #[derive(Debug)]
 pub struct Reload<'a> {
     wanted: &'a AtomicBool,
@@ -16,12 +16,13 @@ pub struct Reload<'a> {
 }
 
 impl<'a> Reload<'a> {
-    /// Reads `file` again when `wanted` is set, and clears it; `before` is what it says now.
+    /// Reloads `file` when `wanted` is set, and clears that; `before` is the configuration in
+    /// force.
     pub const fn new(wanted: &'a AtomicBool, file: PathBuf, before: StationConfig) -> Self {
         Self { wanted, file, before }
     }
 
-    /// Reads again where that is wanted. A file that is wrong changes nothing.
+    /// Reloads where that is wanted. A file with an error changes nothing.
     pub(super) fn look(&mut self, shared: &StationShared) {
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
@@ -67,7 +68,7 @@ fn read(file: &std::path::Path) -> Result<StationConfig, String> {
     }
 }
 
-/// What differs and cannot be changed, in words.
+/// The keys that differ and need a restart.
 fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     let line = |config: &StationConfig| {
         let skyhaul_config::Line { rate, mtu, controller, policy: _ } = config.line.clone();
@@ -109,7 +110,7 @@ fn unchangeable(before: &StationConfig, new: &StationConfig) -> Vec<String> {
     found
 }
 
-/// A channel as it is, with what can change as in `new`.
+/// The channel in force, with those keys of `new` that need no restart.
 fn kept(
     channel: &skyhaul_config::Channel,
     new: &skyhaul_config::Channel,

@@ -1,5 +1,5 @@
-//! Where a channel goes on after a restart, from what it remembers and what is durable in the
-//! spool.
+//! Finds the position at which a channel resumes after a restart, from its memo and the durable
+//! blocks of the spool.
 
 use super::memo::{ChannelPosition, Memo};
 use skyhaul_ccsds::capture::CaptureOptions;
@@ -11,7 +11,7 @@ use skyhaul_records::{Open, Record, RecordReader};
 use skyhaul_store::{Spool, SpoolError};
 use skyhaul_units::FlowId;
 
-/// Where a channel goes on.
+/// The position at which a channel resumes.
 #[derive(Debug)]
 pub enum ResumePoint {
     /// Between contacts, at these bytes of the inputs.
@@ -29,18 +29,18 @@ pub struct Resumed {
     pub open: Open,
     /// Its mission.
     pub mission: Mission,
-    /// What the input was found to be.
+    /// The layout of the input.
     pub format: InputLayout,
     /// The head of its last durable block.
     pub head: BlockHead,
-    /// Where its capture began in each of several inputs.
+    /// The byte of each of several inputs that its capture began with.
     pub from: Vec<u64>,
 }
 
 impl ResumePoint {
-    /// Where the `at`-th of `inputs` inputs is read on. Of several, the contact is captured again
-    /// from its beginning, and what is durable of it passed over: only so the same frames come in
-    /// the same order.
+    /// The position from which input number `at` of `inputs` is read on. With several, the contact
+    /// is captured again from its beginning, and its durable frames are skipped: only so the same
+    /// frames come in the same order.
     pub fn position(&self, at: usize, inputs: usize) -> BitPosition {
         let byte = |bytes: &[u64]| bytes.get(at).copied().unwrap_or_default();
         match self {
@@ -52,8 +52,8 @@ impl ResumePoint {
         }
     }
 
-    /// Finds it out for a channel with so many inputs; a contact that cannot go on is closed in the
-    /// spool.
+    /// Finds it for a channel with so many inputs. A contact that cannot be resumed is closed in
+    /// the spool.
     ///
     /// # Errors
     /// The spool cannot be read or written.
@@ -67,10 +67,10 @@ impl ResumePoint {
                 (next, from, format, flow, open, true)
             }
         };
-        // With another list of inputs than before, it cannot be captured as it was.
+        // With a changed list of inputs, it cannot be captured as before.
         let is_the_same = at.len() == inputs && (inputs == 1 || from.len() == inputs);
         if !spool.queue().open_flows().iter().any(|known| known.flow == flow) {
-            // Closed and durable; only the memo was behind.
+            // It is closed and durable; only the memo was behind.
             return Ok(Self::At(at));
         }
         let last = spool.queue_mut().last_record(flow)?;
@@ -87,8 +87,8 @@ impl ResumePoint {
                 Ok(Self::In(Box::new(Resumed { flow, open, mission, format, head, from })))
             }
             _ => {
-                // Nothing of it is durable, or other inputs are read: another contact begins where
-                // its capture began.
+                // Nothing of it is durable, or the inputs changed: another contact begins where its
+                // capture began.
                 spool.close_flow(flow)?;
                 Ok(Self::At(at))
             }

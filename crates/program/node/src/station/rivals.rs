@@ -1,31 +1,31 @@
-//! Another node under this station's key: the centre keeps one of the two, and this one calls ever
-//! more seldom.
+//! Another node uses this station's key: the centre keeps one of the two, and this one connects
+//! ever less often.
 
 use skyhaul_units::{Duration, Instant};
 
-/// How long to wait for the other one to go.
+/// The pause before the next call.
 #[derive(Debug, Default)]
 pub struct Rivals {
-    /// None while nobody else is known of.
+    /// None while no other node is known.
     wait: Option<Duration>,
 }
 
-/// What the alarm is about.
+/// The subject of the alarm.
 pub const SHARED_KEY: &str = "another node uses this station's key";
-/// Before the first call after another node was preferred, ...
+/// The first pause after the centre preferred the other node.
 const FIRST: Duration = Duration::from_secs(5);
-/// ... and at most between two.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(300);
 
 impl Rivals {
-    /// The centre keeps another node; when to call again.
+    /// The centre keeps the other node. Returns when to call again.
     pub fn replaced(&mut self, now: Instant) -> Instant {
         let wait = self.wait.map_or(FIRST, |wait| (wait + wait).min(LONGEST));
         self.wait = Some(wait);
         now + wait
     }
 
-    /// The session ended for another reason, after it had stood.
+    /// The session ended for another reason: the conflict is over.
     pub const fn gone(&mut self) {
         self.wait = None;
     }

@@ -6,8 +6,7 @@ use super::refill::Questions;
 use crate::alarms::Alarms;
 use crate::shutdown::Shutdown;
 use crate::status::{
-    ChannelStatus, NodeStatus, ShortageStatus, SpoolStatus, StationStatus, peak_resident_bytes,
-    resident_bytes, threads,
+    ChannelStatus, NodeStatus, ProcessStatus, ShortageStatus, SpoolStatus, StationStatus, threads,
 };
 use skyhaul_net::{Clock, Waker};
 use skyhaul_store::Spool;
@@ -66,10 +65,7 @@ impl StationShared {
             (spool.queue().depth(self.clock.utc()), spool.queue().size())
         };
         let mut status = StationStatus {
-            uptime_s: self.clock.now().since(Instant::ZERO).as_secs_f64(),
-            rss_bytes: resident_bytes(),
-            rss_peak_bytes: peak_resident_bytes(),
-            log_dropped: crate::log::dropped(),
+            process: ProcessStatus::now(self.clock.now().since(Instant::ZERO)),
             spool: SpoolStatus {
                 blocks: depth.blocks,
                 bytes: depth.bytes.as_u64(),

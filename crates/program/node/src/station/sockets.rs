@@ -1,4 +1,4 @@
-//! The sockets of paths: from a local address, an interface, or wherever the system chooses.
+//! The sockets of paths: on a local address, an interface, or where the system chooses.
 
 use crate::address_family::AddressFamily;
 use crate::fault::Fault;
@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 pub struct PathSocketOpener {
     /// The station's key.
     pub identity: Identity,
-    /// What is known of the line.
+    /// The settings of the line.
     pub line: Line,
     /// The centre's host and port, for paths that name none.
     pub centre: String,
@@ -26,7 +26,7 @@ pub struct PathSocketOpener {
 
 /// A path's socket.
 pub struct PathSocket {
-    /// The socket, and what speaks there.
+    /// The endpoint on the socket.
     pub endpoint: AnyEndpoint,
     /// The family of the addresses it speaks to.
     pub family: AddressFamily,

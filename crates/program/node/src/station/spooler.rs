@@ -1,4 +1,4 @@
-//! Writes blocks to the spool and waits for the disk, so that capturing does not.
+//! Writes blocks to the spool and syncs the disk, so that capture never waits for it.
 
 use super::shared::StationShared;
 use crate::services;
@@ -9,12 +9,12 @@ use skyhaul_units::{Duration, FlowId, Instant};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
-/// What a channel hands over.
+/// A message of a channel to the spool's thread.
 #[derive(Debug)]
 pub enum ToSpool {
     /// A block of a contact.
     Block(SpoolBlock),
-    /// The contact takes no more blocks; answered when that, and all before it, is durable.
+    /// The contact has ended; answered when it is durable with all blocks before.
     CloseFlow(FlowId, SyncSender<()>),
 }
 
@@ -23,22 +23,22 @@ pub enum ToSpool {
 pub struct SpoolBlock {
     /// The contact.
     pub flow: FlowId,
-    /// What to keep.
+    /// Its bytes.
     pub payload: Vec<u8>,
 }
 
-/// Blocks on their way to the spool, of all channels: with 256 KiB each, 8 MiB at the most.
+/// The most blocks of all channels in the queue to the spool: with 256 KiB each, 8 MiB.
 pub const QUEUE: usize = 32;
 /// Between two attempts when the spool is full.
 const RETRY: Duration = Duration::from_millis(200);
-/// The stop flag is looked at this often.
+/// The stop flag is checked this often.
 const IDLE: std::time::Duration = std::time::Duration::from_millis(200);
-/// Between two looks whether the state folder is still there.
+/// Between two checks of the state folder.
 const LOOK: Duration = Duration::from_secs(1);
-/// Blocks appended before the disk is waited for.
+/// The most blocks that are appended before the disk is synced.
 const GROUP: usize = 16;
 
-/// Runs until every channel has hung up.
+/// Runs until every channel has ended.
 pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock) {
     let mut look_at = Instant::ZERO;
     loop {
@@ -68,7 +68,7 @@ pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock
         for (flow, done) in closing {
             let closed = shared.spool().close_flow(flow);
             if report(shared, closed) {
-                // A channel that does not wait any more looks at its next start.
+                // A channel that does not wait any more reads its memo at the next start.
                 let _ = done.try_send(());
             }
         }
@@ -76,8 +76,8 @@ pub fn run(shared: &Arc<StationShared>, blocks: &Receiver<ToSpool>, clock: Clock
     }
 }
 
-/// Whether the state folder is where it was; ends the station where it is not. Says what damage was
-/// met.
+/// Checks that the state folder is in place, and ends the station where it is not. Raises alarms
+/// about damage that was repaired.
 fn look(shared: &StationShared) -> bool {
     let (in_place, stats, damages) = {
         let spool = shared.spool();
@@ -114,7 +114,7 @@ fn look(shared: &StationShared) -> bool {
     true
 }
 
-/// Appends, for as long as it takes; `false` where the station ends first.
+/// Appends a block, and retries as long as the station runs; `false` where the station ends first.
 fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
     loop {
         let appended = shared.spool().append(block.flow, &block.payload, clock.utc());
@@ -128,7 +128,7 @@ fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
             Err(error @ SpoolError::Full { .. }) => {
                 shared.board.spool(StoreState::Full);
                 shared.alarms.raise(FULL, &error.to_string());
-                // What was appended before may be what the centre needs to make room.
+                // The centre may need blocks that were appended before to free space.
                 sync(shared);
                 shared.shutdown.wake_line();
                 shared.shutdown.pause(RETRY);
@@ -145,7 +145,7 @@ fn append(shared: &StationShared, block: &SpoolBlock, clock: Clock) -> bool {
 
 const FULL: &str = "the inputs are paused";
 
-/// Waits for the disk without keeping the spool from its readers.
+/// Syncs the disk without holding the lock of the spool.
 fn sync(shared: &StationShared) {
     let handle = shared.spool().sync_handle();
     if let Some(handle) = handle {
@@ -155,8 +155,8 @@ fn sync(shared: &StationShared) {
     }
 }
 
-/// A spool that fails cannot promise anything: the station ends with the reason, and checks it at
-/// the next start.
+/// A spool that failed cannot promise anything: the station ends with the reason, and checks the
+/// spool at the next start.
 fn report(shared: &StationShared, outcome: Result<(), SpoolError>) -> bool {
     let Err(error) = outcome else { return true };
     shared.board.spool(StoreState::Failed);

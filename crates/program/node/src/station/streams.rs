@@ -1,4 +1,4 @@
-//! Streams that the centre gets, each on a thread of its own over a link of the session.
+//! Streams to the centre, each on a thread of its own over an application channel of the session.
 
 use super::shared::StationShared;
 use crate::fault::Fault;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// The streams of a station, under way.
+/// The running streams of a station.
 #[derive(Debug)]
 pub struct Streams {
     stop: Arc<AtomicBool>,
@@ -25,11 +25,11 @@ pub struct Streams {
     clock: Clock,
 }
 
-/// One of them.
+/// One stream.
 #[derive(Debug)]
 struct Stream {
     config: StreamEntry,
-    /// Its place in the configuration.
+    /// Its index in the configuration.
     place: usize,
     door: ChannelService,
     shared: Arc<StationShared>,
@@ -37,34 +37,35 @@ struct Stream {
     stop: Arc<AtomicBool>,
 }
 
-/// How a stream did not come to its end.
+/// Why a stream was interrupted.
 #[derive(Debug)]
 enum Trouble {
-    /// The session has ended, or the station does: it begins anew over the next one.
+    /// The session or the station ended: the stream begins anew over the next session.
     Lost,
-    /// In words.
+    /// For this reason.
     Failed(String),
 }
 
-/// Between two looks whether the station ends.
+/// Between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two streams where the first has ended, or its session was lost.
+/// The pause before a stream begins again after it ended, or its session was lost.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What could not be is tried again.
+/// The pause after a stream failed.
 const RETRY: Duration = Duration::from_secs(5);
-/// How long streams have to end in order when the station does: their last frames, and the account
-/// of the sink.
+/// The time that streams get to end in order when the station ends: for their last frames, and the
+/// account of the sink.
 const PARTING: Duration = Duration::from_secs(5);
 
 impl Streams {
-    /// Starts those of the configuration.
+    /// Starts the streams of the configuration.
     ///
     /// # Errors
     /// There are too many threads.
     pub fn start(
         entries: &[StreamEntry],
         door: &ChannelService,
-        (shared, clock): (&Arc<StationShared>, Clock),
+        shared: &Arc<StationShared>,
+        clock: Clock,
     ) -> Result<Self, Fault> {
         shared.board.streams(entries.iter().map(shown).collect());
         let (stop, mut threads) = (Arc::new(AtomicBool::new(false)), Vec::new());
@@ -82,7 +83,7 @@ impl Streams {
         Ok(Self { stop, threads, clock })
     }
 
-    /// Ends them in order, as long as the line is there; what is left of them ends with the
+    /// Ends the streams in order while the line is up; those that take too long end with the
     /// session.
     pub fn end(self) -> Vec<JoinHandle<()>> {
         self.stop.store(true, Ordering::Relaxed);
@@ -95,7 +96,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Goes on until the station ends; one that is not to begin again, until it was carried once.
+    /// Runs until the station ends; a stream that is not repeated, until it was sent once.
     fn run(self) {
         while !self.is_ending() {
             match self.carry() {
@@ -121,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// Carries it to its end, from when the line is open.
+    /// Sends the stream to its end, once the line is open.
     fn carry(&self) -> Result<StreamSummary, Trouble> {
         let link = self.link().ok_or(Trouble::Lost)?;
         let options = self.config.options().map_err(Trouble::Failed)?;
@@ -143,7 +144,7 @@ impl Stream {
         })
     }
 
-    /// A link over the session, once that is open; nothing where the station ends first.
+    /// Opens an application channel, once the session is open; none where the station ends first.
     fn link(&self) -> Option<AppChannel> {
         let waiter = Waiter::new(self.clock);
         let mut link =
@@ -201,7 +202,7 @@ fn count(status: &mut StreamStatus, near: SourceTotals, counters: &Counters) {
     (status.late, status.lost) = (counters.late, counters.lost);
 }
 
-/// What status shows of a stream that has done nothing yet.
+/// The status of a stream that has done nothing yet.
 fn shown(config: &StreamEntry) -> StreamStatus {
     StreamStatus {
         source: config.from.0.to_string(),
@@ -210,5 +211,5 @@ fn shown(config: &StreamEntry) -> StreamStatus {
     }
 }
 
-/// The place of the only node that a station calls.
+/// The index of the only node that a station calls.
 const CENTRE: usize = 0;

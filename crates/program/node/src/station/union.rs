@@ -1,5 +1,5 @@
-//! The frames of several inputs of one downlink as those of one: which downlink it is, the better
-//! copy of each frame, and what became of each input's frames. Time is an argument.
+//! Best-frame selection over several inputs of one downlink: identifies the downlink, selects the
+//! best copy of each frame, and accounts for each input's frames. Time is an argument.
 
 use super::contact::stride;
 use skyhaul_ccsds::identify::Identification;
@@ -11,18 +11,17 @@ use skyhaul_units::{Duration, Utc};
 /// Joins the inputs of one contact.
 #[derive(Debug)]
 pub struct Union {
-    /// The longest that a frame waits; `None` where inputs can be held back.
+    /// The longest that a frame waits; `None` for files, which wait for each other.
     window: Option<Duration>,
-    /// Most frames that wait.
+    /// The most frames that wait.
     held: usize,
     sides: Vec<Side>,
     joined: Option<Joined>,
-    /// Frames taken, where inputs can be held back: then the order of frames is the time that
-    /// counts.
+    /// Frames taken, with files: then the order of frames stands for the time.
     turn: i64,
 }
 
-/// The downlink, since it is known.
+/// The downlink, once it is known.
 #[derive(Debug)]
 struct Joined {
     select: Select,
@@ -32,19 +31,19 @@ struct Joined {
 /// One input.
 #[derive(Debug, Default)]
 struct Side {
-    /// It receives another downlink.
+    /// Whether it receives another downlink.
     is_foreign: bool,
     foreign: u64,
 }
 
-/// What an input's identification means.
+/// The meaning of an input's identification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sighting {
-    /// The downlink of the contact is known by it.
+    /// It identifies the downlink of the contact.
     First,
-    /// The same.
+    /// The input receives the same downlink.
     Same,
-    /// Another one: its frames are left out.
+    /// The input receives another downlink: its frames are excluded.
     Other {
         /// The mission of the contact.
         of_contact: String,
@@ -54,19 +53,19 @@ pub enum Sighting {
 }
 
 impl Union {
-    /// Of so many inputs.
+    /// A union of so many inputs.
     pub fn new(inputs: usize, window: Option<Duration>) -> Self {
         let sides = (0..inputs).map(|_| Side::default()).collect();
         Self { window, held: SelectOptions::default().held, sides, joined: None, turn: 0 }
     }
 
-    /// With so many frames that wait at the most; otherwise as [`SelectOptions`] says.
+    /// The same with a limit on the frames that wait; otherwise as in [`SelectOptions`].
     #[must_use]
     pub fn holding_up_to(self, held: usize) -> Self {
         Self { held, ..self }
     }
 
-    /// What the downlink is.
+    /// The downlink, once an input identified it.
     pub fn downlink(&self) -> Option<&Identification> {
         self.joined.as_ref().map(|joined| &joined.downlink)
     }
@@ -108,22 +107,21 @@ impl Union {
         joined.select.push(input, frame);
     }
 
-    /// An input's transmission is over: nothing waits for it until it gives another frame.
+    /// An input's transmission is over: no frame waits for it until it gives another one.
     pub fn close(&mut self, input: usize) {
         if let Some(joined) = &mut self.joined {
             joined.select.close(input);
         }
     }
 
-    /// All inputs are over: everything goes out.
+    /// All inputs are over: all frames are released.
     pub fn finish(&mut self) {
         if let Some(joined) = &mut self.joined {
             joined.select.finish();
         }
     }
 
-    /// The next frame that goes out by `now`. Where inputs can be held back, it is taken to be
-    /// received now.
+    /// The next frame that is released by `now`. Files have no reception time: `now` stands for it.
     pub fn poll(&mut self, now: Utc) -> Option<CapturedFrame> {
         let mut frame = self.joined.as_mut()?.select.poll(now)?.frame;
         if self.window.is_none() {
@@ -132,18 +130,17 @@ impl Union {
         Some(frame)
     }
 
-    /// When the next frame goes out at the latest.
+    /// The latest time at which the next frame is released.
     pub fn due(&self) -> Option<Utc> {
         self.joined.as_ref()?.select.due()
     }
 
-    /// Frames of an input that wait: of inputs that can be held back, the one with the fewest is
-    /// read next.
+    /// Frames of an input that wait: of several files, the one with the fewest is read next.
     pub fn holding(&self, input: usize) -> usize {
         self.joined.as_ref().map_or(0, |joined| joined.select.holding(input))
     }
 
-    /// What became of an input's frames, and how many were of another downlink.
+    /// The account of an input's frames, and how many were of another downlink.
     pub fn account(&self, input: usize) -> (InputAccount, u64) {
         let account = self.joined.as_ref().and_then(|joined| joined.select.account(input));
         let mut account = account.unwrap_or_default();
@@ -153,7 +150,7 @@ impl Union {
         (account, self.sides.get(input).map_or(0, |side| side.foreign))
     }
 
-    /// What became of the frames of all inputs, which are called so and read from there.
+    /// The accounts of all inputs, with their names and sources.
     pub fn reports<'a>(&self, inputs: impl Iterator<Item = (&'a str, String)>) -> Vec<InputReport> {
         let report = |(at, (name, source)): (usize, (&str, String))| {
             let (account, foreign) = self.account(at);
@@ -163,8 +160,8 @@ impl Union {
     }
 }
 
-/// Whether two inputs receive the same downlink, as far as is known. A generic mission says no more
-/// than how frames look.
+/// Whether two inputs receive the same downlink, as far as is known. A generic mission only says
+/// what frames look like.
 fn is_same(one: &Identification, other: &Identification) -> bool {
     let fits = |this: &Identification, that: &Identification| {
         let name = that.mission.name();

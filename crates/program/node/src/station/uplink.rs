@@ -14,7 +14,7 @@ use crate::custody::{Apart, FeedError, Feeder, apart, part};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
-use connection::{Call, Connection, Ending};
+use connection::{Call, CentreConnection, Ending};
 use skyhaul_channels::FIRST_GUEST;
 use skyhaul_channels_io::{SessionPeer, Tenants};
 use skyhaul_config::LineSharing;
@@ -30,7 +30,7 @@ use skyhaul_units::{Duration, FlowId, Instant, Utc};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Where the centre is, and who it is.
+/// The centre: address, key and permissions.
 #[derive(Debug, Clone)]
 pub struct CentreContact {
     /// Its name.
@@ -51,7 +51,7 @@ pub struct Uplink {
     shared: Arc<StationShared>,
     clock: Clock,
     paths: Paths,
-    connection: Connection,
+    connection: CentreConnection,
     feeder: Feeder,
     guests: Tenants,
     timers: Timers,
@@ -71,7 +71,7 @@ pub struct UplinkParts {
     pub guests: Tenants,
 }
 
-/// When the uplink does next what it does at intervals.
+/// The due times of periodic work.
 #[derive(Debug)]
 struct Timers {
     update_at: Instant,
@@ -105,7 +105,7 @@ impl Uplink {
             shared,
             clock,
             paths,
-            connection: Connection::default(),
+            connection: CentreConnection::default(),
             feeder,
             guests,
             timers: Timers {
@@ -321,7 +321,7 @@ impl Uplink {
         tracing::info!(centre = %self.centre.address, "the line is open");
     }
 
-    /// The centre has what is of another copy of this spool: it goes on as another one.
+    /// The centre has data of another copy of this spool: the spool takes a new identity.
     fn part(&mut self, manager: &mut SessionManager, custody: &Custody, found: Apart) {
         let renewed = super::draw().and_then(|draw| {
             part(&mut self.shared.spool(), custody, draw)
@@ -343,7 +343,7 @@ impl Uplink {
         self.hang_up(manager, COPIED, &reason);
     }
 
-    /// Ends a session that must not go on, and says why; the centre is called again.
+    /// Ends a session that must not continue, with an alarm; the centre is called again.
     fn hang_up(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
         self.shared.alarms.raise(what, reason);
         let reason = format!("{what}: {reason}");
@@ -353,7 +353,7 @@ impl Uplink {
         self.down(Ending::Lost, reason);
     }
 
-    /// Says what was found of the frames asked for.
+    /// Sends the answers to the centre's questions for missing frames.
     fn answer(&self, manager: &mut SessionManager) {
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             self.shared.questions.give(|answer| {
@@ -370,7 +370,7 @@ impl Uplink {
         let read = |reader: &mut SpoolReader, wanted: &dyn Fn(FlowId) -> bool| {
             shared.spool().queue_mut().read_flows(reader, wanted)
         };
-        match self.feeder.feed(read, session, (now, taken)) {
+        match self.feeder.feed(read, session, now, taken) {
             Ok(()) => {}
             Err(FeedError::Spool(error)) => {
                 self.shared.alarms.raise("the spool cannot be read", &error.to_string());
@@ -468,7 +468,8 @@ impl Uplink {
         Ok(accepted.said)
     }
 
-    /// Shares the line otherwise; a sentence where it does.
+    /// Replaces the class tree, the policy and the delivery of channels. Returns a sentence if they
+    /// differ.
     fn share(&mut self, manager: &mut SessionManager, sharing: LineSharing) -> Option<String> {
         let is_other = |old: &LineSharing| *old != sharing;
         if !is_other(self.feeder.sharing()) {
@@ -515,7 +516,7 @@ impl Service for Uplink {
 
     fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Option<Instant> {
         while let Some((order, done)) = self.shared.orders.next() {
-            // Who gave it may have gone.
+            // The sender of the order may not wait any more.
             let _ = done.try_send(self.carry_out(now, manager, order));
         }
         if !self.feeder.is_feeding() && self.connection.is_overdue(now) {
@@ -627,8 +628,8 @@ mod tests {
         (Uplink::new("station".to_owned(), centre, shared, clock, parts), manager)
     }
 
-    /// Seen with a centre that was down for two minutes: the call made meanwhile found it only as
-    /// long after its return.
+    /// Regression: after a centre was down for two minutes, a call from that time found it only two
+    /// minutes after its return.
     #[test]
     fn a_call_without_answer_is_made_anew_and_its_end_does_not_touch_the_next() {
         let (mut uplink, mut manager) = uplink(Clock::start());
@@ -666,8 +667,8 @@ mod tests {
         );
     }
 
-    /// Seen with a key that the centre did not know: a call and a line in the log every 1.2 s, for
-    /// ever.
+    /// Regression: a station with a key that the centre did not know called, and logged, every 1.2
+    /// s for ever.
     #[test]
     fn a_centre_that_refuses_is_called_ever_more_seldom_and_one_that_is_busy_as_before() {
         let (mut uplink, mut manager) = uplink(Clock::start());

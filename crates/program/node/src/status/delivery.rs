@@ -1,24 +1,24 @@
-//! What status shows of deliveries.
+//! The status of deliveries.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a delivery is.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
-    /// It is to be handed over: for the first time, when it is complete, or again because the
-    /// consumer could not take it.
+    /// To be copied: for the first time once it is complete, or again because the consumer could
+    /// not accept it.
     #[default]
     Waiting,
-    /// A newer version came before it was complete.
+    /// Replaced by a newer version before it was complete.
     Replaced,
-    /// Its files, record and signal file are there; the consumer has not answered.
+    /// Its files, record and signal file are copied; the consumer has not answered.
     Delivered,
-    /// The consumer has taken it.
+    /// The consumer accepted it.
     Accepted,
-    /// The consumer could not take it, as often as is configured.
+    /// The consumer refused it as often as is configured.
     Refused,
-    /// A file of it changed after it was published: it is not handed over.
+    /// A file of it changed after it was published: it is withheld.
     Withheld,
 }
 
@@ -35,10 +35,10 @@ pub struct DeliveryStatus {
     pub name: String,
     /// Its version.
     pub version: u32,
-    /// How far it is.
+    /// Its state.
     pub state: DeliveryState,
-    /// How often it was handed over.
+    /// How often it was copied.
     pub attempts: u32,
-    /// What the consumer said against it.
+    /// The reason that the consumer gave.
     pub reason: Option<String>,
 }

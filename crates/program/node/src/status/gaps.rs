@@ -1,18 +1,18 @@
-//! What a centre knows to be missing, for `skyhaul gaps`.
+//! Missing frames and packets at a centre, for `skyhaul gaps`.
 
 use serde::{Deserialize, Serialize};
 
-/// What is being done about something missing.
+/// The state of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapProgress {
     /// The station has not been asked yet, or is to be asked again.
     Open,
-    /// The station was asked, or what it found is on its way.
+    /// The station was asked, or is sending what it found.
     Requested,
-    /// Everything is there.
+    /// Everything has arrived.
     Filled,
-    /// It is not to be had.
+    /// It cannot be recovered.
     Unrecoverable,
 }
 
@@ -38,32 +38,32 @@ pub struct GapStatus {
     pub first: u64,
     /// How many were missing.
     pub missed: u64,
-    /// How many are missing now; none for packets, which are known to be back when a further
-    /// version of the product is made.
+    /// How many are missing now; none for packets, which count as recovered when a further version
+    /// of the product is made.
     pub missing: Option<u64>,
     /// How often the station was asked for it; zero for packets, which come with their frames.
     pub asked: u8,
-    /// When what came before was received.
+    /// The reception time of the last one before the gap.
     pub from: String,
-    /// When what came after was received.
+    /// The reception time of the first one after it.
     pub to: String,
-    /// What is being done about it.
+    /// Its state.
     pub state: GapProgress,
-    /// Why it is not to be had.
+    /// Why it cannot be recovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What is missing at a centre.
+/// The gaps of a centre.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapReport {
-    /// How many.
+    /// Their numbers.
     pub counts: GapCounts,
     /// The gaps, by station and contact, the newest 8,192; those of frames before those of packets.
     pub gaps: Vec<GapStatus>,
 }
 
-/// Gaps of frames, counted.
+/// Numbers of gaps of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapCounts {
     /// Gaps that the station is to be asked about.
@@ -72,33 +72,33 @@ pub struct GapCounts {
     pub requested: u64,
     /// Gaps that are filled; of one contact the newest ones.
     pub filled: u64,
-    /// Gaps that stay.
+    /// Gaps that cannot be recovered.
     pub unrecoverable: u64,
     /// Frames missing now.
     pub missing_frames: u64,
-    /// Gaps that were more than are kept, and are not followed.
+    /// Gaps beyond the limit, which are not followed.
     pub overflow: u64,
-    /// Contacts that were more than are kept, and were not followed.
+    /// Contacts beyond the limit, which are not followed.
     pub unfollowed: u64,
     /// Questions to stations.
     pub asks: u64,
 }
 
-/// Which gaps are meant.
+/// A selection of gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapFilter {
-    /// Those of this station.
+    /// Gaps of this station.
     pub station: Option<String>,
-    /// Those of this contact of a station.
+    /// Gaps of this contact of a station.
     pub flow: Option<u32>,
-    /// Those of this spacecraft: its id, or the name of its mission.
+    /// Gaps of this spacecraft: its id, or the name of its mission.
     pub spacecraft: Option<String>,
 }
 
 impl GapFilter {
-    /// Whether a contact's gap is one of them; `scid` is not known of packets of several virtual
+    /// Whether a gap of a contact is selected; `scid` is not known of packets of several virtual
     /// channels.
-    pub fn takes(&self, (station, flow): (&str, u32), mission: &str, scid: Option<u16>) -> bool {
+    pub fn takes(&self, station: &str, flow: u32, mission: &str, scid: Option<u16>) -> bool {
         let is_spacecraft = |wanted: &String| {
             wanted == mission || scid.is_some_and(|scid| scid.to_string() == *wanted)
         };
@@ -108,7 +108,7 @@ impl GapFilter {
     }
 }
 
-/// What is asked for again.
+/// The gaps that are requested again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapsAsked {
     /// Contacts with gaps of frames that the filter takes.

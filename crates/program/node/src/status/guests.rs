@@ -1,4 +1,4 @@
-//! What goes through a node's sessions beside contacts.
+//! Forwards, files and streams that share a node's sessions with contacts.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_forward_io::{Counters, FarTarget, Forwards};
@@ -6,22 +6,22 @@ use skyhaul_forward_io::{Counters, FarTarget, Forwards};
 /// The forwards of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForwardsStatus {
-    /// Where applications come in here, as configured.
+    /// Where applications connect here, as configured.
     pub listens: Vec<ListenStatus>,
-    /// What was carried since the node started. `line` is of whole sessions, contacts included.
+    /// Traffic since the node started. `line` is of whole sessions, contacts included.
     pub counters: Counters,
 }
 
-/// A folder that the centre's is made like.
+/// A mirror.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MirrorStatus {
     /// The folder here.
     pub source: String,
     /// The folder at the centre.
     pub into: String,
-    /// How it stands.
+    /// Its state.
     pub state: MirrorState,
-    /// How often all, or all that had changed, was gone through without a fault.
+    /// Passes that were complete without a fault.
     pub passes: u64,
     /// Files copied since the station started.
     pub copied: u64,
@@ -33,29 +33,29 @@ pub struct MirrorStatus {
     pub reason: Option<String>,
 }
 
-/// How a mirror stands.
+/// The state of a mirror.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MirrorState {
-    /// For the line.
+    /// It waits for the line.
     #[default]
     Waiting,
-    /// Files are gone through.
+    /// A pass is running.
     Copying,
-    /// What was here at the last look is there.
+    /// The centre's folder equals the one here, as of the last look.
     Done,
-    /// It is tried again.
+    /// It failed and is tried again.
     Failed,
 }
 
-/// What a station did with files of the centre.
+/// The file transfers of a station.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesStatus {
     /// The station.
     pub station: String,
-    /// Transfers now.
+    /// Transfers in progress.
     pub transfers: u64,
-    /// Files that came or went since the centre started.
+    /// Files transferred since the centre started.
     pub copied: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -65,49 +65,49 @@ pub struct FilesStatus {
     pub failed: u64,
 }
 
-/// A stream that the centre gets. Counts are of the one under way, or of the last one.
+/// A stream to the centre. Counts are of the present run, or of the last one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamStatus {
     /// The source here.
     pub source: String,
     /// The sink at the centre.
     pub sink: String,
-    /// How it stands.
+    /// Its state.
     pub state: StreamState,
-    /// How often it came to its end since the station started.
+    /// Runs that were complete since the station started.
     pub ended: u64,
     /// Frames that the source gave.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Frames among them that the line had no room for in time.
+    /// Frames among them that were dropped because the line had no room in time.
     pub unsent: u64,
-    /// Frames that the sink got in time, without and after repair, as far as the centre has told.
+    /// Frames that the sink got in time, with and without repair, as of the centre's last report.
     pub received: u64,
-    /// After repair.
+    /// Of these, frames that needed repair.
     pub repaired: u64,
     /// Frames that came too late.
     pub late: u64,
-    /// Frames that did not come.
+    /// Frames that were lost.
     pub lost: u64,
     /// Why it failed.
     pub reason: Option<String>,
 }
 
-/// How a stream stands.
+/// The state of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamState {
-    /// For the line.
+    /// It waits for the line.
     #[default]
     Waiting,
-    /// For what its source gives.
+    /// It waits for its source.
     Source,
-    /// Frames go.
+    /// It is sending.
     Streaming,
-    /// It has come to its end.
+    /// It is complete.
     Ended,
-    /// It is tried again.
+    /// It failed and is tried again.
     Failed,
 }
 
@@ -116,35 +116,35 @@ pub enum StreamState {
 pub struct StreamsStatus {
     /// The station.
     pub station: String,
-    /// Where streams go now.
+    /// The sinks of the streams that run.
     pub sinks: Vec<String>,
-    /// Streams that came to their end.
+    /// Streams that were complete.
     pub ended: u64,
-    /// Streams that did not.
+    /// Streams that failed.
     pub failed: u64,
-    /// Frames that were there in time and needed no repair.
+    /// Frames that arrived in time without repair.
     pub received: u64,
-    /// Frames that were there in time after repair.
+    /// Frames that arrived in time after repair.
     pub repaired: u64,
     /// Frames that came too late.
     pub late: u64,
-    /// Frames that did not come.
+    /// Frames that were lost.
     pub lost: u64,
-    /// Bytes of frames that were there in time.
+    /// Bytes of frames that arrived in time.
     pub bytes: u64,
 }
 
-/// A place where applications come in.
+/// A listening address for applications.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListenStatus {
-    /// Where: with the port that the system gave.
+    /// The address, with the port that the system chose.
     pub at: String,
-    /// The far node, and where that connects to.
+    /// The far node, and the target that it connects to.
     pub leads: String,
 }
 
 impl ForwardsStatus {
-    /// What is to be shown; none where nothing is forwarded and nothing ever was.
+    /// The status of forwards; none where nothing is or was forwarded.
     pub fn of(forwards: &Forwards) -> Option<Self> {
         let listens = forwards.locals().map(|(local, listen, node)| ListenStatus {
             at: local.to_string(),

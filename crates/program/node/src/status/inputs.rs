@@ -1,4 +1,4 @@
-//! What each of several inputs of a downlink gives.
+//! The status of each of several inputs of a downlink.
 
 use super::reception::{ChannelState, RecordingStatus, Vita49Status};
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,12 @@ pub struct InputStatus {
     pub address: Option<String>,
     /// Whether it has lock.
     pub state: ChannelState,
-    /// Bytes taken in.
+    /// Bytes read.
     pub bytes: u64,
-    /// What became of its frames.
+    /// The outcome of its frames.
     #[serde(flatten)]
     pub frames: InputFrames,
-    /// UDP datagrams that the system dropped before they were read, where it tells.
+    /// UDP datagrams that the system dropped before they were read, where it counts them.
     pub dropped_datagrams: u64,
     /// Its recording, where it is recorded as received.
     #[serde(default)]
@@ -30,27 +30,27 @@ pub struct InputStatus {
     pub vita49: Option<Vita49Status>,
 }
 
-/// What became of the frames of one of several inputs: `frames` is the sum of `chosen`, `worse`,
+/// The outcome of the frames of one of several inputs: `frames` is the sum of `chosen`, `worse`,
 /// `duplicates`, `repeated`, `late`, `foreign` and those that wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputFrames {
     /// Frames that it gave, good or not.
     pub frames: u64,
-    /// Frames whose copy that was taken is its own.
+    /// Frames whose selected copy came from this input.
     pub chosen: u64,
-    /// Of these, good ones that no other input had good.
+    /// Of these, good frames that were good on no other input.
     pub only_here: u64,
-    /// Copies that were no better than the one taken.
+    /// Copies that were no better than the selected one.
     pub worse: u64,
-    /// Copies that came after the frame had been taken.
+    /// Copies that came after the frame had been released.
     pub duplicates: u64,
-    /// Frames that it gave twice itself.
+    /// Frames that it gave twice.
     pub repeated: u64,
-    /// Frames without a copy that came after the window, left out.
+    /// Frames without another copy that came after the window, and are lost.
     pub late: u64,
-    /// Frames of another downlink, left out.
+    /// Frames of another downlink, which are excluded.
     pub foreign: u64,
-    /// By how many seconds it is behind the first input that has a frame.
+    /// Its skew: seconds behind the first input that has a frame.
     pub skew_s: f64,
 }
 

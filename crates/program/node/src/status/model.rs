@@ -4,6 +4,7 @@ use super::delivery::DeliveryStatus;
 use super::gaps::GapCounts;
 use super::guests::{FilesStatus, ForwardsStatus, MirrorStatus, StreamStatus, StreamsStatus};
 use super::inputs::{InputFrames, InputStatus};
+use super::process::ProcessStatus;
 use super::products::AssembledProduct;
 use super::reception::{ChannelState, RecordingStatus, Vita49Status};
 use super::session::{SessionStatus, ShortageStatus, ThreadStatus};
@@ -12,40 +13,34 @@ use serde::{Deserialize, Serialize};
 use skyhaul_ccsds::margin::LinkMargin;
 use std::collections::BTreeMap;
 
-/// What a node says of itself.
+/// The status of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum NodeStatus {
-    /// A capturing end.
+    /// A station.
     Station(StationStatus),
-    /// A receiving end.
+    /// A centre.
     Centre(CentreStatus),
 }
 
-/// The distribution of frames' times in each stage, seconds.
+/// The latency of frames in each stage, in seconds.
 pub type StageLatency = BTreeMap<String, LatencySummary>;
 
-/// A station's state.
+/// The status of a station.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StationStatus {
     /// The node's name.
     pub name: String,
-    /// Seconds since it started.
-    pub uptime_s: f64,
-    /// Memory resident now, in bytes.
-    pub rss_bytes: u64,
-    /// The most memory that was resident, in bytes.
-    pub rss_peak_bytes: u64,
-    /// Lines of its log that were dropped because nobody read them.
-    #[serde(default)]
-    pub log_dropped: u64,
+    /// Its process.
+    #[serde(flatten)]
+    pub process: ProcessStatus,
     /// Its inputs.
     pub channels: Vec<ChannelStatus>,
     /// Contacts since it started, oldest first; the last 1,000.
     pub contacts: Vec<ContactCaptured>,
     /// Its spool.
     pub spool: SpoolStatus,
-    /// When what waits of each contact will be at the centre, in the order of their flows.
+    /// When the waiting data of each contact will be at the centre, ordered by flow.
     #[serde(default)]
     pub forecasts: Vec<ContactForecast>,
     /// Its line to the centre.
@@ -59,13 +54,13 @@ pub struct StationStatus {
     /// Streams that the centre gets, in the order of the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamStatus>,
-    /// Its threads, and what processor time each took.
+    /// Its threads, and the processor time of each.
     #[serde(default)]
     pub threads: Vec<ThreadStatus>,
-    /// What has kept its process from running.
+    /// Shortages of processor time.
     #[serde(default)]
     pub shortage: ShortageStatus,
-    /// What needs somebody's attention now.
+    /// What an operator must act on.
     pub alarms: Vec<String>,
 }
 
@@ -74,7 +69,7 @@ pub struct StationStatus {
 pub struct ChannelStatus {
     /// Its name.
     pub name: String,
-    /// What it reads, as configured; of several inputs, all of them.
+    /// Its source, as configured; of several inputs, all of them.
     pub input: String,
     /// Its inputs, where it has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +82,7 @@ pub struct ChannelStatus {
     pub mission: Option<String>,
     /// The spacecraft found.
     pub scid: Option<u16>,
-    /// Bytes taken in.
+    /// Bytes read.
     pub bytes: u64,
     /// Good frames.
     pub frames: u64,
@@ -95,7 +90,7 @@ pub struct ChannelStatus {
     pub corrected_symbols: u64,
     /// Frames set aside.
     pub set_aside: u64,
-    /// UDP datagrams that the system dropped before they were read, where it tells.
+    /// UDP datagrams that the system dropped before they were read, where it counts them.
     pub dropped_datagrams: u64,
     /// Its recording, where it is recorded as received.
     #[serde(default)]
@@ -105,14 +100,14 @@ pub struct ChannelStatus {
     pub vita49: Option<Vita49Status>,
 }
 
-/// Whether a contact goes on.
+/// The state of a contact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContactState {
     /// Data comes in.
     #[default]
     Open,
-    /// The last frame is there.
+    /// The last frame has arrived.
     Closed,
     /// Its products are written.
     Done,
@@ -131,7 +126,7 @@ pub struct ContactCaptured {
     pub mission: String,
     /// The spacecraft.
     pub scid: Option<u16>,
-    /// Whether it goes on.
+    /// Its state.
     pub state: ContactState,
     /// Good frames captured.
     pub frames: u64,
@@ -139,10 +134,10 @@ pub struct ContactCaptured {
     pub set_aside: u64,
     /// Symbols corrected in good frames.
     pub corrected_symbols: u64,
-    /// Bytes of the downlink that good frames came in.
+    /// Bytes of the downlink that good frames took, with markers and check symbols.
     pub bytes_captured: u64,
-    /// Bytes of those that stay off the line: markers and check symbols, and since the station
-    /// began, what packing saved.
+    /// Bytes of those that are not sent: markers and check symbols, and since the station started,
+    /// what compression saved.
     pub bytes_saved: u64,
     /// When its first frame came (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,20 +147,20 @@ pub struct ContactCaptured {
     pub closed: Option<String>,
 }
 
-/// When a contact will be at the centre, at the present rates and with what is foretold of the
-/// paths.
+/// The forecast of a contact: when it will be at the centre, at the present rates and with the
+/// forecasts for the paths.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContactForecast {
     /// Its flow.
     pub flow: u32,
     /// The input; empty where it is not known yet.
     pub channel: String,
-    /// Bytes of blocks that were never sent, or have to be sent again.
+    /// Bytes of blocks that are to be sent, or sent again.
     pub unsent_bytes: u64,
     /// Seconds until the last of them is at the centre; none while nothing is known to carry them.
     pub done_s: Option<f64>,
-    /// Seconds to spare before the deadline that is kept with the least, or (negative) by which the
-    /// worst is missed; none without a deadline, or while nothing is known.
+    /// Seconds of margin to the tightest deadline; negative where it is missed; none without a
+    /// deadline, or while nothing is known.
     pub spare_s: Option<f64>,
 }
 
@@ -189,9 +184,9 @@ pub enum StoreState {
     /// It does.
     #[default]
     Ok,
-    /// There is no space; what comes in is held back until there is.
+    /// There is no space: backpressure until there is.
     Full,
-    /// The disk failed; what comes in is held back, and it is tried again.
+    /// The disk failed: backpressure, and it is tried again.
     Failed,
 }
 
@@ -204,7 +199,7 @@ pub enum LineState {
     Connecting,
     /// In use.
     Open,
-    /// Tried in vain; tried again soon.
+    /// Down; the station calls again soon.
     Down,
     /// The centre refuses this station, or is not the one configured.
     Refused,
@@ -231,15 +226,15 @@ pub struct LineStatus {
     pub rate_bps: u64,
     /// Bytes of blocks that the centre reported whole.
     pub bytes_reported: u64,
-    /// Symbols sent first.
+    /// Symbols sent for the first time.
     pub symbols_sent: u64,
-    /// Symbols sent again.
+    /// Symbols retransmitted.
     pub symbols_repeated: u64,
-    /// Symbols called lost.
+    /// Symbols declared lost.
     pub symbols_lost: u64,
-    /// Blocks wait because the centre takes no more now.
+    /// Whether blocks wait because the centre's receive window is full.
     pub held_back: bool,
-    /// What it waited for since it was set up; none while it is not.
+    /// What the session waited for since it was set up; none while there is none.
     #[serde(default)]
     pub session: Option<SessionStatus>,
     /// The paths, in the order of the configuration.
@@ -260,22 +255,13 @@ pub struct LinePath {
     /// `udp` or `tcp`.
     #[serde(default)]
     pub over: String,
-    /// `probing`, `active`, `standby`, `absent` (foretold to be out), `silent` (nothing is heard
-    /// from it, and it is the only one), `black-hole` (only short packets arrive) or `failed`.
+    /// `probing`, `active`, `standby`, `absent` (in a forecast outage), `silent` (nothing is
+    /// received from it, and it is the only one), `black-hole` (only short packets arrive) or
+    /// `failed`.
     pub state: String,
-    /// Who decides how fast it goes: the rate control's name; empty over TCP, where the system
-    /// does.
-    #[serde(default)]
-    pub controller: String,
-    /// The rate that was declared for it, in bit/s, counted in IP packets.
-    #[serde(default)]
-    pub declared_bps: Option<u64>,
-    /// UDP payload of a full datagram now; zero over TCP.
-    #[serde(default)]
-    pub payload: u64,
-    /// The same as configured, where longer ones than now vanish; zero where they do not.
-    #[serde(default)]
-    pub payload_configured: u64,
+    /// Its rate and the size of its datagrams.
+    #[serde(flatten)]
+    pub control: PathControl,
     /// Why it is absent or has failed; why TCP is used in place of UDP.
     pub reason: Option<String>,
     /// Smoothed round trip in seconds.
@@ -287,101 +273,138 @@ pub struct LinePath {
     pub rate_bps: u64,
     /// Share of datagrams lost.
     pub loss: f64,
-    /// Bytes of blocks sent, repetitions included.
+    /// Bytes of blocks sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Repair symbols sent.
-    pub repair_sent: u64,
-    /// Datagrams that repair stood for at the centre.
-    pub repair_used: u64,
-    /// Repair symbols that stood for nothing: not needed there, or lost themselves.
-    #[serde(default)]
-    pub repair_wasted: u64,
-    /// How often it stopped answering.
+    /// Its FEC repair.
+    #[serde(flatten)]
+    pub repair: PathRepair,
+    /// Stalls: how often it stopped answering.
     pub stalls: u64,
 }
 
-impl LinePath {
+/// What decides how fast a path goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathControl {
+    /// The congestion controller's name; empty over TCP, where the system has its own.
+    #[serde(default)]
+    pub controller: String,
+    /// The rate that was declared for it, in bit/s, counted in IP packets.
+    #[serde(default)]
+    pub declared_bps: Option<u64>,
+    /// UDP payload of a full datagram now; zero over TCP.
+    #[serde(default)]
+    pub payload: u64,
+    /// The same as configured, where larger datagrams than now are lost; zero where they are not.
+    #[serde(default)]
+    pub payload_configured: u64,
+}
+
+/// The FEC repair of a path.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathRepair {
+    /// Repair symbols sent.
+    #[serde(rename = "repair_sent")]
+    pub sent: u64,
+    /// Lost datagrams that repair replaced at the centre.
+    #[serde(rename = "repair_used")]
+    pub used: u64,
+    /// Repair symbols that replaced nothing: not needed there, or lost themselves.
+    #[serde(rename = "repair_wasted", default)]
+    pub wasted: u64,
+}
+
+impl PathControl {
     /// UDP payload of a full datagram, as configured.
     pub fn full_payload(&self) -> u64 {
         self.payload.max(self.payload_configured)
     }
 }
 
-/// A centre's state.
+/// The status of a centre.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CentreStatus {
     /// The node's name.
     pub name: String,
-    /// Seconds since it started.
-    pub uptime_s: f64,
-    /// Memory resident now, in bytes.
-    pub rss_bytes: u64,
-    /// The most memory that was resident, in bytes.
-    pub rss_peak_bytes: u64,
-    /// Lines of its log that were dropped because nobody read them.
-    #[serde(default)]
-    pub log_dropped: u64,
+    /// Its process.
+    #[serde(flatten)]
+    pub process: ProcessStatus,
     /// The address that it listens on.
     pub address: String,
     /// Stations connected now.
     pub stations: Vec<StationPeer>,
     /// Contacts since it started, and unfinished ones from before; the last 1,000.
     pub contacts: Vec<ContactReceived>,
-    /// Products of several contacts made since it started, oldest first, the last 1,000; and before
-    /// them those that data waits for.
-    #[serde(default)]
-    pub assembled: Vec<AssembledProduct>,
-    /// Products handed over to other systems, or to be; the newest 1,000, oldest first.
-    #[serde(default)]
-    pub deliveries: Vec<DeliveryStatus>,
-    /// What is missing of all contacts.
-    #[serde(default)]
-    pub gaps: GapCounts,
+    /// Its products beside those of single contacts, and what is missing.
+    #[serde(flatten)]
+    pub products: CentreProducts,
     /// Its store.
     pub store: StoreStatus,
     /// For each frame, the stages `capture`, `spool`, `queue`, `line`, `repair`, `store` and
     /// `level0`, and `total`: its last bit at the station to durable here. The stages of the line
     /// are as good as the two nodes' clocks agree.
     pub latency_s: StageLatency,
-    /// Who gets packets as they arrive.
+    /// The receivers of live packets.
     #[serde(default)]
     pub live: Vec<LiveStatus>,
-    /// Strangers refused.
+    /// Unknown callers that were refused.
     pub refused: u64,
+    /// What shares the sessions with contacts.
+    #[serde(flatten)]
+    pub guests: CentreGuests,
+    /// Its threads, and the processor time of each.
+    #[serde(default)]
+    pub threads: Vec<ThreadStatus>,
+    /// Shortages of processor time.
+    #[serde(default)]
+    pub shortage: ShortageStatus,
+    /// Datagrams that the system dropped because the line's socket was full; none where it does not
+    /// count them.
+    #[serde(default)]
+    pub socket_drops: Option<u64>,
+    /// What an operator must act on.
+    pub alarms: Vec<String>,
+}
+
+/// A centre's products beside those of single contacts, and what is missing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CentreProducts {
+    /// Products of several contacts made since it started, oldest first, the last 1,000; before
+    /// them those that wait for data.
+    #[serde(default)]
+    pub assembled: Vec<AssembledProduct>,
+    /// Deliveries of products to other systems; the newest 1,000, oldest first.
+    #[serde(default)]
+    pub deliveries: Vec<DeliveryStatus>,
+    /// The gaps of all contacts.
+    #[serde(default)]
+    pub gaps: GapCounts,
+}
+
+/// What shares a centre's sessions with contacts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CentreGuests {
     /// Applications that share the sessions; none where nothing is forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwards: Option<ForwardsStatus>,
-    /// What stations did with files, of each station that did.
+    /// File transfers of each station that had some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilesStatus>,
     /// Streams of each station that had some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamsStatus>,
-    /// Its threads, and what processor time each took.
-    #[serde(default)]
-    pub threads: Vec<ThreadStatus>,
-    /// What has kept its process from running.
-    #[serde(default)]
-    pub shortage: ShortageStatus,
-    /// Datagrams that the system dropped because the line's socket was full; none where it does not
-    /// tell.
-    #[serde(default)]
-    pub socket_drops: Option<u64>,
-    /// What needs somebody's attention now.
-    pub alarms: Vec<String>,
 }
 
-/// A receiver of packets as they arrive.
+/// A receiver of live packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveStatus {
-    /// Where they go, as configured.
+    /// Its address, as configured.
     pub to: String,
     /// Packets sent.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets left out: the rate, the queue or the network had no room, or a datagram cannot hold
-    /// them.
+    /// Packets dropped: the rate, the queue or the network had no room, or the packet is too large
+    /// for a datagram.
     pub dropped: u64,
 }
 
@@ -396,15 +419,15 @@ pub struct StationPeer {
     pub blocks_delivered: u64,
     /// Blocks delivered after repair.
     pub blocks_repaired: u64,
-    /// Blocks under way.
+    /// Blocks that have arrived in part.
     pub blocks_in_flight: u64,
     /// Symbols that arrived.
     #[serde(default)]
     pub symbols_received: u64,
-    /// Bytes of its blocks that are under way or not written yet, counted against the window.
+    /// Bytes of its blocks that are incomplete or not written yet, counted against the window.
     #[serde(default)]
     pub held_bytes: u64,
-    /// Bytes that may be.
+    /// The receive window.
     #[serde(default)]
     pub window_bytes: u64,
 }
@@ -422,7 +445,7 @@ pub struct ContactReceived {
     pub mission: String,
     /// The spacecraft.
     pub scid: Option<u16>,
-    /// How far it is.
+    /// Its state.
     pub state: ContactState,
     /// When its first frame came to the station (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -430,6 +453,27 @@ pub struct ContactReceived {
     /// When the station closed it (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<String>,
+    /// Its frames, and how well they were received.
+    #[serde(flatten)]
+    pub reception: FrameReception,
+    /// Whether everything arrived that the station captured.
+    #[serde(flatten)]
+    pub integrity: ContactIntegrity,
+    /// Seconds from the last bit at the station to the products.
+    pub last_bit_to_product_s: Option<f64>,
+    /// The outcome of the frames of each of several inputs of the station, by the input's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, InputFrames>,
+    /// Expedited data sets published while the contact was open.
+    #[serde(default)]
+    pub expedited: u64,
+    /// Its products.
+    pub products: Vec<ProductStatus>,
+}
+
+/// The frames of a contact, and how well they were received.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FrameReception {
     /// Good frames in the store.
     pub frames: u64,
     /// Frames set aside, in the store.
@@ -445,23 +489,18 @@ pub struct ContactReceived {
     /// Codewords by symbols corrected, minute by minute.
     #[serde(default)]
     pub margin: LinkMargin,
+}
+
+/// Whether everything of a contact arrived that the station captured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ContactIntegrity {
     /// SHA-256 over the good frames in the order captured, once the contact is closed.
     pub frames_sha256: Option<String>,
-    /// Blocks that a disk did not give back.
+    /// Blocks that could not be read back from a disk.
     pub damaged_blocks: u64,
     /// Frames that the station's closing record counts more (or, negative, less) than arrived; zero
-    /// when all is well.
+    /// where nothing is missing.
     pub unaccounted: i64,
-    /// Seconds from the last bit at the station to the products.
-    pub last_bit_to_product_s: Option<f64>,
-    /// What each of several inputs of the station gave, by its name there.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub inputs: BTreeMap<String, InputFrames>,
-    /// Expedited data sets published while it went on.
-    #[serde(default)]
-    pub expedited: u64,
-    /// Its products.
-    pub products: Vec<ProductStatus>,
 }
 
 /// A product.
@@ -482,11 +521,11 @@ pub struct ProductStatus {
 pub struct StoreStatus {
     /// Whether it takes data.
     pub state: StoreState,
-    /// Blocks kept since the start.
+    /// Blocks stored since the start.
     pub blocks: u64,
-    /// Blocks that had been kept before.
+    /// Blocks that had been stored before.
     pub duplicates: u64,
-    /// Seconds that the thread which writes blocks spent in calls to the disk.
+    /// Seconds that the thread that writes blocks spent in calls to the disk.
     #[serde(default)]
     pub disk_busy_s: f64,
     /// Bytes on disk.

@@ -1,22 +1,21 @@
-//! What status shows of products of several contacts.
+//! The status of products of several contacts.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a product of several contacts is.
+/// The state of a product of several contacts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AssemblyState {
-    /// There is data for it, or for a further version; it is not due yet.
+    /// There is data for it, or for a further version, that is not due yet.
     #[default]
     Waiting,
     /// The newest version is written.
     Made,
-    /// Written; data of its contacts is no longer in the store, so that no further version can be
-    /// made.
+    /// Written; data of its contacts is no longer in the store, so no further version can be made.
     Sealed,
 }
 
-/// A product of several contacts: of a window of time, or of a contact and what completes it.
+/// A product of several contacts: of a time window, or of a contact and those that complete it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AssembledProduct {
     /// The mission; empty where it is not known yet.
@@ -29,11 +28,11 @@ pub struct AssembledProduct {
     pub from: Option<String>,
     /// The first instant after the window.
     pub to: Option<String>,
-    /// How far it is.
+    /// Its state.
     pub state: AssemblyState,
     /// The version, from 1.
     pub version: u32,
-    /// The contacts it is made of, or waits with.
+    /// The contacts that it is made of, or that have data for it.
     pub contacts: usize,
     /// Packets in it.
     pub packets: u64,

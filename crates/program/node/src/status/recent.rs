@@ -1,10 +1,10 @@
-//! What status shows of things that come and go: the newest, each once.
+//! Lists of bounded length in the status: the newest items, each once.
 
 /// The newest items, oldest first; beyond the bound the oldest goes.
 #[derive(Debug)]
 pub struct Recent<T>(Vec<T>);
 
-/// Contacts that status shows: months of passes, and 300 kB.
+/// The most items: months of passes, and 300 kB.
 const MOST: usize = 1_000;
 
 impl<T> Default for Recent<T> {
@@ -26,7 +26,7 @@ impl<T: Clone> Recent<T> {
         self.0.push(item.clone());
     }
 
-    /// The newest item that is so.
+    /// The newest item that matches.
     pub fn newest(&self, is: impl Fn(&T) -> bool) -> Option<&T> {
         self.0.iter().rev().find(|shown| is(shown))
     }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelState {
-    /// Nothing comes in.
+    /// No data is received.
     #[default]
     Waiting,
-    /// Bits come in; no marker yet, or no more.
+    /// Data is received, without lock.
     Search,
-    /// Frames come in.
+    /// Frames are received.
     Lock,
     /// The input is exhausted.
     Ended,
@@ -24,11 +24,11 @@ pub enum ChannelState {
 pub struct Vita49Status {
     /// Data packets taken.
     pub data: u64,
-    /// Data packets that are missing by their count.
+    /// Data packets that are missing by their counter.
     pub lost: u64,
-    /// Data packets that came late or twice; left out.
+    /// Data packets that came late or twice, which are dropped.
     pub reordered: u64,
-    /// Data packets that say that samples are missing in them.
+    /// Data packets that report a loss of samples.
     pub lossy: u64,
     /// Packets that could not be used.
     pub refused: u64,
@@ -47,8 +47,8 @@ pub struct Vita49Status {
 pub struct RecordingStatus {
     /// Bytes recorded since the station started.
     pub bytes: u64,
-    /// Bytes that came in and could not be recorded.
+    /// Bytes that were received and could not be recorded.
     pub dropped_bytes: u64,
-    /// What the recording fills on the disk, with its index.
+    /// The size of the recording on disk, with its index.
     pub disk_bytes: u64,
 }

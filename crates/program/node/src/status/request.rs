@@ -6,59 +6,58 @@ use serde::{Deserialize, Serialize};
 use skyhaul_config::ConfigTime;
 use skyhaul_units::Rate;
 
-/// A question or an order. Who connects and says nothing asks for the status.
+/// A question or an order. A client that sends nothing asks for the status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub enum StatusRequest {
-    /// How the node is.
+    /// The status of the node.
     Status,
-    /// What is missing at a centre.
+    /// The gaps of a centre.
     Gaps,
-    /// To ask stations again for what was unrecoverable; a filter that is left out takes
-    /// everything.
+    /// Request unrecoverable frames again; without a filter, all of them.
     AskGaps(GapFilter),
-    /// To use one more path; the keys are those of `[[path]]`, a name among them.
+    /// Add a path; the keys are those of `[[path]]`, a name among them.
     AddPath {
         /// The keys.
         path: serde_json::Value,
     },
-    /// To use a path no longer.
+    /// Remove a path.
     RemovePath {
         /// Which.
         name: String,
     },
-    /// To count with what is known of a path beforehand.
+    /// Take a forecast for a path.
     HintPath {
         /// Which.
         name: String,
-        /// What is known.
+        /// The forecast.
         hint: PathHint,
     },
 }
 
-/// What is known of a path beforehand.
+/// A forecast for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathHint {
-    /// It carries nothing in this time.
+    /// It is out in this time.
     Outage {
-        /// When it goes.
+        /// When it goes down.
         from: ConfigTime,
         /// When it is back.
         until: ConfigTime,
     },
-    /// From then on it carries so much.
+    /// It carries this rate from then on.
     Rate {
         /// From when; left out: from now.
         from: Option<ConfigTime>,
-        /// How much, counted in IP packets.
+        /// The rate, counted in IP packets.
         rate: Rate,
     },
-    /// What was foretold before is void.
+    /// All forecasts are withdrawn.
     Withdraw,
 }
 
-/// What a node says to an order.
+/// The reply to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum OrderResult {

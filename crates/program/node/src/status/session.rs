@@ -1,5 +1,4 @@
-//! What a session, and the process that has it, tell of what they wait for: what `skyhaul why`
-//! judges.
+//! What a session, and its process, waited for: the data for `skyhaul why`.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_net::{Shortage, ThreadTimes};
@@ -9,24 +8,24 @@ use skyhaul_units::{Duration, Instant};
 /// What a station's session with its centre waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionStatus {
-    /// Seconds from when the session began, by what it waited for.
+    /// Seconds since the session began, by what it waited for.
     pub waited_s: WaitedStatus,
-    /// Bytes that the centre lets be under way and not yet written there.
+    /// The centre's receive window: bytes that may be under way and not yet written there.
     pub window_bytes: u64,
 }
 
-/// Seconds of a session; the sum is all since it began.
+/// Seconds of a session; their sum is its age.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitedStatus {
-    /// For blocks: all that the spool had were sent.
+    /// For blocks: all of the spool's were sent.
     pub application: f64,
-    /// For the far end to take more.
+    /// For the far end's receive window.
     pub window: f64,
-    /// For reports that free its own buffer.
+    /// For reports that free its own send buffer.
     pub buffer: f64,
-    /// For rates given to classes.
+    /// For the ceilings of classes.
     pub classes: f64,
-    /// For a path: its window or its pacing.
+    /// For a path: its congestion window or its pacing.
     pub path: f64,
 }
 
@@ -35,23 +34,23 @@ pub struct WaitedStatus {
 pub struct ThreadStatus {
     /// The system's number for it.
     pub id: u64,
-    /// What it is for: the line has `line`, an input `channel`, the disk `spool` or `store`.
+    /// Its name: `line` for the line, `channel` for an input, `spool` or `store` for the disk.
     pub name: String,
     /// Processor time since it started, in seconds.
     pub cpu_s: f64,
-    /// For how long it was ready to run and did not, in seconds.
+    /// Seconds for which it was ready to run and did not.
     #[serde(default)]
     pub ready_s: f64,
 }
 
-/// What has kept a node's process from running since the machine and its control group started; all
-/// only grow.
+/// Shortages of processor time since the machine and its control group started; all values only
+/// grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShortageStatus {
-    /// Seconds for which its control group, or one above that, was stopped because it had used up
-    /// its quota.
+    /// Seconds for which its control group, or one above, was throttled because it had used up its
+    /// quota.
     pub throttled_s: f64,
-    /// Ticks that the host of this virtual machine gave to others, of all processors.
+    /// Ticks that the host of this virtual machine gave to others, on all processors.
     pub stolen_ticks: u64,
     /// Ticks of all processors.
     pub ticks: u64,
@@ -78,7 +77,7 @@ impl SessionStatus {
     }
 }
 
-/// The threads of this process; none where the system does not tell.
+/// The threads of this process; none where the system does not show them.
 pub fn threads() -> Vec<ThreadStatus> {
     let times = ThreadTimes::now();
     let shown = times.threads().map(|(id, thread)| ThreadStatus {

@@ -1,5 +1,5 @@
-//! The local socket: whoever may connect asks one question, or gives one order, and gets one line
-//! of JSON.
+//! The local status socket: a client that may connect sends one question or order, and gets one
+//! line of JSON back.
 
 use super::{GapFilter, GapReport, GapsAsked, NodeStatus, OrderResult, StatusReply, StatusRequest};
 use crate::fault::Fault;
@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an order may take: a name that has to be looked up, a thread that is busy.
 const ORDER: Duration = Duration::from_secs(10);
-/// A node with 1,000 contacts says less.
+/// The longest reply: a node with 1,000 contacts sends less.
 const LONGEST: u64 = 64 << 20;
 /// A request holds a path's keys at most.
 const LONGEST_REQUEST: u64 = 16 << 10;
@@ -80,7 +80,8 @@ impl StatusServer {
     }
 }
 
-/// A socket that nobody else could open in between: it gets its name once it has its rights.
+/// Binds the socket so that no other user can open it in between: it gets its name after its
+/// permissions.
 fn listen(path: &Path) -> std::io::Result<UnixListener> {
     let new = path.with_extension("new");
     let _ = std::fs::remove_file(&new);
@@ -115,7 +116,7 @@ fn answer(mut stream: UnixStream, reply: &impl Fn(StatusRequest) -> StatusReply)
     let _ = stream.write_all(&line);
 }
 
-/// What is asked: the status where nothing is said.
+/// The request; an empty one asks for the status.
 fn request(stream: &UnixStream) -> Result<StatusRequest, Fault> {
     let refused = |reason: String| {
         let help = "use the release that the node runs";
@@ -145,7 +146,7 @@ pub fn ask(path: &Path) -> Result<NodeStatus, Fault> {
     read(path, &text)
 }
 
-/// Asks the centre whose status socket is at `path` what is missing.
+/// Asks the centre whose status socket is at `path` for its gaps.
 ///
 /// # Errors
 /// No centre answers there, or not in this version's form.
@@ -153,7 +154,7 @@ pub fn ask_gaps(path: &Path) -> Result<GapReport, Fault> {
     of_centre(path, &StatusRequest::Gaps)
 }
 
-/// Has the centre whose status socket is at `path` ask stations again for what was unrecoverable.
+/// Makes the centre whose status socket is at `path` request unrecoverable frames again.
 ///
 /// # Errors
 /// No centre answers there, or it knows of no such gap.
@@ -174,7 +175,7 @@ fn of_centre<T: serde::de::DeserializeOwned>(
     read(path, &text)
 }
 
-/// Gives the node whose status socket is at `path` an order; what it says of it.
+/// Sends an order to the node whose status socket is at `path`, and returns its reply.
 ///
 /// # Errors
 /// No node answers there, or it cannot do so.

@@ -134,15 +134,15 @@ impl ContactRow {
         row.scid = received.scid;
         row.frames = FrameCounts {
             captured: captured.frames,
-            delivered: received.frames,
-            missing: received.missing,
-            set_aside: received.set_aside,
-            corrected_symbols: received.corrected_symbols,
-            corrected_codewords: received.corrected_codewords,
-            uncorrectable_codewords: received.uncorrectable_codewords,
-            damaged_blocks: received.damaged_blocks,
-            unaccounted: received.unaccounted,
-            sha256: received.frames_sha256.clone(),
+            delivered: received.reception.frames,
+            missing: received.reception.missing,
+            set_aside: received.reception.set_aside,
+            corrected_symbols: received.reception.corrected_symbols,
+            corrected_codewords: received.reception.corrected_codewords,
+            uncorrectable_codewords: received.reception.uncorrectable_codewords,
+            damaged_blocks: received.integrity.damaged_blocks,
+            unaccounted: received.integrity.unaccounted,
+            sha256: received.integrity.frames_sha256.clone(),
             ..FrameCounts::default()
         };
         let name = format!("{}-{}", received.station, received.flow);

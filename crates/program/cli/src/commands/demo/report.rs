@@ -120,8 +120,8 @@ impl Report {
                 .push("the centre's list of products is not what lies in the folder".to_owned());
         }
         let rss = RssReport {
-            station: outcome.station.rss_peak_bytes,
-            centre: outcome.centre.rss_peak_bytes,
+            station: outcome.station.process.rss_peak_bytes,
+            centre: outcome.centre.process.rss_peak_bytes,
         };
         for (node, peak) in [("station", rss.station), ("centre", rss.centre)] {
             if ByteCount::new(peak) > RSS_LIMIT {

@@ -62,9 +62,9 @@ pub fn write_received(contacts: &[ContactReceived], out: &mut dyn Write) -> io::
             format!("{}-{}", contact.station, contact.flow),
             word(&contact.state),
             contact.mission,
-            contact.frames,
-            contact.missing,
-            contact.set_aside,
+            contact.reception.frames,
+            contact.reception.missing,
+            contact.reception.set_aside,
             contact.products.len()
         )?;
     }

@@ -98,10 +98,11 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         let lacks = [first, last].into_iter().find(|look| session(&look.line).is_none());
         return Err(no_session(&lacks.unwrap_or(last).line));
     };
-    if first.line.connects != last.line.connects || last.uptime_s <= first.uptime_s {
+    if first.line.connects != last.line.connects || last.process.uptime_s <= first.process.uptime_s
+    {
         return Err(ended("the line reconnected during the observation"));
     }
-    let seconds = last.uptime_s - first.uptime_s;
+    let seconds = last.process.uptime_s - first.process.uptime_s;
     let grown = |of: fn(&LineStatus) -> u64| of(&last.line).saturating_sub(of(&first.line));
     let sent = grown(|line| line.symbols_sent + line.symbols_repeated);
     let lost = grown(|line| line.symbols_lost);
@@ -129,7 +130,7 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
             shortest_round_trip_ms: least,
             loss: if sent == 0 { 0.0 } else { (lost as f64 / sent as f64).min(1.0) },
             payload: active(&last.line)
-                .map(LinePath::full_payload)
+                .map(|path| path.control.full_payload())
                 .filter(|payload| *payload > 0)
                 .max(),
             payload_shrunk: shrunk(&last.line),
@@ -161,8 +162,9 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
 /// The longest time in which nothing was heard of the centre, while the line had something to wait
 /// for. What changes with each of its answers are the measured round trips.
 fn silence(looks: &[&StationStatus]) -> Silence {
-    let at =
-        |look: &StationStatus| Instant::ZERO + Duration::from_micros((look.uptime_s * 1e6) as u64);
+    let at = |look: &StationStatus| {
+        Instant::ZERO + Duration::from_micros((look.process.uptime_s * 1e6) as u64)
+    };
     let trace = |look: &StationStatus| {
         let of = |path: &LinePath| path.rtt_s.to_bits() ^ path.min_rtt_s.to_bits().rotate_left(32);
         look.line.paths.iter().map(of).fold(look.line.bytes_reported, u64::wrapping_add)
@@ -173,7 +175,7 @@ fn silence(looks: &[&StationStatus]) -> Silence {
     let Some(first) = looks.first() else { return Silence::default() };
     let mut listener = SilenceDetector::new(at(first), trace(first));
     for pair in looks.windows(2) {
-        let span = pair[1].uptime_s - pair[0].uptime_s;
+        let span = pair[1].process.uptime_s - pair[0].process.uptime_s;
         let is_idle = idle(pair[1]) - idle(pair[0]) > span / 2.0;
         listener.look(
             at(pair[1]),
@@ -198,7 +200,10 @@ fn arrived(then: &LineStatus, now: &LineStatus, silence: Silence) -> u64 {
 
 /// The datagrams of a path that sends shorter ones than configured, since longer ones vanish.
 fn shrunk(line: &LineStatus) -> Option<u64> {
-    active(line).filter(|path| path.payload < path.full_payload()).map(|path| path.payload).min()
+    active(line)
+        .filter(|path| path.control.payload < path.control.full_payload())
+        .map(|path| path.control.payload)
+        .min()
 }
 
 /// What brings a station's data.
@@ -259,10 +264,11 @@ fn parts(then: &SessionStatus, now: &SessionStatus) -> Waited {
 fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, Failure> {
     let (first, last) = ends(looks)?;
     let (then, now) = connected(first, last, station)?;
-    if now.bytes_delivered < then.bytes_delivered || last.uptime_s <= first.uptime_s {
+    if now.bytes_delivered < then.bytes_delivered || last.process.uptime_s <= first.process.uptime_s
+    {
         return Err(ended("the station reconnected during the observation"));
     }
-    let seconds = last.uptime_s - first.uptime_s;
+    let seconds = last.process.uptime_s - first.process.uptime_s;
     let peers: Vec<&StationPeer> = looks.iter().filter_map(|look| find(look, &now.name)).collect();
     let shut = |peer: &&&StationPeer| {
         peer.window_bytes > 0 && peer.held_bytes >= peer.window_bytes / 8 * 7
@@ -383,7 +389,7 @@ fn shortest(line: &LineStatus, of: fn(&LinePath) -> f64) -> Option<f64> {
 /// Who decides how fast the paths in use go.
 fn controller(line: &LineStatus) -> String {
     let mut names: Vec<&str> = active(line)
-        .map(|path| if path.over == "tcp" { "the system's TCP" } else { &*path.controller })
+        .map(|path| if path.over == "tcp" { "the system's TCP" } else { &*path.control.controller })
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -392,7 +398,7 @@ fn controller(line: &LineStatus) -> String {
 
 /// What was declared for the paths in use together, where it was for all of them.
 fn declared(line: &LineStatus) -> Option<u64> {
-    let rates: Option<Vec<u64>> = active(line).map(|path| path.declared_bps).collect();
+    let rates: Option<Vec<u64>> = active(line).map(|path| path.control.declared_bps).collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.into_iter().sum())
 }
 
@@ -412,7 +418,9 @@ const MADE_TOO_SLOWLY: f64 = 0.2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skyhaul_node::status::{ChannelStatus, StoreStatus, WaitedStatus};
+    use skyhaul_node::status::{
+        ChannelStatus, PathControl, ProcessStatus, StoreStatus, WaitedStatus,
+    };
 
     /// A station `seconds` after its line was set up, which waited for a path all the time.
     fn station(seconds: f64) -> StationStatus {
@@ -420,9 +428,12 @@ mod tests {
         let path = LinePath {
             state: "active".to_owned(),
             over: "udp".to_owned(),
-            controller: "line".to_owned(),
-            declared_bps: Some(8_000_000),
-            payload: 1_472,
+            control: PathControl {
+                controller: "line".to_owned(),
+                declared_bps: Some(8_000_000),
+                payload: 1_472,
+                payload_configured: 0,
+            },
             rtt_s: 0.3,
             min_rtt_s: 0.2,
             ..LinePath::default()
@@ -435,7 +446,7 @@ mod tests {
         };
         StationStatus {
             name: "s".to_owned(),
-            uptime_s: 100.0 + seconds,
+            process: ProcessStatus { uptime_s: 100.0 + seconds, ..ProcessStatus::default() },
             threads: vec![
                 ThreadStatus { id: 2, ..thread("line", 0.25) },
                 ThreadStatus { id: 3, ..thread("channel", 1.0) },
@@ -573,7 +584,7 @@ mod tests {
             };
             NodeStatus::Centre(CentreStatus {
                 name: "c".to_owned(),
-                uptime_s: seconds,
+                process: ProcessStatus { uptime_s: seconds, ..ProcessStatus::default() },
                 stations: vec![peer("a", 1e3, 0), peer("b", 1e6, held)],
                 store: StoreStatus { disk_busy_s: seconds * 0.75, ..StoreStatus::default() },
                 socket_drops: Some((seconds * 3.0) as u64),

@@ -50,11 +50,15 @@ pub fn delivered(centre: &CentreStatus) -> Vec<Frames> {
     let frames = centre.contacts.iter().map(|contact| {
         assert_eq!(contact.state, ContactState::Done, "{contact:?}");
         assert_eq!(
-            (contact.unaccounted, contact.set_aside, contact.damaged_blocks),
+            (
+                contact.integrity.unaccounted,
+                contact.reception.set_aside,
+                contact.integrity.damaged_blocks
+            ),
             (0, 0, 0),
             "{contact:?}"
         );
-        (contact.frames, contact.frames_sha256.clone().unwrap())
+        (contact.reception.frames, contact.integrity.frames_sha256.clone().unwrap())
     });
     frames.collect()
 }

@@ -1,5 +1,5 @@
-//! Frames of contacts that complete another one, put among its frames where they belong, so that
-//! packets come whole that lie in frames of both.
+//! Merges frames of refill contacts into the contacts that they complete, so that packets with
+//! parts in both come whole.
 
 use super::source::{ContactSource, Undone, walk};
 use crate::centre::shared::CentreShared;
@@ -11,23 +11,23 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Iter;
 use std::iter::Peekable;
 
-/// What becomes of a contact's frames.
+/// The role of a contact's frames in a job.
 #[derive(Debug, Default)]
 pub struct Fill {
-    /// They are among those of the contact that it completes.
+    /// Whether they are merged into the contact that it completes.
     pub is_woven: bool,
-    /// The frames of others that belong among its own.
+    /// The frames of other contacts to merge into its own.
     frames: BTreeMap<BitPosition, (CapturedFrame, Novelty)>,
 }
 
-/// Frames held to be put among others, of all contacts of a job together: 64 MiB, 1 % of 7 GB. A
-/// contact that has more, or completes one that is not of the job, stands for itself: packets that
-/// lie in its frames alone come whole.
+/// The most memory for frames to be merged, of all contacts of a job together: 64 MiB, 1 % of 7 GB.
+/// A contact that has more, or completes one that is not of the job, is not merged: only packets
+/// that lie in its frames alone come whole.
 const HELD_MAX: usize = 64 << 20;
-/// What a frame costs beside its bytes.
+/// The overhead of a frame beside its bytes.
 const FRAME: usize = 256;
 
-/// What becomes of the frames of each contact, which has its standing beside it.
+/// Decides what is merged into what; each source comes with its novelty.
 ///
 /// # Errors
 /// [`Undone`]: a contact cannot be read.
@@ -52,7 +52,7 @@ pub fn weave(
             {
                 cost += frame.bytes.len() + FRAME;
                 if cost <= room {
-                    // What is read of a block shares its memory.
+                    // The bytes share the memory of their block: copied, so that it can be freed.
                     let (bytes, check_symbols) =
                         (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
                     frames.push(CapturedFrame { bytes, check_symbols, ..frame });
@@ -73,24 +73,24 @@ pub fn weave(
 }
 
 impl Fill {
-    /// The frames of others, to be gone through beside its own.
+    /// A cursor over the frames to merge.
     pub fn cursor(&self) -> FrameCursor<'_> {
         FrameCursor { frames: self.frames.iter().peekable() }
     }
 }
 
-/// Goes through the frames that belong among those of a contact.
+/// A cursor over the frames to merge into a contact.
 pub struct FrameCursor<'a> {
     frames: Peekable<Iter<'a, BitPosition, (CapturedFrame, Novelty)>>,
 }
 
 impl<'a> FrameCursor<'a> {
-    /// The next one that belongs before a place.
+    /// The next frame before a position.
     pub fn before(&mut self, position: BitPosition) -> Option<&'a (CapturedFrame, Novelty)> {
         self.frames.next_if(|(at, _)| **at < position).map(|(_, frame)| frame)
     }
 
-    /// The next one that is left.
+    /// The next frame that is left.
     pub fn rest(&mut self) -> Option<&'a (CapturedFrame, Novelty)> {
         self.frames.next().map(|(_, frame)| frame)
     }

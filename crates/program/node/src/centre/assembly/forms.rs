@@ -1,8 +1,8 @@
-//! What is written down about products of several contacts, as JSON in the state folder: what
-//! contacts brought, which products were made of them, and what was planned before it is done.
+//! The records of products of several contacts, as JSON in the state folder: summaries of contacts,
+//! the products made of them, and each plan before it is carried out.
 //!
-//! Times are microseconds since 1970. Unknown fields are passed over, so that a version of the
-//! program reads what the next one wrote.
+//! Times are microseconds since 1970. Unknown fields are ignored, so that a version of the program
+//! can read what the next one wrote.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_level0::naming::ProductName;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// A contact: its station and its flow there.
 pub type ContactKey = (String, u32);
 
-/// What a finished contact brought.
+/// The summary of a finished contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContactSummary {
     /// The station.
@@ -30,12 +30,11 @@ pub struct ContactSummary {
     pub noted_us: i64,
     /// The contact of the same station that it completes.
     pub completes: Option<u32>,
-    /// When the packets of each product were made.
+    /// The cells of time in which each product has packets.
     pub cells: BTreeMap<String, Vec<WindowCell>>,
     /// Its session-based products as they were published.
     pub versions: BTreeMap<String, Version>,
-    /// When its first and its last packet were made; not known of contacts noted by earlier
-    /// releases.
+    /// The times of its first and last packet; not known of contacts noted by earlier releases.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
 }
@@ -55,16 +54,16 @@ pub struct Version {
     pub gaps: u64,
 }
 
-/// What products are made of several contacts.
+/// A job and its state: products of several contacts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssemblyJob {
-    /// Which products.
+    /// The products.
     pub target: ProductTarget,
     /// The contacts that the newest versions are made of.
     pub contacts: Vec<ContactKey>,
     /// The newest versions, by the product's name.
     pub versions: BTreeMap<String, Version>,
-    /// What is being done, written down before it is begun.
+    /// The plan that is being carried out, saved before that begins.
     pub plan: Option<VersionPlan>,
     /// Data of its contacts is gone: no further version can be made.
     pub sealed: bool,
@@ -72,11 +71,11 @@ pub struct AssemblyJob {
     pub made_us: i64,
 }
 
-/// Which products a job makes.
+/// The products that a job makes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "lowercase")]
 pub enum ProductTarget {
-    /// Time-based ones, of a window.
+    /// The time-based products of a window.
     Window {
         /// The mission.
         mission: String,
@@ -87,8 +86,7 @@ pub enum ProductTarget {
         /// Its length in seconds.
         length_s: u64,
     },
-    /// Session-based ones, of a contact with what completes it and what contacts that overlap it
-    /// have in its span.
+    /// The session-based products of a contact, with the contacts that complete it or overlap it.
     Contact {
         /// The station.
         station: String,
@@ -97,27 +95,27 @@ pub enum ProductTarget {
     },
 }
 
-/// Versions to be made: all that decides what they hold and how they are called.
+/// The plan of a version: everything that decides its content and names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionPlan {
-    /// The creation time that they get.
+    /// The creation time in its names.
     pub created_us: i64,
-    /// The contacts that they are made of.
+    /// The contacts that it is made of.
     pub contacts: Vec<ContactKey>,
     /// The products.
     pub products: Vec<String>,
-    /// Contacts whose frames are joined, group by group; a contact may be in one of the version
-    /// before, too.
+    /// The groups of contacts whose frames are joined; a contact may also be in one of the version
+    /// before.
     #[serde(default)]
     pub joined: Vec<Vec<ContactKey>>,
-    /// Of a contact's products: when its first and its last packet were made. Nothing outside comes
-    /// from contacts that overlap.
+    /// For a contact's products: the times of its first and last packet. Contacts that overlap
+    /// contribute nothing outside of it.
     #[serde(default)]
     pub span_us: Option<(i64, i64)>,
 }
 
 impl VersionPlan {
-    /// The span in which contacts that overlap bring packets.
+    /// The span in which overlapping contacts contribute packets.
     pub fn span(&self) -> Option<TimeWindow> {
         let (from, to) = self.span_us?;
         Some(TimeWindow {
@@ -138,8 +136,7 @@ impl ContactSummary {
         self.completes.map(|flow| (self.station.clone(), flow))
     }
 
-    /// Whether packets of both were made at the same time, by the same spacecraft. Contacts that
-    /// complete others overlap none.
+    /// Whether both have packets of the same time and spacecraft. Refill contacts overlap none.
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_whole = self.completes.is_none() && other.completes.is_none();
         let is_same = self.scid == other.scid && self.mission == other.mission;
@@ -150,14 +147,14 @@ impl ContactSummary {
             && self.contact() != other.contact()
     }
 
-    /// What the record is called.
+    /// The name of its record.
     pub fn key(&self) -> String {
         format!("{}-{}", self.station, self.flow)
     }
 }
 
 impl Version {
-    /// Of a product as published.
+    /// The version of a published product.
     pub fn of(product: &Product) -> Self {
         let (sidecar, accounting) = (&product.sidecar, &product.sidecar.accounting);
         Self {
@@ -169,7 +166,7 @@ impl Version {
         }
     }
 
-    /// As the version that another replaces; none where the name is not one.
+    /// This version as the one that another replaces; none where its name cannot be parsed.
     pub fn previous(&self) -> Option<Previous> {
         let name = ProductName::parse(&self.name).ok()?;
         Some(Previous { version: self.version, name, missing: self.missing, gaps: self.gaps })
@@ -184,15 +181,15 @@ impl ProductTarget {
         Self::Window { mission: mission.to_owned(), scid, from_s, length_s }
     }
 
-    /// The window, where it is one.
+    /// The time window; none for a contact.
     pub fn span(&self) -> Option<TimeWindow> {
         let Self::Window { from_s, length_s, .. } = self else { return None };
         let from = Utc::from_micros(from_s.saturating_mul(MICROS));
         Some(TimeWindow { from, to: from + Duration::from_secs(*length_s) })
     }
 
-    /// Whether they are products of a contact, and this contact is neither that nor completes it.
-    pub fn is_of_another(&self, station: &str, (flow, completes): (u32, Option<FlowId>)) -> bool {
+    /// Whether the products are those of another contact, which this one does not complete.
+    pub fn is_of_another(&self, station: &str, flow: u32, completes: Option<FlowId>) -> bool {
         let Self::Contact { station: own, flow: of } = self else { return false };
         own != station || (flow != *of && completes != Some(FlowId(*of)))
     }
@@ -210,7 +207,7 @@ impl ProductTarget {
 
 const MICROS: i64 = 1_000_000;
 
-/// As the store names contacts; none where a name is not a station's.
+/// The store's key of a contact; none where its name is not a station's.
 pub fn stored(contact: &ContactKey) -> Option<(StationName, FlowId)> {
     Some((StationName::new(&contact.0).ok()?, FlowId(contact.1)))
 }

@@ -1,4 +1,4 @@
-//! Does one job: reads its contacts from the store, and publishes what the plan says.
+//! Carries out one job: reads its contacts from the store, and publishes the planned products.
 
 use super::fill::weave;
 use super::forms::{AssemblyJob, ProductTarget, VersionPlan};
@@ -14,8 +14,16 @@ use skyhaul_level0::{Assembly, ContactInfo, Edition, Limits, Novelty};
 use skyhaul_records::Record as Entry;
 use skyhaul_units::Utc;
 
-/// Publishes the products of a planned job; returns them and the mission as the newest contact has
-/// it.
+/// What a job made.
+#[derive(Debug)]
+pub struct JobProducts {
+    /// The mission as the newest contact has it.
+    pub mission: Mission,
+    /// The products.
+    pub products: Vec<Product>,
+}
+
+/// Publishes the products of a planned job.
 ///
 /// # Errors
 /// [`Undone`]; what is published already is published again, the same, when the job is done again.
@@ -24,13 +32,13 @@ pub fn run(
     plan: &VersionPlan,
     rules: &ProductRules,
     shared: &CentreShared,
-) -> Result<(Mission, Vec<Product>), Undone> {
+) -> Result<JobProducts, Undone> {
     let sources: Vec<ContactSource> = plan
         .contacts
         .iter()
         .map(|(station, flow)| source(station, *flow, shared))
         .collect::<Result<_, _>>()?;
-    // The mission as the newest contact has it: the same whatever the order of arrival.
+    // The mission of the newest contact: the same whatever the order of arrival.
     let newest =
         sources.iter().max_by_key(|source| (source.open.opened, &source.station, source.flow));
     let Some(newest) = newest else { return Err(Undone::Gone("every contact".to_owned())) };
@@ -70,7 +78,7 @@ pub fn run(
     let fills = weave(&sources, shared)?;
     let members = sources.iter().zip(&fills).map(|((source, standing), fill)| {
         let is_other =
-            job.target.is_of_another(&source.station, (source.flow, source.open.completes));
+            job.target.is_of_another(&source.station, source.flow, source.open.completes);
         JoinedContact { source, standing: *standing, fill, is_other }
     });
     let members: Vec<JoinedContact<'_>> = members.collect();
@@ -82,10 +90,10 @@ pub fn run(
     }
     let products = assembly.finish().map_err(|error| refused(error.to_string()))?;
     ProductFiles::clean(dir, WORK);
-    Ok((mission.clone(), products))
+    Ok(JobProducts { mission: mission.clone(), products })
 }
 
-/// Gives the frames of a contact, and those that belong among them.
+/// Passes the frames of a contact, with those merged into them, to the assembly.
 fn give(
     member: &JoinedContact<'_>,
     scid: Scid,
@@ -126,12 +134,12 @@ fn give(
     Ok(())
 }
 
-/// A contact, and whether the version before had it.
+/// A contact, with its novelty: whether the version before had it.
 fn with_standing(job: &AssemblyJob, source: ContactSource) -> (ContactSource, Novelty) {
     let is_known =
         job.versions.is_empty() || job.contacts.contains(&(source.station.clone(), source.flow));
     (source, if is_known { Novelty::Known } else { Novelty::New })
 }
 
-/// The folder worked in; contacts' names have a `-`.
+/// The working folder. Names of contacts contain a `-`, so that none has this name.
 const WORK: &str = "assembly";

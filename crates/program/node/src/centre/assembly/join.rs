@@ -1,8 +1,8 @@
-//! Joins contacts that overlap, frame by frame: read side by side from the store, of each frame the
-//! better copy, in order, once.
+//! Joins overlapping contacts frame by frame: they are read side by side from the store, and of
+//! each frame the better copy is used, once and in order.
 //!
-//! What comes out depends on what the contacts hold only, neither on the order in which they came
-//! nor on the clock.
+//! The result depends on the content of the contacts alone, not on their order of arrival or on the
+//! clock.
 
 use super::fill::{Fill, FrameCursor};
 use super::forms::ContactKey;
@@ -26,23 +26,22 @@ pub struct JoinedContact<'a> {
     pub source: &'a ContactSource,
     /// Whether the version before had it.
     pub standing: Novelty,
-    /// The frames of others that belong among its own.
+    /// The frames of other contacts to merge into its own.
     pub fill: &'a Fill,
-    /// Its frames are given here alone: the products are of another contact.
+    /// Whether its frames only contribute here: the products are of another contact.
     pub is_other: bool,
 }
 
-/// What is joined.
+/// Contacts that are joined.
 pub struct JoinGroup<'a> {
     /// The contacts, in the order in which they began.
     members: Vec<JoinedContact<'a>>,
-    /// New where a contact of it is, be it one that completes another.
+    /// New where any of its contacts is, also a refill contact.
     standing: Novelty,
 }
 
-/// Most frames that wait for their like: a minute of 11 Mbit/s, 80 MB of frames of a usual length.
-/// Where a recording begins further before another one, and was played later, packets come whole
-/// from each contact by itself.
+/// The most frames that wait for their copies: a minute of 11 Mbit/s, 80 MB of frames of a usual
+/// length.
 const HELD: usize = 1 << 16;
 /// Frames by which it is found how far apart they are.
 const SAMPLE: usize = 256;
@@ -69,7 +68,7 @@ pub fn group<'a>(contacts: &[ContactKey], all: &[JoinedContact<'a>]) -> JoinGrou
     JoinGroup { members, standing }
 }
 
-/// Gives the products the frames that these contacts have together, and says what each gave.
+/// Passes the joined frames of these contacts to the products, with what each contact gave.
 ///
 /// # Errors
 /// [`Undone`].
@@ -121,8 +120,8 @@ pub fn give(
     Ok(())
 }
 
-/// Gives the products the packets that a contact of which they are not had whole: what was sent
-/// twice comes in other frames.
+/// Passes the packets to the products that a contact of other products had whole: packets that were
+/// sent twice come in other frames.
 ///
 /// # Errors
 /// [`Undone`].
@@ -151,11 +150,11 @@ struct Side<'a> {
     ready: VecDeque<CapturedFrame>,
     /// Bits from one frame to the next.
     stride: u64,
-    /// The place of the next frame where the contact's own do not say where it was in the downlink:
-    /// they are those of several inputs.
+    /// The position of the next frame in the downlink, where the contact's own positions do not
+    /// show it because they are those of several inputs.
     place: Option<BitPosition>,
     fill: FrameCursor<'a>,
-    /// Which of those that belong among them are given: all, or what the version before had.
+    /// Which of the frames to merge are used: all, or those that the version before had.
     given: Novelty,
 }
 
@@ -223,7 +222,7 @@ impl<'a> Side<'a> {
                 }
                 Ok(())
             })?,
-            // Damage was told when the contact was processed.
+            // Damage was reported when the contact was processed.
             Some(LogEntry::Damaged(_) | LogEntry::SegmentEnd(_)) => {}
             None => return Ok(false),
         }

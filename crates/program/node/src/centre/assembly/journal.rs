@@ -1,9 +1,9 @@
-//! Which products of several contacts are due: kept in memory, and in the state folder so that a
-//! kill at any instant loses nothing and makes nothing twice.
+//! The journal of products of several contacts: which are due. It is kept in memory, and in the
+//! state folder so that a kill at any instant loses nothing and makes nothing twice.
 //!
-//! A contact that is finished is noted before the store is told so. A job is planned, with
-//! everything that decides its bytes and names, before it is begun; one that was interrupted is
-//! done again as planned, over the same files.
+//! A finished contact is noted before the store marks it as done. A job is planned, with everything
+//! that decides its bytes and names, before it begins; an interrupted job is repeated as planned,
+//! over the same files.
 
 use super::forms::{AssemblyJob, ContactKey, ContactSummary, ProductTarget, Version, VersionPlan};
 use super::overlap::{group_of, groups, with_completing};
@@ -30,7 +30,7 @@ pub struct AssemblyJournal {
     damaged: Vec<String>,
 }
 
-/// A job, and what it does not have yet.
+/// A job, and the contacts that it does not have yet.
 #[derive(Debug)]
 struct Work {
     job: AssemblyJob,
@@ -38,7 +38,7 @@ struct Work {
     waiting: BTreeMap<ContactKey, BTreeSet<String>>,
 }
 
-/// A contact that goes on.
+/// A contact that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenContact {
     /// The spacecraft, where it is known.
@@ -119,7 +119,7 @@ impl AssemblyJournal {
         Ok(book)
     }
 
-    /// Records that the disk gave back damaged: what they said is lost.
+    /// Records that were damaged on disk: their content is lost.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
     }

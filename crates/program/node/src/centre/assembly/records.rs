@@ -1,6 +1,7 @@
 //! Raw Data Records of windows of time, and of contacts whose products have a further version.
 
 use super::forms::{AssemblyJob, ProductTarget, Version, VersionPlan};
+use super::job::JobProducts;
 use crate::centre::rdr::{self, Material, NO_RECORDS, NotMade};
 use crate::centre::shared::CentreShared;
 use crate::rdr::MadeFile;
@@ -21,10 +22,11 @@ use std::collections::BTreeMap;
 pub fn make(
     job: &AssemblyJob,
     plan: &VersionPlan,
-    (mission, products): (&Mission, &[Product]),
+    made: &JobProducts,
     rules: &ProductRules,
     shared: &CentreShared,
 ) -> Result<Vec<MadeFile>, String> {
+    let JobProducts { mission, products } = made;
     let is_wanted = rules.products.rdr && rdr::has_records(mission);
     if !is_wanted || !products.iter().any(Product::is_published) {
         return Ok(Vec::new());
@@ -35,7 +37,7 @@ pub fn make(
     if let Some(window) = job.target.span() {
         packet_files.extend(beside(job, window, mission, rules, shared));
     }
-    // Files that somebody took away are not in a folder of products any more; what is left is made.
+    // Files that were removed from the folder of products are skipped.
     packet_files.retain(|name| rules.products.dir.join(name).exists());
     let material = Material {
         mission,

@@ -79,8 +79,8 @@ pub fn source(station: &str, flow: u32, shared: &CentreShared) -> Result<Contact
     Ok(ContactSource { station: station.to_owned(), flow, closed, open, mission, inputs })
 }
 
-/// Hands the records of a finished contact to `sink`. What the disk gives back damaged is passed
-/// over: it was told when the contact was processed.
+/// Passes the records of a finished contact to `sink`. Blocks that are damaged on disk are skipped:
+/// that was reported when the contact was processed.
 pub fn walk(
     station: &str,
     flow: u32,

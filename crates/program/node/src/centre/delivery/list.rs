@@ -43,7 +43,7 @@ pub struct ProductDelivery {
     pub state: DeliveryState,
     /// How often it was handed over.
     pub attempts: u32,
-    /// What the consumer said against it.
+    /// The reason that the consumer gave.
     pub reason: Option<String>,
 }
 
@@ -181,8 +181,8 @@ impl DeliveryList {
         self.forget()
     }
 
-    /// Who gets only what is complete does not get a version that a newer one replaced before its
-    /// time.
+    /// A consumer of complete products does not get a version that a newer one replaced before it
+    /// was due.
     fn supersede(
         &mut self,
         newer: &ProductDelivery,
@@ -303,7 +303,7 @@ impl DeliveryList {
         newest.iter().rev().take(SHOWN).rev().map(|item| item.shown()).collect()
     }
 
-    /// Deliveries that nobody will answer for any more, where there are too many.
+    /// Removes the oldest finished deliveries, where there are too many.
     fn forget(&mut self) -> Result<(), LedgerError> {
         while self.items.len() > ITEMS_MAX {
             let settled = self.items.iter().filter(|(_, item)| item.is_settled());

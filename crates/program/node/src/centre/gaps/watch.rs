@@ -70,8 +70,7 @@ impl ContactWatch {
         shared.gaps().ledger().damaged(&self.id);
     }
 
-    /// The contact has ended and gave these products; what is known of it is durable when this
-    /// returns.
+    /// The contact has ended and gave these products; its gaps are durable when this returns.
     ///
     /// # Errors
     /// The disk refuses.

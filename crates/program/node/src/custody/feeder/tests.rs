@@ -83,7 +83,8 @@ fn fed(spool: &mut Spool, feeder: &mut Feeder, session: &mut Session, at: Utc) {
         .feed(
             |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
             session,
-            (Instant::ZERO, at),
+            Instant::ZERO,
+            at,
         )
         .expect("the spool is in order");
 }

@@ -1,16 +1,13 @@
 //! The TCP sides of paths: opened when they are needed, called while UDP does not work, left when
 //! it does.
 
-use super::super::fallback::FallbackStep;
+use super::super::fallback::{BLOCKED, FallbackStep};
 use super::planned::RETRY;
 use super::{CallPath, Paths};
 use skyhaul_net::SessionManager;
-use skyhaul_sessions::{PathTarget, SessionId};
+use skyhaul_sessions::SessionId;
 use skyhaul_transport::{PathId, PathOptions, PathState, Session};
 use skyhaul_units::{Instant, Utc};
-
-/// Why TCP is used.
-const BLOCKED: &str = "no answer over UDP: using TCP until UDP works";
 
 impl Paths {
     /// The TCP side of the path that the centre is called on; none where it has no such side.
@@ -30,8 +27,7 @@ impl Paths {
         session: SessionId,
     ) {
         let Some(states) = manager.session(session).map(|session| states(session)) else { return };
-        for index in 0..self.planned.len() {
-            let planned = &mut self.planned[index];
+        for planned in &mut self.planned {
             let (udp, options) = (planned.path, planned.options());
             let udp = udp
                 .and_then(|udp| states.iter().find(|(id, _)| *id == udp))
@@ -43,7 +39,9 @@ impl Paths {
             let step = twin.step(now, udp);
             let path = twin.path;
             match (step, path) {
-                (FallbackStep::Call, _) => self.join_tcp(now, index, manager, session),
+                (FallbackStep::Call, _) => {
+                    planned.join_tcp(now, &mut self.sockets, manager, session);
+                }
                 (FallbackStep::Leave, Some(path)) => {
                     tracing::info!(path = planned.config.title(), "UDP works again: leaving TCP");
                     manager.leave(now, session, path, "UDP works again");
@@ -55,40 +53,9 @@ impl Paths {
                         session.add_path(path, PathOptions { standby, ..options });
                     }
                 }
-                (
-                    FallbackStep::Stay
-                    | FallbackStep::StandBy
-                    | FallbackStep::Lead
-                    | FallbackStep::Leave,
-                    _,
-                ) => {}
+                (FallbackStep::Stay, _)
+                | (FallbackStep::StandBy | FallbackStep::Lead | FallbackStep::Leave, None) => {}
             }
-        }
-    }
-
-    fn join_tcp(
-        &mut self,
-        now: Instant,
-        index: usize,
-        manager: &mut SessionManager,
-        session: SessionId,
-    ) {
-        let planned = &mut self.planned[index];
-        let Some(socket) = planned.tcp_socket(&mut self.sockets, manager) else { return };
-        let options = planned.options();
-        let remote = planned.resolve();
-        let Some(twin) = &mut planned.tcp else { return };
-        let joined = remote.and_then(|remote| {
-            manager
-                .join(now, session, PathTarget { socket, remote }, options)
-                .map_err(|error| error.to_string())
-        });
-        match joined {
-            Ok(path) => {
-                tracing::warn!(path = planned.config.title(), "{BLOCKED}");
-                twin.called(path, BLOCKED);
-            }
-            Err(reason) => twin.down(now, &reason),
         }
     }
 

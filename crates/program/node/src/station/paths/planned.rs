@@ -3,11 +3,11 @@
 use super::forecasts::PathForecasts;
 use super::pool::SocketPool;
 use crate::address_family::AddressFamily;
-use crate::station::fallback::Twin;
+use crate::station::fallback::{BLOCKED, Twin};
 use crate::station::sockets::resolve_in;
 use skyhaul_config::{LinePath as PathConfig, Transport};
 use skyhaul_net::SessionManager;
-use skyhaul_sessions::SocketId;
+use skyhaul_sessions::{PathTarget, SessionId, SocketId};
 use skyhaul_transport::{PathId, PathOptions};
 use skyhaul_units::{Duration, Instant, Utc};
 use std::net::SocketAddr;
@@ -106,6 +106,31 @@ impl PlannedPath {
             }
         }
         twin.socket
+    }
+
+    /// Adds its TCP side to a session.
+    pub fn join_tcp(
+        &mut self,
+        now: Instant,
+        pool: &mut SocketPool,
+        manager: &mut SessionManager,
+        session: SessionId,
+    ) {
+        let Some(socket) = self.tcp_socket(pool, manager) else { return };
+        let (options, remote) = (self.options(), self.resolve());
+        let Some(twin) = &mut self.tcp else { return };
+        let joined = remote.and_then(|remote| {
+            manager
+                .join(now, session, PathTarget { socket, remote }, options)
+                .map_err(|error| error.to_string())
+        });
+        match joined {
+            Ok(path) => {
+                tracing::warn!(path = self.config.title(), "{BLOCKED}");
+                twin.called(path, BLOCKED);
+            }
+            Err(reason) => twin.down(now, &reason),
+        }
     }
 
     /// The bytes by which datagrams of `payload` bytes are smaller than when the path came up.

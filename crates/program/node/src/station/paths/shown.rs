@@ -60,10 +60,11 @@ impl LinePath {
     /// Its datagrams are by `less` smaller than configured.
     pub(super) fn controlled(mut self, settings: &PathConfig, less: u64) -> Self {
         if self.over == "udp" {
-            self.controller = settings.controller.name().to_owned();
-            self.declared_bps = settings.controller.declared_rate().map(Rate::as_bps);
-            self.payload = u64::from(settings.udp_payload).saturating_sub(less);
-            self.payload_configured = if less > 0 { u64::from(settings.udp_payload) } else { 0 };
+            self.control.controller = settings.controller.name().to_owned();
+            self.control.declared_bps = settings.controller.declared_rate().map(Rate::as_bps);
+            self.control.payload = u64::from(settings.udp_payload).saturating_sub(less);
+            self.control.payload_configured =
+                if less > 0 { u64::from(settings.udp_payload) } else { 0 };
         }
         self
     }
@@ -98,9 +99,9 @@ fn fill(shown: &mut LinePath, status: &PathStatus, clock: Clock) {
     shown.rate_bps = status.estimate.rate.as_bps();
     shown.loss = status.loss.as_f64();
     shown.bytes_sent = status.stats.bytes_sent;
-    shown.repair_sent = status.stats.repair_sent;
-    shown.repair_used = status.stats.recovered_there;
-    shown.repair_wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
+    shown.repair.sent = status.stats.repair_sent;
+    shown.repair.used = status.stats.recovered_there;
+    shown.repair.wasted = status.stats.repair_sent.saturating_sub(status.stats.recovered_there);
     shown.stalls = status.stats.stalls;
 }
 

@@ -1,12 +1,11 @@
-//! What the line and the thread that looks for frames hand each other: questions one way, answers
-//! the other.
+//! The queues between the line and the refill thread: questions one way, answers the other.
 
 use skyhaul_level0::ledger::talk::{Ask, GapAnswer};
 use skyhaul_units::Duration;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Questions to be looked into, and answers to be given.
+/// Questions that wait for the refill thread, and answers that wait for the line.
 #[derive(Debug, Default)]
 pub struct Questions {
     state: Mutex<State>,
@@ -19,12 +18,12 @@ struct State {
     answers: VecDeque<GapAnswer>,
 }
 
-/// Questions and answers that wait: a centre has four questions open at most. What comes beyond is
-/// asked again.
+/// The most questions and answers that wait: a centre has at most four open questions. It repeats a
+/// question that finds no room.
 const WAITING_MAX: usize = 16;
 
 impl Questions {
-    /// A question came.
+    /// Adds a question.
     pub fn ask(&self, ask: Ask) {
         let mut state = self.state();
         if state.asks.len() < WAITING_MAX {
@@ -38,7 +37,7 @@ impl Questions {
         *self.state() = State::default();
     }
 
-    /// The next question, waiting for one at most for `patience`.
+    /// The next question; waits for one for up to `patience`.
     pub fn next(&self, patience: Duration) -> Option<Ask> {
         let waited = self
             .news
@@ -46,7 +45,7 @@ impl Questions {
         waited.unwrap_or_else(PoisonError::into_inner).0.asks.pop_front()
     }
 
-    /// A question was looked into.
+    /// Adds the answer to a question.
     pub fn answer(&self, answer: GapAnswer) {
         let mut state = self.state();
         if state.answers.len() < WAITING_MAX {
@@ -54,7 +53,7 @@ impl Questions {
         }
     }
 
-    /// Gives the answers to whoever takes them, until one is not taken.
+    /// Passes the answers to `take` until it refuses one.
     pub fn give(&self, mut take: impl FnMut(&GapAnswer) -> bool) {
         let mut state = self.state();
         while state.answers.front().is_some_and(&mut take) {

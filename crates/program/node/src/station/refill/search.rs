@@ -1,5 +1,4 @@
-//! Looks for frames where the station may still have them: in the blocks of its spool, and in the
-//! recording of a channel.
+//! Searches the blocks of the spool and the recording of a channel for missing frames.
 
 use super::super::front::Front;
 use super::wanted::{Stretch, Wanted};
@@ -13,10 +12,10 @@ use skyhaul_records::{Record, RecordReader};
 use skyhaul_store::raw::{RawError, RawKind, RawReader};
 use skyhaul_units::Utc;
 
-/// How a recording is decoded again.
+/// The parameters of decoding a recording.
 #[derive(Debug)]
 pub struct Decoding<'a> {
-    /// The channel, as it is configured.
+    /// The configuration of the channel.
     pub channel: &'a skyhaul_config::Channel,
     /// Its input.
     pub feed: &'a skyhaul_config::ResolvedInput,
@@ -24,12 +23,11 @@ pub struct Decoding<'a> {
     pub mission: &'a Mission,
     /// The missions known.
     pub missions: &'a MissionSet,
-    /// The thresholds, of one decoding after the other: each looks for what those before did not
-    /// find.
+    /// The thresholds of each decoding in turn: each looks for what those before did not find.
     pub attempts: &'a [SyncConfig],
 }
 
-/// Takes what is wanted of a block that was in the spool. Whether there may be more in later ones.
+/// Takes the wanted frames of a block of the spool. Returns whether later blocks may have more.
 pub fn in_block(
     payload: &[u8],
     mission: &Mission,
@@ -37,7 +35,7 @@ pub fn in_block(
     found: &mut impl FnMut(&CapturedFrame),
 ) -> bool {
     let Some((_, until)) = wanted.extent() else { return false };
-    // A block that cannot be read holds nothing that could be sent.
+    // A block that cannot be read has nothing to send.
     let Ok((_, content)) = BlockHead::decode(payload) else { return true };
     let Ok(records) = content.records() else { return true };
     let (mut reader, mut records) = (RecordReader::new(), &records[..]);
@@ -52,8 +50,8 @@ pub fn in_block(
     first.is_none_or(|first| first <= until)
 }
 
-/// Takes what is wanted of a recording, decoding it again as often as there are thresholds to try
-/// and something is not found. What a code proves is taken alone: tolerant thresholds see markers
+/// Takes the wanted frames of a recording. It is decoded once for each set of thresholds while
+/// something is missing. Only frames that a code proves are taken: tolerant thresholds see markers
 /// where none are.
 ///
 /// # Errors
@@ -66,19 +64,29 @@ pub fn in_recording(
 ) -> Result<(), RawError> {
     for sync in decoding.attempts {
         for stretch in wanted.stretches() {
-            in_stretch(reader, &stretch, (decoding, *sync), wanted, found)?;
+            let attempt = DecodingAttempt { decoding, sync: *sync };
+            in_stretch(reader, &stretch, attempt, wanted, found)?;
         }
     }
     Ok(())
 }
 
+/// One attempt to decode a recording.
+#[derive(Clone, Copy)]
+struct DecodingAttempt<'a> {
+    decoding: &'a Decoding<'a>,
+    /// The thresholds of the synchroniser.
+    sync: SyncConfig,
+}
+
 fn in_stretch(
     reader: &RawReader,
     stretch: &Stretch,
-    (decoding, sync): (&Decoding<'_>, SyncConfig),
+    attempt: DecodingAttempt<'_>,
     wanted: &mut Wanted,
     found: &mut impl FnMut(&CapturedFrame, InputLayout),
 ) -> Result<(), RawError> {
+    let DecodingAttempt { decoding, sync } = attempt;
     let mut pieces = reader.read(stretch.span.clone())?;
     let mut run: Option<Run> = None;
     while let Some(piece) = pieces.next_piece()? {
@@ -86,7 +94,7 @@ fn in_stretch(
         let end = start + piece.bytes.len() as u64;
         let is_break = piece.stamp.kind == RawKind::Break;
         if is_break || run.as_ref().is_some_and(|run| run.next != start) {
-            // Something was not recorded, or another transmission begins.
+            // A hole in the recording, or the beginning of another transmission.
             if let Some(mut run) = run.take() {
                 run.capture.finish();
                 run.take(decoding, wanted, found);
@@ -113,7 +121,7 @@ fn in_stretch(
     Ok(())
 }
 
-/// A part of the recording without a hole, being decoded.
+/// The decoding of a part of the recording without holes.
 struct Run {
     front: Front,
     capture: Capture,
@@ -158,7 +166,7 @@ impl Run {
     }
 }
 
-/// Whether a code says that it is a frame, and not only its place.
+/// Whether a code proves that it is a frame, not only its position.
 const fn is_proved(frame: &CapturedFrame) -> bool {
     frame.is_good()
         && matches!(frame.quality.verdict, FrameVerdict::Clean | FrameVerdict::Corrected)

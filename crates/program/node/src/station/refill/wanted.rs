@@ -1,4 +1,4 @@
-//! Which frames are looked for, and where a recording is to be read for them.
+//! The wanted frames of a question, and the parts of a recording where they may be.
 
 use skyhaul_ccsds::count::Modulus;
 use skyhaul_ccsds::frame::Frame;
@@ -10,42 +10,42 @@ use skyhaul_store::raw::{RawPiece, RawSpan};
 use skyhaul_units::{Duration, Utc};
 use std::collections::BTreeMap;
 
-/// The frames of one question.
+/// The wanted frames of one question.
 #[derive(Debug)]
 pub struct Wanted {
     spans: Vec<Sought>,
-    /// Spans by the time of the frame before them, in their order.
+    /// The spans, ordered by the time of the frame before them.
     by_time: BTreeMap<(Utc, usize), Utc>,
 }
 
 #[derive(Debug)]
 struct Sought {
     span: Span,
-    /// What was not found yet; none where the frame count cannot be followed, which no frame says
-    /// yet.
+    /// The frame counts not found yet; none while the frame count is unknown, because no frame has
+    /// shown it.
     gap: Option<MissingFrames>,
     found: u64,
-    /// Where what was looked through ends, in bits of the input; zero where nothing was.
+    /// The end of the part that was searched, in bits of the input; zero where nothing was.
     covered_to: u64,
 }
 
-/// A stretch of a recording with what is looked for in it.
+/// A stretch of a recording in which wanted frames may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// From when on pieces are read, until when.
+    /// The time span of its pieces.
     pub span: RawSpan,
-    /// The bytes of the input that matter.
+    /// The bytes of the input to decode.
     pub input: core::ops::Range<u64>,
 }
 
-/// Read before the frame before a gap and behind the one after it: the synchroniser finds its
-/// frames again within a few, and a receiver hands over what it has several times a second.
+/// The margin read before and after a gap: the synchroniser regains lock within a few frames, and a
+/// receiver delivers data several times a second.
 const MARGIN: Duration = Duration::from_millis(500);
-/// The same in frames, for slow downlinks.
+/// The same margin in frames, for slow downlinks.
 const MARGIN_FRAMES: u64 = 16;
 
 impl Wanted {
-    /// What `ask` asks for.
+    /// The frames that `ask` requests.
     pub fn new(ask: &Ask) -> Self {
         let sought = |span: &Span| Sought { span: *span, gap: None, found: 0, covered_to: 0 };
         let by_time = ask
@@ -56,19 +56,19 @@ impl Wanted {
         Self { spans: ask.spans.iter().map(sought).collect(), by_time: by_time.collect() }
     }
 
-    /// Whether all of it was found.
+    /// Whether all were found.
     pub fn is_complete(&self) -> bool {
         self.spans.iter().all(|sought| sought.found >= sought.span.count)
     }
 
-    /// The time that it lies in.
+    /// The time span of the wanted frames.
     pub fn extent(&self) -> Option<(Utc, Utc)> {
         let left = || self.spans.iter().filter(|sought| sought.found < sought.span.count);
         let from = left().map(|sought| sought.span.from.received).min()?;
         Some((from, left().map(|sought| sought.span.to.received).max()?))
     }
 
-    /// Whether a good frame is one of those looked for, and was not found yet.
+    /// Whether a good frame is wanted and was not found yet.
     pub fn take(&mut self, frame: &CapturedFrame, format: &FrameFormat) -> bool {
         let place = Place { received: frame.received, position: frame.position };
         if !frame.is_good() || self.about(place).next().is_none() {
@@ -77,17 +77,16 @@ impl Wanted {
         seen(frame, format).is_some_and(|seen| self.take_seen(&seen))
     }
 
-    /// The same of a frame of which the place is known.
+    /// The same for a frame whose position is known.
     pub fn take_seen(&mut self, seen: &DurableFrame) -> bool {
         let about: Vec<usize> = self.about(seen.place).collect();
         about.into_iter().any(|at| self.spans.get_mut(at).is_some_and(|sought| sought.take(seen)))
     }
 
-    /// The spans that a place lies in. It says which one it is, the time only that it is the same
-    /// transmission.
+    /// The spans that contain a position. The position decides; the time only shows that it is the
+    /// same transmission.
     fn about(&self, place: Place) -> impl Iterator<Item = usize> + '_ {
-        // All that begin before it are looked at: they are as long as a fade, and few of them are
-        // open at one time.
+        // All spans that begin before it are checked: a span is as long as a fade, and few overlap.
         let before = self.by_time.range(..=(place.received + MARGIN, usize::MAX)).rev();
         let going_on = before.filter(move |(_, until)| place.received <= **until + MARGIN);
         going_on.map(|((_, at), _)| *at).filter(move |at| {
@@ -97,7 +96,7 @@ impl Wanted {
         })
     }
 
-    /// A piece of the recording was looked through.
+    /// A piece of the recording was searched.
     pub fn covered(&mut self, piece: &RawPiece) {
         let (start, end) =
             (8 * piece.stamp.input, 8 * (piece.stamp.input + piece.bytes.len() as u64));
@@ -116,15 +115,15 @@ impl Wanted {
         }
     }
 
-    /// When the newest frame was received that a recording does not reach yet, if something before
-    /// it was not found.
+    /// The reception time of the newest wanted frame that the recording does not reach yet; none
+    /// where everything before it was found.
     pub fn behind(&self) -> Option<Utc> {
         let left = self.spans.iter().filter(|sought| sought.found < sought.span.count);
         let behind = left.filter(|sought| sought.covered_to < sought.span.to.position.as_bits());
         behind.map(|sought| sought.span.to.received).max()
     }
 
-    /// Where a recording is to be read for what was not found, in the order of time, without
+    /// The stretches of a recording to read for frames not found yet, in the order of time, without
     /// overlap.
     pub fn stretches(&self) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
@@ -145,7 +144,7 @@ impl Wanted {
         stretches
     }
 
-    /// What is said of it; `no_recording` where there is none to look into.
+    /// The answer; `no_recording` is the reason where no recording could be searched.
     pub fn answer(&self, number: u64, no_recording: Option<UnavailableReason>) -> GapAnswer {
         let outcome = |sought: &Sought| {
             let why = match no_recording {
@@ -176,7 +175,7 @@ impl Sought {
     }
 }
 
-/// Whose frame it is, and where it stands; none of a frame that is not counted.
+/// The virtual channel, frame count and position of a frame; none for a frame without a count.
 pub fn seen(frame: &CapturedFrame, format: &FrameFormat) -> Option<DurableFrame> {
     let parsed = Frame::parse(&frame.bytes, format).ok()?;
     let (count, modulus) = (parsed.count.value, parsed.count.modulus);
@@ -203,7 +202,7 @@ fn stretch(span: &Span) -> Stretch {
     }
 }
 
-/// Read at least on both sides of a gap: several of the longest blocks.
+/// The least margin read on both sides of a gap: several of the longest blocks.
 const BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

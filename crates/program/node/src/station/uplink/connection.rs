@@ -14,8 +14,8 @@ use skyhaul_units::{Duration, Instant};
 
 /// The connection to the centre, or the calls for one.
 #[derive(Debug)]
-pub struct Connection {
-    state: ConnectionState,
+pub struct CentreConnection {
+    state: CallState,
     /// When the last call began.
     called_at: Instant,
     /// When the next call may begin.
@@ -25,7 +25,7 @@ pub struct Connection {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ConnectionState {
+enum CallState {
     Down,
     Calling {
         first: SessionId,
@@ -59,18 +59,18 @@ pub enum Ending {
 const RETRY: Duration = Duration::from_secs(1);
 /// The pause doubles with each refusal, up to this: an operator has to act first.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
-/// A call without an answer for this long is given up and made anew. The attempts within one call
+/// A call without an answer for this long is given up and repeated. The attempts within one call
 /// become ever rarer, and would find a line that returns as late as it was out. At 660 ms and 10 %
 /// loss a call takes 2 s.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Between two calls over TCP while the first call has no answer.
 const SECOND_RETRY: Duration = Duration::from_secs(5);
 
-impl Default for Connection {
+impl Default for CentreConnection {
     /// Down; the first call may begin at once.
     fn default() -> Self {
         Self {
-            state: ConnectionState::Down,
+            state: CallState::Down,
             called_at: Instant::ZERO,
             retry_at: Instant::ZERO,
             refusals: 0,
@@ -78,20 +78,20 @@ impl Default for Connection {
     }
 }
 
-impl Connection {
-    /// The session: the one that stands, or the first call for one.
+impl CentreConnection {
+    /// The established session, or the first call for one.
     pub const fn id(&self) -> Option<SessionId> {
         match self.state {
-            ConnectionState::Down => None,
-            ConnectionState::Calling { first: id, .. } | ConnectionState::Connected(id) => Some(id),
+            CallState::Down => None,
+            CallState::Calling { first: id, .. } | CallState::Connected(id) => Some(id),
         }
     }
 
     /// The call over TCP.
     pub const fn second(&self) -> Option<SessionId> {
         match self.state {
-            ConnectionState::Calling { second, .. } => second,
-            ConnectionState::Down | ConnectionState::Connected(_) => None,
+            CallState::Calling { second, .. } => second,
+            CallState::Down | CallState::Connected(_) => None,
         }
     }
 
@@ -106,12 +106,12 @@ impl Connection {
 
     /// Whether a call is due.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.state == ConnectionState::Down && now >= self.retry_at
+        self.state == CallState::Down && now >= self.retry_at
     }
 
     /// When the next call is due; none while one is under way or answered.
     pub fn due_at(&self) -> Option<Instant> {
-        (self.state == ConnectionState::Down).then_some(self.retry_at)
+        (self.state == CallState::Down).then_some(self.retry_at)
     }
 
     /// A call is attempted now.
@@ -122,24 +122,27 @@ impl Connection {
     /// The call went out.
     pub fn calling(&mut self, first: SessionId) {
         let second_at = self.called_at + FALL_BACK;
-        self.state = ConnectionState::Calling { first, second: None, second_at };
+        self.state = CallState::Calling { first, second: None, second_at };
     }
 
     /// Whether the first call has had no answer for so long that TCP is called too.
     pub fn is_second_due(&self, now: Instant) -> bool {
-        matches!(self.state, ConnectionState::Calling { second: None, second_at, .. } if now >= second_at)
+        match self.state {
+            CallState::Calling { second: None, second_at, .. } => now >= second_at,
+            CallState::Down | CallState::Calling { .. } | CallState::Connected(_) => false,
+        }
     }
 
     /// TCP was called, as this session where the call went out.
     pub fn called_second(&mut self, now: Instant, id: Option<SessionId>) {
-        if let ConnectionState::Calling { second, second_at, .. } = &mut self.state {
+        if let CallState::Calling { second, second_at, .. } = &mut self.state {
             (*second, *second_at) = (id, now + SECOND_RETRY);
         }
     }
 
     /// The call over TCP had no answer.
     pub const fn second_unanswered(&mut self) {
-        if let ConnectionState::Calling { second, .. } = &mut self.state {
+        if let CallState::Calling { second, .. } = &mut self.state {
             *second = None;
         }
     }
@@ -147,13 +150,13 @@ impl Connection {
     /// A call was answered. Returns the other one, which is not needed any more.
     pub fn answered(&mut self, id: SessionId) -> Option<SessionId> {
         let calls = [self.id(), self.second()];
-        self.state = ConnectionState::Connected(id);
+        self.state = CallState::Connected(id);
         calls.into_iter().flatten().find(|call| *call != id)
     }
 
     /// Whether the present call, or the handshake after it, takes too long.
     pub fn is_overdue(&self, now: Instant) -> bool {
-        self.state != ConnectionState::Down && now >= self.called_at + PATIENCE
+        self.state != CallState::Down && now >= self.called_at + PATIENCE
     }
 
     /// Whether the session has lasted so long that no other node takes its place.
@@ -173,13 +176,13 @@ impl Connection {
             self.retry_at = self.retry_at.max(self.called_at + pause.min(LONGEST_RETRY));
         }
         let id = self.id();
-        self.state = ConnectionState::Down;
+        self.state = CallState::Down;
         id
     }
 
-    /// Gives up what stands or is called, to call again at once.
+    /// Drops the session or the calls, to call again at once.
     pub fn restart(&mut self, now: Instant) {
-        self.state = ConnectionState::Down;
+        self.state = CallState::Down;
         self.retry_at = now;
     }
 

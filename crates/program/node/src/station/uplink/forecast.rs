@@ -23,7 +23,7 @@ impl Uplink {
         });
         let behind: Vec<Behind> = behind.collect();
         let mut forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
-        // What guests hand over, they hand over when the line has room.
+        // Guests hand over data only when the line has room: it is never late.
         forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
         for (flow, said) in self.foresight.see(now, &forecasts) {
             self.say(flow, said);

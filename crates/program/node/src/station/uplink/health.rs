@@ -1,16 +1,17 @@
-//! What is said of paths that bring nothing over, or less than they did: in the log, as alarms, in
-//! the line's status.
+//! Reports paths that deliver nothing, or less than before: in the log, as alarms, in the status of
+//! the line.
 
 use super::Uplink;
+use crate::station::paths::SmallerPacket;
 use skyhaul_net::SessionManager;
 use skyhaul_transport::{Event, PathId, PathState, PathStatus};
 
-/// No path of the line brings anything over.
+/// The reason in the status where no path of the line delivers anything.
 const SILENT: &str =
     "nothing is received from the centre; data not yet delivered waits in the spool";
 
 impl Uplink {
-    /// A path's standing has changed.
+    /// The state of a path has changed.
     pub(super) fn path_event(&mut self, manager: &mut SessionManager, event: &Event) {
         let (&Event::PathUp(path)
         | &Event::PathStalled(path)
@@ -62,10 +63,9 @@ impl Uplink {
     fn path_resized(&self, path: PathId, payload: usize) {
         let about = format!("packets on path {}", self.paths.title(path));
         match self.paths.smaller_packet(path, payload) {
-            Some(size) => {
-                let full = self.paths.mtu();
+            Some(SmallerPacket { size, configured }) => {
                 let reason = format!(
-                    "packets of {full} bytes are lost; {size} bytes are sent instead. Write `mtu = \
+                    "packets of {configured} bytes are lost; {size} bytes are sent instead. Write `mtu = \
                     \"{size} B\"` under \
                      [line] if this is permanent"
                 );
@@ -75,7 +75,7 @@ impl Uplink {
         }
     }
 
-    /// The session is over: the next one finds out for itself.
+    /// Clears the alarms of paths: the session has ended, and the next one judges its paths itself.
     pub(super) fn forget_paths_health(&self) {
         for title in self.paths.titles() {
             self.shared.alarms.clear(&about(title));
@@ -83,8 +83,7 @@ impl Uplink {
         }
     }
 
-    /// Says in the line's status that it is open in name alone, where all of its paths bring
-    /// nothing over.
+    /// Shows in the status of an open line that none of its paths delivers anything.
     pub(super) fn say_whether_silent(&mut self, used: &[(PathId, PathStatus)]) {
         let brings_nothing = |state| {
             matches!(
@@ -99,7 +98,7 @@ impl Uplink {
     }
 }
 
-/// What an alarm about a path that brings nothing over is called.
+/// The subject of the alarm about a path that delivers nothing.
 fn about(title: &str) -> String {
     format!("path {title}")
 }

@@ -285,7 +285,8 @@ impl Node {
             .feed(
                 |reader, wanted| spool.queue_mut().read_flows(reader, wanted),
                 session,
-                (at.now, at.utc()),
+                at.now,
+                at.utc(),
             )
             .unwrap();
     }
