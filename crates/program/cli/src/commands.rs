@@ -15,6 +15,7 @@ mod keygen;
 mod lab;
 mod node_socket;
 mod one_way;
+mod output;
 mod packets;
 mod path;
 mod perf;

@@ -57,7 +57,8 @@ pub fn run(command: Config, out: &mut dyn Write) -> Result<(), Failure> {
             }
             write_config(&config, out)?;
             out.flush()?;
-            judge(&doubts(&config), strict, &file)?;
+            let policy = if strict { WarningPolicy::Refuse } else { WarningPolicy::Report };
+            judge(&doubts(&config), policy, &file)?;
             if let (true, skyhaul_config::Config::Station(station)) = (connect, &config) {
                 let round_trip = skyhaul_node::station::reach(station)?;
                 let millis = round_trip.as_secs_f64() * 1e3;
@@ -76,12 +77,21 @@ fn write_config(config: &skyhaul_config::Config, out: &mut dyn Write) -> io::Res
     }
 }
 
-/// Says what would keep the node from working; refuses it where that is asked for.
-fn judge(doubts: &[String], strict: bool, file: &Path) -> Result<(), Failure> {
+/// What becomes of a configuration with warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WarningPolicy {
+    /// The warnings are printed.
+    Report,
+    /// It is refused (`--strict`).
+    Refuse,
+}
+
+/// Prints the warnings: what would keep the node from working.
+fn judge(doubts: &[String], policy: WarningPolicy, file: &Path) -> Result<(), Failure> {
     for doubt in doubts {
         writeln!(io::stderr(), "warning: {doubt}")?;
     }
-    if !strict || doubts.is_empty() {
+    if policy == WarningPolicy::Report || doubts.is_empty() {
         return Ok(());
     }
     let what = match doubts.len() {
@@ -148,9 +158,9 @@ fn write_station(station: &StationConfig, out: &mut dyn Write) -> io::Result<()>
     write_refill(refill, out)?;
     channel.iter().try_for_each(|channel| write_channel(channel, out))?;
     write_forwards(forward, out)?;
-    write_mirrors((centre.name.as_str(), mirror), out)?;
-    write_streams((centre.name.as_str(), stream), out)?;
-    write_rules(centre.name.as_str(), (&centre.allow, &centre.allow_listen), out)?;
+    write_mirrors(centre.name.as_str(), mirror, out)?;
+    write_streams(centre.name.as_str(), stream, out)?;
+    write_rules(centre.name.as_str(), &centre.allow, &centre.allow_listen, out)?;
     write_places(missions, node, out)
 }
 
@@ -250,20 +260,29 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         to_disk(store.sync_interval),
         kept(store.retention, "the products")
     )?;
+    let spans = ProductSpans {
+        each_contact: products.session,
+        window: products.time.then_some(products.window),
+    };
     writeln!(
         out,
         "  products   in {}, {}",
         products.dir.display(),
-        made_of(products.session, products.time.then_some(products.window), products.form)
+        made_of(&spans, products.form)
     )?;
     for entry in product {
         let mission =
             entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
         let time = entry.time.unwrap_or(products.time);
         let window = time.then(|| entry.window.unwrap_or(products.window));
-        let (session, form) =
+        let (each_contact, form) =
             (entry.session.unwrap_or(products.session), entry.form.unwrap_or(products.form));
-        writeln!(out, "             {}{mission}: {}", entry.name, made_of(session, window, form))?;
+        writeln!(
+            out,
+            "             {}{mission}: {}",
+            entry.name,
+            made_of(&ProductSpans { each_contact, window }, form)
+        )?;
     }
     for entry in expedited {
         let of = entry.product.as_ref().map_or("all products".to_owned(), ToString::to_string);
@@ -289,9 +308,17 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     write_places(missions, node, out)
 }
 
-fn made_of(session: bool, window: Option<ProductWindow>, form: ProductForm) -> String {
-    let window = window.map(|window| spoken(window.0.as_duration()));
-    let of = match (session, window) {
+/// The spans of which products are made.
+struct ProductSpans {
+    /// Of each contact.
+    each_contact: bool,
+    /// Of each window of time.
+    window: Option<ProductWindow>,
+}
+
+fn made_of(spans: &ProductSpans, form: ProductForm) -> String {
+    let window = spans.window.map(|window| spoken(window.0.as_duration()));
+    let of = match (spans.each_contact, window) {
         (true, None) => "of each contact".to_owned(),
         (true, Some(window)) => format!("of each contact and of every {window}"),
         (false, Some(window)) => format!("of every {window}"),

@@ -112,11 +112,12 @@ pub fn run(command: &Decode, out: &mut dyn Write) -> Result<(), Failure> {
     let pages = Pages::open(command)?;
     let mut reports = Vec::new();
     let mut failures = Vec::new();
+    let setup = DecodeSetup { known: &known, options: &options, has_pages: pages.is_some() };
     let together = if command.select { command.files.len() } else { 1 };
     for files in command.files.chunks(together.max(1)) {
         let decoded = match files {
-            [file] => decode(file, (&known, &options), &mut outputs, pages.is_some()),
-            several => select::decode(several, (&known, &options), &mut outputs, pages.is_some()),
+            [file] => decode(file, &setup, &mut outputs),
+            several => select::decode(several, &setup, &mut outputs),
         };
         match decoded {
             Ok(contacts) => {
@@ -176,19 +177,34 @@ pub(super) fn mission(wanted: &MissionRef, known: &MissionSet) -> Result<Mission
     })
 }
 
-/// The account of each downlink of a file, and the page about it where one is wanted.
+/// How captures are decoded.
+pub(super) struct DecodeSetup<'a> {
+    /// Every mission that the program knows.
+    known: &'a MissionSet,
+    options: &'a CaptureOptions,
+    /// Whether a page is written about each contact.
+    has_pages: bool,
+}
+
+impl DecodeSetup<'_> {
+    /// The data of a page, if one is written.
+    fn timeline(&self, mission: &Mission) -> Option<CaptureTimeline> {
+        self.has_pages.then(|| CaptureTimeline::new(mission))
+    }
+}
+
+/// The account of each downlink of a file, and the page about it if one is written.
 fn decode(
     file: &Path,
-    (known, options): (&MissionSet, &CaptureOptions),
+    setup: &DecodeSetup<'_>,
     outputs: &mut Outputs,
-    with_page: bool,
 ) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     let name = file.display().to_string();
     let unreadable = |source| {
         Failure::io("the capture cannot be read", &name, "give the path of a readable file", source)
     };
     let mut input = File::open(file).map_err(unreadable)?;
-    let mut capture = Capture::new(known.clone(), options.clone());
+    let mut capture = Capture::new(setup.known.clone(), setup.options.clone());
     let mut buffer = vec![0; READ_SIZE];
     outputs.begin(file);
     let mut writers = Some(outputs.writers());
@@ -197,7 +213,7 @@ fn decode(
         let mut stages: Option<Stages<'_, '_>> = None;
         loop {
             let len = input.read(&mut buffer).map_err(unreadable)?;
-            // A file does not say when it was received.
+            // The reception time of a file is not known.
             capture.push(Utc::from_micros(0), &buffer[..len]);
             if len == 0 {
                 capture.finish();
@@ -206,9 +222,10 @@ fn decode(
             while let Some(event) = capture.poll() {
                 match event {
                     CaptureEvent::Identified(found) => {
-                        let course = with_page.then(|| CaptureTimeline::new(&found.mission));
+                        let course = setup.timeline(&found.mission);
                         let mission = found.mission.clone();
-                        let start = |writers| Stages::start(scope, mission, known, writers, course);
+                        let start =
+                            |writers| Stages::start(scope, mission, setup.known, writers, course);
                         stages = writers.take().map(start);
                         downlinks.identified = Some(found);
                     }

@@ -1,4 +1,4 @@
-//! The far node that a command calls: its addresses, its key, and this end's sockets.
+//! The far node that a command connects to: its addresses, its key, and this end's sockets.
 
 use super::ip::IpVersion;
 use super::perf::keys::Keys;
@@ -9,29 +9,46 @@ use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{PathOptions, SessionConfig};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// The addresses and the key of the far node that is called `node` among `nodes` (`NAME=ADDR`), and
-/// this end's sockets, as a node `name` with sessions of this kind.
+/// A far node as a command line names it.
+#[derive(Clone, Copy)]
+pub struct FarName<'a> {
+    /// The known nodes, `NAME=ADDR`.
+    pub known: &'a [String],
+    /// The name of the one that is meant.
+    pub name: &'a str,
+}
+
+/// This end, as the far node sees it.
+pub struct OwnEnd<'a> {
+    /// Its name, for the other end's log.
+    pub name: &'a str,
+    /// The configuration of its sessions.
+    pub session: SessionConfig,
+}
+
+/// The addresses and the key of the far node, and this end's sockets.
 ///
 /// # Errors
 /// The node is not known, or the keys cannot be used.
 pub fn far(
-    (nodes, node): (&[String], &str),
+    node: FarName<'_>,
     keys: &Keys,
     line: &LineFlags,
-    (name, session): (&str, SessionConfig),
+    own: OwnEnd<'_>,
 ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
     let mut remotes = Vec::new();
-    for text in nodes {
+    for text in node.known {
         let Some((name, address)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
         else {
             let what = format!("`{text}` is not a node");
             return Err(Failure::new(Exit::Usage, &what, "write it like far=198.51.100.1:4740"));
         };
-        if name == node {
+        if name == node.name {
             remotes.push(resolve(address)?);
         }
     }
     if remotes.is_empty() {
+        let node = node.name;
         let what = format!("the far node `{node}` is not known");
         let help = format!("give its address, like --node {node}=198.51.100.1:4740");
         return Err(Failure::new(Exit::Usage, &what, &help));
@@ -45,8 +62,8 @@ pub fn far(
     let setup = Setup {
         bind: bind.collect(),
         path: line.path(IpVersion::largest(remotes.iter().copied()))?,
-        session,
-        ..Setup::new(name, accepted.own)
+        session: own.session,
+        ..Setup::new(own.name, accepted.own)
     };
     Ok((remotes, peer, setup))
 }

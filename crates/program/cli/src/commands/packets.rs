@@ -16,6 +16,7 @@ use record::ConstructionView;
 use selection::PacketSelection;
 use skyhaul_ccsds::mission::{ApidRange, Mission, MissionSet};
 use skyhaul_ccsds::packet::Header;
+use skyhaul_columns::TableContent;
 use skyhaul_config::{ConfigTime, MissionRef};
 use skyhaul_units::Utc;
 use std::io::{self, Write};
@@ -204,21 +205,19 @@ fn read(
 
 impl Sinks {
     fn open(command: &PacketsCommand, out: &mut dyn Write) -> Result<Self, Failure> {
+        let content = if command.bytes { TableContent::Packets } else { TableContent::Headers };
         let lines = match (command.json, command.summary, command.csv) {
             (true, true, _) => None,
-            (true, false, _) => Some(Lines::Json(Json::new(command.bytes))),
-            (_, _, true) => Some(Lines::Csv(Csv::begin(command.bytes, out)?)),
+            (true, false, _) => Some(Lines::Json(Json::new(content))),
+            (_, _, true) => Some(Lines::Csv(Csv::begin(content, out)?)),
             _ => Some(Lines::People(Vec::new())),
         };
         let left = match lines {
             Some(Lines::People(_)) => Some(command.head.unwrap_or(0)),
             _ => command.head,
         };
-        let table = command
-            .parquet
-            .as_ref()
-            .map(|path| ParquetTable::create(path, command.bytes))
-            .transpose()?;
+        let table =
+            command.parquet.as_ref().map(|path| ParquetTable::create(path, content)).transpose()?;
         let output = command.output.as_ref().map(|path| Output::create(path)).transpose()?;
         Ok(Self { lines, table, output, most: left, left })
     }

@@ -5,6 +5,7 @@ mod pace;
 mod sink;
 mod source;
 
+use crate::commands::output::OutputFormat;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use pace::{ReplayClock, Speed};
@@ -112,23 +113,24 @@ pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
     };
     {
         let mut sink = ReplaySink::open(command, out)?;
-        play(command, (&mut source, &mut sink), speed, (&stop, &mut summary))?;
+        let pace = ReplayClock::new(speed, command.skip_silence);
+        play(&mut source, &mut sink, pace, &stop, &mut summary)?;
     }
     // What was played is on standard output: the summary goes beside it.
     let mut beside = io::stderr();
     let out: &mut dyn Write = if to_stdout { &mut beside } else { out };
-    summary.write(command.json, out)?;
+    summary.write(command.json.into(), out)?;
     summary.verdict()
 }
 
 fn play(
-    command: &Replay,
-    (source, sink): (&mut ReplaySource, &mut ReplaySink<'_>),
-    speed: Speed,
-    (stop, summary): (&AtomicBool, &mut Summary),
+    source: &mut ReplaySource,
+    sink: &mut ReplaySink<'_>,
+    mut pace: ReplayClock,
+    stop: &AtomicBool,
+    summary: &mut Summary,
 ) -> Result<(), Failure> {
     let clock = Clock::start();
-    let mut pace = ReplayClock::new(speed, command.skip_silence);
     let mut progress = Progress::new();
     let mut next_input = None;
     let began = sink.wait_ready(stop)?;
@@ -226,8 +228,8 @@ impl Summary {
         }
     }
 
-    fn write(&self, as_json: bool, out: &mut dyn Write) -> Result<(), Failure> {
-        if as_json {
+    fn write(&self, format: OutputFormat, out: &mut dyn Write) -> Result<(), Failure> {
+        if format == OutputFormat::Json {
             let line = serde_json::to_string(self).expect("figures are plain data");
             return Ok(writeln!(out, "{line}")?);
         }

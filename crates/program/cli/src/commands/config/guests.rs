@@ -1,5 +1,4 @@
-//! What goes beside contacts, and what another node may have this one do, as it is configured, in
-//! words.
+//! The configured forwards, mirrors and streams, and the rights of other nodes, in words.
 
 use super::words::spoken;
 use skyhaul_config::{
@@ -8,7 +7,7 @@ use skyhaul_config::{
 use skyhaul_forward::{Entrance, Forward, What};
 use std::io::{self, Write};
 
-/// Applications' forwards.
+/// The forwards of applications.
 pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Result<()> {
     for entry in forwards {
         let lead = match entry.what() {
@@ -34,10 +33,11 @@ pub fn write_forwards(forwards: &[ForwardEntry], out: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// What another node may have this one do.
+/// Where this node connects and listens for another node.
 pub fn write_rules(
     name: &str,
-    (allow, listen): (&ForwardRules, &ForwardRules),
+    allow: &ForwardRules,
+    listen: &ForwardRules,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for (rules, what) in [(allow, "connect to"), (listen, "listen at")] {
@@ -49,11 +49,8 @@ pub fn write_rules(
     Ok(())
 }
 
-/// Folders that the centre of this name gets.
-pub fn write_mirrors(
-    (centre, mirrors): (&str, &[MirrorEntry]),
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// The mirrors to the centre of this name.
+pub fn write_mirrors(centre: &str, mirrors: &[MirrorEntry], out: &mut dyn Write) -> io::Result<()> {
     for entry in mirrors {
         let (source, into) = (entry.source.display(), &entry.into.0);
         let into = if into.is_here() { "the folder there".to_owned() } else { into.to_string() };
@@ -65,11 +62,8 @@ pub fn write_mirrors(
     Ok(())
 }
 
-/// Streams that the centre of this name gets.
-pub fn write_streams(
-    (centre, streams): (&str, &[StreamEntry]),
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// The streams to the centre of this name.
+pub fn write_streams(centre: &str, streams: &[StreamEntry], out: &mut dyn Write) -> io::Result<()> {
     for entry in streams {
         let class = entry.class.as_ref().map_or(String::new(), |class| format!(", class {class}"));
         let (source, lateness) = (&entry.from.0, spoken(entry.lateness));
@@ -83,10 +77,10 @@ pub fn write_streams(
     Ok(())
 }
 
-/// A station that may send to this centre, and what else it may do here.
+/// A station that can send to this centre, and its other rights.
 pub fn write_peer(peer: &PeerEntry, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  takes      from {}, key {}", peer.name, peer.fingerprint)?;
-    write_rules(peer.name.as_str(), (&peer.allow, &peer.allow_listen), out)?;
+    write_rules(peer.name.as_str(), &peer.allow, &peer.allow_listen, out)?;
     if let Some(FilesEntry { root, write, read }) = &peer.files {
         let may = [(*write, "put files in"), (*read, "fetch files from")];
         let may: Vec<&str> = may.iter().filter(|(may, _)| *may).map(|(_, what)| *what).collect();

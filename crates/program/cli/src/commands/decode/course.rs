@@ -190,7 +190,7 @@ impl CaptureTimeline {
     }
 
     /// The channel and count of the frame.
-    pub fn follow(&mut self, frame: &CapturedFrame, (channel, count): (Channel, VcCount)) {
+    pub fn follow(&mut self, frame: &CapturedFrame, channel: Channel, count: VcCount) {
         if !self.channels.contains_key(&channel) && self.channels.len() >= MAX_CHANNELS {
             return;
         }

@@ -1,14 +1,13 @@
-//! Several recordings of one downlink as one: the better copy of each frame, in order, once, and
-//! what each recording gave.
+//! Several recordings of one downlink combined: the best copy of each frame, in order, once, with the
+//! account of each recording.
 
-use super::course::{Bounded, CaptureTimeline};
+use super::course::Bounded;
 use super::outputs::Outputs;
 use super::stages::Stages;
-use super::{Downlink, FileResult, READ_SIZE, notes, unidentified};
+use super::{DecodeSetup, Downlink, FileResult, READ_SIZE, notes, unidentified};
 use crate::failure::{Exit, Failure};
-use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureOptions, CaptureStats};
+use skyhaul_ccsds::capture::{Capture, CaptureEvent, CaptureStats};
 use skyhaul_ccsds::identify::{Identification, InputLayout};
-use skyhaul_ccsds::mission::MissionSet;
 use skyhaul_ccsds::quality::BitPosition;
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_ccsds::sync::RUN_BLOCKS;
@@ -77,9 +76,8 @@ const HELD_BYTES: usize = 256 << 20;
 /// any.
 pub fn decode(
     files: &[PathBuf],
-    (known, options): (&MissionSet, &CaptureOptions),
+    setup: &DecodeSetup<'_>,
     outputs: &mut Outputs,
-    with_page: bool,
 ) -> Result<Vec<(FileResult, Option<String>)>, Failure> {
     if files.len() > MAX_INPUTS {
         let what = format!("--select joins at most {MAX_INPUTS} recordings, not {}", files.len());
@@ -92,7 +90,7 @@ pub fn decode(
     let mut buffer = vec![0; READ_SIZE];
     let mut recordings = Vec::with_capacity(files.len());
     for (number, file) in files.iter().enumerate() {
-        let mut recording = Recording::open(number, file, known, options)?;
+        let mut recording = Recording::open(number, file, setup)?;
         recording.identify(&mut buffer)?;
         recordings.push(recording);
     }
@@ -104,9 +102,9 @@ pub fn decode(
     let bits = bits_per_frame(&downlink);
     let mut taken = BitPosition::from_bits(0);
     let (found, _) = std::thread::scope(|scope| {
-        let course = with_page.then(|| CaptureTimeline::new(&downlink.mission));
-        let stages =
-            Stages::start(scope, downlink.mission.clone(), known, outputs.writers(), course);
+        let course = setup.timeline(&downlink.mission);
+        let mission = downlink.mission.clone();
+        let stages = Stages::start(scope, mission, setup.known, outputs.writers(), course);
         loop {
             let is_over = !step(&mut recordings, &mut union, &mut buffer)?;
             if is_over {
@@ -158,7 +156,8 @@ fn join(recordings: &mut [Recording]) -> Result<(Union, Box<Identification>), Fa
         match &recording.identified {
             Some(found) if at != lead => {
                 if let Sighting::Other { .. } = union.identified(at, found) {
-                    return Err(differ((&recordings[lead], &downlink), (recording, found)));
+                    let lead = Sighted { recording: &recordings[lead], found: &downlink };
+                    return Err(differ(lead, Sighted { recording, found }));
                 }
             }
             Some(_) => {}
@@ -184,11 +183,17 @@ fn nothing(recordings: &mut [Recording]) -> Failure {
     Failure::new(Exit::Result, "no frame was found in any of the recordings", help)
 }
 
-fn differ(one: (&Recording, &Identification), other: (&Recording, &Identification)) -> Failure {
-    let (first, second) = if one.0.number < other.0.number { (one, other) } else { (other, one) };
-    let holds = |(recording, found): (&Recording, &Identification)| {
-        format!("{} holds {}", recording.name, shown(found))
-    };
+/// A recording and its downlink.
+#[derive(Clone, Copy)]
+struct Sighted<'a> {
+    recording: &'a Recording,
+    found: &'a Identification,
+}
+
+fn differ(one: Sighted<'_>, other: Sighted<'_>) -> Failure {
+    let is_in_order = one.recording.number < other.recording.number;
+    let (first, second) = if is_in_order { (one, other) } else { (other, one) };
+    let holds = |seen: Sighted<'_>| format!("{} holds {}", seen.recording.name, shown(seen.found));
     let what =
         format!("the recordings are of different downlinks: {}, {}", holds(first), holds(second));
     let help = "--select joins recordings of one pass; omit it to decode each file separately";
@@ -221,19 +226,14 @@ fn step(
 }
 
 impl Recording {
-    fn open(
-        number: usize,
-        path: &Path,
-        known: &MissionSet,
-        options: &CaptureOptions,
-    ) -> Result<Self, Failure> {
+    fn open(number: usize, path: &Path, setup: &DecodeSetup<'_>) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| unreadable(&name, source))?;
         Ok(Self {
             number,
             name,
             file,
-            capture: Capture::new(known.clone(), options.clone()),
+            capture: Capture::new(setup.known.clone(), setup.options.clone()),
             read: 0,
             is_read: false,
             is_over: false,

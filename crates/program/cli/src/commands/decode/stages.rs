@@ -77,8 +77,8 @@ impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
                             course.packet(packet);
                         }
                     });
-                    if let (Some(course), Some(counted)) = (&mut course, counted) {
-                        course.follow(frame, counted);
+                    if let (Some(course), Some((channel, count))) = (&mut course, counted) {
+                        course.follow(frame, channel, count);
                     }
                 }
             }

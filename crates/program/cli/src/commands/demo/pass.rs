@@ -126,7 +126,7 @@ impl<'a> DemoNodes<'a> {
             let played: Vec<_> =
                 players.iter().map(Player::played).zip(totals.iter().copied()).collect();
             let progress =
-                DemoProgress::new(now.since(begun), (&station, &centre), &played, meter.rate());
+                DemoProgress::new(now.since(begun), &station, &centre, &played, meter.rate());
             screen.show(now, &progress, out)?;
             let is_complete = players.iter().all(Player::has_ended)
                 && is_complete(&self.inputs, &station, &centre);

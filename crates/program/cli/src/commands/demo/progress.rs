@@ -137,7 +137,8 @@ impl DemoProgress {
     /// One look: `played` has for each input the bytes played and all bytes of its pass.
     pub fn new(
         elapsed: Duration,
-        (station, centre): (&StationStatus, &CentreStatus),
+        station: &StationStatus,
+        centre: &CentreStatus,
         played: &[(ByteCount, ByteCount)],
         rate: Rate,
     ) -> Self {

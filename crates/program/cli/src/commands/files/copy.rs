@@ -2,10 +2,10 @@
 
 use super::course::{FarNode, FileTransfer};
 use super::receipts::Receipts;
-use super::screen::{Screen, TransferVerdict};
+use super::screen::{RunKind, Screen, TransferVerdict};
 use super::spec::Copy;
 use crate::commands::classes::{Classes, known};
-use crate::commands::far::{self, ways};
+use crate::commands::far::{self, FarName, OwnEnd, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
@@ -98,7 +98,7 @@ pub struct Flags {
     json: bool,
 }
 
-/// Copies to the end, calling again where the session is lost.
+/// Copies to the end; connects again when the session is lost.
 ///
 /// # Errors
 /// The command line or a source cannot be used, the far node does not answer or refuses, or
@@ -112,22 +112,22 @@ pub fn run(command: &Cp, out: &mut dyn Write) -> Result<(), Failure> {
         Copy::Get { .. } => ClassId::default(),
         Copy::Put { .. } | Copy::PutPipe { .. } => flags.own_class(&setup.session.classes)?,
     };
-    let task = |attempt: usize| task(&copy, (&base, class), attempt);
-    // What is wrong here is told before anybody is called.
+    let task = |attempt: usize| task(&copy, &base, class, attempt);
+    // Errors of this end are reported before connecting.
     drop(task(0)?);
     let screen = flags.screen(peer)?;
     let call = FarNode { setup, ways: ways(&remotes), peer, node: copy.node().to_owned() };
     let again = !matches!(copy, Copy::PutPipe { .. });
-    let course =
-        FileTransfer { call, again, patient: false, sends: !matches!(copy, Copy::Get { .. }) };
+    let course = FileTransfer { call, again, patient: false, role: copy.role() };
     let stop = signals::stop_flag()?;
     course.run(&stop, &task, screen, out).and_then(TransferVerdict::judge)
 }
 
-/// What is done at the `attempt`th call.
+/// The task of the `attempt`th connection.
 fn task(
     copy: &Copy,
-    (base, class): (&TransferHello, ClassId),
+    base: &TransferHello,
+    class: ClassId,
     attempt: usize,
 ) -> Result<TransferTask, Failure> {
     let mut hello = base.clone();
@@ -211,7 +211,12 @@ impl Flags {
         line: &LineFlags,
     ) -> Result<(Vec<SocketAddr>, Fingerprint, Setup), Failure> {
         let session = SessionConfig { classes: self.classes.tree()?, ..super::session() };
-        far::far((&self.node, node), keys, line, (&self.name, session))
+        far::far(
+            FarName { known: &self.node, name: node },
+            keys,
+            line,
+            OwnEnd { name: &self.name, session },
+        )
     }
 
     /// The class of what this end sends.
@@ -231,7 +236,8 @@ impl Flags {
             true => None,
             false => Receipts::kept(self.receipts.as_deref())?,
         };
-        Ok(Screen::new(self.json, self.dry_run, receipts, &peer.to_string()))
+        let run = if self.dry_run { RunKind::DryRun } else { RunKind::Copy };
+        Ok(Screen::new(self.json.into(), run, receipts, &peer.to_string()))
     }
 
     /// What the far end is told, but for what is copied.

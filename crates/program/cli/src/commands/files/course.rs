@@ -1,7 +1,6 @@
-//! The calls of one transfer: where the session is lost, the far node is called again, and it goes
-//! on.
+//! The connections of one transfer: when the session is lost, it connects again and resumes.
 
-use super::screen::{Screen, TransferVerdict};
+use super::screen::{Screen, TransferRole, TransferVerdict};
 use crate::failure::{Exit, Failure};
 use skyhaul_channels_io::{AppChannel, AppClient, PathChoice, Setup};
 use skyhaul_files::RefusalReason;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How the far node is called.
+/// How to connect to the far node.
 pub struct FarNode {
     pub setup: Setup,
     pub ways: Vec<PathChoice>,
@@ -28,30 +27,32 @@ pub struct FileTransfer {
     pub call: FarNode,
     /// Whether its source can be read again.
     pub again: bool,
-    /// Whether it is called again where it does not answer the first time.
+    /// Whether it connects again if the far node does not answer the first time.
     pub patient: bool,
-    /// Whether this end sends.
-    pub sends: bool,
+    /// Which end this is.
+    pub role: TransferRole,
 }
 
-/// How a call ended that the far node had answered.
+/// How a connection ended that the far node had answered.
 enum Ended {
     Whole,
     Lost(String),
-    /// Before anything was moved: it has as many transfers as it takes.
+    /// Before any data moved: the far node has as many transfers as it accepts.
     Busy(String),
 }
 
 /// What the transfer's thread and the screen share.
-struct Shared {
+struct Shared<'a> {
+    /// The user interrupts it.
+    stop: &'a AtomicBool,
     cancel: Cancel,
     counters: Arc<Counters>,
     stage: Mutex<Stage>,
-    /// Since the call.
+    /// Since the connection attempt.
     clock: Clock,
 }
 
-/// How far a call is.
+/// The stage of a connection.
 enum Stage {
     Calling,
     Open(Arc<AppChannel>),
@@ -59,7 +60,7 @@ enum Stage {
 }
 
 impl FileTransfer {
-    /// Runs to the end of `task`, which is made anew for each call; `stop` interrupts it.
+    /// Runs to the end of `task`, which is made anew for each connection; `stop` interrupts it.
     ///
     /// # Errors
     /// The far node does not answer, or refuses; it was interrupted.
@@ -75,16 +76,17 @@ impl FileTransfer {
         for attempt in 1.. {
             let cancel = Cancel::default();
             let stage = Mutex::new(Stage::Calling);
-            let shared = Shared { cancel, counters: Arc::default(), stage, clock: Clock::start() };
+            let clock = Clock::start();
+            let shared = Shared { stop, cancel, counters: Arc::default(), stage, clock };
             let (events, told) = sync_channel(super::EVENTS);
             let ended = std::thread::scope(|scope| {
                 let reports = Reports { events, counters: Arc::clone(&shared.counters) };
                 let worker = scope.spawn(|| self.attempt(attempt, task, reports, &shared));
-                let shown = self.follow((&told, stop), &shared, &mut screen, out);
+                let shown = self.follow(&told, &shared, &mut screen, out);
                 if shown.is_err() {
                     shared.cancel.set();
-                    // What the transfer still tells has to be taken, so that it sees that it is to
-                    // end.
+                    // The remaining events are drained: the transfer's thread waits for room in the
+                    // queue before it sees that it is cancelled.
                     told.iter().for_each(drop);
                 }
                 shown.and(worker.join().expect("no thread of a transfer panics"))
@@ -118,13 +120,13 @@ impl FileTransfer {
         unreachable!("attempts are not numbered to their end")
     }
 
-    /// Calls, and carries the task out.
+    /// Connects, and carries out the task.
     fn attempt(
         &self,
         attempt: usize,
         task: &(dyn Fn(usize) -> Result<TransferTask, Failure> + Sync),
         reports: Reports,
-        shared: &Shared,
+        shared: &Shared<'_>,
     ) -> Result<Ended, Failure> {
         let task = task(attempt)?;
         let exchange = AppClient::start(self.call.setup.clone())
@@ -163,22 +165,22 @@ impl FileTransfer {
         }
     }
 
-    /// Shows what happens until the transfer's thread has ended.
+    /// Shows events until the transfer's thread has ended.
     fn follow(
         &self,
-        (told, stop): (&Receiver<Event>, &AtomicBool),
-        shared: &Shared,
+        told: &Receiver<Event>,
+        shared: &Shared<'_>,
         screen: &mut Screen,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
         let call = self.call.title();
         loop {
             match told.recv_timeout(LOOK) {
-                Ok(event) => screen.take(event, self.sends, out)?,
+                Ok(event) => screen.take(event, self.role, out)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if stop.load(Ordering::Relaxed) {
+            if shared.stop.load(Ordering::Relaxed) {
                 shared.cancel.set();
             }
             if shared.is_calling() {
@@ -200,14 +202,14 @@ impl FileTransfer {
 }
 
 impl FarNode {
-    /// Who is called, and where.
+    /// The far node and its addresses.
     fn title(&self) -> String {
         let ways: Vec<String> = self.ways.iter().map(|way| way.remote.to_string()).collect();
         format!("{} ({})", self.node, ways.join(", "))
     }
 }
 
-impl Shared {
+impl Shared<'_> {
     fn enter(&self, stage: Stage) {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
     }
@@ -225,7 +227,7 @@ impl Shared {
     }
 }
 
-/// Waits before the next call, or until it is interrupted.
+/// Waits before the next connection attempt, or until it is interrupted.
 fn wait(pause: Duration, stop: &AtomicBool) {
     let looks = pause.as_millis() / LOOK.as_millis() as u64;
     for _ in 0..looks {

@@ -2,7 +2,7 @@
 
 use super::copy::Flags;
 use super::course::{FarNode, FileTransfer};
-use super::screen::TransferVerdict;
+use super::screen::{TransferRole, TransferVerdict};
 use super::spec::Named;
 use crate::commands::far::ways;
 use crate::commands::perf::keys::Keys;
@@ -106,7 +106,8 @@ impl Mirror<'_> {
         let screen = flags.screen(peer)?;
         let again = *watch && *changes != Changes::All;
         let class = flags.own_class(&call.setup.session.classes)?;
-        let course = FileTransfer { call, again: true, patient: again, sends: true };
+        let course =
+            FileTransfer { call, again: true, patient: again, role: TransferRole::Sending };
         course.run(self.stop, &|_| self.task(changes, class), screen, out)
     }
 

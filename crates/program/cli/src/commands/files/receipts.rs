@@ -1,4 +1,4 @@
-//! The file of receipts: a line of JSON for each file that is whole and on disk at the receiving
+//! The file of receipts: a line of JSON for each file that is complete and on disk at the receiving
 //! end.
 
 use crate::failure::Failure;
@@ -17,8 +17,8 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// At the end of the file that is `given`, or of this user's. Where that cannot be had it is
-    /// told, and nothing is kept.
+    /// Appends to the file that is `given`, or to this user's. If this user's file cannot be opened, a
+    /// note says so and there are no receipts.
     ///
     /// # Errors
     /// The file that is given cannot be written.
@@ -63,21 +63,20 @@ impl Receipts {
         self.file.write_all(&line).map_err(|error| failed(&self.path, error))
     }
 
-    /// Has them on disk.
+    /// Syncs the receipts to disk.
     ///
     /// # Errors
     /// They cannot be written.
     pub fn sync(&self) -> Result<(), Failure> {
         match self.file.sync_data() {
-            // What is no file, such as `/dev/null`, has no disk.
+            // A device such as `/dev/null` cannot be synced.
             Err(error) if error.kind() != ErrorKind::InvalidInput => Err(failed(&self.path, error)),
             _ => Ok(()),
         }
     }
 }
 
-/// In the folder for what programs keep of their work (XDG base directories); a service may have
-/// none.
+/// The file in this user's state folder (XDG base directories); a service may have none.
 #[allow(clippy::disallowed_methods, reason = "the folder is told by the environment alone")]
 fn of_this_user() -> Option<PathBuf> {
     let absolute =
@@ -87,7 +86,7 @@ fn of_this_user() -> Option<PathBuf> {
     Some(state.join("skyhaul/receipts.jsonl"))
 }
 
-/// Makes the folder, and puts a file that has become large aside, over the one before it.
+/// Makes the folder, and renames a file that has become large, over the one renamed before.
 fn make_room(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

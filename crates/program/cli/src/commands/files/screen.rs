@@ -1,7 +1,8 @@
-//! What is shown of a transfer: bars on a terminal, else a line now and then, or lines of JSON; and
-//! what it came to.
+//! The display of a transfer: bars on a terminal, otherwise lines of text or JSON; and the account at
+//! its end.
 
 use super::receipts::Receipts;
+use crate::commands::output::OutputFormat;
 use crate::failure::{Exit, Failure};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a transfer is shown.
 pub struct Screen {
-    json: bool,
-    dry_run: bool,
+    format: OutputFormat,
+    run: RunKind,
     bars: Option<Bars>,
     receipts: Option<Receipts>,
     peer: String,
@@ -30,6 +31,41 @@ pub struct Screen {
     before: u64,
     symbols: (u64, u64),
     worst: Option<Worst>,
+}
+
+/// Whether files are copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// They are.
+    Copy,
+    /// Only the account of what would be copied is printed.
+    DryRun,
+}
+
+/// Which end of a transfer this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferRole {
+    /// It has the sources.
+    Sending,
+    /// It writes the copies.
+    Receiving,
+}
+
+impl TransferRole {
+    /// What this end did with a file, for a receipt.
+    const fn of_a_file(self) -> &'static str {
+        match self {
+            Self::Sending => "sent",
+            Self::Receiving => "received",
+        }
+    }
+}
+
+/// Bytes that left this end, and bytes that wait in the session.
+#[derive(Clone, Copy)]
+struct OnTheWay {
+    moved: u64,
+    waiting: u64,
 }
 
 struct Bars {
@@ -134,15 +170,16 @@ struct Summary {
 
 impl Screen {
     /// Of one transfer with the node whose key is `peer`.
-    pub fn new(json: bool, dry_run: bool, receipts: Option<Receipts>, peer: &str) -> Self {
-        let bars = (!json && !dry_run && std::io::stderr().is_terminal()).then(Bars::new);
+    pub fn new(format: OutputFormat, run: RunKind, receipts: Option<Receipts>, peer: &str) -> Self {
+        let has_bars = format == OutputFormat::Text && run == RunKind::Copy;
+        let bars = (has_bars && std::io::stderr().is_terminal()).then(Bars::new);
         let clock = Clock::start();
         let begun = clock.now();
         let peer = peer.to_owned();
         let (totals, next) = (Totals::default(), begun + EVERY_LINE);
         Self {
-            json,
-            dry_run,
+            format,
+            run,
             bars,
             receipts,
             peer,
@@ -156,20 +193,25 @@ impl Screen {
         }
     }
 
-    /// Something happened; `sends` says which end this is.
-    pub fn take(&mut self, event: Event, sends: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    fn is_text(&self) -> bool {
+        self.format == OutputFormat::Text
+    }
+
+    /// Counts and shows an event at this end.
+    pub fn take(
+        &mut self,
+        event: Event,
+        role: TransferRole,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let Event { path, bytes, fate } = event;
         match fate {
             Fate::Copied(hash) => {
                 self.totals.copied += 1;
                 self.totals.copied_bytes += bytes;
                 if let Some(receipts) = &mut self.receipts {
-                    receipts.add(
-                        if sends { "sent" } else { "received" },
-                        &self.peer,
-                        &path,
-                        FileContent { bytes, hash },
-                    )?;
+                    let content = FileContent { bytes, hash };
+                    receipts.add(role.of_a_file(), &self.peer, &path, content)?;
                 }
                 let blake3 = Some(hash.to_string());
                 self.line(
@@ -186,7 +228,7 @@ impl Screen {
             }
             Fate::Rights => {
                 self.totals.rights += 1;
-                if !self.json && self.dry_run {
+                if self.is_text() && self.run == RunKind::DryRun {
                     writeln!(out, "would change the permissions of {path}")?;
                 }
                 self.line(
@@ -200,7 +242,7 @@ impl Screen {
             }
             Fate::Wanted => {
                 self.totals.wanted += 1;
-                if !self.json {
+                if self.is_text() {
                     writeln!(out, "would copy {path} ({})", size(bytes))?;
                 }
                 self.line(
@@ -236,7 +278,7 @@ impl Screen {
         if self.worst.as_ref().is_none_or(|worst| (exit as u8) > worst.exit as u8) {
             self.worst = Some(Worst { exit, sentence: refusal.sentence.clone() });
         }
-        if !self.json && self.totals.failed <= SAID_MAX {
+        if self.is_text() && self.totals.failed <= SAID_MAX {
             self.say(&format!("not copied: {refusal}"));
         }
         let (path, reason, sentence) = (path.to_owned(), refusal.reason.name(), &*refusal.sentence);
@@ -265,12 +307,12 @@ impl Screen {
         let rate = self.rate(read(&counters.carried).saturating_sub(waiting), now);
         let repeated = share(self.symbols.0, self.symbols.1);
         if let Some(bars) = &self.bars {
-            bars.show(counters, (moved, waiting), rate, repeated);
+            bars.show(counters, OnTheWay { moved, waiting }, rate, repeated);
             return Ok(());
         }
-        self.next = now + if self.json { EVERY_OBJECT } else { EVERY_LINE };
+        self.next = now + if self.is_text() { EVERY_LINE } else { EVERY_OBJECT };
         let all_found = is_known(counters);
-        if !self.json && !self.dry_run {
+        if self.is_text() && self.run == RunKind::Copy {
             let of = if all_found { "" } else { " found so far" };
             self.say(&format!(
                 "{} of {}{of}, {files} files, {}, {:.1} % repeated",
@@ -308,8 +350,8 @@ impl Screen {
         if now < self.next {
             return Ok(());
         }
-        self.next = now + if self.json { EVERY_OBJECT } else { EVERY_LINE };
-        if !self.json {
+        self.next = now + if self.is_text() { EVERY_LINE } else { EVERY_OBJECT };
+        if self.is_text() {
             self.say(&text);
         }
         self.line(&Line::Calling { call, waited_s: waited.as_secs_f64() }, out)
@@ -321,7 +363,7 @@ impl Screen {
         self.before = self.totals.copied + self.totals.unchanged;
         self.totals.unchanged = 0;
         self.totals.made = 0;
-        if !self.json {
+        if self.is_text() {
             self.say(&format!("the session with {node} is lost ({reason}); reconnecting"));
         }
         self.line(&Line::Lost { node, reason }, out)
@@ -329,7 +371,7 @@ impl Screen {
 
     /// The far node takes no more transfers now; it is called again.
     pub fn busy(&mut self, node: &str, reason: &str, out: &mut dyn Write) -> Result<(), Failure> {
-        if !self.json {
+        if self.is_text() {
             let what = reason.split_once("; ").map_or(reason, |(what, _)| what);
             self.say(&format!("{node} is busy ({what}); retrying until it is free"));
         }
@@ -370,13 +412,13 @@ impl Screen {
             receipts: self.receipts.as_ref().map(|receipts| receipts.path().display().to_string()),
         };
         let seconds = elapsed.as_secs_f64();
-        if !self.json && self.dry_run {
+        if self.is_text() && self.run == RunKind::DryRun {
             writeln!(
                 out,
                 "{} would be copied, {} exist already, {} cannot be copied",
                 totals.wanted, totals.unchanged, totals.failed
             )?;
-        } else if !self.json {
+        } else if self.is_text() {
             let rate = megabits(Rate::from_bps(summary.rate_bps));
             write!(
                 out,
@@ -421,7 +463,7 @@ impl Screen {
     }
 
     fn line(&self, line: &Line<'_>, out: &mut dyn Write) -> Result<(), Failure> {
-        if let (true, Ok(text)) = (self.json, serde_json::to_string(line)) {
+        if let (false, Ok(text)) = (self.is_text(), serde_json::to_string(line)) {
             writeln!(out, "{text}")?;
         }
         Ok(())
@@ -441,7 +483,8 @@ impl Bars {
         Self { all, overall, file }
     }
 
-    fn show(&self, counters: &Counters, (moved, waiting): (u64, u64), rate: Rate, repeated: f64) {
+    fn show(&self, counters: &Counters, bytes: OnTheWay, rate: Rate, repeated: f64) {
+        let OnTheWay { moved, waiting } = bytes;
         let bytes = read(&counters.bytes);
         let left = ByteCount::new(bytes.saturating_sub(moved));
         let eta = match is_known(counters) && rate > Rate::ZERO {
@@ -456,22 +499,23 @@ impl Bars {
             megabits(rate),
             repeated * 100.0
         );
-        fill(&self.overall, (moved, bytes), message);
+        fill(&self.overall, moved, bytes, message);
         let Some(current) = counters.current(waiting) else { return };
         let moved = current.moved;
         let of =
             if current.size > 0 { format!(" of {}", size(current.size)) } else { String::new() };
-        fill(&self.file, (moved, current.size), format!("{}{of}  {}", size(moved), current.path));
+        let message = format!("{}{of}  {}", size(moved), current.path);
+        fill(&self.file, moved, current.size, message);
     }
 
     /// Nothing has moved yet: the far node is being called.
     fn call(&self, text: String) {
-        fill(&self.overall, (0, 0), text);
+        fill(&self.overall, 0, 0, text);
     }
 }
 
 /// Fills a bar as far as it is; one of nothing is empty.
-fn fill(bar: &ProgressBar, (moved, bytes): (u64, u64), message: String) {
+fn fill(bar: &ProgressBar, moved: u64, bytes: u64, message: String) {
     bar.set_length(bytes.max(1));
     bar.set_position(moved.min(bytes));
     bar.set_message(message);
@@ -555,16 +599,17 @@ mod tests {
         assert!(!is_full());
         let counters = Counters::default();
         // Before anything is known of it, there is nothing that could be full.
-        bars.show(&counters, (0, 0), Rate::ZERO, 0.0);
+        bars.show(&counters, OnTheWay { moved: 0, waiting: 0 }, Rate::ZERO, 0.0);
         assert!(!is_full());
         counters.bytes.store(100_000_000, Ordering::Relaxed);
-        bars.show(&counters, (50_000_000, 50_000_000), Rate::ZERO, 0.011);
+        let half = OnTheWay { moved: 50_000_000, waiting: 50_000_000 };
+        bars.show(&counters, half, Rate::ZERO, 0.011);
         assert!(!is_full());
         assert_eq!(
             bars.overall.message(),
             "50.0 MB of 100.0 MB  0 files, 0.0 Mbit/s, …, 1.1 % repeated"
         );
-        bars.show(&counters, (100_000_000, 0), Rate::ZERO, 0.0);
+        bars.show(&counters, OnTheWay { moved: 100_000_000, waiting: 0 }, Rate::ZERO, 0.0);
         assert!(is_full());
     }
 

@@ -1,5 +1,6 @@
 //! What a command line names: files here, and files of a far node.
 
+use super::screen::TransferRole;
 use crate::failure::{Exit, Failure};
 use skyhaul_files::wire::Naming;
 use skyhaul_files::{RelPath, is_pattern};
@@ -76,9 +77,17 @@ impl Copy {
             return Err(wrong("the source or the destination is missing"));
         };
         match to {
-            Named::There { node, path, naming } => put(from, node, (path, *naming)),
+            Named::There { node, path, naming } => put(from, node, path, *naming),
             Named::Here(into) => get(from, into),
             Named::Pipe => Err(wrong("a far file cannot be written to standard output")),
+        }
+    }
+
+    /// Which end this is.
+    pub const fn role(&self) -> TransferRole {
+        match self {
+            Self::Put { .. } | Self::PutPipe { .. } => TransferRole::Sending,
+            Self::Get { .. } => TransferRole::Receiving,
         }
     }
 
@@ -90,7 +99,7 @@ impl Copy {
     }
 }
 
-fn put(from: &[Named], node: &str, (target, naming): (&RelPath, Naming)) -> Result<Copy, Failure> {
+fn put(from: &[Named], node: &str, target: &RelPath, naming: Naming) -> Result<Copy, Failure> {
     let node = node.to_owned();
     if from == [Named::Pipe] {
         if target.is_here() {

@@ -97,7 +97,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
     }
     let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
     let stop = signals::stop_flag()?;
-    let notices = Notices::new(command.json, stop.clone());
+    let notices = Notices::new(command.json.into(), stop.clone());
     let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
     announce(&forwarder, &notices, out)?;
     super::drive(&mut driver, forwarder, &notices, &stop)
@@ -106,7 +106,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
 /// Says where applications may come in.
 fn announce(forwarder: &Forwarder, notices: &Notices, out: &mut dyn Write) -> Result<(), Failure> {
     for (local, listen, node) in forwarder.locals() {
-        notices.listening(out, local, (&listen.arrival, node))?;
+        notices.listening(out, local, &listen.arrival, node)?;
     }
     Ok(out.flush()?)
 }

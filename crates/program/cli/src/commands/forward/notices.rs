@@ -1,6 +1,7 @@
-//! What is said while connections are forwarded: for people on standard error, for programs as
-//! lines of JSON.
+//! Notices while connections are forwarded: for people on standard error, for programs as lines of
+//! JSON on standard output.
 
+use crate::commands::output::OutputFormat;
 use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
 use serde::Serialize;
@@ -12,10 +13,10 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Takes notices, and remembers one that ends the run.
+/// Prints notices, and keeps the failure that ends the run.
 #[derive(Clone)]
 pub struct Notices {
-    json: bool,
+    format: OutputFormat,
     stop: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<Failure>>>,
 }
@@ -84,9 +85,9 @@ enum Line<'a> {
 }
 
 impl Notices {
-    /// Prints text, or `json`; sets `stop` where there is nothing to go on with.
-    pub fn new(json: bool, stop: Arc<AtomicBool>) -> Self {
-        Self { json, stop, failure: Arc::default() }
+    /// Sets `stop` when forwarding cannot go on.
+    pub fn new(format: OutputFormat, stop: Arc<AtomicBool>) -> Self {
+        Self { format, stop, failure: Arc::default() }
     }
 
     /// For a forwarder.
@@ -197,7 +198,7 @@ impl Notices {
         }
     }
 
-    /// Says where applications may come in.
+    /// Prints where applications can connect.
     ///
     /// # Errors
     /// The line cannot be written.
@@ -205,14 +206,15 @@ impl Notices {
         &self,
         out: &mut dyn Write,
         local: &Local,
-        (arrival, node): (&FarTarget, &str),
+        arrival: &FarTarget,
+        node: &str,
     ) -> std::io::Result<()> {
         let leads = match arrival {
             FarTarget::For(target) => format!("{node}:{target}"),
             FarTarget::Proxy => format!("SOCKS through {node}"),
             FarTarget::Diverted => format!("transparent to {node}"),
         };
-        if !self.json {
+        if self.format == OutputFormat::Text {
             return writeln!(out, "listening on {local}, for {leads}");
         }
         self.say("", &Line::Listening { at: local.to_string(), node: Some(node), leads });
@@ -242,7 +244,7 @@ impl Notices {
 
     /// Standard output and error may be closed: the connections go on all the same.
     fn say(&self, text: &str, line: &Line<'_>) {
-        if !self.json {
+        if self.format == OutputFormat::Text {
             stamped::say(text);
         } else if let Ok(line) = serde_json::to_string(line) {
             log::print(&format!("{line}\n"));

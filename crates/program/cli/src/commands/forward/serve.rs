@@ -78,7 +78,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let mut driver = perf::driver(configs, &LaneFlags::default(), clock)?;
     let stop = signals::stop_flag()?;
-    let notices = Notices::new(command.json, stop.clone());
+    let notices = Notices::new(command.json.into(), stop.clone());
     let allows_none = setup.allow.is_empty() && setup.allow_listen.is_empty();
     let forwarder = super::forwarder(setup, driver.waker(), &notices)?;
     if !command.json {

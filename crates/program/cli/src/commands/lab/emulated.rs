@@ -5,7 +5,7 @@ mod home;
 mod show;
 mod up;
 
-pub use home::Home;
+pub use home::{Home, ProgramsLeft};
 
 use crate::failure::{Exit, Failure};
 use assign::Assignment;
@@ -120,7 +120,7 @@ pub fn up(command: &Up, out: &mut dyn Write) -> Result<(), Failure> {
     let description = up::read(&command.file)?;
     home.clear_leftovers()?;
     if command.foreground {
-        return up::here(&home, &description, command.json, out);
+        return up::here(&home, &description, command.json.into(), out);
     }
     let announcement = up::behind(&home, &command.file)?;
     if command.json {
@@ -177,7 +177,8 @@ pub fn status(command: &Status, out: &mut dyn Write) -> Result<(), Failure> {
 /// Removes a lab, even if its process has ended.
 pub fn down(command: &Down, out: &mut dyn Write) -> Result<(), Failure> {
     let home = Home::of(&command.name.lab)?;
-    home.take_down(command.kill, out)
+    let programs_left = if command.kill { ProgramsLeft::End } else { ProgramsLeft::Keep };
+    home.take_down(programs_left, out)
 }
 
 fn refused(error: &EmulatorError) -> Failure {

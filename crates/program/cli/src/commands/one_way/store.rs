@@ -205,7 +205,10 @@ impl FileVerdict {
         if let Some(digest) = &self.sha256 {
             return format!("{file}: whole, {bytes} bytes, sha256 {digest}");
         }
-        let gaps: Vec<String> = self.gaps.iter().take(SHOWN).map(gap_text).collect();
+        let gaps: Vec<String> = {
+            let shown = self.gaps.iter().take(SHOWN);
+            shown.map(|(start, end)| gap_text(*start, *end)).collect()
+        };
         let more = self.gaps.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let missing =
@@ -217,7 +220,7 @@ impl FileVerdict {
     }
 }
 
-fn gap_text((start, end): &(u64, Option<u64>)) -> String {
+fn gap_text(start: u64, end: Option<u64>) -> String {
     end.map_or_else(|| format!("{start} to the end"), |end| format!("{start}-{end}"))
 }
 

@@ -3,6 +3,7 @@
 use super::Picked;
 use crate::failure::Failure;
 use skyhaul_ccsds::packet::{Grouping, Header, SpaceHeader};
+use skyhaul_columns::TableContent;
 use skyhaul_units::Utc;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -46,9 +47,9 @@ pub struct Csv {
 }
 
 impl Json {
-    /// With the packets' bytes or without.
-    pub fn new(with_bytes: bool) -> Self {
-        Self { hex: with_bytes.then(String::new), line: Vec::new() }
+    /// Begins without a line.
+    pub fn new(content: TableContent) -> Self {
+        Self { hex: hex(content), line: Vec::new() }
     }
 
     /// Writes a packet's line.
@@ -89,13 +90,14 @@ impl Csv {
     ///
     /// # Errors
     /// The result cannot be written.
-    pub fn begin(with_bytes: bool, out: &mut dyn Write) -> Result<Self, Failure> {
-        let bytes = if with_bytes { ",bytes" } else { "" };
+    pub fn begin(content: TableContent, out: &mut dyn Write) -> Result<Self, Failure> {
+        let hex = hex(content);
+        let bytes = if hex.is_some() { ",bytes" } else { "" };
         writeln!(
             out,
             "file,offset,length,apid,count,grouping,telecommand,secondary_header,time{bytes}"
         )?;
-        Ok(Self { hex: with_bytes.then(String::new), line: String::new() })
+        Ok(Self { hex, line: String::new() })
     }
 
     /// Writes a packet's line. Of an encapsulation packet the columns of space packets are empty.
@@ -176,6 +178,11 @@ fn space(header: &SpaceHeader, time: Option<Utc>) -> Space {
         secondary_header: header.has_secondary,
         time,
     }
+}
+
+/// Room for the bytes of a packet, if lines have them.
+fn hex(content: TableContent) -> Option<String> {
+    (content == TableContent::Packets).then(String::new)
 }
 
 fn write_hex(bytes: &[u8], hex: &mut String) {

@@ -18,9 +18,8 @@ impl ParquetTable {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(path: &Path, with_bytes: bool) -> Result<Self, Failure> {
+    pub fn create(path: &Path, content: TableContent) -> Result<Self, Failure> {
         let file = File::create(path).map_err(|source| refused(path, source))?;
-        let content = if with_bytes { TableContent::Packets } else { TableContent::Headers };
         let file = BufWriter::with_capacity(super::WRITE_SIZE, file);
         let table = PacketTable::create(file, content).map_err(|error| failed(path, &error))?;
         Ok(Self { table, path: path.to_owned() })

@@ -32,7 +32,7 @@ pub struct Report {
     pub steady_bps: Option<u64>,
     /// What may have limited the transfer, for `skyhaul why`.
     #[serde(flatten)]
-    pub evidence: Evidence,
+    pub evidence: TransferEvidence,
     /// The rate at which blocks were offered, where one was given.
     pub offered_bps: Option<u64>,
     /// Who decided how fast it sent.
@@ -44,7 +44,7 @@ pub struct Report {
 
 /// What may have limited the transfer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Evidence {
+pub struct TransferEvidence {
     /// What the sender waited for.
     pub waited_s: WaitSeconds,
     /// The share of the time for which the busiest thread of each end ran.

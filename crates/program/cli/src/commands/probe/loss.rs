@@ -73,7 +73,7 @@ pub fn run(command: &LossCommand, out: &mut dyn Write) -> Result<(), Failure> {
         ));
     }
     let payload = ByteCount::new(u64::from(command.payload));
-    let mut begun = command.output.begin(&command.far, "loss", (payload, Some(command.rate)))?;
+    let mut begun = command.output.begin(&command.far, "loss", payload, Some(command.rate))?;
     let rate = command.rate.min(begun.rate_max);
     let most = begun.near.limits().datagrams;
     let spec = Spec::at(rate, payload, Duration::from_secs(command.seconds), most);

@@ -61,7 +61,8 @@ impl OutputFlags {
         &self,
         far: &FarFlags,
         kind: &'static str,
-        (payload, wanted): (ByteCount, Option<Rate>),
+        payload: ByteCount,
+        wanted: Option<Rate>,
     ) -> Result<Measurement, Failure> {
         series::check(self.series.as_deref())?;
         series::check(self.pings.as_deref())?;

@@ -41,7 +41,7 @@ struct Report<'a> {
 /// # Errors
 /// The far end is not there, is none or refuses; the run was interrupted; a file cannot be written.
 pub fn run(command: &SurveyCommand, out: &mut dyn Write) -> Result<(), Failure> {
-    let mut begun = command.output.begin(&command.far, "survey", (PAYLOAD, command.max_rate))?;
+    let mut begun = command.output.begin(&command.far, "survey", PAYLOAD, command.max_rate)?;
     let plan = SurveyPlan {
         time: Duration::from_secs(command.seconds),
         rate_max: begun.rate_max,
@@ -80,7 +80,7 @@ fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()
     )?;
     writeln!(out, "bandwidth-delay {}", words::bytes(found.bandwidth_delay_bytes))?;
     for (way, name) in [(&found.up, "up"), (&found.down, "down")] {
-        write_way(found, (way, name), out)?;
+        write_way(found, way, name, out)?;
     }
     for note in &found.notes {
         writeln!(out, "note: {note}")?;
@@ -88,11 +88,7 @@ fn write_text(far: &FarEnd, found: &Found, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn write_way(
-    found: &Found,
-    (way, name): (&WayEstimate, &str),
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_way(found: &Found, way: &WayEstimate, name: &str, out: &mut dyn Write) -> io::Result<()> {
     let available = &way.available;
     let at_least = if available.is_at_least { "at least " } else { "" };
     writeln!(out)?;

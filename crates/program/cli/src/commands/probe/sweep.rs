@@ -62,8 +62,8 @@ pub fn run(command: &SweepCommand, out: &mut dyn Write) -> Result<(), Failure> {
         ));
     }
     let longest = command.payload.iter().copied().max().unwrap_or(1_400);
-    let tried = (ByteCount::new(u64::from(longest)), command.max_rate);
-    let mut begun = command.output.begin(&command.far, "sweep", tried)?;
+    let longest = ByteCount::new(u64::from(longest));
+    let mut begun = command.output.begin(&command.far, "sweep", longest, command.max_rate)?;
     let plan = SweepPlan {
         direction: command.direction.into(),
         payloads: command

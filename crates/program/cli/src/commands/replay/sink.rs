@@ -106,7 +106,7 @@ impl<'a> ReplaySink<'a> {
             Kind::Connect { stream, .. } | Kind::Listen { stream, .. } => {
                 // None where it was interrupted while it waited for a client.
                 let Some(stream) = stream else { return Ok(SinkResult::Stopped) };
-                return write(stream, bytes, (place, stop));
+                return write(stream, bytes, place, stop);
             }
         }
         Ok(SinkResult::Sent)
@@ -160,7 +160,8 @@ impl<'a> ReplaySink<'a> {
 fn write(
     stream: &mut TcpStream,
     bytes: &[u8],
-    (place, stop): (&str, &AtomicBool),
+    place: &str,
+    stop: &AtomicBool,
 ) -> Result<SinkResult, Failure> {
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -3,7 +3,7 @@
 use super::course::StreamRun;
 use super::screen::{Screen, by_budget};
 use crate::commands::classes::{Classes, known};
-use crate::commands::far::{far, ways};
+use crate::commands::far::{FarName, OwnEnd, far, ways};
 use crate::commands::perf::keys::Keys;
 use crate::commands::perf::line::LineFlags;
 use crate::commands::signals;
@@ -89,8 +89,8 @@ struct ClassFlags {
     priority: u8,
 }
 
-/// Sends the stream to its end; an interrupt ends it in order. Where the session is lost, one that
-/// can be goes on as a further one.
+/// Sends the stream to its end; an interrupt ends it in order. When the session is lost, a source that
+/// can continues as a further stream.
 ///
 /// # Errors
 /// The command line or the source cannot be used, the far node does not answer or refuses, or more
@@ -103,14 +103,18 @@ pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure
         .parse()
         .map_err(|error| super::unread(&error))?;
     let (node, sink) = command.target()?;
-    // What is wrong with the far sink's name shows before anybody is called.
+    // An error in the name of the far sink is reported before connecting.
     let sink: FarSink = sink.parse().map_err(|error| super::unread(&error))?;
     let format = command.format()?;
     let classes = command.share.classes.tree()?;
     let options = command.options(&spec, format, &classes)?;
     let session = SessionConfig { classes, ..super::session() };
-    let (remotes, peer, setup) =
-        far((&command.node, node), &command.keys, &command.line, (&command.name, session))?;
+    let (remotes, peer, setup) = far(
+        FarName { known: &command.node, name: node },
+        &command.keys,
+        &command.line,
+        OwnEnd { name: &command.name, session },
+    )?;
     let course = StreamRun {
         spec,
         format,
@@ -123,7 +127,7 @@ pub fn run(command: &StreamArguments, out: &mut dyn Write) -> Result<(), Failure
     };
     let (source, stop) = (course.open()?, signals::stop_flag()?);
     let map = command.loss_map.as_deref().map(super::screen::create).transpose()?;
-    let screen = Screen::new(command.json, command.budget);
+    let screen = Screen::new(command.json.into(), command.budget);
     let (summary, lost) = course.run(source, &stop, &screen)?;
     screen.finish(&summary, map, out)?;
     match command.budget.filter(|_| lost > 0) {

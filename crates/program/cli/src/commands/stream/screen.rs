@@ -1,6 +1,6 @@
-//! What is shown of a stream: a line each second, the account, the loss map; for people or for
-//! programs.
+//! The display of a stream: a line each second, the account, the loss map; as text or JSON.
 
+use crate::commands::output::OutputFormat;
 use crate::commands::rate::rate_text;
 use crate::commands::stamped;
 use crate::failure::{Exit, Failure};
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 /// Where a stream is shown.
 pub struct Screen {
-    json: bool,
+    format: OutputFormat,
     budget: Option<Probability>,
     before: Mutex<Before>,
 }
@@ -77,12 +77,12 @@ struct Place {
 }
 
 impl Screen {
-    /// For people, or as lines of JSON; what goes beyond the `budget` is pointed out.
-    pub fn new(json: bool, budget: Option<Probability>) -> Self {
-        Self { json, budget, before: Mutex::default() }
+    /// Text marks losses above the `budget`.
+    pub fn new(format: OutputFormat, budget: Option<Probability>) -> Self {
+        Self { format, budget, before: Mutex::default() }
     }
 
-    /// Shows how it goes. Standard output and error may be closed: the stream goes on all the same.
+    /// Shows the progress. Standard output and error may be closed; the stream goes on.
     pub fn look(&self, look: &Look) {
         let Ok(mut before) = self.before.lock() else { return };
         let span = look.elapsed.saturating_sub(before.elapsed);
@@ -90,7 +90,7 @@ impl Screen {
         let bytes =
             look.near.map_or(since.bytes, |near| near.bytes.saturating_sub(before.near.bytes));
         let rate = over(bytes, span);
-        if self.json {
+        if self.format == OutputFormat::Json {
             let line = Line::Stats {
                 elapsed_s: look.elapsed.as_secs_f64(),
                 rate_bps: rate.as_bps(),
@@ -101,7 +101,7 @@ impl Screen {
             };
             say(&line);
         } else {
-            stamped::say(&self.text(look, &since, (&before, rate)));
+            stamped::say(&self.text(look, &since, &before, rate));
         }
         *before = Before {
             elapsed: look.elapsed,
@@ -110,9 +110,9 @@ impl Screen {
         };
     }
 
-    /// The session was lost, and the far node is called again for a further stream.
+    /// The session was lost; it connects again for a further stream.
     pub fn lost(&self, node: &str, reason: &str) {
-        if self.json {
+        if self.format == OutputFormat::Json {
             say(&Line::Lost { node, reason });
         } else {
             let text = format!(
@@ -125,7 +125,7 @@ impl Screen {
         }
     }
 
-    /// Shows what it came to.
+    /// Shows the account.
     ///
     /// # Errors
     /// The result or the map cannot be written.
@@ -146,7 +146,7 @@ impl Screen {
             map.flush()?;
         }
         let rate = over(counters.bytes, summary.elapsed);
-        if self.json {
+        if self.format == OutputFormat::Json {
             for missing in summary.map.iter().take(SHOWN) {
                 writeln!(out, "{}", json(&Line::Missing(place(summary.format, missing))))?;
             }
@@ -175,7 +175,7 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    fn text(&self, look: &Look, since: &Counters, (before, rate): (&Before, Rate)) -> String {
+    fn text(&self, look: &Look, since: &Counters, before: &Before, rate: Rate) -> String {
         let Counters { received, repaired, late, lost, reordered, .. } = since;
         let mut text = format!("{:6.1} s  ", look.elapsed.as_secs_f64());
         let rate = rate_text(rate.as_bps());
@@ -214,10 +214,10 @@ impl Screen {
     }
 }
 
-/// Fails where more lacks than the budget allows.
+/// Checks the losses against the budget.
 ///
 /// # Errors
-/// It does.
+/// They are above it.
 pub fn by_budget(summary: &StreamSummary, budget: Option<Probability>) -> Result<(), Failure> {
     match budget.filter(|budget| !summary.is_within(*budget)) {
         None => Ok(()),

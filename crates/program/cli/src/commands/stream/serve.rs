@@ -147,7 +147,7 @@ fn accept(exchange: &AppClient, desk: &Desk<'_>) {
 fn session(desk: &Desk<'_>, link: &AppChannel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
-    let screen = Screen::new(desk.json, None);
+    let screen = Screen::new(desk.json.into(), None);
     let run =
         StreamContext { clock: Clock::start(), stop: desk.stop, tell: &|look| screen.look(look) };
     let begun = |hello: &skyhaul_streams::wire::Hello| {

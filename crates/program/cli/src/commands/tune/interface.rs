@@ -25,8 +25,8 @@ pub fn findings(interface: &Interface, line: &HostLine, root: &Path) -> Vec<Sett
         None => found.push(unasked(name, "offloads", "on", "ethtool")),
     }
     if let Some((receive, send)) = printed("ethtool", &["-g", name]).as_deref().and_then(rings) {
-        found.push(ring(name, ("receive", "rx"), receive, line));
-        found.push(ring(name, ("send", "tx"), send, line));
+        found.push(ring(name, RingDirection::Receive, receive, line));
+        found.push(ring(name, RingDirection::Send, send, line));
     }
     found
 }
@@ -97,12 +97,24 @@ fn offload(name: &str, offload: &OffloadFeature, line: &HostLine) -> SettingFind
     }
 }
 
+/// The direction of the packets in a ring.
+#[derive(Debug, Clone, Copy)]
+enum RingDirection {
+    Receive,
+    Send,
+}
+
 fn ring(
     name: &str,
-    (way, flag): (&str, &str),
+    direction: RingDirection,
     ring: InterfaceRing,
     line: &HostLine,
 ) -> SettingFinding {
+    // The second word is the flag of ethtool.
+    let (way, flag) = match direction {
+        RingDirection::Receive => ("receive", "rx"),
+        RingDirection::Send => ("send", "tx"),
+    };
     let is_good = ring.now >= ring.most || line.rate < OFFLOAD_RATE;
     SettingFinding {
         setting: format!("{name} {way} ring"),

@@ -118,6 +118,7 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let names: &[&str] =
         if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
     let silence = silence(looks);
+    let load = ThreadLoad { then: &first.threads, now: &last.threads, names, seconds };
     let transfer = Transfer {
         goodput_bps: rate(arrived(&first.line, &last.line, silence), seconds),
         silence: Some(silence),
@@ -136,12 +137,8 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
             payload_shrunk: shrunk(&last.line),
         },
         threads: BusyThreads {
-            sender_share: busiest((&first.threads, &last.threads), names, seconds),
-            sender_lack: lack(
-                (&first.threads, &last.threads),
-                (&first.shortage, &last.shortage),
-                (names, seconds),
-            ),
+            sender_share: load.busiest(),
+            sender_lack: load.lack(&first.shortage, &last.shortage),
             ..BusyThreads::default()
         },
         receiver: ReceiverLoad {
@@ -276,6 +273,8 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
     let is_refusing = [first, last].iter().all(|look| look.store.state != StoreState::Ok);
     let disk = ((last.store.disk_busy_s - first.store.disk_busy_s) / seconds).clamp(0.0, 1.0);
     let drops = first.socket_drops.zip(last.socket_drops);
+    let names = &["line", "store"];
+    let load = ThreadLoad { then: &first.threads, now: &last.threads, names, seconds };
     let transfer = Transfer {
         seen_from: ObservedEnd::Receiver,
         goodput_bps: rate(now.bytes_delivered - then.bytes_delivered, seconds),
@@ -284,16 +283,12 @@ fn of_centre(looks: &[&CentreStatus], station: Option<&str>) -> Result<Watched, 
             ..Waited::default()
         },
         threads: BusyThreads {
-            receiver_share: busiest((&first.threads, &last.threads), &["line", "store"], seconds),
-            receiver_lack: lack(
-                (&first.threads, &last.threads),
-                (&first.shortage, &last.shortage),
-                (&["line", "store"], seconds),
-            ),
+            receiver_share: load.busiest(),
+            receiver_lack: load.lack(&first.shortage, &last.shortage),
             ..BusyThreads::default()
         },
         receiver: ReceiverLoad {
-            // A store that is full is waited for all the time, though no call to the disk takes any.
+            // A full store is waited for all the time, though no call to the disk takes time.
             disk_share: Some(if is_refusing { 1.0 } else { disk }),
             socket_drops: drops.map(|(then, now)| now.saturating_sub(then)),
             datagrams: now.symbols_received.saturating_sub(then.symbols_received),
@@ -336,41 +331,47 @@ fn find<'a>(look: &'a CentreStatus, name: &str) -> Option<&'a StationPeer> {
     look.stations.iter().find(|peer| peer.name == name)
 }
 
-/// The part of the time for which the busiest of the threads with one of these names ran.
-fn busiest(
-    (then, now): (&[ThreadStatus], &[ThreadStatus]),
-    names: &[&str],
+/// Some threads of a node at two looks.
+struct ThreadLoad<'a> {
+    then: &'a [ThreadStatus],
+    now: &'a [ThreadStatus],
+    /// The names of the threads that count.
+    names: &'a [&'a str],
+    /// The time between the looks.
     seconds: f64,
-) -> Option<f64> {
-    let ours = now.iter().filter(|thread| names.contains(&&*thread.name));
-    let ran = ours.map(|thread| {
-        let before =
-            then.iter().find(|before| before.id == thread.id).map_or(0.0, |before| before.cpu_s);
-        ((thread.cpu_s - before) / seconds).clamp(0.0, 1.0)
-    });
-    ran.reduce(f64::max)
 }
 
-/// What kept the thread with one of these names that wanted to run most from running.
-fn lack(
-    (then, now): (&[ThreadStatus], &[ThreadStatus]),
-    (short_then, short_now): (&ShortageStatus, &ShortageStatus),
-    (names, seconds): (&[&str], f64),
-) -> Option<Lack> {
-    let wanted = now.iter().filter(|thread| names.contains(&&*thread.name)).map(|thread| {
-        let before = then.iter().find(|before| before.id == thread.id).cloned().unwrap_or_default();
-        let ready = thread.ready_s - before.ready_s;
-        (thread.cpu_s - before.cpu_s + ready, ready)
-    });
-    let (_, ready) = wanted.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let part = |of: f64| (of / seconds).clamp(0.0, 1.0);
-    let ticks = short_now.ticks.saturating_sub(short_then.ticks);
-    let stolen = short_now.stolen_ticks.saturating_sub(short_then.stolen_ticks);
-    Some(Lack {
-        ready: part(ready),
-        throttled: part(short_now.throttled_s - short_then.throttled_s),
-        stolen: if ticks == 0 { 0.0 } else { stolen as f64 / ticks as f64 },
-    })
+impl ThreadLoad<'_> {
+    /// The threads that count, as they were and are. One that is new began with nothing.
+    fn pairs(&self) -> impl Iterator<Item = (ThreadStatus, &ThreadStatus)> {
+        self.now.iter().filter(|thread| self.names.contains(&&*thread.name)).map(|thread| {
+            let before = self.then.iter().find(|before| before.id == thread.id);
+            (before.cloned().unwrap_or_default(), thread)
+        })
+    }
+
+    /// The share of the time for which the busiest thread ran.
+    fn busiest(&self) -> Option<f64> {
+        let ran = self.pairs().map(|(then, now)| now.cpu_s - then.cpu_s);
+        ran.map(|ran| (ran / self.seconds).clamp(0.0, 1.0)).reduce(f64::max)
+    }
+
+    /// What kept the thread that most wanted to run from running.
+    fn lack(&self, then: &ShortageStatus, now: &ShortageStatus) -> Option<Lack> {
+        let wanted = self.pairs().map(|(then, now)| {
+            let ready = now.ready_s - then.ready_s;
+            (now.cpu_s - then.cpu_s + ready, ready)
+        });
+        let (_, ready) = wanted.max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let part = |of: f64| (of / self.seconds).clamp(0.0, 1.0);
+        let ticks = now.ticks.saturating_sub(then.ticks);
+        let stolen = now.stolen_ticks.saturating_sub(then.stolen_ticks);
+        Some(Lack {
+            ready: part(ready),
+            throttled: part(now.throttled_s - then.throttled_s),
+            stolen: if ticks == 0 { 0.0 } else { stolen as f64 / ticks as f64 },
+        })
+    }
 }
 
 fn active(line: &LineStatus) -> impl Iterator<Item = &LinePath> {

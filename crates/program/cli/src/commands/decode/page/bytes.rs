@@ -1,6 +1,6 @@
 //! What the bytes of a file are, and which of them a station need not send.
 
-use super::plots::figure;
+use super::plots::{FigureWidth, figure};
 use super::{ContactPage, grouped, percent, size};
 use core::fmt::Write;
 use skyhaul_ccsds::mission::Content;
@@ -56,7 +56,7 @@ pub fn figure_of(contact: &ContactPage<'_>) -> String {
     };
     figure(
         "bytes",
-        false,
+        FigureWidth::Column,
         "What the bytes of the file are",
         &format!("{}{table}{words}", chart.finish()),
         &[],

@@ -3,6 +3,7 @@
 use super::super::course::{ChangeKind, LOST, TimelineBin};
 use super::{ContactPage, grouped, unit};
 use core::fmt::Write;
+use core::ops::Range;
 use skyhaul_ccsds::id::Channel;
 use skyhaul_lab::page::{Chart, HEIGHT, Scale, escape, stroke};
 use std::collections::BTreeMap;
@@ -59,41 +60,27 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
     let labels = ["lock", "marker", "polarity", "frames"].map(str::to_owned);
     let mut rows = Rows::new("Lock over the file", &labels, contact);
     if contact.is_bare() {
-        rows.span(0, (0, contact.bits()), ("none", 0.5), "bare frames: what made them had lock");
+        rows.span(0, 0..contact.bits(), NO_LOCK, "bare frames: what made them had lock");
     }
     if contact.is_joined() && !contact.is_bare() {
-        rows.span(
-            0,
-            (0, contact.bits()),
-            ("none", 0.5),
-            "several recordings, each with its own lock",
-        );
+        rows.span(0, 0..contact.bits(), NO_LOCK, "several recordings, each with its own lock");
     }
     for (from, to) in locked(contact) {
-        rows.span(
-            0,
-            (from, to),
-            ("good", QUIET),
-            &format!("in lock from {} to {}", place(from), place(to)),
-        );
+        rows.span(0, from..to, GOOD, &format!("in lock from {} to {}", place(from), place(to)));
     }
     let (bins, width) = contact.course.timeline.bins(WIDE_BINS);
     for (index, bin) in bins.iter().enumerate().filter(|(_, bin)| bin.frames > 0) {
         let from = index as u64 * width;
-        let stretch = (from, (from + width).min(contact.bits()));
+        let stretch = from..(from + width).min(contact.bits());
         let of = |count: u64, what: &str| {
             format!("{}: {} of {} frames {what}", place(from), grouped(count), grouped(bin.frames))
         };
         let mut mark = |row: usize, count: u64, class: &str, what: &str| {
             if count > 0 && class == "good" {
-                rows.span(row, stretch, (class, QUIET), &of(count, what));
+                rows.span(row, stretch.clone(), GOOD, &of(count, what));
             } else if count > 0 {
-                rows.share(
-                    row,
-                    stretch,
-                    (class, Share { below: 0, part: count, whole: bin.frames }),
-                    &of(count, what),
-                );
+                let share = Share { class, below: 0, part: count, whole: bin.frames };
+                rows.share(row, stretch.clone(), share, &of(count, what));
             }
         };
         if !contact.is_bare() {
@@ -105,9 +92,14 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
         mark(3, bin.frames - bin.set_aside.min(bin.frames), "good", "good");
         mark(3, bin.set_aside, "lost", "set aside");
         if !contact.is_bare() && bin.marker_errors > 0 {
-            let share = Share { below: bin.flywheel, part: bin.marker_errors, whole: bin.frames };
+            let share = Share {
+                class: "warned",
+                below: bin.flywheel,
+                part: bin.marker_errors,
+                whole: bin.frames,
+            };
             let words = of(bin.marker_errors, "with wrong bits in the marker");
-            rows.share(1, stretch, ("warned", share), &words);
+            rows.share(1, stretch.clone(), share, &words);
         }
     }
     mark_slips(&mut rows, contact);
@@ -118,7 +110,7 @@ pub fn lock(contact: &ContactPage<'_>) -> String {
     ];
     figure(
         "lock",
-        true,
+        FigureWidth::Page,
         "Lock, markers, polarity and frames; a colour is as high as its share; dashed: bit slips",
         &rows.finish(),
         &legend,
@@ -142,19 +134,23 @@ pub fn gaps(contact: &ContactPage<'_>) -> String {
     let (bins, width) = contact.course.timeline.bins(WIDE_BINS);
     for (index, bin) in bins.iter().enumerate() {
         let from = index as u64 * width;
-        let stretch = (from, (from + width).min(contact.bits()));
+        let stretch = from..(from + width).min(contact.bits());
         for (row, channel) in order.iter().enumerate() {
             let Some(part) = bin.channels.get(channel) else { continue };
             let words = |count: u64, what: &str| {
                 format!("{}, {}: {} frames {what}", labels[row], place(from), grouped(count))
             };
             if part.frames > 0 {
-                rows.span(row, stretch, ("good", QUIET), &words(part.frames, "came"));
+                rows.span(row, stretch.clone(), GOOD, &words(part.frames, "came"));
             }
             if part.missing > 0 {
-                let share =
-                    Share { below: 0, part: part.missing, whole: part.missing + part.frames };
-                rows.share(row, stretch, ("lost", share), &words(part.missing, "missing"));
+                let share = Share {
+                    class: "lost",
+                    below: 0,
+                    part: part.missing,
+                    whole: part.missing + part.frames,
+                };
+                rows.share(row, stretch.clone(), share, &words(part.missing, "missing"));
             }
         }
     }
@@ -166,7 +162,7 @@ pub fn gaps(contact: &ContactPage<'_>) -> String {
         ),
     };
     let legend = [("good", "frames came"), ("lost", "frames missing before these")];
-    figure("gaps", true, &caption, &rows.finish(), &legend)
+    figure("gaps", FigureWidth::Page, &caption, &rows.finish(), &legend)
 }
 
 /// How many symbols were corrected in codewords, over the file.
@@ -205,7 +201,7 @@ pub fn corrected(contact: &ContactPage<'_>) -> String {
         }
     }
     chart.frame();
-    figure("corrected", false, title, &chart.finish(), &[])
+    figure("corrected", FigureWidth::Column, title, &chart.finish(), &[])
 }
 
 /// How many codewords had how many symbols corrected.
@@ -233,7 +229,7 @@ pub fn histogram(contact: &ContactPage<'_>) -> String {
         chart.text((x, y - 4.0), "middle", &short(*count));
     }
     chart.frame();
-    figure("histogram", false, title, &chart.finish(), &[])
+    figure("histogram", FigureWidth::Column, title, &chart.finish(), &[])
 }
 
 /// Packets that became whole, over the file.
@@ -291,15 +287,27 @@ pub fn name(channel: Channel, contact: &ContactPage<'_>) -> String {
     }
 }
 
-/// A drawing with its caption and what its colours mean.
+/// The width of a drawing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureWidth {
+    /// All of the page.
+    Page,
+    /// One of two columns.
+    Column,
+}
+
+/// A drawing with its caption and legend.
 pub fn figure(
     id: &str,
-    is_wide: bool,
+    width: FigureWidth,
     caption: &str,
     svg: &str,
     legend: &[(&str, &str)],
 ) -> String {
-    let class = if is_wide { " class=\"wide\"" } else { "" };
+    let class = match width {
+        FigureWidth::Page => " class=\"wide\"",
+        FigureWidth::Column => "",
+    };
     let mut html = format!(
         "<figure id=\"{id}-plot\"{class}><figcaption>{}</figcaption>{svg}",
         escape(caption)
@@ -320,9 +328,17 @@ pub fn figure(
     html
 }
 
+/// How a block of a row is filled.
+#[derive(Clone, Copy)]
+struct Fill<'a> {
+    class: &'a str,
+    opacity: f64,
+}
+
 /// A part of what a stretch has, above another part.
 #[derive(Clone, Copy)]
-struct Share {
+struct Share<'a> {
+    class: &'a str,
     below: u64,
     part: u64,
     whole: u64,
@@ -350,31 +366,25 @@ impl Rows {
         Self { chart, places, count }
     }
 
-    fn span(&mut self, row: usize, (from, to): (u64, u64), style: (&str, f64), words: &str) {
+    fn span(&mut self, row: usize, bits: Range<u64>, fill: Fill<'_>, words: &str) {
         let height = 1.0 / self.count as f64;
         let top = 1.0 - row as f64 * height;
-        let (left, right) = (self.places.at(from), self.places.at(to));
+        let (left, right) = (self.places.at(bits.start), self.places.at(bits.end));
         let corners =
             [self.chart.at(left, top - 0.12 * height), self.chart.at(right, top - 0.88 * height)];
         let [(x, y), (end, below)] = corners;
         // What is a moment in a long file is to be seen, too.
         let seen = [(x, y), (end.max(x + THINNEST), below)];
-        self.chart.block(seen, style, words);
+        self.chart.block(seen, (fill.class, fill.opacity), words);
     }
 
     /// Draws what should not be, from the row's foot up, as high as its share.
-    fn share(
-        &mut self,
-        row: usize,
-        (from, to): (u64, u64),
-        (class, share): (&str, Share),
-        words: &str,
-    ) {
+    fn share(&mut self, row: usize, bits: Range<u64>, share: Share<'_>, words: &str) {
         let height = 1.0 / self.count as f64;
         let foot = 1.0 - (row as f64 + 0.88) * height;
         let of =
             |part: u64| foot + 0.76 * height * (part as f64 / share.whole.max(1) as f64).min(1.0);
-        let (left, right) = (self.places.at(from), self.places.at(to));
+        let (left, right) = (self.places.at(bits.start), self.places.at(bits.end));
         let corners = [
             self.chart.at(left, of(share.below.saturating_add(share.part))),
             self.chart.at(right, of(share.below)),
@@ -382,7 +392,7 @@ impl Rows {
         let [(x, y), (end, below)] = corners;
         // One frame of thousands, and a moment in a long file, are to be seen, too.
         let seen = [(x, y.min(below - LOWEST)), (end.max(x + THINNEST), below)];
-        self.chart.block(seen, (class, LOUD), words);
+        self.chart.block(seen, (share.class, LOUD), words);
     }
 
     fn slip(&mut self, position: u64, words: &str, label: &str) {
@@ -480,5 +490,9 @@ const LOWEST: f64 = 1.5;
 const QUIET: f64 = 0.35;
 /// How strong that is shown which should not be.
 const LOUD: f64 = 0.9;
+/// A stretch that is as it should be.
+const GOOD: Fill<'static> = Fill { class: "good", opacity: QUIET };
+/// A stretch whose lock is not known.
+const NO_LOCK: Fill<'static> = Fill { class: "none", opacity: 0.5 };
 /// Room for figures above columns.
 const HEADROOM: f64 = 1.1;

@@ -55,17 +55,18 @@ pub fn channels(contact: &ContactPage<'_>, html: &mut String) {
     let report = contact.report;
     let whole = report.good_frames;
     if let Some(scid) = report.scid {
-        rows_of(contact, (scid, &report.vcids), whole, html);
+        rows_of(contact, scid, &report.vcids, whole, html);
     }
     for other in &report.other_spacecraft {
-        rows_of(contact, (other.scid, &other.vcids), whole, html);
+        rows_of(contact, other.scid, &other.vcids, whole, html);
     }
     html.push_str("</table></div>\n</section>\n");
 }
 
 fn rows_of(
     contact: &ContactPage<'_>,
-    (scid, vcids): (Scid, &BTreeMap<u8, ChannelReport>),
+    scid: Scid,
+    vcids: &BTreeMap<u8, ChannelReport>,
     whole: u64,
     html: &mut String,
 ) {

@@ -3,7 +3,7 @@
 
 use super::bench::carry;
 use super::gone::Gone;
-use super::stream::{Connection, Protocol};
+use super::stream::{KernelConnection, Protocol};
 use skyhaul_emulator::{Emulation, LabDescription, LinkDescription};
 use skyhaul_link::LinkConfig;
 use skyhaul_units::{ByteCount, Duration, Rate};
@@ -36,7 +36,7 @@ impl LoopbackAbility {
             }
         };
         let _line = carry(lab, emulation);
-        let connection = Connection::open(lab, Protocol::Tcp, None)?;
+        let connection = KernelConnection::open(lab, Protocol::Tcp, None)?;
         let (bytes, span) = connection.measure(SPAN, stop)?;
         Ok(Self { stream: Rate::over(bytes, span), datagrams })
     }

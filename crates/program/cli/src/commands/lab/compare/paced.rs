@@ -1,7 +1,7 @@
 //! Blocks at a constant rate over a connection of the kernel: how late the latest of them comes.
 
 use super::gone::Gone;
-use super::stream::{Connection, broken};
+use super::stream::{KernelConnection, broken};
 use crate::commands::demo::pause;
 use skyhaul_net::Clock;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -80,7 +80,7 @@ impl Stopwatch {
 
 /// Sends `flow`. It ends early with a block that is so late that nothing can make up for it.
 pub fn lateness(
-    connection: &Connection,
+    connection: &KernelConnection,
     flow: OfferedLoad,
     stop: &AtomicBool,
 ) -> Result<Lateness, Gone> {
@@ -97,7 +97,12 @@ pub fn lateness(
     }
 }
 
-fn hand_over(connection: &Connection, flow: OfferedLoad, stopwatch: Stopwatch, done: &AtomicBool) {
+fn hand_over(
+    connection: &KernelConnection,
+    flow: OfferedLoad,
+    stopwatch: Stopwatch,
+    done: &AtomicBool,
+) {
     let bytes = vec![0x5a; flow.block.as_usize()];
     for block in 0..flow.blocks() {
         pause(flow.due(block).saturating_sub(stopwatch.elapsed()));
@@ -111,7 +116,7 @@ fn hand_over(connection: &Connection, flow: OfferedLoad, stopwatch: Stopwatch, d
 }
 
 fn watch(
-    connection: &Connection,
+    connection: &KernelConnection,
     flow: OfferedLoad,
     stopwatch: Stopwatch,
     stop: &AtomicBool,

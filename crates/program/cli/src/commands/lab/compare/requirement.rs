@@ -8,7 +8,7 @@ use super::gone::Gone;
 use super::notes::note;
 use super::paced::{Lateness, OfferedLoad, lateness};
 use super::quiet::Conditions;
-use super::stream::{Connection, Protocol};
+use super::stream::{KernelConnection, Protocol};
 use super::study::{Bars, Study};
 use super::table::{aligned, piped};
 use super::tool::Tool;
@@ -217,7 +217,10 @@ impl<'a> Requiring<'a> {
         while searches.iter().any(|(_, search)| search.next().is_some()) {
             for (tool, search) in &mut searches {
                 if let Some(level) = search.next() {
-                    search.tell(level, self.try_one(at, level, tool, site)?);
+                    match self.try_one(at, level, tool, site)? {
+                        true => search.holds_at(level),
+                        false => search.fails_at(level),
+                    }
                 }
             }
         }
@@ -473,7 +476,7 @@ fn percent(loss: Probability) -> String {
 /// question.
 fn run_one(bench: &Bench<'_>, tool: &Tool, flow: OfferedLoad) -> Result<Lateness, Gone> {
     if let Tool::Tcp(control) = tool {
-        let connection = Connection::open(bench.site.lab, Protocol::Tcp, Some(control))?;
+        let connection = KernelConnection::open(bench.site.lab, Protocol::Tcp, Some(control))?;
         return lateness(&connection, flow, bench.site.stop);
     }
     Ok(Lateness { most: offered(bench, tool, flow)?, lack: None })
@@ -498,12 +501,12 @@ impl Search {
         if self.good == self.bad { None } else { Some(usize::midpoint(self.good, self.bad)) }
     }
 
-    const fn tell(&mut self, level: usize, does_hold: bool) {
-        if does_hold {
-            self.good = level + 1;
-        } else {
-            self.bad = level;
-        }
+    const fn holds_at(&mut self, level: usize) {
+        self.good = level + 1;
+    }
+
+    const fn fails_at(&mut self, level: usize) {
+        self.bad = level;
     }
 
     const fn holds(&self) -> Option<usize> {
@@ -533,7 +536,10 @@ mod tests {
             for last in 0..=levels {
                 let (mut search, mut steps) = (Search::new(levels), 0);
                 while let Some(level) = search.next() {
-                    search.tell(level, level < last);
+                    match level < last {
+                        true => search.holds_at(level),
+                        false => search.fails_at(level),
+                    }
                     steps += 1;
                 }
                 assert_eq!(search.holds(), last.checked_sub(1));

@@ -21,12 +21,12 @@ pub enum Protocol {
 
 /// A connection from place `a` to place `b`.
 #[derive(Debug)]
-pub struct Connection {
+pub struct KernelConnection {
     pub sender: TcpStream,
     pub receiver: TcpStream,
 }
 
-impl Connection {
+impl KernelConnection {
     /// With a congestion control of this name, or the system's.
     pub fn open(lab: &str, protocol: Protocol, control: Option<&str>) -> Result<Self, Gone> {
         let far = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);

@@ -5,7 +5,7 @@ use super::bench::Bench;
 use super::gone::Gone;
 use super::paced::OfferedLoad;
 use super::program::Program;
-use super::stream::{Connection, Protocol};
+use super::stream::{KernelConnection, Protocol};
 use super::tool::{Figure, Tool};
 use serde_json::Value;
 use skyhaul_units::{Duration, Rate};
@@ -77,7 +77,8 @@ pub fn run(tool: &Tool, bench: &Bench<'_>) -> Result<Figure, Gone> {
             return iperf3(bench, &["-C", control, "-c", &bench.far(0)], Some(&bench.far(0)));
         }
         Tool::Mptcp(control) => {
-            let connection = Connection::open(bench.site.lab, Protocol::Multipath, Some(control))?;
+            let connection =
+                KernelConnection::open(bench.site.lab, Protocol::Multipath, Some(control))?;
             let (bytes, span) = connection.measure(bench.duration, bench.site.stop)?;
             Ok(Rate::over(bytes, span).as_bps() as f64)
         }

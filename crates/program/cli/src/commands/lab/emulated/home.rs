@@ -9,6 +9,15 @@ use skyhaul_emulator::{ControlSocket, EmulatorOrder, LinkEnd, Namespace};
 use std::io::Write;
 use std::path::PathBuf;
 
+/// What becomes of programs that still run in a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramsLeft {
+    /// They go on, without a network.
+    Keep,
+    /// They are ended.
+    End,
+}
+
 /// One lab's folder.
 pub struct Home {
     lab: String,
@@ -109,13 +118,17 @@ impl Home {
     }
 
     /// Ends the lab and removes all of it.
-    pub fn take_down(&self, kill: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn take_down(
+        &self,
+        programs_left: ProgramsLeft,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let is_known = self.folder.exists() || self.namespaces().iter().any(Namespace::exists);
         if !is_known {
             return Err(self.absent());
         }
         let programs = self.programs()?;
-        if kill {
+        if programs_left == ProgramsLeft::End {
             self.end_programs()?;
         }
         // A lab that does not answer is one whose process has gone, or that is ended by its
@@ -129,7 +142,7 @@ impl Home {
         }
         self.remove()?;
         writeln!(out, "the lab `{}` is down", self.lab)?;
-        if !kill && !programs.is_empty() {
+        if programs_left == ProgramsLeft::Keep && !programs.is_empty() {
             let listed: Vec<_> = programs.iter().map(u32::to_string).collect();
             writeln!(out, "programs that still run, without a network now: {}", listed.join(", "))?;
         }

@@ -1,6 +1,7 @@
 //! What people read of a lab.
 
 use super::home::Home;
+use crate::commands::output::OutputFormat;
 use crate::commands::rate::share_text;
 use crate::failure::{Exit, Failure};
 use serde_json::{Value, json};
@@ -25,9 +26,10 @@ pub fn description(
     home: &Home,
     description: &LabDescription,
     notes: &[String],
-    (json, out): (bool, &mut dyn Write),
+    format: OutputFormat,
+    out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    if json {
+    if format == OutputFormat::Json {
         let [a, b] = LinkEnd::ALL.map(|place| Namespace::new(home.lab(), place).name().to_owned());
         let links = description.links.iter().enumerate().map(|(number, link)| {
             let of = |place: LinkEnd| json!([place.ipv4(number), place.ipv6(number)]);

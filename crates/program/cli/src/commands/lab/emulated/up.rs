@@ -2,6 +2,7 @@
 
 use super::home::Home;
 use super::{refused, show};
+use crate::commands::output::OutputFormat;
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,7 +34,7 @@ pub fn read(file: &Path) -> Result<LabDescription, Failure> {
 pub fn here(
     home: &Home,
     description: &LabDescription,
-    json: bool,
+    format: OutputFormat,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let stop = signals::stop_flag()?;
@@ -43,7 +44,7 @@ pub fn here(
         .settle()
         .and_then(|()| home.control().serve(emulation.handle()).map_err(|error| refused(&error)));
     let notes = beyond(description, &mut emulation);
-    let shown = served.and_then(|()| show::description(home, description, &notes, (json, out)));
+    let shown = served.and_then(|()| show::description(home, description, &notes, format, out));
     let ran = shown.and_then(|()| emulation.run(&stop).map_err(|error| refused(&error)));
     let removed = emulation.take_down().map_err(|error| refused(&error));
     home.leave();

@@ -12,12 +12,12 @@ pub struct Dialler<I> {
     /// The transport of the next attempt, and when it begins.
     next: Option<NextAttempt>,
     /// At most one over each transport.
-    attempts: Vec<Attempt<I>>,
+    attempts: Vec<DialAttempt<I>>,
 }
 
 /// An attempt, or the session that came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempt<I> {
+pub struct DialAttempt<I> {
     /// Its session.
     pub id: I,
     /// The endpoint of its first path; those of the other paths follow.
@@ -67,12 +67,12 @@ impl<I: Copy + PartialEq> Dialler<I> {
     }
 
     /// An attempt was begun.
-    pub fn begun(&mut self, attempt: Attempt<I>) {
+    pub fn begun(&mut self, attempt: DialAttempt<I>) {
         self.attempts.push(attempt);
     }
 
     /// The attempts, or the one session that stands.
-    pub fn attempts(&self) -> &[Attempt<I>] {
+    pub fn attempts(&self) -> &[DialAttempt<I>] {
         &self.attempts
     }
 
@@ -81,14 +81,14 @@ impl<I: Copy + PartialEq> Dialler<I> {
         self.attempts.iter().any(|attempt| attempt.id == id)
     }
 
-    /// Attempt `id` connected. Returns the others, which are not needed any more.
-    pub fn connected(&mut self, id: I) -> Vec<Attempt<I>> {
+    /// DialAttempt `id` connected. Returns the others, which are not needed any more.
+    pub fn connected(&mut self, id: I) -> Vec<DialAttempt<I>> {
         self.next = None;
         let others = self.attempts.extract_if(.., |attempt| attempt.id != id);
         others.collect()
     }
 
-    /// Attempt `id` failed. If TCP was not tried yet, it is tried at once.
+    /// DialAttempt `id` failed. If TCP was not tried yet, it is tried at once.
     pub fn refused(&mut self, now: Instant, id: I) -> AfterRefusal {
         self.attempts.retain(|attempt| attempt.id != id);
         if let Some(next) = &mut self.next {
@@ -109,8 +109,8 @@ const FALL_BACK: Duration = Duration::from_secs(3);
 mod tests {
     use super::*;
 
-    const UDP: Attempt<u8> = Attempt { id: 1, first_endpoint: 0 };
-    const TCP: Attempt<u8> = Attempt { id: 2, first_endpoint: 1 };
+    const UDP: DialAttempt<u8> = DialAttempt { id: 1, first_endpoint: 0 };
+    const TCP: DialAttempt<u8> = DialAttempt { id: 2, first_endpoint: 1 };
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

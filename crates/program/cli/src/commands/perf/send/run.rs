@@ -9,7 +9,7 @@
 //!   A refusal, or a line that goes down in any state: over, failed
 //! ```
 
-use super::dialler::{AfterRefusal, Attempt, Dialler};
+use super::dialler::{AfterRefusal, DialAttempt, Dialler};
 use super::plan::{PathTransport, SendPlan};
 use super::share::{Next, Shares, place};
 use super::tally::SendTally;
@@ -425,7 +425,7 @@ impl PlanRunner<'_> {
         let first_endpoint = self.plan.first(transport);
         let (socket, remote) = (SocketId(first_endpoint), self.plan.paths[0].remote);
         match manager.connect_from(now, socket, remote, self.plan.peer) {
-            Ok(id) => self.dialler.begun(Attempt { id, first_endpoint }),
+            Ok(id) => self.dialler.begun(DialAttempt { id, first_endpoint }),
             Err(error) => self.over(Err(Failure::from_sentence(Exit::Usage, &error.to_string()))),
         }
     }

@@ -6,8 +6,8 @@ use super::progress::ProgressLines;
 use crate::commands::perf::cpu_seconds;
 use crate::commands::perf::message::ReceiverResult;
 use crate::commands::perf::report::{
-    Blocks, Busiest, ClassResult, ControlSummary, Cpu, Evidence, HostShortage, LossPlaces,
-    PathResult, Report, WaitSeconds,
+    Blocks, Busiest, ClassResult, ControlSummary, Cpu, HostShortage, LossPlaces, PathResult,
+    Report, TransferEvidence, WaitSeconds,
 };
 use skyhaul_net::SessionManager;
 use skyhaul_probe::why::{Owes, SilenceDetector};
@@ -210,10 +210,10 @@ impl SendTally {
         }
     }
 
-    fn evidence(&self, found: &ReceiverResult) -> Evidence {
+    fn evidence(&self, found: &ReceiverResult) -> TransferEvidence {
         let (seconds, processors) = (self.span().as_secs_f64(), Processors::now());
         let then = &self.baseline.processors;
-        Evidence {
+        TransferEvidence {
             waited_s: waited(&self.last_look.waits),
             busiest_thread: Busiest {
                 send: processors.threads.busiest_since(&then.threads, seconds),

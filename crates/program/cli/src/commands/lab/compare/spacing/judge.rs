@@ -206,17 +206,14 @@ fn process_verdict(plan: &LossSeries, process: &Process) -> BarVerdict {
         return BarVerdict { words, is_reached: false };
     };
     let is_exponential = fit.probability >= CHANCE && process.character == "random";
-    let (asked, found) = (taken(is_random), taken(is_exponential));
+    let [asked, found] =
+        [is_random, is_exponential].map(|is| if is { "exponential" } else { "not exponential" });
     let words = format!(
         "{}: the intervals are {found}, and should be {asked} (distance {:.4}, 5 % critical {:.4}, \
         {})",
         plan.label, fit.distance, fit.critical, process.character
     );
     BarVerdict { words, is_reached: is_exponential == is_random }
-}
-
-const fn taken(is_exponential: bool) -> &'static str {
-    if is_exponential { "exponential" } else { "not exponential" }
 }
 
 fn up_loss(sweep: &SpacingSweep<'_>) -> f64 {
