@@ -120,7 +120,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it runs until it is stopped: what it writes must not hold it up.
+    /// Whether it runs until it is stopped. Its output then goes through a thread, so that a slow
+    /// reader does not stall it.
     pub fn is_service(&self) -> bool {
         match self {
             Self::Centre(_)

@@ -40,7 +40,7 @@ impl Exit {
 }
 
 impl Failure {
-    /// What is wrong, and what to do about it.
+    /// With the fault and the remedy.
     pub fn new(exit: Exit, what: &str, help: &str) -> Self {
         Self { exit, what: what.to_owned(), help: help.to_owned(), source: None }
     }
@@ -53,8 +53,7 @@ impl Failure {
             source: Some(source),
         }
     }
-    /// From an error whose text says what and where, then `; ` (or in short ones `: `) and what to
-    /// do.
+    /// From an error text with the fault, then `; ` (or in short ones `: `) and the remedy.
     pub fn from_sentence(exit: Exit, sentence: &str) -> Self {
         let parts = sentence.split_once("; ").or_else(|| sentence.rsplit_once(": "));
         let (what, help) = parts.unwrap_or((sentence, "see the command's --help"));
@@ -73,7 +72,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         self.exit
     }
-    /// Whether the reader of standard output went away.
+    /// Whether the reader of standard output has closed the pipe.
     pub fn is_closed_pipe(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.kind() == std::io::ErrorKind::BrokenPipe)
     }
@@ -102,7 +101,7 @@ impl From<Fault> for Failure {
 }
 
 impl From<std::io::Error> for Failure {
-    /// Of writing the result; other reads and writes say what they were doing with [`Failure::io`].
+    /// For writing the result. Other reads and writes describe themselves with [`Failure::io`].
     fn from(source: std::io::Error) -> Self {
         Self::io(
             "the result cannot be written",

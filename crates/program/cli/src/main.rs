@@ -1,6 +1,6 @@
-//! The one program: capture, centre, relay and the tools around them.
+//! The program `skyhaul`: station, centre, and the tools around them.
 //!
-//! Results go to standard output, everything else to standard error; the exit code says who must
+//! Results go to standard output, everything else to standard error. The exit code shows who must
 //! act ([`failure::Exit`]).
 
 mod commands;

@@ -1,4 +1,4 @@
-//! The class tree of a command's session, from a file of its own.
+//! The class tree of a command's session, read from a file.
 
 use super::forward::file;
 use crate::failure::{Exit, Failure};

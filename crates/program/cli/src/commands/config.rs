@@ -1,4 +1,4 @@
-//! `skyhaul config`: says what a configuration file would make a node do, and which keys there are.
+//! `skyhaul config`: explains the effect of a configuration file, and lists the keys.
 
 mod doubts;
 mod guests;

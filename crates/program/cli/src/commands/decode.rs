@@ -74,8 +74,8 @@ struct Report<'a> {
     files: &'a [FileResult],
 }
 
-/// What one downlink of a file, or of several recordings of it, held, and what is odd about it.
-/// Most files have one.
+/// One downlink of a file, or of several recordings combined, with notes about it. Most files have
+/// one.
 #[derive(serde::Serialize)]
 struct FileResult {
     #[serde(flatten)]
@@ -283,7 +283,7 @@ struct Downlink {
     stats: CaptureStats,
     /// What each of several recordings gave.
     inputs: Vec<InputResult>,
-    /// What is odd about these.
+    /// Notes about these.
     notes: Vec<String>,
 }
 
@@ -441,7 +441,7 @@ fn write_channels(channels: &BTreeMap<u8, ChannelReport>, out: &mut dyn Write) -
     Ok(())
 }
 
-/// Says that a channel's count went back, or on by more than there was room for.
+/// The note about a frame count that went back, or jumped by more than can be counted as a gap.
 fn resets(count: u64) -> String {
     let times = match count {
         1 => "once".to_owned(),

@@ -1,4 +1,4 @@
-//! `skyhaul demo`: the whole chain on one machine, over an emulated long line, judged against
+//! `skyhaul demo`: the whole chain on one machine over an emulated long line, compared with
 //! independent results.
 
 mod child;

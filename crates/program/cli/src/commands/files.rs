@@ -1,5 +1,5 @@
-//! `skyhaul cp`, `skyhaul sync` and `skyhaul files serve`: files to and from a far node, whole,
-//! verified, and going on after whatever interrupted them.
+//! `skyhaul cp`, `skyhaul sync` and `skyhaul files serve`: files to and from a far node, complete,
+//! verified, and resumed after interruptions.
 
 pub mod copy;
 mod course;

@@ -1,5 +1,5 @@
-//! `skyhaul forward`: applications that cannot be changed reach a far site over one session of
-//! ours.
+//! `skyhaul forward`: carries the connections of unchanged applications to a far site over one
+//! session.
 
 mod call;
 pub mod file;
@@ -57,7 +57,7 @@ pub fn run(command: &ForwardCommand, out: &mut dyn Write) -> Result<(), Failure>
     }
 }
 
-/// A forwarder that tells `notices`.
+/// A forwarder that reports to `notices`.
 fn forwarder(setup: Setup, waker: Waker, notices: &Notices) -> Result<Forwarder, Failure> {
     Forwarder::new(setup, waker, notices.listener()).map_err(|error| {
         let exit = match error {

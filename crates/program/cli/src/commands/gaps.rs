@@ -1,4 +1,4 @@
-//! `skyhaul gaps`: what is missing at a centre, and what is being done about it.
+//! `skyhaul gaps`: missing data at a centre, and its recovery.
 
 use super::node_socket::NodeArguments;
 use crate::failure::{Exit, Failure};
@@ -38,7 +38,7 @@ pub struct GapsCommand {
     json: bool,
 }
 
-/// What is done about gaps.
+/// Actions on gaps.
 #[derive(clap::Subcommand)]
 enum Action {
     /// Requests unrecoverable frames again, for example when a recording is available again.
@@ -179,7 +179,7 @@ fn write_report(report: &GapReport, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// How many gaps each contact has, by what is done about them and why they stay.
+/// The number of gaps of each contact, by state and reason.
 fn write_summary(gaps: &[GapStatus], out: &mut dyn Write) -> io::Result<()> {
     let mut groups: BTreeMap<Group<'_>, Sum> = BTreeMap::new();
     for gap in gaps {

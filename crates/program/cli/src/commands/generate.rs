@@ -245,7 +245,7 @@ fn output_failure(place: &str, source: io::Error) -> Failure {
     Failure::io("the downlink cannot be written", place, "free space, or name another file", source)
 }
 
-/// The description with what the flags say.
+/// The description, with the values of the flags.
 fn description(command: &Generate) -> Result<Description, Failure> {
     let mut description = match &command.description {
         None => Description::default(),
@@ -290,7 +290,7 @@ fn mission(command: &Generate, description: &Description) -> Result<Mission, Fai
 }
 
 impl ErrorFlags {
-    /// The plan with what was given in its place.
+    /// The plan, with the values that the flags give.
     fn over(&self, plan: ErrorPlan) -> ErrorPlan {
         ErrorPlan {
             correctable: self.correctable.unwrap_or(plan.correctable),

@@ -1,4 +1,4 @@
-//! `skyhaul keygen`: makes a node's private key and says its fingerprint.
+//! `skyhaul keygen`: makes a node's private key and prints its fingerprint.
 
 use super::one_way::read_key;
 use crate::failure::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! `skyhaul lab`: experiments in virtual time, with what they must reach; emulated links for any
+//! `skyhaul lab`: experiments in virtual time with acceptance limits (bars); emulated links for any
 //! program.
 
 mod compare;

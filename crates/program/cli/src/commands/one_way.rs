@@ -1,4 +1,4 @@
-//! `skyhaul one-way`: files and streams over a path from which nothing ever comes back.
+//! `skyhaul one-way`: files and streams over a path without return.
 
 pub mod account;
 pub mod line;

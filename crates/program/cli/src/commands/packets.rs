@@ -1,4 +1,4 @@
-//! `skyhaul packets`: what is in packet files, for people and for programs.
+//! `skyhaul packets`: the content of packet files, for people and for programs.
 
 mod account;
 mod file;
@@ -91,7 +91,7 @@ struct Sinks {
 enum Lines {
     Json(Json),
     Csv(Csv),
-    /// What is shown below the table, so far.
+    /// The lines below the table, so far.
     People(Vec<u8>),
 }
 
@@ -106,7 +106,7 @@ struct Output {
 struct Picked<'a> {
     offset: u64,
     header: Header,
-    /// The time that the packet itself says.
+    /// The packet's own time.
     time: Option<Utc>,
     bytes: &'a [u8],
 }

@@ -75,7 +75,7 @@ pub struct Add {
     node: NodeArguments,
 }
 
-/// What is known of a path beforehand.
+/// A hint about a path.
 #[derive(clap::Args)]
 pub struct HintArguments {
     /// The path's name.

@@ -1,9 +1,9 @@
 //! `skyhaul perf`: measures what a line carries, with the transport that the nodes use.
 //!
-//! The serving end waits for callers and, unless asked to (`keep`), keeps nothing of what comes;
-//! the sending end sends blocks for a time or up to an amount, and prints what arrived. Latency is
-//! measured by the receiving end, between an application's handing over a block and its delivery;
-//! the sender's stamps are read after the two clocks have been compared (`clock`).
+//! The serving end discards received data, unless it is asked to write it to disk (`keep`). The
+//! sending end sends blocks for a time or up to an amount, and prints what arrived. The receiving
+//! end measures latency: from handing over a block, by the sender's time stamp, to its delivery.
+//! For this the two clocks are compared first (`clock`).
 
 mod clock;
 mod keep;
@@ -73,7 +73,7 @@ fn bound(address: SocketAddr, socket: std::io::Result<Socket>) -> Result<Socket,
     })
 }
 
-/// Says what the system refuses of a socket's buffers; others are as the first.
+/// Prints a note if the system limits the socket's buffers. The other sockets have the same limits.
 fn advise(socket: &Socket) {
     if let Some(advice) = socket.buffers().advice() {
         log::say(&format!("note: {advice}"));
@@ -187,5 +187,5 @@ const WINDOW: ByteCount = ByteCount::mib(256);
 /// Lanes of a path: a session holds 64 paths.
 const LANES_MAX: i64 = 16;
 
-/// The node name both ends give: there is nothing to be told apart by it.
+/// The node name of both ends; it distinguishes nothing.
 const NAME: &str = "perf";

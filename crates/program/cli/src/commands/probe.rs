@@ -1,4 +1,4 @@
-//! `skyhaul probe`: measures a line with plain datagrams, against a serving end of its own.
+//! `skyhaul probe`: measures a line with plain datagrams to `skyhaul probe serve`.
 
 pub mod far;
 mod long;
@@ -50,7 +50,7 @@ enum Command {
 }
 
 impl Probe {
-    /// Whether it goes on until it is stopped.
+    /// Whether it runs until it is stopped.
     pub const fn is_service(&self) -> bool {
         matches!(self.command, Some(Command::Long(_) | Command::Serve(_)))
     }
@@ -72,12 +72,12 @@ pub fn run(probe: Probe, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// Says something beside the result.
+/// Prints a note beside the result.
 pub fn tell(words: &str) {
     skyhaul_node::log::say(words);
 }
 
-/// The port at which a probe serves unless it is told another.
+/// The default port of `skyhaul probe serve`.
 const PORT: u16 = 4720;
 
 /// A file that cannot be written.

@@ -1,4 +1,4 @@
-//! How the commands that move or judge data write a rate and a share.
+//! Formats of a rate and a share.
 
 use skyhaul_probe::report::percent;
 use skyhaul_units::Probability;

@@ -1,4 +1,4 @@
-//! `skyhaul rdr`: JPSS Raw Data Records out of packet files, and packets out of Raw Data Records.
+//! `skyhaul rdr`: makes JPSS Raw Data Records from packet files, and extracts their packets.
 
 mod dump;
 mod info;
@@ -55,7 +55,7 @@ fn open(library: Library, file: &Path) -> Result<RdrReader, Failure> {
     RdrReader::open(library, file).map_err(|error| refused(&error))
 }
 
-/// A file that the library, or what is in it, does not let be read.
+/// A file that cannot be read, because of the library or its content.
 fn refused(error: &Error) -> Failure {
     let (exit, help) = match error {
         Error::Library { .. } => (Exit::Environment, "give the path of a readable HDF5 file"),

@@ -1,4 +1,4 @@
-//! `skyhaul relay`: an emulated long line for UDP, usable by anyone without root.
+//! `skyhaul relay`: an emulated long line for UDP, without root.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_emulator::relay::{

@@ -1,5 +1,5 @@
-//! `skyhaul replay`: plays what a station recorded, or any capture file, to whoever takes it, with
-//! the timing it had or another.
+//! `skyhaul replay`: plays a station's recording or any capture file, with its original timing or
+//! another.
 
 mod pace;
 mod sink;
@@ -74,7 +74,7 @@ pub struct Replay {
     json: bool,
 }
 
-/// What was played.
+/// The account of a replay.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     source: String,
@@ -266,7 +266,7 @@ impl Summary {
     }
 }
 
-/// A line on a terminal that says how far it is.
+/// A line of progress on a terminal.
 struct Progress {
     is_shown: bool,
     at: Instant,

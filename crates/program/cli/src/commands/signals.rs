@@ -1,4 +1,4 @@
-//! What commands that run until they are stopped have in common.
+//! Signals that stop a long-running command.
 
 use crate::failure::{Exit, Failure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

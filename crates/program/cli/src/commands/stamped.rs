@@ -1,12 +1,11 @@
-//! Lines that a long-running command prints beside its result, each with the time (UTC) at which it
-//! was said.
+//! Lines that a long-running command prints beside its result, each with its time (UTC).
 
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use skyhaul_units::Utc;
 use std::io::Write;
 
-/// Says it on standard error, which may be closed: what the command does goes on all the same.
+/// Prints it to standard error, which may be closed; the command goes on.
 pub fn say(text: &str) {
     let _ = log::errors().write_all(now(text).as_bytes());
 }

@@ -1,4 +1,4 @@
-//! `skyhaul status`: asks a running node how it is.
+//! `skyhaul status`: shows the state of a running node.
 
 mod contacts;
 mod guests;
@@ -468,7 +468,7 @@ fn write_alarms(alarms: &[String], out: &mut dyn Write) -> io::Result<()> {
     alarms.iter().try_for_each(|alarm| writeln!(out, "  ALARM    {alarm}"))
 }
 
-/// A state as its JSON form says it.
+/// A state, as its JSON form names it.
 fn word(state: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(state).expect("a state is a word");
     value.as_str().unwrap_or_default().to_owned()

@@ -97,7 +97,7 @@ fn failure(end: StreamFailure, node: &str) -> Failure {
     }
 }
 
-/// What was written as a source or sink and is none.
+/// The failure of a source or sink that cannot be parsed.
 fn unread(error: &EndpointSpecError) -> Failure {
     Failure::from_sentence(Exit::Usage, &error.to_string())
 }

@@ -1,5 +1,5 @@
-//! `skyhaul tune`: what the settings of this host allow over a line, what the line needs, and how
-//! to change them.
+//! `skyhaul tune`: compares the settings of this host with the needs of a line, and shows how to
+//! change them.
 
 mod interface;
 mod line;

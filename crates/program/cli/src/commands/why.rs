@@ -1,5 +1,5 @@
-//! `skyhaul why`: the verdict on what holds a transfer back, from a probe of the line, from what a
-//! transfer or a running node told of itself, or from both.
+//! `skyhaul why`: the verdict on what limits a transfer, from a probe of the line, from the figures
+//! of a transfer or a running node, or from both.
 
 mod node;
 mod rest;
@@ -126,7 +126,7 @@ pub fn run(command: &WhyCommand, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 impl WhyCommand {
-    /// The host and the file among what was named.
+    /// The host and the file among the arguments.
     fn targets(&self) -> Result<(Option<&str>, Option<&str>), Failure> {
         let (files, hosts): (Vec<&str>, Vec<&str>) =
             self.of.iter().map(String::as_str).partition(|name| Path::new(name).is_file());
@@ -196,8 +196,8 @@ impl WhyCommand {
         Ok(found)
     }
 
-    /// One part of what was to be measured is missing because the other end did not answer: the
-    /// other part is judged all the same.
+    /// Warns that one of the two measurements is missing because the far end did not answer. The
+    /// other is judged alone.
     fn missed(&self, failure: Failure) -> Result<Failure, Failure> {
         if failure.exit() != Exit::Peer {
             return Err(failure);
@@ -213,8 +213,7 @@ impl WhyCommand {
     }
 }
 
-/// By how many milliseconds this host's calendar clock is ahead of the clock that measures, which
-/// nobody sets.
+/// By how many milliseconds this host's time of day is ahead of its monotonic clock.
 fn own_clock(far: &FarEnd) -> f64 {
     let calendar = clock_gettime(ClockId::Realtime);
     let nanos = i128::from(calendar.tv_sec) * 1_000_000_000 + i128::from(calendar.tv_nsec);

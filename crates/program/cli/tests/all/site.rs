@@ -38,8 +38,7 @@ const CLASSES: &str = "[[class]]\nname = \"live\"\nguarantee = \"20 Mbit/s\"\npr
 const CHANNEL: &str = "rate = \"1 Mbit/s\"\nclass = \"live\"\ndeadline = \"30 s\"\n";
 
 #[test]
-fn a_contact_a_mirror_a_stream_and_connections_go_through_one_session_and_the_contact_is_as_it_is_alone()
- {
+fn a_contact_beside_a_mirror_a_stream_and_connections_of_one_session_is_as_it_is_alone() {
     let alone = Pair::prepare("", "");
     alone.station(&pair::channel(""));
     let _nodes = alone.start_both();

@@ -1,5 +1,5 @@
-//! What a configuration says that this machine, as it is now, will not do: a key that is not there,
-//! a folder that cannot be made, a fingerprint that nobody's key has.
+//! The warnings about a configuration on this machine: a missing key file, a folder that cannot be
+//! created, a fingerprint that is an example's.
 
 use rustix::fs::{Access, access};
 use skyhaul_config::{Config, PeerKey};
@@ -29,7 +29,7 @@ pub fn doubts(config: &Config) -> Vec<String> {
     own.as_ref().err().cloned().into_iter().chain(peers).chain(folders).collect()
 }
 
-/// The fingerprint of the node's own key, or why there is none.
+/// The fingerprint of the node's own key, or the reason why there is none.
 fn own(file: &Path) -> Result<Fingerprint, String> {
     let place = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {

@@ -1,4 +1,4 @@
-//! Durations of a configuration as one would say them.
+//! Durations of a configuration in words.
 
 use skyhaul_units::Duration;
 

@@ -1,8 +1,8 @@
-//! The course of a capture: what came where in the file, for the page about it.
+//! The events of a capture by their position in the file, for the page about it.
 //!
-//! A file does not say when it was received, so that everything is kept by its place in bits.
-//! However long the file is, what is kept is bounded: places are gathered into bins that grow, and
-//! lists hold the first or the greatest and count the rest.
+//! The reception time of a file is not known, so positions are in bits. The memory is bounded for
+//! files of any length: positions are gathered into bins that grow, and lists hold the first or the
+//! largest entries and count the rest.
 
 mod applications;
 mod timeline;
@@ -43,7 +43,7 @@ pub struct CaptureTimeline {
     interleave: usize,
 }
 
-/// What came in one virtual channel.
+/// The frames of one virtual channel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChannelCourse {
     /// Breaks in its frame count.
@@ -105,7 +105,7 @@ pub struct FrameGap {
 pub struct Bounded<T> {
     /// The first.
     pub first: Vec<T>,
-    /// How many were left out.
+    /// The number that were omitted.
     pub more: u64,
 }
 
@@ -150,7 +150,7 @@ impl CaptureTimeline {
         }
     }
 
-    /// A frame comes, good or not; what else is told until the next one belongs to it.
+    /// Begins a frame, good or not. The next calls belong to it, until the next frame.
     pub fn frame(&mut self, frame: &CapturedFrame) {
         let quality = &frame.quality;
         if quality.slip != 0 {

@@ -1,5 +1,5 @@
-//! What is odd about a capture although it could be decoded: one sentence each, with what to do
-//! about it.
+//! Notes about a capture that was decoded but has something unusual: one sentence each, with the
+//! remedy.
 
 use skyhaul_ccsds::account::FileReport;
 use skyhaul_ccsds::capture::CaptureStats;

@@ -22,15 +22,16 @@ pub struct Writers<'o> {
     pub packets: &'o mut PacketFiles,
 }
 
-/// All good frames, one after the other. The first write that fails is kept, and told at the end.
+/// The file of all good frames in order. The first failure of a write is kept and reported at the
+/// end.
 pub struct FrameFile {
     /// `None` where frames are not written.
     file: Option<(BufWriter<File>, PathBuf)>,
     failed: Option<Failure>,
 }
 
-/// The packets of each virtual channel in a file of its own. The first write that fails is kept,
-/// and told at the end.
+/// One file of packets for each virtual channel. The first failure of a write is kept and reported
+/// at the end.
 pub struct PacketFiles {
     /// `None` where packets are not written.
     folder: Option<PathBuf>,
@@ -76,7 +77,7 @@ impl Outputs {
         })
     }
 
-    /// Goes on to another input.
+    /// Begins the next input.
     pub fn begin(&mut self, file: &Path) {
         self.packets.flush();
         self.packets.stem = stem(file);

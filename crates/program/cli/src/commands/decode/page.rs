@@ -1,5 +1,5 @@
-//! The page about one contact: what an operator wants to know at a glance, then plots and tables;
-//! two pages on paper.
+//! The page about one contact: a summary for the operator, then plots and tables; two pages on
+//! paper.
 
 mod bytes;
 mod plots;
@@ -17,18 +17,18 @@ use skyhaul_ccsds::mission::Mission;
 use skyhaul_lab::page::{REPORT_STYLE, document, escape};
 use skyhaul_units::Utc;
 
-/// What is known of a contact.
+/// The data of a contact.
 #[derive(Debug)]
 pub struct ContactPage<'a> {
     /// Its account.
     pub report: &'a FileReport,
-    /// What is odd about it.
+    /// Notes about it.
     pub notes: &'a [String],
     /// What it was read by.
     pub mission: &'a Mission,
     /// What the file holds.
     pub format: InputLayout,
-    /// What came where.
+    /// The events by their position.
     pub course: &'a CaptureTimeline,
     /// Where lock was found and lost.
     pub lock: &'a Bounded<InputChange>,

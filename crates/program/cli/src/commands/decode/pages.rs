@@ -1,4 +1,4 @@
-//! Where the pages about contacts are written.
+//! The folder of the pages about contacts.
 
 use super::Decode;
 use crate::failure::{Exit, Failure};

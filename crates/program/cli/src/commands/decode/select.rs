@@ -1,5 +1,5 @@
-//! Several recordings of one downlink combined: the best copy of each frame, in order, once, with the
-//! account of each recording.
+//! Several recordings of one downlink combined: the best copy of each frame, in order, once, with
+//! the account of each recording.
 
 use super::course::Bounded;
 use super::outputs::Outputs;
@@ -37,7 +37,7 @@ pub struct InputResult {
     pub duplicates: u64,
     /// Frames that it gave twice itself.
     pub repeated: u64,
-    /// Frames without a copy whose place had gone by, left out.
+    /// Frames without a copy that came after their position had passed; they are omitted.
     pub late: u64,
 }
 
@@ -57,7 +57,7 @@ struct Recording {
     identified: Option<Box<Identification>>,
     /// Why nothing of it is taken.
     failure: Option<Failure>,
-    /// Counts of what is taken of it, where it goes on with another downlink.
+    /// The counts of the part that is used, if the file continues with another downlink.
     ended: Option<(BitPosition, CaptureStats)>,
     /// A downlink that is not of the mission named.
     foreign: Option<String>,
@@ -323,7 +323,7 @@ impl Recording {
         (self.number, result)
     }
 
-    /// What is odd about it.
+    /// Notes about it.
     fn notes(&self, input: &InputResult) -> Vec<String> {
         let name = &self.name;
         let mut notes = Vec::new();
@@ -389,5 +389,5 @@ fn unreadable(name: &str, source: std::io::Error) -> Failure {
     Failure::io("the capture cannot be read", name, "give the path of a readable file", source)
 }
 
-/// A file does not say when it was received.
+/// The reception time of a file is not known.
 const UNTIMED: Utc = Utc::from_nanos(0);

@@ -1,6 +1,6 @@
-//! What becomes of frames, on threads of their own beside the one that reads and decodes: digests
-//! cost more than decoding. One thread digests and writes frames, one takes the packets out of
-//! them, digests and writes these.
+//! The stages after decoding, on separate threads: digests cost more than decoding.
+//!
+//! One thread digests and writes frames. The other extracts packets, digests and writes them.
 
 use super::course::CaptureTimeline;
 use super::notes::PacketClocks;
@@ -15,8 +15,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Frames that were decoded together, in order.
 type Batch = Arc<Vec<CapturedFrame>>;
 
-/// Most batches that wait for a thread: what is read together, 256 KiB, in each. Decoding then
-/// waits for it.
+/// The most batches that wait for a thread, 256 KiB each. Decoding waits when there are more.
 const MOST_WAITING: usize = 8;
 
 /// The threads for one capture.
@@ -35,7 +34,7 @@ pub struct CaptureTotals {
     pub frames: FrameDigest,
     pub packets: PacketAccount,
     pub clocks: PacketClocks,
-    /// What came where, where that is wanted.
+    /// The events by their position, for a page.
     pub course: Option<CaptureTimeline>,
 }
 

@@ -1,5 +1,4 @@
-//! A node of the demonstration: this program again, as a process of its own, with its log in a
-//! file.
+//! A node of the demonstration: this program as a separate process, with its log in a file.
 
 use super::folder::Folder;
 use super::wait::pause;

@@ -184,7 +184,7 @@ fn show(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Says that the folder is a demonstration's, so that the next one may clear it.
+/// The file that marks a demonstration's folder, so that the next demonstration can clear it.
 const MARK: &str = ".skyhaul-demo";
 
 /// What a demonstration makes in its folder; nothing else is ever removed.

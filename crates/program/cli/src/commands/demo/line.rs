@@ -1,4 +1,4 @@
-//! The long line between the nodes: a relay on a thread of its own.
+//! The long line between the nodes: a relay on a separate thread.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_emulator::relay::{Relay, RelayConfig, RelayCounters, RelayHandle};
@@ -30,8 +30,8 @@ pub struct DemoLine {
 }
 
 impl LineFacts {
-    /// The most that blocks can have of the line: what is not lost, less the headers. An IP packet
-    /// of 1500 bytes has 1430 bytes of a block (docs/reference/wire.md, 2.1).
+    /// The highest rate of blocks on the line: the packets that are not lost, without headers. An
+    /// IP packet of 1500 bytes has 1430 bytes of a block (docs/reference/wire.md, 2.1).
     pub const fn goodput_limit(self) -> Rate {
         let arriving = self.loss.complement();
         self.rate

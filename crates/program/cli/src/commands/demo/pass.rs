@@ -1,4 +1,4 @@
-//! One pass: both nodes started and joined, recordings played, watched until everything is on the
+//! One pass: starts and joins both nodes, plays the recordings, and waits until all data is on the
 //! centre's disk.
 
 use super::child::NodeProcess;
@@ -31,7 +31,7 @@ pub struct PassPlan {
     pub seed: u64,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug)]
 pub struct PassResult {
     /// The station's last words.
@@ -42,13 +42,13 @@ pub struct PassResult {
     pub passes: Vec<(String, ExpectedContact)>,
     /// What the line did.
     pub relay: RelayCounters,
-    /// What was delivered in which time.
+    /// The delivered bytes, and the time that they took.
     pub work: Work,
     /// The line as planned.
     pub facts: LineFacts,
     /// How long the longest pass is at the downlink's rate.
     pub longest_pass: Duration,
-    /// What went wrong besides the data.
+    /// Faults that are not differences of the data.
     pub troubles: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> DemoNodes<'a> {
         Ok(PassResult { station, centre, passes, relay, work, facts, longest_pass, troubles })
     }
 
-    /// What both nodes say now.
+    /// The status of both nodes.
     fn look(&mut self) -> Result<(StationStatus, CentreStatus), Failure> {
         let until = self.clock.now() + SILENCE;
         let patience = Patience { clock: self.clock, until, interrupted: &self.interrupted };

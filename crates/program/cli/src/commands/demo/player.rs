@@ -1,5 +1,5 @@
-//! A receiver on a roof: sends a recording to a station's input at the downlink's rate, then hangs
-//! up.
+//! A simulated receiver: sends a recording to a station's input at the downlink's rate, then
+//! disconnects.
 
 use super::source::PassSource;
 use super::truth::ExpectedContact;

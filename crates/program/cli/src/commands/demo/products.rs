@@ -1,4 +1,4 @@
-//! What the products say: their accounts, and their files as they lie on the disk.
+//! The products: their accounts, and their files on the disk.
 
 use crate::failure::Failure;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// The account beside a product, as far as it is checked here.
+/// The account beside a product: the parts that are checked here.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ProductAccount {
     /// Where the data came from: one contact, as the demonstration has none that completes another.

@@ -1,4 +1,4 @@
-//! What is shown while the pass goes on.
+//! The progress of a pass.
 
 use super::line::LineFacts;
 use crate::commands::rate::share_text;
@@ -100,7 +100,7 @@ pub struct RateMeter {
 }
 
 impl RateMeter {
-    /// Takes what the station and the line say at `now`.
+    /// Takes the status of the station and the line at `now`.
     pub fn look(&mut self, now: Instant, station: &StationStatus, carried: ByteCount) {
         if station.line.symbols_sent > 0 {
             self.first_symbol.get_or_insert(now);
@@ -126,7 +126,7 @@ impl RateMeter {
         Rate::over(*after - *before, to.since(*from))
     }
 
-    /// What was carried in all.
+    /// The bytes carried in total.
     pub fn work(&self) -> Work {
         let busy = self.first_symbol.map_or(Duration::ZERO, |first| self.last_block.since(first));
         Work { delivered: self.reported.0 + self.reported.1, busy }

@@ -1,5 +1,5 @@
-//! The result of a demonstration as data: what `--json` prints last, and what the summary is made
-//! from.
+//! The result of a demonstration as data: the last object of `--json`, and the source of the
+//! summary.
 
 use super::contact_row::ContactRow;
 use super::folder::Folder;
@@ -19,7 +19,7 @@ pub struct Report {
     pub event: &'static str,
     /// Whether everything captured arrived as it was, in time and memory as promised.
     pub ok: bool,
-    /// What is not as it should be, in sentences.
+    /// The differences, in sentences.
     pub differences: Vec<String>,
     /// Contacts, in the order of the inputs.
     pub contacts: Vec<ContactRow>,
@@ -33,7 +33,7 @@ pub struct Report {
     pub last_bit_to_product_s: Option<f64>,
     /// Bytes of blocks at the centre over the time from the first symbol to the last block.
     pub goodput_bps: u64,
-    /// The most that blocks can have of the line: what is not lost, less the headers.
+    /// The highest rate of blocks on the line: the packets that are not lost, without headers.
     pub limit_bps: u64,
     /// What the passes offered: bytes of all blocks over the length of the longest pass.
     pub offered_bps: u64,
@@ -56,7 +56,7 @@ pub struct ProductRow {
     pub product: String,
     /// Its packet file.
     pub path: String,
-    /// Digest of the file as it lies on the disk.
+    /// The digest of the file on the disk.
     pub sha256: String,
     /// Packets in it.
     pub packets: u64,
@@ -172,7 +172,7 @@ fn line(outcome: &PassResult) -> LineReport {
     }
 }
 
-/// The contacts that came to products or should have, in the order of the inputs.
+/// The contacts of all inputs, in the order of the inputs.
 fn contacts(
     outcome: &PassResult,
     accounts: &BTreeMap<String, Vec<ProductAccount>>,

@@ -1,4 +1,4 @@
-//! The live view: one updating block on a terminal, else a line a second, or JSON.
+//! The live view: one updating block on a terminal, otherwise a line each second, or JSON.
 
 use super::line::LineFacts;
 use super::progress::{ChannelProgress, DemoProgress};

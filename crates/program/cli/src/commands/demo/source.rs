@@ -1,4 +1,4 @@
-//! What is played: the bundled recordings, or longer passes made from their packets.
+//! The sources: the bundled recordings, or longer passes made from their packets.
 
 use super::truth::{ExpectedChannel, ExpectedContact, bundled};
 use crate::failure::{Exit, Failure};
@@ -18,7 +18,7 @@ pub struct PassSource {
 
 #[derive(Debug)]
 enum Kind {
-    /// What is left of a recording, and what it holds.
+    /// The rest of a recording, and its content.
     Recording(&'static [u8], ExpectedContact),
     /// A pass that is made while it is played.
     Long(Box<Generator>),
@@ -57,7 +57,7 @@ impl PassSource {
         Ok(RECORDINGS.iter().map(long).collect())
     }
 
-    /// How long the pass is, or what is left of it, in bytes.
+    /// The length of the pass, or its rest, in bytes.
     pub fn left(&self) -> ByteCount {
         match &self.kind {
             Kind::Recording(left, _) => ByteCount::of(left.len()),

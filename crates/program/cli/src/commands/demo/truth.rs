@@ -1,4 +1,4 @@
-//! What must come out: known before the pass, or told by whoever made it.
+//! The expected result: known before the pass, or the truth of a generated one.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Whether what arrived is what was captured: every difference as a sentence.
+//! The comparison of the delivered data with the captured data: one sentence for each difference.
 
 use super::contact_row::{ApidSummary, ChannelSummary, ContactRow};
 use super::truth::{ExpectedChannel, ExpectedContact};
@@ -144,7 +144,7 @@ mod tests {
     use super::super::truth::bundled;
     use super::*;
 
-    /// A contact that delivered exactly what `truth` says.
+    /// A contact that delivered exactly the `truth`.
     fn delivered(truth: &ExpectedContact) -> ContactRow {
         let mut contact = ContactRow {
             input: "antenna-1".to_owned(),

@@ -1,4 +1,4 @@
-//! Waiting, where there is nothing to wait on.
+//! A pause, where there is no event to wait for.
 
 use skyhaul_units::Duration;
 

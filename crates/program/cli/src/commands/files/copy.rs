@@ -1,4 +1,4 @@
-//! `skyhaul cp`: the end that calls.
+//! `skyhaul cp`: the end that connects.
 
 use super::course::{FarNode, FileTransfer};
 use super::receipts::Receipts;
@@ -34,7 +34,8 @@ Example:
   skyhaul cp pass-17/ notes.txt far:incoming --node far=198.51.100.1:4740 --key here.key --peer \
   SHA256:…
   skyhaul cp 'far:products/*.h5' . --node far=198.51.100.1:4740 --key here.key --peer SHA256:…
-  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key --peer SHA256:…")]
+  tar c raw | skyhaul cp - far:raw.tar --node far=198.51.100.1:4740 --key here.key \
+  --peer SHA256:…")]
 pub struct Cp {
     /// Sources and destination: `FILE… NODE:DIR`, `NODE:PATH… DIR`, or `- NODE:DIR/NAME` for
     /// standard input. A single file is copied to `NODE:DIR/NAME`, or to NAME here, unless a folder

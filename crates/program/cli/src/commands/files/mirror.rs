@@ -1,4 +1,4 @@
-//! `skyhaul sync`: a far folder is made like one here, once or after every change.
+//! `skyhaul sync`: mirrors a local folder to a far one, once or after every change.
 
 use super::copy::Flags;
 use super::course::{FarNode, FileTransfer};
@@ -53,7 +53,7 @@ pub struct Sync {
 }
 
 impl Sync {
-    /// Whether it goes on until it is stopped.
+    /// Whether it runs until it is stopped.
     pub const fn is_service(&self) -> bool {
         self.watch
     }
@@ -120,8 +120,7 @@ impl Mirror<'_> {
         Ok(TransferTask { hello: self.hello.clone(), class, sources, into: None })
     }
 
-    /// Goes through what changes until it is interrupted. What could not be copied is tried again
-    /// after a while.
+    /// Copies changes until interrupted. A file that could not be copied is tried again later.
     fn follow(&self, mut watch: TreeWatch, out: &mut dyn Write) -> Result<(), Failure> {
         let clock = Clock::start();
         let mut changes = Changes::All;

@@ -17,8 +17,8 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// Appends to the file that is `given`, or to this user's. If this user's file cannot be opened, a
-    /// note says so and there are no receipts.
+    /// Appends to the file that is `given`, or to this user's. If this user's file cannot be
+    /// opened, a note says so and there are no receipts.
     ///
     /// # Errors
     /// The file that is given cannot be written.

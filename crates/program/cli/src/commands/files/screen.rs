@@ -1,5 +1,5 @@
-//! The display of a transfer: bars on a terminal, otherwise lines of text or JSON; and the account at
-//! its end.
+//! The display of a transfer: bars on a terminal, otherwise lines of text or JSON; and the account
+//! at its end.
 
 use super::receipts::Receipts;
 use crate::commands::output::OutputFormat;
@@ -101,7 +101,7 @@ struct Worst {
     sentence: String,
 }
 
-/// What a transfer came to.
+/// The result of a transfer.
 pub struct TransferVerdict {
     failed: u64,
     entries: u64,
@@ -156,7 +156,7 @@ struct Summary {
     totals: Totals,
     /// Bytes that an interrupted transfer had brought.
     resumed_bytes: u64,
-    /// Bytes of contents that went over the line, each once.
+    /// Bytes of contents sent over the line, each counted once.
     carried_bytes: u64,
     /// Of those, over the time.
     rate_bps: u64,
@@ -514,7 +514,7 @@ impl Bars {
     }
 }
 
-/// Fills a bar as far as it is; one of nothing is empty.
+/// Sets the position of a bar. A bar without bytes is empty.
 fn fill(bar: &ProgressBar, moved: u64, bytes: u64, message: String) {
     bar.set_length(bytes.max(1));
     bar.set_position(moved.min(bytes));
@@ -553,7 +553,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// How long it still takes: nobody waits for the seconds of an hour.
+/// The remaining time, with less precision for longer times.
 fn span(span: Duration) -> String {
     match span.as_secs_f64() {
         ..600.0 => format!("{:.0} s", span.as_secs_f64()),
@@ -573,7 +573,7 @@ fn share(part: u64, whole: u64) -> f64 {
 
 const OVERALL: &str = "all  [{bar:30}] {wide_msg}";
 const FILE: &str = "file [{bar:30}] {wide_msg}";
-/// Failures that are told one by one; all are in `--json`.
+/// Failures that are listed as text; `--json` has all.
 const SAID_MAX: u64 = 20;
 const EVERY_LINE: Duration = Duration::from_secs(5);
 const EVERY_OBJECT: Duration = Duration::from_secs(1);

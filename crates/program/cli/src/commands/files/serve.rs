@@ -1,4 +1,4 @@
-//! `skyhaul files serve`: the end that is called.
+//! `skyhaul files serve`: the serving end.
 
 use super::receipts::Receipts;
 use crate::commands::classes::Classes;
@@ -188,7 +188,7 @@ fn accept(exchange: &AppClient, desk: &Arc<Desk>, ended: &Cancel) {
     });
 }
 
-/// Tells a caller to come again.
+/// Tells another node to retry later.
 fn decline(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected and must wait"), &Line::Declined { peer: &peer });
@@ -233,7 +233,7 @@ fn session(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     desk.say(&text, &Line::Left { node: &node, peer: &peer, copied, bytes, failed, reason });
 }
 
-/// Tells what happens, and counts it: files, bytes, failures.
+/// Prints and counts events: files, bytes, failures.
 fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
     let mut counts = (0, 0, 0);
     for Event { path, bytes, fate } in events {
@@ -283,7 +283,7 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
 }
 
 impl Desk {
-    /// Standard output and error may be closed: what is copied is copied all the same.
+    /// Standard output and error may be closed; the copy goes on.
     fn say(&self, text: &str, line: &Line<'_>) {
         if self.json {
             self.json(line);
@@ -301,7 +301,7 @@ impl Desk {
 
 /// Sessions at a time; each has four threads.
 const SESSIONS_MAX: usize = 64;
-/// Callers beyond them that are told so at a time.
+/// Further connections that are declined at the same time.
 const DECLINED_MAX: usize = 64;
 /// Between two looks whether it is to stop.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(100);

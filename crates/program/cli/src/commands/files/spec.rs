@@ -1,4 +1,4 @@
-//! What a command line names: files here, and files of a far node.
+//! Sources and destinations of a command line: local files, and files of a far node.
 
 use super::screen::TransferRole;
 use crate::failure::{Exit, Failure};
@@ -55,7 +55,7 @@ impl Named {
     }
 }
 
-/// What is copied where.
+/// The sources and the destination of a copy.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Copy {
     /// Files of this host to a far node's folder, or one of them to a file there.

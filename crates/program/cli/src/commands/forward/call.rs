@@ -1,4 +1,4 @@
-//! `skyhaul forward -L …`: the end at which applications come in.
+//! `skyhaul forward -L …`: the end to which applications connect.
 
 use super::notices::Notices;
 use super::plan::{ForwardPlan, PreparedForwards};
@@ -103,7 +103,7 @@ pub fn run(command: &ForwardArguments, out: &mut dyn Write) -> Result<(), Failur
     super::drive(&mut driver, forwarder, &notices, &stop)
 }
 
-/// Says where applications may come in.
+/// Prints where applications can connect.
 fn announce(forwarder: &Forwarder, notices: &Notices, out: &mut dyn Write) -> Result<(), Failure> {
     for (local, listen, node) in forwarder.locals() {
         notices.listening(out, local, &listen.arrival, node)?;

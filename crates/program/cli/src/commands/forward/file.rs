@@ -1,4 +1,4 @@
-//! The files that `skyhaul forward --config` and `skyhaul forward serve --config` read.
+//! The files of `skyhaul forward --config` and `skyhaul forward serve --config`.
 
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use skyhaul_transport::{ClassConfig, ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::Path;
 
-/// It with what is its own; the flags say the rest.
+/// The entry with its own settings; the flags give the others.
 #[derive(Debug)]
 pub struct ForwardTable {
     pub what: What,
@@ -104,7 +104,7 @@ fn classes(classes: Vec<ClassConfig>) -> ClassesConfig {
     ClassesConfig { classes, ..ClassesConfig::default() }
 }
 
-/// What a file says, and its text.
+/// The content of a file, and its text.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, String), Failure> {
     let place = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| {

@@ -242,7 +242,7 @@ impl Notices {
         self.say(&text, &Line::Stats { seconds, sent_bps, received_bps, counters });
     }
 
-    /// Standard output and error may be closed: the connections go on all the same.
+    /// Standard output and error may be closed; the connections go on.
     fn say(&self, text: &str, line: &Line<'_>) {
         if self.format == OutputFormat::Text {
             stamped::say(text);

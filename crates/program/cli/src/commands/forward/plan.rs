@@ -1,4 +1,4 @@
-//! What is forwarded: from the command line and a file, to what the forwarder takes.
+//! The forwards of the command line and of a file, converted for the forwarder.
 
 use super::file::{self, ForwardTable};
 use crate::commands::classes::known;
@@ -9,7 +9,7 @@ use skyhaul_transport::{ClassTree, ClassesConfig};
 use skyhaul_units::Duration;
 use std::path::PathBuf;
 
-/// What is forwarded.
+/// The forwards.
 #[derive(clap::Args)]
 #[group(id = "forwards", required = true, multiple = true,
     args = ["local", "remote", "socks", "transparent", "config"])]

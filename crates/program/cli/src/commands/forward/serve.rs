@@ -1,4 +1,4 @@
-//! `skyhaul forward serve`: the end that connects.
+//! `skyhaul forward serve`: the end that connects to targets.
 
 use super::file;
 use super::notices::Notices;

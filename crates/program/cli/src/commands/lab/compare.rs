@@ -1,5 +1,5 @@
-//! `skyhaul lab compare`: tools that people have, one after the other on the same emulated line,
-//! beside what was published.
+//! `skyhaul lab compare`: compares transfer tools, one after the other on one emulated line, with
+//! published results.
 
 mod ability;
 mod bench;
@@ -214,8 +214,8 @@ impl Compare {
     }
 }
 
-/// Finds what the machine emulates, if a line may be beyond it, and makes lines slower that are to
-/// fit it. Gives what is to be said of each experiment.
+/// Measures the highest rate that the machine can emulate, if a line may exceed it, and slows down
+/// the lines that adapt to it. Returns the notes of each experiment.
 fn prepare(
     kinds: &mut [StudyKind],
     site: &Site<'_>,
@@ -246,7 +246,7 @@ fn markdown_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// What is not there, and how long what is takes: the sum of it.
+/// Prints the missing tools and the duration of each experiment. Returns the sum of the durations.
 fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     for study in planned {
         let name = study.name();
@@ -264,7 +264,7 @@ fn announce(planned: &[Box<dyn Study + '_>]) -> Duration {
     sum
 }
 
-/// A time as people say it.
+/// A time in words.
 fn about(span: Duration) -> String {
     match (span.as_millis() + 500) / 1_000 {
         seconds @ 0..100 => format!("about {} s", seconds.max(1)),

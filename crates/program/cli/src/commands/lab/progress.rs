@@ -1,4 +1,4 @@
-//! What is shown while cells run.
+//! The progress of cells.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use skyhaul_lab::scenario::{Observer, Scenario};
@@ -17,7 +17,7 @@ pub struct LabProgress {
     done: Mutex<Done>,
 }
 
-/// What is done.
+/// The part that is done.
 struct Done {
     runs: usize,
     work: Duration,
@@ -97,5 +97,5 @@ fn minutes(seconds: f64) -> String {
     }
 }
 
-/// Between two lines where there is no terminal: a log of half an hour has sixty.
+/// Between two lines without a terminal: a log of half an hour has sixty.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(30);

@@ -11,7 +11,8 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Runs what the command names, prints and writes what came out, and fails where a bar is missed.
+/// Runs the scenarios of the command, prints and writes their results, and fails if a bar is
+/// missed.
 pub fn run(command: &RunCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let scenarios = match command.all {
         true => source::builtin()?,

@@ -1,4 +1,4 @@
-//! Where scenarios come from: the program, or the user's files.
+//! The source of scenarios: the program, or the user's files.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_lab::scenario::{BUILTIN, MAX_FILE, Scenario, ScenarioError};

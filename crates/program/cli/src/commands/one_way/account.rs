@@ -1,4 +1,4 @@
-//! What came of a session of blocks, for people and for programs.
+//! The account of a session of blocks, for people and for programs.
 
 use serde::Serialize;
 use skyhaul_oneway::ListenerCounters;

@@ -89,7 +89,7 @@ impl LossArguments {
     }
 }
 
-/// What is expected of a line, for programs.
+/// The expected figures of a line, for programs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Expected {
     /// Share of datagrams assumed lost.
@@ -112,10 +112,10 @@ pub struct Expected {
     block_rate_bps: u64,
 }
 
-/// What was sent, for programs.
+/// The sent blocks, for programs.
 #[derive(Debug, Clone, Serialize)]
 pub struct SentBlocks {
-    /// Blocks sent with all their repair: nobody knows whether they arrived.
+    /// Blocks sent with all their repair; whether they arrived is not known.
     pub sent: u64,
     /// Blocks given up before that.
     pub given_up: u64,

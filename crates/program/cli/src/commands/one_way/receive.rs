@@ -107,7 +107,7 @@ struct Desk<'a> {
     over: u64,
 }
 
-/// What is said of a session, for programs.
+/// The account of a session, for programs.
 #[derive(Serialize)]
 struct Ended<'a> {
     session: String,
@@ -158,7 +158,7 @@ impl Desk<'_> {
         verdict.map_or(Ok(()), |verdict| self.tell(&verdict))
     }
 
-    /// A session is over: what is not whole by now will not be.
+    /// A session is over: incomplete files stay incomplete.
     fn close(&mut self, session: OneWaySession, listener: &Listener) -> io::Result<()> {
         let Some(mut incoming) = self.sessions.remove(&session) else { return Ok(()) };
         self.over += 1;

@@ -62,7 +62,7 @@ pub struct Send {
     line: LineArguments,
 }
 
-/// What was done; docs/how-to/one-way.md says what each figure is.
+/// The result; docs/how-to/one-way.md explains each figure.
 #[derive(Serialize)]
 struct Report {
     session: String,

@@ -1,5 +1,5 @@
-//! What is sent: files read ahead by a thread of their own, so that a slow disk or pipe does not
-//! hold up the line.
+//! The source: files, read ahead on a separate thread, so that a slow disk or pipe does not stall
+//! the line.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ pub enum SourceItem {
     Failed(String, io::Error),
 }
 
-/// What is read, and how.
+/// The files to read, and how.
 #[derive(Debug, Clone)]
 pub struct Reading {
     /// The files, in their order.

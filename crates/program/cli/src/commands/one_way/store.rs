@@ -1,5 +1,5 @@
-//! Files as they arrive: written where their parts belong, checked, and given their name when they
-//! are whole.
+//! Received files: parts are written at their offsets, verified, and the file gets its name when it
+//! is complete.
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -38,8 +38,7 @@ pub struct FileVerdict {
     pub bytes: u64,
     /// SHA-256 of a whole one, hexadecimal.
     pub sha256: Option<String>,
-    /// What is missing: from which offset to which; to an end that is not known where there is
-    /// none.
+    /// The missing ranges: from an offset to another; without an end if the length is not known.
     pub gaps: Vec<(u64, Option<u64>)>,
 }
 
@@ -128,7 +127,7 @@ impl Arriving {
         self.progress.manifest.as_ref().map(|manifest| manifest.name.clone())
     }
 
-    /// Every byte came: the file gets its name when the digest says that they are the right ones.
+    /// All bytes have arrived: the file gets its name if its digest is correct.
     fn complete(&mut self, folder: &Path) -> io::Result<FileVerdict> {
         self.is_done = true;
         let digest = digest(self.open()?)?;

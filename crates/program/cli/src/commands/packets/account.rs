@@ -1,4 +1,4 @@
-//! What a packet file amounts to: its packets by application, and what in it is none.
+//! The account of a packet file: its packets by application, and the bytes that are not packets.
 
 use super::selection::PacketSelection;
 use crate::failure::{Exit, Failure};
@@ -25,7 +25,7 @@ pub struct PacketFileAccount {
     damaged_places: u64,
 }
 
-/// As JSON says it.
+/// As in JSON.
 #[derive(serde::Serialize)]
 struct Summary<'a> {
     file: &'a str,
@@ -33,7 +33,7 @@ struct Summary<'a> {
     #[serde(flatten)]
     totals: SurveyTotals,
     apids: BTreeMap<u16, ApidSurvey>,
-    /// Packets of the file that were not asked for.
+    /// Packets of the file that were not selected.
     passed_over: u64,
     damaged_bytes: u64,
     damaged_places: u64,
@@ -135,7 +135,8 @@ impl PacketFileAccount {
         if totals.packets > totals.encapsulation_packets {
             writeln!(
                 out,
-                "  APID    packets          bytes         length    gaps  missing  resets  {:<28}last",
+                "  APID    packets          bytes         length    gaps  missing  resets  \
+                {:<28}last",
                 "first"
             )?;
         }

@@ -95,7 +95,7 @@ fn unreadable(name: &str, source: io::Error) -> Failure {
     Failure::io("the packet file cannot be read", name, "give the path of a readable file", source)
 }
 
-/// The mission that a file's name tells.
+/// The mission in a file's name.
 pub fn mission_by_name<'a>(path: &Path, known: &'a MissionSet) -> Option<&'a Mission> {
     mission_of_file(path.file_name()?.to_str()?, known)
 }

@@ -8,13 +8,13 @@ use skyhaul_units::Utc;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// A packet as JSON says it.
+/// A packet in JSON.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     file: &'a str,
     offset: u64,
     length: u64,
-    /// An encapsulation packet has its protocol in place of what follows.
+    /// The protocol of an encapsulation packet, which lacks the following fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<u8>,
     #[serde(flatten)]
@@ -23,7 +23,7 @@ struct Line<'a> {
     bytes: Option<&'a str>,
 }
 
-/// What the header of a space packet says, and the packet's time.
+/// The header of a space packet, and the packet's time.
 #[derive(serde::Serialize)]
 struct Space {
     apid: u16,

@@ -1,5 +1,5 @@
-//! A construction record, shown to people and to programs. It is file number 00 of a product, beside
-//! the product's packet files.
+//! A construction record, shown to people and to programs. It is file number 00 of a product,
+//! beside the product's packet files.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_level0::construction::{

@@ -1,4 +1,4 @@
-//! Which packets are wanted.
+//! The selection of packets.
 
 use skyhaul_ccsds::mission::ApidRange;
 use skyhaul_ccsds::packet::Header;
@@ -25,8 +25,8 @@ impl PacketSelection {
         self.apids.is_empty() && !self.needs_times()
     }
 
-    /// Whether a packet of this header and time is wanted. One without a time is not, where times
-    /// are asked for.
+    /// Whether a packet with this header and time is selected. A packet without a time is not, if
+    /// times are selected.
     pub fn covers(&self, header: &Header, time: Option<Utc>) -> bool {
         let apid = match header {
             _ if self.apids.is_empty() => true,

@@ -1,5 +1,5 @@
-//! What comes is written to a file and synced, as a centre does, so that the disk of a receiving
-//! host takes its part in a measurement.
+//! Writes received data to a file and syncs it, as a centre does, to include the disk of the
+//! receiving host in a measurement.
 
 use crate::failure::{Exit, Failure};
 use bytes::Bytes;
@@ -25,7 +25,8 @@ pub struct KeepFlags {
     keep_size: ByteCount,
 }
 
-/// A file of what came, and the thread that writes it. Each block belongs to a caller, called `I`.
+/// The file of received data, and the thread that writes it. Each block belongs to a sender with an
+/// id of type `I`.
 pub struct Keeping<I> {
     blocks: Sender<(I, Bytes)>,
     written: Receiver<Written<I>>,
@@ -35,7 +36,7 @@ pub struct Keeping<I> {
     path: PathBuf,
 }
 
-/// What the thread tells: a block is written, of a caller and this long; or why it is not.
+/// The thread's answer: the sender and the length of a block that is written, or an error.
 type Written<I> = Result<(I, usize), io::Error>;
 
 /// The thread's end of it.
@@ -109,8 +110,8 @@ impl<I: Send + 'static> Keeping<I> {
         Ok(keeping)
     }
 
-    /// Takes a caller's block; its memory goes back to flow control when [`written`](Self::written)
-    /// says so.
+    /// Takes a block of a sender. Its memory returns to flow control when
+    /// [`written`](Self::written) returns it.
     pub fn take(&self, id: I, block: Bytes) {
         // A thread that is gone has said why.
         let _ = self.blocks.send((id, block));
@@ -192,7 +193,7 @@ impl Writer {
     }
 }
 
-/// As a centre's `sync_interval`: the longest that what came waits for the disk.
+/// As a centre's `sync_interval`: the longest time that received data waits for a sync.
 const SYNC_INTERVAL: Duration = Duration::from_millis(10);
 /// The thread ends this soon, at the latest, after it is stopped.
 const IDLE: Duration = Duration::from_millis(100);

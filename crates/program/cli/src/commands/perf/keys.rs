@@ -1,4 +1,4 @@
-//! Whose keys the two ends have and accept.
+//! The keys that the two ends have and accept.
 
 use crate::failure::{Exit, Failure};
 use skyhaul_node::{is_exposed, log, private_key};
@@ -24,7 +24,7 @@ pub struct Keys {
     insecure_beyond_loopback: bool,
 }
 
-/// What [`Keys`] came to.
+/// The keys, read by [`Keys`].
 pub struct Accepted {
     /// This end.
     pub own: Identity,
@@ -74,7 +74,7 @@ impl Keys {
 }
 
 impl Keys {
-    /// Says at every start what the test's key means.
+    /// Prints a warning about the test key at every start.
     fn warn(&self, ends: impl IntoIterator<Item = SocketAddr>) -> Result<(), Failure> {
         let beyond = ends.into_iter().find(|end| !end.ip().to_canonical().is_loopback());
         if let Some(end) = beyond.filter(|_| !self.insecure_beyond_loopback) {

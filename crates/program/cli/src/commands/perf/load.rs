@@ -73,7 +73,7 @@ impl Load {
         }
     }
 
-    /// When the block after `handed_over` bytes is due; `None` where there is no rate.
+    /// When the block after `handed_over` bytes is due; `None` without a rate.
     pub fn next_due(&self, began: Instant, handed_over: u64) -> Option<Instant> {
         let offer = self.offer.filter(|offer| *offer > Rate::ZERO)?;
         Some(began + offer.time_for(ByteCount::new(handed_over)))

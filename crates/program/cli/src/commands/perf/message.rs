@@ -1,4 +1,4 @@
-//! What the two ends say to each other, as JSON in blocks of their first flow.
+//! The messages between the two ends, as JSON in blocks of their first flow.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_probe::why::{Backlog, Lack};
@@ -14,7 +14,7 @@ pub const DATA: FlowId = FlowId(1);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum Message {
-    /// Sender: what does your clock say?
+    /// Sender: requests the receiver's time.
     Ask {
         /// To match the answer.
         number: u32,
@@ -51,20 +51,20 @@ pub struct ReceiverResult {
     pub repaired: u64,
     /// From handing over to delivery.
     pub latency_s: LatencyQuantiles,
-    /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` where
-    /// it does not tell.
+    /// Datagrams that this end's kernel dropped because its socket's queue was full; `None` if the
+    /// kernel does not count them.
     pub socket_drops: Option<u64>,
     /// Symbols that brought nothing new.
     pub symbols_duplicate: u64,
-    /// The part of the time from `Begin` to `End` for which this end's busiest thread ran; `None`
-    /// where it does not tell.
+    /// The share of the time from `Begin` to `End` for which this end's busiest thread ran; `None`
+    /// if the system does not report it.
     #[serde(default)]
     pub busiest_thread: Option<f64>,
     /// The part of that time for which this end was in calls to its disk; `None` where it keeps
     /// nothing.
     #[serde(default)]
     pub disk_share: Option<f64>,
-    /// What kept this end's threads from running; `None` where it does not tell.
+    /// What kept this end's threads from running; `None` if the system does not report it.
     #[serde(default)]
     pub lack: Option<Lack>,
     /// What it has not written yet; `None` where it keeps nothing.

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// What is to be sent, and how.
+/// The load, the line and the key of a run.
 pub struct OneWayRun<'a> {
     /// The shared key.
     pub key: &'a Path,
@@ -34,7 +34,7 @@ pub struct OneWayRun<'a> {
     pub load: Load,
     /// The line.
     pub line: OneWayLine,
-    /// What is assumed of its losses.
+    /// The assumed loss.
     pub losses: &'a LossArguments,
     /// For programs.
     pub json: bool,

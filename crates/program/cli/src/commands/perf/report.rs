@@ -8,7 +8,7 @@ use skyhaul_probe::why::{Backlog, Lack, Silence};
 use std::io::Write;
 use std::net::SocketAddr;
 
-/// What a run came to; its JSON form is documented in docs/explanation/performance.md.
+/// The result of a run; docs/explanation/performance.md documents its JSON form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// Bytes of blocks acknowledged by the far end, over `seconds`.
@@ -27,8 +27,8 @@ pub struct Report {
     pub paths: Vec<PathResult>,
     /// Where datagrams were lost, as far as it is known.
     pub losses: LossPlaces,
-    /// Bytes of blocks acknowledged, over the later half of the run: its start is left out. `null`
-    /// for runs of a few seconds.
+    /// Bytes of blocks acknowledged, over the second half of the run, without its start. `null` for
+    /// runs of a few seconds.
     pub steady_bps: Option<u64>,
     /// What may have limited the transfer, for `skyhaul why`.
     #[serde(flatten)]
@@ -37,7 +37,7 @@ pub struct Report {
     pub offered_bps: Option<u64>,
     /// Who decided how fast it sent.
     pub control: ControlSummary,
-    /// What the classes came to, where there are any.
+    /// The results of the classes, if there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassResult>,
 }
@@ -76,7 +76,7 @@ pub struct WaitSeconds {
     pub path: f64,
 }
 
-/// Parts of one processor; `null` where the system does not tell.
+/// Shares of one processor; `null` if the system does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Busiest {
     /// Of the sending process.
@@ -85,8 +85,8 @@ pub struct Busiest {
     pub receive: Option<f64>,
 }
 
-/// What kept the threads of each end from running, in parts of the time; `null` where the system
-/// does not tell.
+/// What kept the threads of each end from running, as shares of the time; `null` if the system does
+/// not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostShortage {
     /// Of the sending process.
@@ -157,7 +157,7 @@ pub struct PathResult {
     pub goodput_bps: u64,
     /// Smoothed round-trip time at the end.
     pub rtt_s: f64,
-    /// Its mean while data went, of one reading a second.
+    /// The mean while data was sent, of one reading each second.
     pub loaded_rtt_s: f64,
     /// The shortest lately.
     pub min_rtt_s: f64,
@@ -177,7 +177,7 @@ pub struct LossPlaces {
     /// Symbols that a path called lost, wherever that was.
     pub path: u64,
     /// Of these and of the answers: dropped by the sending host, whose socket's queue was full.
-    /// `null` where the system does not tell.
+    /// `null` if the system does not report it.
     pub send_socket: Option<u64>,
     /// Dropped by the receiving host, whose socket's queue was full.
     pub receive_socket: Option<u64>,

@@ -111,9 +111,9 @@ struct Setup<'a> {
     patience: Option<Duration>,
 }
 
-/// Sends to the serving end `to` for `duration`, with the defaults of `skyhaul perf send` otherwise,
-/// and returns the report. Blocks that are not acknowledged some seconds after the last one are not
-/// awaited: then the report has what this end knows.
+/// Sends to the serving end `to` for `duration`, with the defaults of `skyhaul perf send`
+/// otherwise, and returns the report. Blocks that are not acknowledged some seconds after the last
+/// one are not awaited: then the report has what this end knows.
 ///
 /// # Errors
 /// As [`run()`].

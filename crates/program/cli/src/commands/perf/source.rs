@@ -1,11 +1,11 @@
-//! Where the measured blocks come from: buffers that are used again once the far end has
-//! acknowledged them.
+//! The source of the measured blocks: buffers that are reused after the far end has acknowledged
+//! them.
 
 use bytes::{Bytes, BytesMut};
 use skyhaul_units::Utc;
 use std::collections::VecDeque;
 
-/// Makes blocks of one size whose first bytes say when they were handed over.
+/// Makes blocks of one size. Their first bytes are the time at which they are handed over.
 #[derive(Debug)]
 pub struct BlockSource {
     size: usize,
@@ -36,7 +36,7 @@ impl BlockSource {
         block
     }
 
-    /// The oldest buffer, where nobody holds it any more.
+    /// The oldest buffer, if it is not in use any more.
     fn unused(&mut self) -> Option<BytesMut> {
         match self.ring.pop_front()?.try_into_mut() {
             Ok(buffer) => Some(buffer),

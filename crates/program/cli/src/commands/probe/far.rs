@@ -1,4 +1,4 @@
-//! The far end as the measuring commands name and reach it.
+//! The far end of the measuring commands: its flags, and the connection to it.
 
 use super::{PORT, tell, unknown_host};
 use crate::commands::signals;
@@ -157,7 +157,7 @@ impl FarEnd {
         ProbeClient::open(line, nonce).map_err(|error| Missed::There { port, error })
     }
 
-    /// What the user is told where there is no session.
+    /// The failure of a session, for the user.
     pub fn missed(&self, missed: Missed) -> Failure {
         match missed {
             Missed::Here(failure) => failure,
@@ -165,7 +165,7 @@ impl FarEnd {
         }
     }
 
-    /// What a measurement ended with, as the user is told it.
+    /// The failure of a measurement, for the user.
     pub fn failure(&self, error: &NearError) -> Failure {
         let exit = match error {
             NearError::Line(skyhaul_probe::LineError::Interrupted) => Exit::Interrupted,
@@ -256,7 +256,7 @@ fn round(rate: Rate) -> Rate {
     Rate::from_bps(rate.as_bps() / step * step)
 }
 
-/// The first address of a name, with the probe's own port where there is none.
+/// The first address of a name, with the default port if there is none.
 fn resolve(host: &str) -> Result<SocketAddr, Failure> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<std::net::IpAddr>() {

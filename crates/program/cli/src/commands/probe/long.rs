@@ -1,4 +1,4 @@
-//! `skyhaul probe long`: a line watched for weeks, with little traffic.
+//! `skyhaul probe long`: monitors a line for weeks with little traffic.
 
 mod history;
 
@@ -130,8 +130,7 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One interval up to `end`, with a session of its own: what was wrong with the one before does not
-/// matter to it.
+/// One interval up to `end`, with a separate session: a fault of the one before does not affect it.
 fn watch(far: &FarEnd, command: &Long, end: Utc) -> Result<(Interval, End), Failure> {
     let gap = |why: &str| (Interval::of(&Default::default(), Some(why.to_owned())), End::Full);
     let mut near = match far.open_from(far.port_of(0)) {
@@ -196,7 +195,7 @@ fn is_of_a_day(name: &str) -> bool {
 /// The shape of a file's name; noughts stand for digits.
 const SHAPE: &[u8] = b"0000-00-00.jsonl";
 
-/// More than a hundred pings a second is no little traffic.
+/// More than a hundred pings each second are too much traffic.
 const EVERY_MIN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

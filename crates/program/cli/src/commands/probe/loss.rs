@@ -1,4 +1,4 @@
-//! `skyhaul probe loss`: what kind of process loses datagrams, and what that means.
+//! `skyhaul probe loss`: the loss process of a line, and its effect on a correlator.
 
 use super::far::{FarFlags, StreamWay};
 use super::series::DelaySeries;

@@ -1,4 +1,4 @@
-//! Where the page about a measurement is written.
+//! The file of the page about a measurement.
 
 use super::far::{FarEnd, Heading};
 use crate::failure::Failure;

@@ -1,5 +1,4 @@
-//! The datagrams of streams one by one, for other programs: comma-separated values, or a JSON
-//! object a line.
+//! The datagrams of streams, one a line, for other programs: comma-separated values or JSON.
 
 use super::unwritable;
 use crate::failure::{Exit, Failure};
@@ -13,7 +12,7 @@ use std::path::Path;
 pub struct DelaySeries<'a> {
     /// Which of several it is.
     pub stream: usize,
-    /// What came of it.
+    /// Its result.
     pub trace: &'a Trace,
     /// One-way delay of each arrival, in nanoseconds.
     pub one_way: &'a [i64],
@@ -78,7 +77,8 @@ pub fn write_pings(path: Option<&Path>, comparison: &PingComparison) -> Result<(
         text.push_str(&match form {
             Form::Csv => format!("{sent:.6},{trip:.6},{up:.6},{down:.6}\n"),
             Form::JsonLines => format!(
-                "{{\"sent_s\":{sent:.6},\"round_trip_ms\":{trip:.6},\"up_ms\":{up:.6},\"down_ms\":{down:.6}}}\n"
+                "{{\"sent_s\":{sent:.6},\"round_trip_ms\":{trip:.6},\"up_ms\":{up:.6},\
+                \"down_ms\":{down:.6}}}\n"
             ),
         });
     }
@@ -164,7 +164,8 @@ fn lines(course: &DelaySeries<'_>, form: Form, out: &mut dyn Write) -> io::Resul
                     });
                 writeln!(
                     out,
-                    "{{\"stream\":{stream},\"direction\":\"{direction}\",\"payload\":{payload},\"seq\":{seq},\
+                    "{{\"stream\":{stream},\"direction\":\"{direction}\",\
+                    \"payload\":{payload},\"seq\":{seq},\
                      \"planned_s\":{planned:.6},\"one_way_ms\":{delay},\"arrival\":{number}}}"
                 )?;
             }

@@ -1,4 +1,4 @@
-//! What the commands that send streams have in common: their files, and how they begin and end.
+//! The common parts of commands that send streams: their files, their beginning and end.
 
 use super::far::{FarEnd, FarFlags, Heading, able};
 use super::page::{PageFile, PageFlag, subject};
@@ -12,7 +12,7 @@ use skyhaul_units::{ByteCount, Rate};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What is kept of a measurement.
+/// The files of a measurement.
 #[derive(clap::Args)]
 pub struct OutputFlags {
     /// Writes each datagram's delay to a file that ends in .csv or .jsonl.
@@ -46,7 +46,7 @@ pub struct Measurement {
 
 /// A measurement that is over, and of which the files are written.
 pub struct StreamMeasurement {
-    /// Where it went to.
+    /// The destination.
     pub far: FarEnd,
     heading: Heading,
 }

@@ -28,7 +28,7 @@ pub struct SurveyCommand {
     output: OutputFlags,
 }
 
-/// What the JSON form says around a survey.
+/// The JSON form of a survey.
 #[derive(Serialize)]
 struct Report<'a> {
     ability_bps: u64,

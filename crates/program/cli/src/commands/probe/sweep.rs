@@ -1,4 +1,4 @@
-//! `skyhaul probe sweep`: what comes through of datagrams of many sizes and spacings.
+//! `skyhaul probe sweep`: sends datagrams of many sizes and spacings, and reports what arrives.
 
 use super::far::{FarFlags, StreamWay};
 use super::series::DelaySeries;

@@ -1,10 +1,10 @@
-//! How measured figures are written for people.
+//! Formats of measured figures for people.
 
 use skyhaul_probe::StreamAccount;
 pub use skyhaul_probe::report::{bytes, loss, percent, percent_of, rate, reordering, spread};
 use std::io::{self, Write};
 
-/// Where datagrams went, a line each; the sum closes.
+/// The fate of all datagrams, one a line; their sum is the number sent.
 pub fn account(name: &str, account: &StreamAccount, out: &mut dyn Write) -> io::Result<()> {
     let host = account.receiving_host;
     writeln!(out, "datagrams {name}")?;

@@ -1,4 +1,4 @@
-//! `skyhaul rdr dump`: the packets of a Raw Data Record file back to a packet file.
+//! `skyhaul rdr dump`: writes the packets of a Raw Data Record file to a packet file.
 
 use super::{Hdf5, open, refused};
 use crate::failure::{Exit, Failure};

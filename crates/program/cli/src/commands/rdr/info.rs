@@ -1,4 +1,4 @@
-//! `skyhaul rdr info`: what Raw Data Record files hold.
+//! `skyhaul rdr info`: shows the content of Raw Data Record files.
 
 use super::{Hdf5, open, refused};
 use crate::failure::{Exit, Failure};
@@ -46,7 +46,7 @@ struct CollectionInfo {
 #[derive(Serialize)]
 struct GranuleInfo {
     number: u32,
-    /// What the file says of it.
+    /// Its description in the file.
     attributes: BTreeMap<&'static str, Value>,
     /// Its first microsecond and the first after it, in UTC.
     start: Option<Utc>,

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 Example:
   skyhaul rdr make packets/*.packets --mission suomi-npp -o products
-  skyhaul rdr make P*.PDS --mission noaa-20 --sensor viirs --origin abcd --orbit 12345 -o products")]
+  skyhaul rdr make P*.PDS --mission noaa-20 --sensor viirs --origin abcd --orbit 12345 \
+  -o products")]
 pub struct Make {
     /// The packet files.
     #[arg(required = true)]

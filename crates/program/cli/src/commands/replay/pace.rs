@@ -10,11 +10,11 @@ pub enum Speed {
     Times(u64),
     /// At this rate.
     Rate(Rate),
-    /// As fast as it is taken.
+    /// As fast as the receiver takes it.
     Max,
 }
 
-/// Tells when each piece is due.
+/// Computes when each piece is due.
 #[derive(Debug)]
 pub struct ReplayClock {
     speed: Speed,
@@ -56,8 +56,7 @@ impl ReplayClock {
         ByteCount::new(step).as_usize()
     }
 
-    /// When the next piece is due, counted from the beginning of the replay: what came last of it
-    /// goes out then.
+    /// When the next piece is due, from the beginning of the replay: the time of its last byte.
     pub fn due(&mut self, received: Option<Utc>, length: ByteCount) -> Duration {
         if let Some(received) = received {
             let since = self.last.map_or(Duration::ZERO, |last| received.since(last));

@@ -1,5 +1,5 @@
-//! Where a replay goes: TCP, UDP, a file or standard output. Nothing here waits longer than an
-//! interrupt may take.
+//! The destination of a replay: TCP, UDP, a file or standard output. Every wait is short, so that
+//! an interrupt takes effect soon.
 
 use super::{LOOK, Replay, pause};
 use crate::failure::{Exit, Failure};
@@ -10,10 +10,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How sending went.
+/// The result of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SinkResult {
-    /// All of it went out.
+    /// All of it was sent.
     Sent,
     /// It was interrupted.
     Stopped,

@@ -1,4 +1,4 @@
-//! What is played: a recording with its times, or a plain file.
+//! The source of a replay: a recording with its times, or a plain file.
 
 use super::Replay;
 use crate::failure::{Exit, Failure};
@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is played next.
+/// The next piece.
 #[derive(Debug)]
 pub struct ReplayPiece {
     /// When its last byte was received; none in a file.

@@ -30,7 +30,7 @@ pub fn write_captured(contacts: &[ContactCaptured], out: &mut dyn Write) -> io::
     Ok(())
 }
 
-/// The newest contacts that came to a centre.
+/// The newest contacts of a centre.
 pub fn write_received(contacts: &[ContactReceived], out: &mut dyn Write) -> io::Result<()> {
     if contacts.is_empty() {
         return Ok(());

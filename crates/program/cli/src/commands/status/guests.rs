@@ -1,4 +1,4 @@
-//! What goes through a node's sessions beside contacts, in words.
+//! Forwards, files and streams through a node's sessions, in words.
 
 use super::megabytes;
 use skyhaul_node::status::{

@@ -1,4 +1,4 @@
-//! `skyhaul status --watch`: the same again every few seconds, until it is interrupted.
+//! `skyhaul status --watch`: repeats the status every few seconds, until interrupted.
 
 use super::Status;
 use crate::commands::{signals, stamped};

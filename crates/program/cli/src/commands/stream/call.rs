@@ -89,8 +89,8 @@ struct ClassFlags {
     priority: u8,
 }
 
-/// Sends the stream to its end; an interrupt ends it in order. When the session is lost, a source that
-/// can continues as a further stream.
+/// Sends the stream to its end; an interrupt ends it in order. When the session is lost, a source
+/// that can continues as a further stream.
 ///
 /// # Errors
 /// The command line or the source cannot be used, the far node does not answer or refuses, or more

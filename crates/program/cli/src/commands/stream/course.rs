@@ -1,5 +1,5 @@
-//! The calls of a stream: where the session is lost, a further stream of a source that goes on is
-//! sent over the next one.
+//! The sessions of a stream: when one is lost, a live source continues as a further stream over the
+//! next session.
 
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
@@ -27,7 +27,7 @@ pub struct StreamRun {
     pub setup: Setup,
 }
 
-/// How a call that came to no account ended.
+/// How a session ended without an account.
 enum Broken {
     /// The far node does not answer.
     Silent(LinkError),

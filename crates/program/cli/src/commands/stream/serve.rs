@@ -184,7 +184,7 @@ fn session(desk: &Desk<'_>, link: &AppChannel) {
 }
 
 impl Desk<'_> {
-    /// Standard output and error may be closed: streams go on all the same.
+    /// Standard output and error may be closed; streams go on.
     fn say(&self, text: &str, line: &Line<'_>) {
         if !self.json {
             stamped::say(text);

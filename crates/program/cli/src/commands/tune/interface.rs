@@ -1,4 +1,4 @@
-//! The interface that leads to the line: packet size, queue, what it takes from the processor.
+//! The interface to the line: packet size, queue, offloads.
 
 use skyhaul_host::{
     HostLine, Interface, InterfaceRing, OffloadFeature, SettingFinding, State, offloads,
@@ -8,8 +8,8 @@ use skyhaul_units::Rate;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What is to be said of the interface. `ethtool` and `tc` are asked where they are installed and
-/// the host is this one.
+/// The findings about the interface. Asks `ethtool` and `tc`, if they are installed and the host is
+/// this one.
 pub fn findings(interface: &Interface, line: &HostLine, root: &Path) -> Vec<SettingFinding> {
     let mut found = vec![mtu(interface, line)];
     if root != Path::new("/") {

@@ -1,4 +1,4 @@
-//! The line that a host is tuned for: given, or found out by a connection to its other end.
+//! The line that a host is tuned for: given, or measured by a connection to its other end.
 
 use super::Tune;
 use crate::failure::{Exit, Failure};

@@ -1,4 +1,4 @@
-//! What `skyhaul tune` found, for people and as JSON.
+//! The findings of `skyhaul tune`, as text and as JSON.
 
 use super::line::KnownLine;
 use crate::commands::rate::rate_text;

@@ -1,4 +1,5 @@
-//! A session of a node that runs on this machine: two looks at its status, and some in between.
+//! A session of a node on this machine, judged by its status at the beginning, at the end and in
+//! between.
 
 use super::rest::rest;
 use crate::commands::node_socket::NodeArguments;
@@ -13,11 +14,11 @@ use skyhaul_probe::why::{
 };
 use skyhaul_units::{Duration, Instant};
 
-/// What a node told, and what the session is called.
+/// The figures of a node, and the name of the session.
 pub struct Watched {
     /// Between whom.
     pub name: String,
-    /// What is known of it.
+    /// Its figures.
     pub transfer: Transfer,
 }
 
@@ -90,7 +91,7 @@ fn ends<'a, T>(looks: &[&'a T]) -> Result<(&'a T, &'a T), Failure> {
     }
 }
 
-/// What a station knows: what it waited for, and what came in.
+/// The figures of a station: its waits, and its input.
 fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     let (first, last) = ends(looks)?;
     let session = |line: &LineStatus| line.session.filter(|_| line.state == LineState::Open);
@@ -156,8 +157,8 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
     Ok(Watched { name: format!("of station {} to {}", last.name, last.line.peer), transfer })
 }
 
-/// The longest time in which nothing was heard of the centre, while the line had something to wait
-/// for. What changes with each of its answers are the measured round trips.
+/// The longest time without an answer of the centre while the line waited for one. Each answer
+/// changes the measured round trips.
 fn silence(looks: &[&StationStatus]) -> Silence {
     let at = |look: &StationStatus| {
         Instant::ZERO + Duration::from_micros((look.process.uptime_s * 1e6) as u64)
@@ -183,7 +184,7 @@ fn silence(looks: &[&StationStatus]) -> Silence {
     listener.silence()
 }
 
-/// Bytes that reached the centre between two looks, as far as the station can tell.
+/// Bytes that reached the centre between two observations, as far as the station knows.
 fn arrived(then: &LineStatus, now: &LineStatus, silence: Silence) -> u64 {
     let reported = now.bytes_reported.saturating_sub(then.bytes_reported);
     let grown = |of: fn(&LineStatus) -> u64| of(now).saturating_sub(of(then));
@@ -217,8 +218,8 @@ fn source(station: &StationStatus) -> SourceKind {
     }
 }
 
-/// Bytes of blocks sent between two looks, what was sent again not counted: a slow line takes
-/// seconds for a whole block, and reports none before.
+/// Bytes of blocks sent between two observations, without retransmissions. Reports count whole
+/// blocks only, which take seconds on a slow line.
 fn sent_first(then: &LineStatus, now: &LineStatus) -> u64 {
     let bytes = |line: &LineStatus| line.paths.iter().map(|path| path.bytes_sent).sum::<u64>();
     let first = now.symbols_sent.saturating_sub(then.symbols_sent);
@@ -397,7 +398,7 @@ fn controller(line: &LineStatus) -> String {
     names.join(" and ")
 }
 
-/// What was declared for the paths in use together, where it was for all of them.
+/// The declared rate of all paths in use, if each has one.
 fn declared(line: &LineStatus) -> Option<u64> {
     let rates: Option<Vec<u64>> = active(line).map(|path| path.control.declared_bps).collect();
     rates.filter(|rates| !rates.is_empty()).map(|rates| rates.into_iter().sum())
@@ -407,10 +408,11 @@ fn rate(bytes: u64, seconds: f64) -> u64 {
     (bytes as f64 * 8.0 / seconds) as u64
 }
 
-/// Of the time that was looked: what is heard then is an answer to what was sent before.
+/// Of the observation time: the answers in it belong to data sent before.
 const ALL_BUT: f64 = 0.8;
 
-/// Between two looks: round trips and a window that is shut for a while are seen.
+/// Between two observations: short enough to see round trips, and a window that is closed for some
+/// time.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// As the verdict's own rule of what an application may take.

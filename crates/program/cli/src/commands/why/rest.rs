@@ -1,4 +1,4 @@
-//! A while that passes between two looks.
+//! The pause between two observations.
 
 use crate::commands::signals;
 use crate::failure::{Exit, Failure};

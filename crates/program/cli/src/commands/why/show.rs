@@ -5,7 +5,7 @@ use serde::Serialize;
 use skyhaul_probe::why::{Evidence, Verdict};
 use std::io::Write;
 
-/// What was judged.
+/// The subject of the verdict.
 #[derive(Debug, Clone, Serialize)]
 pub struct Of {
     /// The far end of the line, where it was probed.

@@ -1,4 +1,4 @@
-//! A transfer of our own, as `skyhaul perf send --json` told it.
+//! A transfer by `skyhaul perf send`, read from its JSON.
 
 use crate::commands::perf::report::{Busiest, ControlSummary, HostShortage, Report, WaitSeconds};
 use crate::failure::{Exit, Failure};
@@ -9,14 +9,14 @@ use skyhaul_probe::why::{
 };
 use std::path::Path;
 
-/// What is needed of a report; the rest of it is passed over.
+/// The parts of a report that are needed; others are ignored.
 #[derive(Debug, Deserialize)]
 struct Run {
     goodput_bps: u64,
     steady_bps: Option<u64>,
     waited_s: WaitSeconds,
     busiest_thread: Busiest,
-    /// Not told by releases before it was.
+    /// Earlier releases do not have it.
     #[serde(default)]
     disk_share: Option<f64>,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What came of each application, and what times its packets say.
+//! The packets of each application, and their times.
 
 use skyhaul_ccsds::count::{CountStep, Modulus};
 use skyhaul_ccsds::extract::ExtractedPacket;
@@ -15,13 +15,13 @@ pub struct Applications {
     counts: BTreeMap<(Channel, Apid), ApplicationCounts>,
     /// The newest sequence count of each counter.
     sequences: BTreeMap<(Channel, Apid), u64>,
-    /// Earliest and latest packet time of each day, and how many packets say it.
+    /// The earliest and latest packet time of each day, and its number of packets.
     days: BTreeMap<i64, (Utc, Utc, u64)>,
     /// Bytes of idle packets.
     pub idle_bytes: u64,
 }
 
-/// What came of one application in one virtual channel.
+/// The packets of one application in one virtual channel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ApplicationCounts {
     /// Packets.
@@ -37,7 +37,7 @@ pub struct ApplicationCounts {
 const MOST_APPLICATIONS: usize = 4_096;
 /// Most days kept apart: a capture holds one or two, and a few of clocks that are wrong.
 const MOST_DAYS: usize = 64;
-/// A day with a smaller share of the packets is taken for a wrong clock: one in so many.
+/// A day with less than one in this many packets counts as a wrong clock.
 const LEAST_SHARE: u64 = 100;
 
 impl Applications {
@@ -95,7 +95,7 @@ impl Applications {
         ours.product(channel.vcid, apid).map(|product| product.name.as_str())
     }
 
-    /// Earliest and latest packet time, days of wrong clocks left out.
+    /// The earliest and latest packet time, without days of wrong clocks.
     pub fn span(&self) -> Option<(Utc, Utc)> {
         let timed: u64 = self.days.values().map(|(_, _, packets)| packets).sum();
         let right = self.days.values().filter(|(_, _, packets)| packets * LEAST_SHARE >= timed);

@@ -1,4 +1,4 @@
-//! What came where in a file, in bins that double their width when there are too many.
+//! Counts over the position in a file, in bins that double their width when there are too many.
 
 use skyhaul_ccsds::id::Channel;
 use skyhaul_ccsds::quality::BitPosition;

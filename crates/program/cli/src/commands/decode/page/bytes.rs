@@ -1,4 +1,4 @@
-//! What the bytes of a file are, and which of them a station need not send.
+//! The bytes of a file by kind, and those that a station does not send.
 
 use super::plots::{FigureWidth, figure};
 use super::{ContactPage, grouped, percent, size};

@@ -1,4 +1,4 @@
-//! The drawings of a contact, over the place in the file.
+//! The drawings of a contact, over the position in the file.
 
 use super::super::course::{ChangeKind, LOST, TimelineBin};
 use super::{ContactPage, grouped, unit};
@@ -478,7 +478,7 @@ const ROW_HEIGHT: f64 = 22.0;
 const ABOVE_AND_BELOW: f64 = 78.0;
 /// Most rows: what fits on the first of two pages.
 const MOST_ROWS: usize = 16;
-/// Most lines that a reader tells apart.
+/// The most lines that a reader can distinguish.
 const MOST_LINES: usize = 8;
 /// More slips are not labelled: the labels would cover each other.
 const MOST_LABELS: usize = 12;

@@ -1,4 +1,4 @@
-//! The products that the contact's packets go to, and how whole each is.
+//! The products of the contact's packets, and the completeness of each.
 
 use super::{ContactPage, grouped, percent};
 use core::fmt::Write;

@@ -1,4 +1,4 @@
-//! The contact in one sentence.
+//! The contact summarised in one sentence.
 
 use super::super::course::ChangeKind;
 use super::{ContactPage, grouped, percent};

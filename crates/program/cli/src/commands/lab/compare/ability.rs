@@ -1,5 +1,5 @@
-//! What this machine emulates now, found before a comparison begins: above that, figures would be
-//! the machine's and not the line's.
+//! The highest rate that this machine can emulate now, measured before a comparison. Above it, the
+//! machine would limit the tools, and not the line.
 
 use super::bench::carry;
 use super::gone::Gone;
@@ -47,7 +47,7 @@ impl LoopbackAbility {
         self.stream.min(self.datagrams).scaled(1, 2)
     }
 
-    /// Says what stands against a line that needs `needs`.
+    /// The note if the machine cannot emulate a line of rate `needs`.
     pub fn shortfall(&self, needs: Rate) -> Option<String> {
         (self.line() < needs).then(|| {
             format!(

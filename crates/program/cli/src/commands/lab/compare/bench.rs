@@ -1,5 +1,5 @@
-//! One cell's line with the programs on it. Everything that is started here is ended here, by its
-//! identifier.
+//! The line of one cell, and the programs on it. Every process that is started here is ended here,
+//! by its identifier.
 
 use super::experiment::{ComparedCell, PLAIN, PublishedExperiment};
 use super::gone::Gone;
@@ -72,8 +72,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Makes a line that is no cell of an experiment, new and empty, for programs that take up to
-    /// `duration`.
+    /// Makes a new line that does not belong to a cell, for programs that take up to `duration`.
     pub fn over(
         site: &'a Site<'a>,
         line: LabDescription,

@@ -1,4 +1,4 @@
-//! An experiment: the line, what differs between its cells, and which tools meet on it.
+//! An experiment: the line, the differences between its cells, and the tools.
 
 use super::tool::Tool;
 use crate::failure::{Exit, Failure};
@@ -34,8 +34,7 @@ pub struct PublishedExperiment {
     pub only: Vec<Only>,
     #[serde(default, rename = "bar")]
     pub bars: Vec<MedianBar>,
-    /// A line that is faster than what this machine emulates is made as fast as that, and the table
-    /// says so.
+    /// Slows down a line that is faster than this machine can emulate; the table says so.
     #[serde(default)]
     pub fit_machine: bool,
     /// Beside each of TCP's figures, what its window comes to in a round trip.
@@ -59,9 +58,9 @@ pub struct ComparedCell {
     pub streams: u32,
     /// Runs of each tool in this cell, where figures vary more than elsewhere.
     pub runs: Option<u32>,
-    /// How long each run sends in this cell, in place of the experiment's.
+    /// How long each run sends in this cell, instead of the experiment's duration.
     pub duration: Option<Duration>,
-    /// What was published for a tool.
+    /// The published figure of a tool.
     #[serde(default)]
     pub published: BTreeMap<Tool, Rate>,
 }
@@ -78,18 +77,18 @@ pub static PLAIN: ComparedCell = ComparedCell {
     published: BTreeMap::new(),
 };
 
-/// Tools whose every cell would tell a reader nothing new, or for which a shorter time says as
-/// much.
+/// Tools that run in some cells only, or for a shorter time, because more runs would show nothing
+/// new.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Only {
     pub tools: Vec<Tool>,
-    /// Labels of the cells in which they run; left out: all.
+    /// Labels of the cells in which they run. Default: all.
     #[serde(default)]
     pub cells: Vec<String>,
-    /// In place of the experiment's.
+    /// Instead of the experiment's.
     pub duration: Option<Duration>,
-    /// In place of the cell's and the experiment's.
+    /// Instead of the cell's and the experiment's.
     pub runs: Option<u32>,
 }
 
@@ -109,7 +108,7 @@ pub struct MedianBar {
     pub of: Tool,
     /// Least ratio of the two medians.
     pub at_least: f64,
-    /// Labels of cells; left out: all.
+    /// Labels of cells. Default: all.
     #[serde(default)]
     pub cells: Vec<String>,
 }
@@ -158,7 +157,7 @@ impl PublishedExperiment {
         Self::parse(&text_of(name)?, name)
     }
 
-    /// What `text`, which stands at `place`, says.
+    /// Parses `text`, which comes from `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let help = "docs/how-to/compare.md shows every key";
         let refused = |what: &str, line: usize| {
@@ -227,7 +226,7 @@ impl PublishedExperiment {
             .unwrap_or(0)
     }
 
-    /// About how long `tools` take in every cell, what is between two runs included.
+    /// The approximate duration of all runs of `tools`, including the time between two runs.
     pub fn estimate(&self, tools: &[Tool]) -> Duration {
         let shares = self.cells.iter().flat_map(|cell| {
             let shares = tools.iter().filter_map(move |tool| self.share(tool, cell));
@@ -242,7 +241,7 @@ impl PublishedExperiment {
         (share.duration + around).scaled(u64::from(share.runs), 1)
     }
 
-    /// The line as it is in `cell`.
+    /// The line of `cell`.
     pub fn line_of(&self, cell: &ComparedCell) -> LabDescription {
         let mut line = self.line.clone();
         for link in &mut line.links {
@@ -315,7 +314,8 @@ pub const MOST_RUNS: u32 = 100;
 /// Making and removing a line and starting both ends, as measured on two processors.
 const BETWEEN: Duration = Duration::from_millis(800);
 
-/// In which ends meet before a run and say goodbye after it, retransmissions under loss included.
+/// Round trips for the handshake before a run and the close after it, including retransmissions
+/// under loss.
 const ROUND_TRIPS: u64 = 8;
 
 #[cfg(test)]

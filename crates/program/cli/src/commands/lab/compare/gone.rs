@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use skyhaul_emulator::EmulatorError;
 
-/// Why there is no figure.
+/// Why a run has no figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gone {
     /// The user ended it.
@@ -13,7 +13,7 @@ pub enum Gone {
 }
 
 impl Gone {
-    /// For the user: whoever measures reports what failed by itself.
+    /// As the failure of the command.
     pub fn into_failure(self) -> Failure {
         match self {
             Self::Interrupted => {

@@ -95,8 +95,8 @@ fn measure(results: &mut Results<'_>, site: &Site<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the line slower if it is to fit the machine. Gives what is to be said where the machine is
-/// not up to it.
+/// Slows down the line if it adapts to the machine. Returns a note if the machine cannot emulate
+/// it.
 pub fn fit(experiment: &mut PublishedExperiment, ability: &LoopbackAbility) -> Option<String> {
     let short = ability.shortfall(experiment.needs())?;
     let note = if experiment.fit_machine {

@@ -11,12 +11,12 @@ use super::study::Study;
 use crate::failure::Failure;
 use skyhaul_units::Rate;
 
-/// An experiment of one of the kinds. A file says which by a table that only this kind has.
+/// An experiment of one of the kinds. Each kind has a table in its file that no other kind has.
 #[derive(Debug, Clone)]
 pub enum StudyKind {
     /// `[[cell]]`: the goodput of tools, one after the other.
     Goodput(PublishedExperiment),
-    /// `[spacing]`: what comes through of datagrams at many spacings.
+    /// `[spacing]`: the reception of datagrams at many spacings.
     Spacing(Spacing),
     /// `[[requirement]]`: up to which loss tools keep blocks in time.
     Requirements(Requirements),
@@ -77,8 +77,8 @@ impl StudyKind {
         }
     }
 
-    /// Makes the line slower if it is to fit the machine. Gives what is to be said where the
-    /// machine is not up to it.
+    /// Slows down the line if it adapts to the machine. Returns a note if the machine cannot
+    /// emulate it.
     pub fn fit(&mut self, ability: &LoopbackAbility) -> Option<String> {
         match self {
             Self::Goodput(experiment) => goodput::fit(experiment, ability),
@@ -88,7 +88,7 @@ impl StudyKind {
         }
     }
 
-    /// What is to be measured, and nothing measured yet.
+    /// The experiment, before its measurement.
     pub fn study(
         &self,
         ability: Option<LoopbackAbility>,

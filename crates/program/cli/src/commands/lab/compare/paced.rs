@@ -1,4 +1,4 @@
-//! Blocks at a constant rate over a connection of the kernel: how late the latest of them comes.
+//! Blocks at a constant rate over a kernel connection, and the delay of the latest.
 
 use super::gone::Gone;
 use super::stream::{KernelConnection, broken};
@@ -28,8 +28,8 @@ pub struct OfferedLoad {
 pub struct Lateness {
     /// Of the latest.
     pub most: Duration,
-    /// What was missing of the rate in the second half: how much later blocks came at its end than
-    /// at its beginning, as a share of the time between. Only where it was measured.
+    /// The missing share of the rate in the second half: by how much later blocks came at its end
+    /// than at its beginning, relative to the time between. Only if it was measured.
     pub lack: Option<f64>,
 }
 
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// What a run came to whose lateness after each second is given.
+    /// The result of a run with the given lateness after each second.
     fn run(flow: &OfferedLoad, late_ms: &[u64]) -> Lateness {
         let mut course = LatenessWatch::default();
         let seen = late_ms.iter().zip(1..).any(|(late, second)| {

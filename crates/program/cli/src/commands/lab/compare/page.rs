@@ -1,4 +1,4 @@
-//! The figures as one page that needs nothing else.
+//! The figures as one self-contained page.
 
 use super::results::Results;
 use super::study::Study;
@@ -90,7 +90,7 @@ fn course(chart: &mut Chart, results: &Results<'_>, scale: &Scale, number: usize
     }
 }
 
-/// What others say of one tool. Gives what the marks stand for.
+/// Marks the published figures of one tool. Returns the legend of the marks.
 fn marks(
     chart: &mut Chart,
     results: &Results<'_>,

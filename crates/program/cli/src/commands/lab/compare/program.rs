@@ -1,4 +1,4 @@
-//! A program of a comparison: started in a place, bounded in time, ended by its identifier.
+//! A program of a comparison: started in a namespace, limited in time, ended by its identifier.
 
 use super::gone::Gone;
 use crate::commands::demo::pause;
@@ -28,7 +28,7 @@ impl Program {
         })
     }
 
-    /// Starts it here. Nothing where there is none of this name.
+    /// Starts a program of this machine; `None` if there is none of this name.
     pub fn here(command: &[&str]) -> Option<Self> {
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
         Self::start(&command, command.first()).ok()
@@ -49,7 +49,7 @@ impl Program {
         Ok(Self { name, child, said })
     }
 
-    /// What it said at last, if it has ended.
+    /// Its last output, if it has ended.
     pub fn has_ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok()??;
         let [out, errors] = self.words();
@@ -156,8 +156,8 @@ fn listen(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
 /// How often a program is looked at.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long a program may go on when the one at the other end is gone: its own time-out may say
-/// more than we do.
+/// How long a program can go on after the one at the other end has ended: its own time-out may give
+/// a better reason.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Most that is kept of what a program prints: a minute of iperf3's eight streams is a quarter of a

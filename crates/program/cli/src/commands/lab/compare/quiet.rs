@@ -1,6 +1,5 @@
-//! What else the processors did while a run went on. A run that others disturbed is repeated, and a
-//! page is not written from one that stayed disturbed: its figures would be the machine's and not
-//! the tools'.
+//! Disturbance of a run by other programs. A disturbed run is repeated, and no page is written from
+//! one that stayed disturbed: its figures would show the machine, and not the tools.
 
 use super::gone::Gone;
 use super::notes::note;
@@ -17,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Usage {
     /// Of all processors, idle or not.
     whole: u64,
-    /// In programs and threads of the kernel. Interrupts are left out: they are mostly the line's
-    /// packets.
+    /// In programs and kernel threads. Interrupts do not count: they are mostly packets of the
+    /// line.
     busy: u64,
     /// Taken by the hypervisor.
     stolen: u64,
@@ -40,7 +39,7 @@ pub struct Disturbance {
 pub enum DisturbedRuns {
     /// It is repeated, and no page is written if that does not help.
     Repeat,
-    /// Its figure is taken as it is.
+    /// Its figure counts.
     Take,
 }
 
@@ -52,7 +51,7 @@ pub struct QuietWatch {
     left: Cell<Duration>,
 }
 
-/// Under what conditions the runs of an experiment went on.
+/// The conditions of the runs of an experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
     met: Vec<Disturbance>,
@@ -143,7 +142,8 @@ impl QuietWatch {
         Ok(Usage::now()?.since(&before))
     }
 
-    /// Runs `attempt`, again while others disturbed it, and gives what came of the least disturbed.
+    /// Runs `attempt`, and repeats it while other programs disturb it. Returns the result of the
+    /// least disturbed run.
     pub fn run<T>(
         &self,
         stop: &AtomicBool,
@@ -292,16 +292,16 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// What other programs may have of all processors: a machine at rest gives them less than one
-/// percent, and what is read from ticks in a run of ten seconds is off by about as much; a program
-/// that is always busy takes half of two processors and has one in thirty-two to itself.
+/// The share of all processors that other programs can have. An idle machine gives them less than
+/// one percent, and the error of ticks in a run of ten seconds is about as large. A program that is
+/// always busy takes half of two processors, and one of 32.
 pub const FOREIGN_MOST: f64 = 0.05;
 
 /// What the hypervisor may have: it takes a processor away in the middle of whatever runs there,
 /// which a program beside does not.
 pub const STOLEN_MOST: f64 = 0.02;
 
-/// How often a run is repeated: what still goes on then is no accident.
+/// How often a run is repeated: a disturbance that lasts longer is permanent.
 const REPEATS: u32 = 2;
 
 /// Repeating may take a tenth of the time that all runs are to take, or the least that a short
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!((&json["foreign"]["median"], &json["repeated"]), (&json!(0.02), &json!(2)));
     }
 
-    /// What came of attempts that meet these shares of foreign time, and how often it ran.
+    /// The result of attempts with these shares of foreign time, and the number of attempts.
     fn attempts(policy: DisturbedRuns, planned: Duration) -> (u32, Conditions) {
         let stop = AtomicBool::new(false);
         let watch = QuietWatch::new(policy);

@@ -1,5 +1,5 @@
-//! What a mission asks of a line: blocks at a constant rate, each in time; up to which loss each
-//! tool holds that.
+//! The requirement of a mission: blocks at a constant rate, each in time. Finds the highest loss at
+//! which each tool meets it.
 
 use super::ability::LoopbackAbility;
 use super::bench::{Bench, Site};
@@ -53,7 +53,7 @@ struct Requirement {
     #[serde(default)]
     published: BTreeMap<Tool, Probability>,
     bar: Option<LossBar>,
-    /// What is to be said beside the figures.
+    /// Notes beside the figures.
     #[serde(default)]
     beside: String,
     line: LabDescription,
@@ -67,7 +67,7 @@ struct LossBar {
     at_least: Probability,
 }
 
-/// What was found of one tool and one requirement.
+/// The result of one tool and one requirement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequirementResult {
     /// The highest level that holds; nothing where none does.
@@ -91,7 +91,7 @@ pub struct Requiring<'a> {
 }
 
 impl Requirements {
-    /// What `text`, which stands at `place`, says.
+    /// Parses `text`, which comes from `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let refused = |what: &str, line: usize| {
             Failure::new(Exit::Usage, what, "docs/how-to/compare.md shows every key")
@@ -143,13 +143,13 @@ impl Requirements {
         self.requirement.iter().map(|one| self.experiment(one).needs()).max().unwrap_or(Rate::ZERO)
     }
 
-    /// What is to be said where the machine is not up to it.
+    /// The note if the machine cannot emulate it.
     pub fn shortfall(&self, ability: &LoopbackAbility) -> Option<String> {
         let short = ability.shortfall(self.needs())?;
         Some(format!("{short}: what does not hold may be the machine's limit, not the line's"))
     }
 
-    /// Runs take the time that is given here, in place of their own.
+    /// Sets the duration of all runs.
     pub fn set_duration(&mut self, duration: Duration) {
         self.requirement.iter_mut().for_each(|one| one.duration = duration.max(SHORTEST));
     }
@@ -270,7 +270,7 @@ impl<'a> Requiring<'a> {
         )
     }
 
-    /// Each bar with what was found, where its tool was measured.
+    /// Each bar with its figure, if its tool was measured.
     fn verdicts(&self) -> Vec<(String, bool)> {
         let bars = self.file.requirement.iter().enumerate();
         let bars = bars.filter_map(|(at, one)| {

@@ -1,4 +1,4 @@
-//! What was measured, and how it stands to what was published and to the bars.
+//! The measured figures, compared with the published ones and with the bars.
 
 use super::ability::LoopbackAbility;
 use super::experiment::{MedianBar, PublishedExperiment};
@@ -29,7 +29,7 @@ pub struct Results<'a> {
 pub struct ToolRuns {
     /// Goodput at the receiver, bit/s, in the order of size.
     figures: Vec<f64>,
-    /// Bytes, in the order of size; where the tool tells.
+    /// Bytes in ascending order, if the tool reports them.
     windows: Vec<f64>,
     /// Why runs have none.
     pub failures: Vec<String>,

@@ -1,6 +1,6 @@
-//! Experiments with a `[sharing]`: two missions on one line, the second for a while only, with
-//! guarantees or with priorities; ours beside the kernel's hierarchical token bucket on the same
-//! tree.
+//! Experiments with a `[sharing]`: two missions on one line, the second for part of the time, with
+//! guarantees or priorities. Compares Skyhaul with the kernel's hierarchical token bucket (HTB) on
+//! the same tree.
 
 mod course;
 mod draw;
@@ -93,8 +93,8 @@ fn bbr() -> String {
 }
 
 impl Tree {
-    /// The part of the line that is the second mission's while both have data: its guarantee, and
-    /// what is left over where its turn comes first.
+    /// The share of the line of the second mission while both have data: its guarantee, and the
+    /// rest of the line if its priority is higher.
     pub fn second_part(&self, line: Rate) -> f64 {
         let of = |rate: Rate| rate.as_bps() as f64 / line.as_bps().max(1) as f64;
         match self.first.priority.cmp(&self.second.priority) {
@@ -118,7 +118,7 @@ impl Tree {
 }
 
 impl Sharing {
-    /// What `text`, which stands at `place`, says.
+    /// Parses `text`, which comes from `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let read: Self = toml::from_str(text).map_err(|error| refused(text, place, &error))?;
         read.contradiction().map_or(Ok(read), |what| {
@@ -173,16 +173,16 @@ impl Sharing {
     }
 }
 
-/// What is measured of one such experiment.
+/// The measurement of one such experiment.
 pub struct Sharers<'a> {
     pub experiment: &'a Sharing,
     /// By the tree's place and who shared it.
     pub courses: BTreeMap<(usize, Sharer), RateSeries>,
-    /// What is not there, and why.
+    /// What is missing, and why.
     skipped: Vec<String>,
     failures: Vec<String>,
     versions: Vec<String>,
-    /// What is to be said beside it.
+    /// Notes beside it.
     notes: Vec<String>,
     conditions: Conditions,
 }
@@ -210,7 +210,8 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// Takes what came of a run. What the kernel has not is left out; other failures are kept.
+    /// Takes the result of a run. A feature that the kernel lacks is skipped; other failures are
+    /// kept.
     fn take(
         &mut self,
         at: usize,

@@ -1,5 +1,5 @@
-//! What an experiment that measures something else than goodput gives to read: tables, verdicts,
-//! remarks and drawings, for a terminal, a documentation and a page.
+//! The results of an experiment that does not measure goodput: tables, verdicts, remarks and
+//! drawings, for a terminal, documentation and a page.
 
 use core::fmt::Write;
 use skyhaul_lab::page::{Chart, LegendKey, escape};
@@ -12,12 +12,12 @@ pub struct Sheet {
     pub source: String,
     pub tables: Vec<CaptionedTable>,
     pub verdicts: Vec<BarVerdict>,
-    /// What failed, what was left out, what it was measured on.
+    /// Failures, omissions, and the machine.
     pub remarks: Vec<String>,
     pub drawings: Vec<Drawing>,
 }
 
-/// A table under a line that says what it shows.
+/// A table with a caption.
 #[derive(Debug, Default)]
 pub struct CaptionedTable {
     pub caption: String,
@@ -25,7 +25,7 @@ pub struct CaptionedTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// One bar: what it asks, what was found, and whether that is enough.
+/// One bar: its limit, the figure, and whether it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BarVerdict {
     pub words: String,

@@ -1,6 +1,5 @@
-//! Experiments with a `[spacing]`: what a line does to datagrams of one size, sent at many
-//! spacings, and what process its losses are. `skyhaul probe` measures both, as a program in each
-//! of the two places.
+//! Experiments with a `[spacing]`: the effect of a line on datagrams of one size at many spacings,
+//! and its loss process. `skyhaul probe` measures both, with a program in each namespace.
 
 mod draw;
 mod judge;
@@ -60,7 +59,7 @@ pub struct LossSeries {
 }
 
 impl Spacing {
-    /// What `text`, which stands at `place`, says.
+    /// Parses `text`, which comes from `place`.
     pub fn parse(text: &str, place: &str) -> Result<Self, Failure> {
         let read: Self = toml::from_str(text).map_err(|error| refused(text, place, &error))?;
         read.contradiction().map_or(Ok(read), |what| {
@@ -122,14 +121,14 @@ impl Spacing {
     }
 }
 
-/// What is measured of one such experiment.
+/// The measurement of one such experiment.
 pub struct SpacingSweep<'a> {
     pub experiment: &'a Spacing,
     pub points: Vec<SpacingResult>,
     /// With the place of each in the plan.
     pub processes: Vec<(usize, Process)>,
     failures: Vec<String>,
-    /// What is to be said beside it.
+    /// Notes beside it.
     notes: Vec<String>,
     conditions: Conditions,
 }
@@ -140,7 +139,7 @@ impl<'a> SpacingSweep<'a> {
         Self { experiment, points, processes, failures, notes, conditions: Conditions::default() }
     }
 
-    /// Streams of all spacings, over the line as it is.
+    /// Streams of all spacings, over the unchanged line.
     fn sweep(&mut self, site: &Site<'_>) -> Result<(), Gone> {
         let plan = &self.experiment.spacing;
         let spacings: Vec<String> =
@@ -197,7 +196,7 @@ impl<'a> SpacingSweep<'a> {
         site.watch.run(site.stop, &what, &mut self.conditions, || probe(site, line, words, takes))
     }
 
-    /// A failure that is not the user's is kept, and the next measurement goes on.
+    /// Keeps a failure that is not an interruption, and goes on with the next measurement.
     fn keep(&mut self, what: &str, outcome: Result<(), Gone>) -> Result<(), Failure> {
         match outcome {
             Ok(()) => Ok(()),
@@ -331,7 +330,7 @@ const PORT: u16 = 4720;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Of a stream beside its datagrams: the far end is asked for it, and for what came.
+/// The time of a stream beside its datagrams: the requests to the far end before and after it.
 const AROUND_STREAM: Duration = Duration::from_millis(400);
 
 /// Of a program beside its streams: start, clocks, what the machine can.

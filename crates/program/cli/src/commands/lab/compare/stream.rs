@@ -1,5 +1,4 @@
-//! A connection of the kernel of our own, where no tool of today's distributions does what is
-//! wanted of one.
+//! A kernel connection for measurements that no tool of today's distributions supports.
 
 use super::gone::Gone;
 use rustix::net::{AddressFamily, Protocol as Number, SocketType, ipproto, sockopt};
@@ -49,7 +48,7 @@ impl KernelConnection {
         Ok(Self { sender, receiver })
     }
 
-    /// Sends as fast as it goes. Gives what came in about `span` from the connection on.
+    /// Sends as fast as possible. Returns the bytes received in about `span` after the connection.
     pub fn measure(
         &self,
         span: Duration,

@@ -1,4 +1,4 @@
-//! What every experiment gives, of whatever kind.
+//! The interface of experiments of all kinds.
 
 use super::bench::Site;
 use super::quiet::Conditions;
@@ -13,7 +13,7 @@ pub struct Bars {
     pub missed: usize,
 }
 
-/// One experiment of any kind: it is measured once, and then says what came out.
+/// One experiment of any kind: it is measured once, and then gives its results.
 pub trait Study {
     fn name(&self) -> &str;
 
@@ -25,8 +25,8 @@ pub trait Study {
     /// About how long it takes to measure.
     fn estimate(&self) -> Duration;
 
-    /// Measures on lines of its own, until done or until the user wants to end. What was measured
-    /// before is kept.
+    /// Measures on separate lines, until done or interrupted. Figures measured before an
+    /// interruption are kept.
     fn measure(&mut self, site: &Site<'_>) -> Result<(), Failure>;
 
     /// For people at a terminal.

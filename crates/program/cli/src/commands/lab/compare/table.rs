@@ -1,4 +1,4 @@
-//! The figures as tables: for a terminal, and for a documentation.
+//! The figures as tables, for a terminal and for documentation.
 
 use super::quiet::Conditions;
 use super::results::{CellVerdict, Results};
@@ -169,7 +169,7 @@ fn figure(results: &Results<'_>, at: usize, tool: &Tool) -> String {
     }
 }
 
-/// Bars, versions, what failed and what was left out.
+/// Bars, versions, failures and omissions.
 fn lines(results: &Results<'_>) -> Vec<String> {
     let verdicts = results.verdicts();
     let mut lines: Vec<String> = verdicts.iter().map(verdict).collect();

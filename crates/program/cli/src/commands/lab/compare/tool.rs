@@ -90,12 +90,12 @@ impl Tool {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
     /// At the receiver, the start included.
     pub goodput_bps: f64,
-    /// The most bytes that all connections together could have under way: the lesser of the far
-    /// end's window and the congestion window. Only where the tool tells.
+    /// The most bytes that all connections together could have in flight: the smaller of the far
+    /// end's window and the congestion window. Only if the tool reports it.
     pub window: Option<f64>,
 }

@@ -90,7 +90,7 @@ pub fn run(tool: &Tool, bench: &Bench<'_>) -> Result<Figure, Gone> {
     Ok(Figure { goodput_bps: goodput_bps?, window: None })
 }
 
-/// What this program is told of its congestion control.
+/// The flags of this program's congestion control.
 fn control_flags(tool: &Tool, bench: &Bench<'_>) -> Result<Vec<String>, Gone> {
     if *tool != Tool::Line {
         return Ok(Vec::new());
@@ -119,7 +119,7 @@ pub fn offered(bench: &Bench<'_>, tool: &Tool, flow: OfferedLoad) -> Result<Dura
     Ok(Duration::from_nanos((late * 1e9) as u64))
 }
 
-/// Sends over a session of ours. Gives what the sender says of it, as JSON.
+/// Sends over a session of `skyhaul perf`. Returns the sender's JSON.
 fn perf(bench: &Bench<'_>, flags: &[String]) -> Result<String, Gone> {
     let program = own_program();
     let links = bench.line.links.len();
@@ -167,7 +167,7 @@ fn iperf3(bench: &Bench<'_>, flags: &[&str], bind: Option<&str>) -> Result<Figur
     Ok(Figure { goodput_bps, window: window(&read) })
 }
 
-/// What iperf3 says of the windows of its connections.
+/// The windows of the connections, as iperf3 reports them.
 fn window(said: &Value) -> Option<f64> {
     let streams = said.pointer("/end/streams")?.as_array()?;
     let of = |stream: &Value, key: &str| {
@@ -265,7 +265,7 @@ fn said(program: &str, flag: &str) -> Option<String> {
 const UDT: &str = "skyhaul-peer-udt";
 const SRT: &str = "skyhaul-peer-srt";
 
-/// How long a program may take to say its version.
+/// How long a program can take to print its version.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Where the far end of each tool listens.

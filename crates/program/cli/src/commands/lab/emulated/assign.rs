@@ -1,4 +1,4 @@
-//! `KEY=VALUE`: a change of a link in the words of its file.
+//! `KEY=VALUE`: a change of a link, with the keys of its file.
 
 use crate::failure::{Exit, Failure};
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// The direction as it is, changed.
+/// The direction with the change.
 pub fn changed(
     link: &Value,
     direction: EmulatedDirection,

@@ -1,5 +1,5 @@
-//! Where a lab is known from: a folder with the socket for orders, the identifier of its process,
-//! and what it logged.
+//! The state of a running lab: a folder with its control socket, the identifier of its process, and
+//! its log.
 
 use super::refused;
 use crate::failure::{Exit, Failure};
@@ -87,7 +87,7 @@ impl Home {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// Removes what a lab of this name left behind when its process went. A running one is refused.
+    /// Removes the leftovers of a lab of this name whose process has ended. Refuses a running one.
     pub fn clear_leftovers(&self) -> Result<(), Failure> {
         if self.control().ask(&EmulatorOrder::Status).is_ok() {
             let what = format!("the lab `{}` is up already", self.lab);

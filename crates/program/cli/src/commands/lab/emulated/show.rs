@@ -1,4 +1,4 @@
-//! What people read of a lab.
+//! A lab, shown as text.
 
 use super::home::Home;
 use crate::commands::output::OutputFormat;
@@ -58,7 +58,7 @@ pub fn description(
     Ok(out.flush()?)
 }
 
-/// Advice for whoever made the lab.
+/// Prints the notes for the user.
 pub fn notes<'a>(notes: impl Iterator<Item = &'a str>) {
     for note in notes {
         // Standard error may be closed; the lab is up all the same.
@@ -71,7 +71,7 @@ fn greet(home: &Home, out: &mut dyn Write) -> Result<(), Failure> {
     Ok(writeln!(out, "the lab `{}` is up: a is the network namespace {a}, b is {b}", home.lab())?)
 }
 
-/// The link of a name, or the only one, and what is said of it.
+/// The link of a name, or the only one, and its status.
 pub fn link<'a>(status: &'a Value, name: Option<&str>) -> Result<(String, &'a Value), Failure> {
     let links =
         status.pointer("/status/links").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

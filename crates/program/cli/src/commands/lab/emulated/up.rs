@@ -1,4 +1,4 @@
-//! Making a lab, here or in a process behind us.
+//! Starts a lab, in this process or in the background.
 
 use super::home::Home;
 use super::{refused, show};
@@ -30,7 +30,7 @@ pub fn read(file: &Path) -> Result<LabDescription, Failure> {
     })
 }
 
-/// Runs the lab until it is interrupted or told to end, then removes it.
+/// Runs the lab until it is interrupted or ended by `lab down`, then removes it.
 pub fn here(
     home: &Home,
     description: &LabDescription,
@@ -51,7 +51,7 @@ pub fn here(
     ran.and(removed)
 }
 
-/// Says if the links are to carry more than this machine can.
+/// The notes if the links are faster than this machine can emulate.
 fn beyond(description: &LabDescription, emulation: &mut Emulation) -> Vec<String> {
     let rates = description.links.iter().filter_map(|link| link.up.rate.max(link.down.rate));
     let asked = Rate::from_bps(rates.map(Rate::as_bps).fold(0, u64::saturating_add));

@@ -17,7 +17,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// What was delivered up to `now`.
+    /// The bytes delivered up to `now`.
     pub fn read(&mut self, now: Instant, delivered: ByteCount) {
         if self.skipped < self.skips {
             self.skipped += 1;

@@ -46,7 +46,7 @@ pub struct PlanRunner<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The driver has not called yet, so there is no time to count from.
+    /// The driver has not started, so there is no time to count from.
     Unstarted,
     /// Until the far end has introduced itself and all paths are up.
     Connecting {
@@ -260,8 +260,8 @@ impl<'a> PlanRunner<'a> {
         Some(now)
     }
 
-    /// Where the next block belongs. One sender alone is told by what the whole session holds,
-    /// several each by its own.
+    /// The flow and class of the next block. A single sender is limited by the bytes that the
+    /// session holds, several by their own bytes.
     fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
         // What the far end does not take now would lie here for as long as it takes.
         if session.is_held_back() {
@@ -340,7 +340,7 @@ impl<'a> PlanRunner<'a> {
         }
     }
 
-    /// Prints progress and looks whether the far end is heard. Returns when to come again.
+    /// Prints progress and checks whether the far end answers. Returns when to do it again.
     fn line(
         &mut self,
         now: Instant,
@@ -356,7 +356,8 @@ impl<'a> PlanRunner<'a> {
         Some(self.tally.listen(now, manager.session(id)?).min(line))
     }
 
-    /// The line is down. A run that does not wait for the far end is over by that, if data was sent.
+    /// The line is down. A run that does not wait for the far end is over by that, if data was
+    /// sent.
     fn lost(&mut self, now: Instant, what: &str) {
         let is_sending = matches!(
             self.state,

@@ -1,4 +1,5 @@
-//! Several senders on one line, each under a class of its own: what each hands over, and when.
+//! Several senders on one line, each under its own class: which of them hands over the next block,
+//! and when.
 
 use super::super::message::DATA;
 use crate::failure::{Exit, Failure};
@@ -6,7 +7,7 @@ use skyhaul_transport::{ClassConfig, ClassId, ClassTree, ClassesConfig, FlowId};
 use skyhaul_units::Duration;
 use std::str::FromStr;
 
-/// What is sent under one class.
+/// A sender under one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassLoad {
     pub class: ClassConfig,
@@ -79,9 +80,9 @@ struct Sender {
 pub enum Next {
     /// A block in this flow, under this class.
     Block(FlowId, ClassId),
-    /// Nobody before this time of the measurement, or before something comes to its end.
+    /// None before this time of the measurement, or before a block has an outcome.
     At(Duration),
-    /// Nobody before something comes to its end.
+    /// None before a block has an outcome.
     Wait,
 }
 
@@ -124,8 +125,8 @@ impl Shares {
         self.senders.iter().map(|sender| &sender.load)
     }
 
-    /// Who hands over next, so long after the measurement began, where nobody has more than `ahead`
-    /// bytes under way.
+    /// The sender that hands over the next block, `since` the beginning of the measurement, if no
+    /// sender has more than `ahead` bytes under way.
     pub fn next(&self, since: Duration, ahead: u64) -> Next {
         let count = self.senders.len();
         let order = (0..count).map(|step| (self.turn + step) % count);
@@ -153,7 +154,7 @@ impl Shares {
         }
     }
 
-    /// A block of `bytes` in `of` came to its end.
+    /// A block of `bytes` in flow `of` has an outcome.
     pub fn settled(&mut self, of: FlowId, bytes: usize) {
         if let Some(sender) = place(of).and_then(|place| self.senders.get_mut(place)) {
             sender.under_way = sender.under_way.saturating_sub(bytes as u64);
@@ -171,7 +172,7 @@ pub fn place(flow: FlowId) -> Option<usize> {
     flow.0.checked_sub(DATA.0).map(|place| place as usize)
 }
 
-/// Senders of a run: as many as a drawing can tell apart.
+/// The most senders of a run: as many as a drawing can distinguish.
 pub const LOADS_MAX: usize = 16;
 
 const FORM: &str = "write it like science:guarantee=30mbit,priority=3,from=10s,until=20s \

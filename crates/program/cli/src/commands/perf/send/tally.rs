@@ -26,7 +26,7 @@ pub struct SendTally {
     progress: ProgressLines,
     recent: RecentRate,
     last_look: LastLook,
-    /// How long the far end was not heard; `None` before the measurement.
+    /// How long the far end did not answer; `None` before the measurement.
     listener: Option<SilenceDetector>,
 }
 
@@ -84,7 +84,7 @@ impl SendTally {
         self.baseline.began
     }
 
-    /// Looks whether the far end is heard. Returns when to look again.
+    /// Checks whether the far end answers. Returns when to check again.
     pub fn listen(&mut self, now: Instant, session: &Session) -> Instant {
         if let Some(listener) = &mut self.listener {
             let owes = if session.stats().send_buffer > 0 { Owes::Answer } else { Owes::Nothing };
@@ -263,5 +263,5 @@ fn classes(found: &ReceiverResult, plan: &SendPlan) -> Vec<ClassResult> {
     classes.collect()
 }
 
-/// Between two looks whether the far end is heard.
+/// Between two checks whether the far end answers.
 const LOOK: Duration = Duration::from_millis(100);

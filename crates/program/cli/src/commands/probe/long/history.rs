@@ -1,4 +1,4 @@
-//! The intervals that are in the files already, for the page.
+//! The intervals that earlier runs wrote to the files, for the page.
 
 use super::{Minute, is_of_a_day};
 use serde_json::Value;
@@ -6,8 +6,8 @@ use skyhaul_units::{Duration, Utc};
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// The intervals in the files of a folder, the earliest first. A line that is none, as a crash
-/// leaves one, is left out, and so is a file that cannot be read: the page then has less.
+/// The intervals in the files of a folder, the earliest first. Damaged lines, such as a crash
+/// leaves, and files that cannot be read are skipped: the page then has less.
 pub fn read(folder: &Path) -> VecDeque<Minute> {
     let mut minutes = VecDeque::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return minutes };

@@ -1,4 +1,4 @@
-//! What two missions received, in steps of a tenth of a second.
+//! The received rates of two missions, in steps of a tenth of a second.
 
 use core::ops::Range;
 use skyhaul_units::Duration;

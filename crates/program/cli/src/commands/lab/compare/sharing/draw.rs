@@ -1,5 +1,5 @@
-//! Throughput over time: for each tree ours and the kernel's, drawn alike, so that the shapes stand
-//! side by side.
+//! Throughput over time: for each tree one drawing of Skyhaul and one of the kernel, with the same
+//! scale.
 
 use super::course::{RateSeries, STEP};
 use super::{Sharer, Sharers};

@@ -1,4 +1,4 @@
-//! How two missions shared the line, beside what their classes say.
+//! The comparison of the shares of two missions with their classes.
 
 use super::course::{RateSeries, ends, mean, reaches, steps};
 use super::{Sharer, Sharers, Sharing, Tree};
@@ -68,7 +68,7 @@ impl SharerResult {
     }
 }
 
-/// What was found of the tree at `at`.
+/// The result of the tree with index `at`.
 fn finding(sharers: &Sharers<'_>, at: usize, sharer: Sharer) -> Option<SharerResult> {
     let course = sharers.courses.get(&(at, sharer))?;
     Some(SharerResult::of(sharers.experiment, &sharers.experiment.sharing.trees[at], course))
@@ -166,14 +166,14 @@ fn row(sharer: Sharer, found: &SharerResult) -> Vec<String> {
     ]
 }
 
-/// At a phase's beginning, left out: TCP's start and the queues that stand.
+/// The time at a phase's beginning that is not judged: slow start, and standing queues.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// At a phase's end, left out: what is still under way.
+/// The time at a phase's end that is not judged: data still under way.
 const EDGE: Duration = Duration::from_millis(300);
 
-/// A mission whose part is less than this is not judged by it: a percent of it is less than what
-/// can be told.
+/// A mission with a smaller share is not judged: one percent of it is less than the precision of
+/// the measurement.
 const LEAST: f64 = 0.05;
 
 /// A share that is so much of one's own counts as given.
@@ -182,7 +182,7 @@ const NEARLY: f64 = 0.9;
 /// Guarantees hold within this.
 const HELD: f64 = 0.05;
 
-/// What is left over is borrowed: so much of the line is carried, headers not counted.
+/// Unused guarantees are borrowed: at least this share of the line is used, without headers.
 const USED: f64 = 0.9;
 
 /// Deviations that differ by less are alike: a tenth of a second of a phase.

@@ -1,5 +1,5 @@
-//! The kernel's: two TCP connections by iperf3, told apart by their ports, under htb on the
-//! sender's device.
+//! The kernel's sharing: two TCP connections by iperf3, distinguished by their ports, under HTB on
+//! the sender's device.
 
 use super::course::{RateSeries, laid_out, steps};
 use super::{MissionClass, Sharing, Tree};
@@ -161,7 +161,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// What a kernel without the queueing discipline is told by.
+/// The error of a kernel without the queueing discipline.
 pub const NO_HTB: &str = "the kernel does not take the tree";
 
 /// Where the receivers of the two missions listen.

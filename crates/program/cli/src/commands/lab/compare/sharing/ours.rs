@@ -1,5 +1,5 @@
-//! Ours: one session whose two senders are classes of it. The line's rate is declared, as the
-//! kernel's is to its htb.
+//! Skyhaul's sharing: one session with two senders, each under its own class. The line's rate is
+//! declared, as it is to the kernel's HTB.
 
 use super::course::{RateSeries, laid_out, steps};
 use super::{MissionClass, Sharing, Tree};
@@ -55,7 +55,7 @@ pub fn run(bench: &Bench<'_>, experiment: &Sharing, tree: &Tree) -> Result<RateS
         .ok_or_else(|| Gone::Failed("what `skyhaul perf send` found cannot be read".to_owned()))
 }
 
-/// What its JSON form says of the two classes.
+/// The two classes in its JSON form.
 fn course(found: &Value, count: usize) -> Option<RateSeries> {
     let of = |name: &str| {
         let class = found["classes"].as_array()?.iter().find(|class| class["name"] == name)?;

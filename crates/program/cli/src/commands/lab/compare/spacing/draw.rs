@@ -1,5 +1,5 @@
-//! The drawings of a sweep: rate and loss against spacing, and how intervals between losses are
-//! distributed.
+//! The drawings of a sweep: rate and loss over spacing, and the distribution of the intervals
+//! between losses.
 
 use super::SpacingSweep;
 use super::judge::{Process, SpacingResult, line_rate};
@@ -95,7 +95,7 @@ fn axes(chart: &mut Chart, sweep: &SpacingSweep<'_>, upright: &Scale, name: &str
     level
 }
 
-/// A dot of a course: its place within the frame, and what it says.
+/// A dot of a curve: its position within the frame, and its label.
 type Dot = ((f64, f64), String);
 
 /// A course with its dots.

@@ -1,4 +1,4 @@
-//! What came of each spacing and each loss process, beside what the line was set to.
+//! The verdict on each spacing and each loss process, compared with the settings of the line.
 
 use super::{HEADERS, LossSeries, SpacingSweep};
 use crate::commands::lab::compare::sheet::{BarVerdict, CaptionedTable};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use skyhaul_link::Loss;
 use skyhaul_units::Rate;
 
-/// What came of one spacing.
+/// The result of one spacing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpacingResult {
     pub spacing_us: f64,
@@ -27,12 +27,12 @@ pub struct SpacingResult {
     pub reordering_extent: u64,
 }
 
-/// What came of one loss process.
+/// The result of one loss process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Process {
     pub sent: u64,
     pub lost: u64,
-    /// As the probe says it.
+    /// As the probe reports it.
     pub character: String,
     pub fit: Option<Fit>,
     /// Intervals between losses in datagrams, and how many there were of each, the shortest first.
@@ -46,7 +46,7 @@ pub struct Fit {
     pub mean: f64,
     /// Kolmogorov and Smirnov's.
     pub distance: f64,
-    /// Above it lies one in twenty exponential samples.
+    /// One in twenty exponential samples lies above it.
     pub critical: f64,
     /// Of such a distance or a greater one by chance, between 0.01 and 0.15.
     pub probability: f64,
@@ -303,8 +303,8 @@ fn process_row(plan: &LossSeries, process: &Process) -> Vec<String> {
     ]
 }
 
-/// Streams this near to the line's rate say nothing: the sender's own irregularity decides what
-/// becomes of them.
+/// Streams this close to the line's rate are not judged: the sender's own jitter determines their
+/// result.
 const MARGIN: f64 = 0.1;
 
 /// Of the knee: the probe's clock and the emulator's rate together are better than half a percent.
