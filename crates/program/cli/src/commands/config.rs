@@ -8,8 +8,8 @@ use crate::failure::{Exit, Failure};
 use doubts::doubts;
 use guests::{write_forwards, write_mirrors, write_peer, write_rules, write_streams};
 use skyhaul_config::{
-    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductForm,
-    ProductWindow, Refill, StationConfig,
+    CentreConfig, Channel, Class, ConfigTable, DeliveryMode, Live, Presence, ProductEntry,
+    ProductForm, ProductWindow, Products, Refill, StationConfig,
 };
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -260,30 +260,7 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
         to_disk(store.sync_interval),
         kept(store.retention, "the products")
     )?;
-    let spans = ProductSpans {
-        each_contact: products.session,
-        window: products.time.then_some(products.window),
-    };
-    writeln!(
-        out,
-        "  products   in {}, {}",
-        products.dir.display(),
-        made_of(&spans, products.form)
-    )?;
-    for entry in product {
-        let mission =
-            entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
-        let time = entry.time.unwrap_or(products.time);
-        let window = time.then(|| entry.window.unwrap_or(products.window));
-        let (each_contact, form) =
-            (entry.session.unwrap_or(products.session), entry.form.unwrap_or(products.form));
-        writeln!(
-            out,
-            "             {}{mission}: {}",
-            entry.name,
-            made_of(&ProductSpans { each_contact, window }, form)
-        )?;
-    }
+    write_products(products, product, out)?;
     for entry in expedited {
         let of = entry.product.as_ref().map_or("all products".to_owned(), ToString::to_string);
         let kind = if entry.quick_look { ", for quick look" } else { "" };
@@ -306,6 +283,38 @@ fn write_centre(centre: &CentreConfig, out: &mut dyn Write) -> io::Result<()> {
     class.iter().try_for_each(|class| write_class(class, out))?;
     write_forwards(forward, out)?;
     write_places(missions, node, out)
+}
+
+fn write_products(
+    products: &Products,
+    entries: &[ProductEntry],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let spans = ProductSpans {
+        each_contact: products.session,
+        window: products.time.then_some(products.window),
+    };
+    writeln!(
+        out,
+        "  products   in {}, {}",
+        products.dir.display(),
+        made_of(&spans, products.form)
+    )?;
+    for entry in entries {
+        let mission =
+            entry.mission.as_ref().map_or(String::new(), |mission| format!(" of {mission}"));
+        let time = entry.time.unwrap_or(products.time);
+        let window = time.then(|| entry.window.unwrap_or(products.window));
+        let (each_contact, form) =
+            (entry.session.unwrap_or(products.session), entry.form.unwrap_or(products.form));
+        writeln!(
+            out,
+            "             {}{mission}: {}",
+            entry.name,
+            made_of(&ProductSpans { each_contact, window }, form)
+        )?;
+    }
+    Ok(())
 }
 
 /// The spans of which products are made.
