@@ -1,16 +1,17 @@
-//! Links of programs within one session: each as a session of its own would be, but for the line,
-//! which they share.
+//! Application channels within one session: each behaves like a session of its own, except that
+//! they share the line.
 //!
 //! A link has a slot, and its flows lie in that slot. A slot is used again when its link has ended
-//! at the end that began it; each message names which link of its slot it is of, so that what came
-//! late for one is never taken for the next. A link begins with the first block that one end sends.
-//! Reliable blocks have a window: what the far end's program has not taken is at most [`WINDOW`],
-//! and one that is slow holds back itself alone. Expendable ones have none: who does not take them
-//! loses them.
+//! at the end that began it. Each message names its link within the slot, so that a late message is
+//! never taken for one of the next link. A link begins with the first block that one end sends.
+//! Reliable blocks have a window: the far end's program has at most [`WINDOW`] that it has not
+//! taken, so that a slow program holds back its own link alone. Expendable blocks have no window: a
+//! program that does not take them loses them.
 //!
 //! ```text
 //!   at the end that begins:  free ── begin ──► open ── end ──► free
-//!   at the other one:        free ── first block ──► open ── the far end's end, or its next link ──► free
+//!   at the other one:        free ── first block ──► open ── the far end's end ──► free
+//!                                                        or its next link
 //! ```
 
 pub mod wire;

@@ -2,8 +2,8 @@
 //! and where what is missing went.
 //!
 //! One end serves ([`ProbeServer`]), the other measures ([`ProbeClient`]) over a [`ProbeIo`], which
-//! is a socket or a simulated one. The result of a stream of datagrams is a [`Trace`]; [`stats`] and
-//! [`StreamAccount`] make figures of it, and [`survey`](survey::survey) describes a whole line.
+//! is a socket or a simulated one. The result of a stream of datagrams is a [`Trace`]; [`stats`]
+//! and [`StreamAccount`] make figures of it, and [`survey`](survey::survey) describes a whole line.
 //! Nothing here reads a clock or a socket.
 //!
 //! ```

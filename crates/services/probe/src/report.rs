@@ -81,8 +81,9 @@ impl Tile {
         Self { name, value, is_bad: false }
     }
 
-    fn bad_where(self, is_bad: bool) -> Self {
-        Self { is_bad, ..self }
+    /// Marked as bad where `count` is not zero.
+    fn bad_if_any(self, count: u64) -> Self {
+        Self { is_bad: count > 0, ..self }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::clock::PingComparison;
 use crate::near::{NearError, ProbeClient, ProbeIo};
 use crate::stats::{Bin, Spread, histogram};
 use crate::stream::{Spec, StreamDirection};
-pub(crate) use rate::find_rate;
+pub(crate) use rate::{TrainPlan, find_rate};
 use serde::Serialize;
 use skyhaul_units::{ByteCount, Duration, Rate};
 
@@ -87,10 +87,10 @@ pub fn survey<L: ProbeIo>(
     let rate_max = plan.rate_max.min(near.limits().rate);
     let train = plan.time.scaled(2, 100).max(TRAIN_MIN);
     tell("rate up");
-    let rate_up = find_rate(near, StreamDirection::Up, (payload, plan.headers, rate_max), train)?;
+    let trains = TrainPlan { payload, headers: plan.headers, rate_max };
+    let rate_up = find_rate(near, StreamDirection::Up, trains, train)?;
     tell("rate down");
-    let rate_down =
-        find_rate(near, StreamDirection::Down, (payload, plan.headers, rate_max), train)?;
+    let rate_down = find_rate(near, StreamDirection::Down, trains, train)?;
     let mut ways = Vec::new();
     for (direction, rate, longest) in [
         (StreamDirection::Up, rate_up, payloads.up),
@@ -111,7 +111,7 @@ pub fn survey<L: ProbeIo>(
             .unwrap_or(most)
             .clamp(1, most);
         let trace = near.stream(direction, Spec { payload, spacing, count })?;
-        ways.push(WayEstimate::new(trace, rate, (longest, plan.headers), near.comparison()));
+        ways.push(WayEstimate::new(trace, rate, longest, plan.headers, near.comparison()));
     }
     let (down, up) = (ways.pop(), ways.pop());
     let (Some(up), Some(down)) = (up, down) else { return Err(NearError::Silent(Duration::ZERO)) };

@@ -14,6 +14,7 @@
 //! What it leaves out: TCP, encryption, and any look into the datagrams.
 
 mod batch;
+mod client_id;
 mod clients;
 mod config;
 mod poller;

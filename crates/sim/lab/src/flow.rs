@@ -26,7 +26,8 @@
 //! let mut bottleneck = Bottleneck::new(line.clone(), line, 1);
 //! let controller = ControllerConfig::declared(Rate::from_mbps(93)).build(None);
 //! let flow = bottleneck.add(FlowConfig::default(), controller);
-//! let (second, third) = (Instant::ZERO + Duration::from_secs(2), Instant::ZERO + Duration::from_secs(3));
+//! let second = Instant::ZERO + Duration::from_secs(2);
+//! let third = Instant::ZERO + Duration::from_secs(3);
 //! bottleneck.run_until(third);
 //! assert!(bottleneck.flow(flow).goodput(second, third) > Rate::from_mbps(92));
 //! assert!(bottleneck.queue_delays(second, third).p99 < Duration::from_millis(5));

@@ -2,8 +2,9 @@
 //!
 //! A scenario is a TOML file (`docs/how-to/lab.md` has every key): a [kind](kind::Kind) of
 //! experiment with its parameters, axes whose product makes the cells, seeds, and bars. [`run()`]
-//! runs cells in parallel; an [`ScenarioResult`] is plain data, with JSON, [text](OutcomeText) and an HTML
-//! [report]. The same scenario and program give the same outcome, but for the time that it took.
+//! runs cells in parallel. A [`ScenarioResult`] is plain data, with JSON, [text](OutcomeText) and
+//! an HTML [report]. The same scenario and program give the same outcome, except for the time that
+//! it took.
 //!
 //! ```
 //! use skyhaul_lab::scenario::{Scenario, CellSelection, Silent, run};
@@ -26,7 +27,8 @@
 //!     at_least = 0.97
 //! "#;
 //! let scenarios = [Scenario::parse(text, "example.toml")?];
-//! let outcomes = run(&scenarios, &CellSelection::default(), core::num::NonZeroUsize::MIN, &Silent);
+//! let (every_cell, one) = (CellSelection::default(), core::num::NonZeroUsize::MIN);
+//! let outcomes = run(&scenarios, &every_cell, one, &Silent);
 //! assert_eq!(outcomes[0].runs.len(), 2);
 //! assert_eq!(outcomes[0].score(), (1, 1));
 //! # Ok::<(), skyhaul_lab::scenario::ScenarioError>(())

@@ -11,9 +11,11 @@
 //! use skyhaul_units::{Duration, FlowId};
 //!
 //! let paths = [10, 300].map(|ms| {
-//!     WorldPath::new(PlainLine { one_way_delay: Duration::from_millis(ms), ..PlainLine::default() })
+//!     let one_way_delay = Duration::from_millis(ms);
+//!     WorldPath::new(PlainLine { one_way_delay, ..PlainLine::default() })
 //! });
-//! let mut world = World::new(WorldConfig::default(), &paths, 7, Bulk::new(FlowId(1)), Sink::default());
+//! let (near, far) = (Bulk::new(FlowId(1)), Sink::default());
+//! let mut world = World::new(WorldConfig::default(), &paths, 7, near, far);
 //! assert!(world.open());
 //! world.run_for(Duration::from_secs(2), |_| false);
 //! assert!(world.far.user.delivered().as_u64() > 0);
@@ -56,6 +58,15 @@ impl<U: User + ?Sized> User for Box<U> {
     fn work(&mut self, now: Instant, session: &mut Session) -> Option<Instant> {
         (**self).work(now, session)
     }
+}
+
+/// The users of the two sides.
+#[derive(Debug, Clone, Copy)]
+pub struct Users<N, F> {
+    /// Of the side that connects.
+    pub near: N,
+    /// Of the other.
+    pub far: F,
 }
 
 /// What both sides have alike.
@@ -192,10 +203,10 @@ impl<N: User, F: User> World<N, F> {
     pub fn run_until(&mut self, limit: Instant, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         loop {
             if self.near.next_at(0, &self.paths) <= self.now {
-                self.near.serve(self.now, (0, self.tap.as_mut()), &mut self.paths);
+                self.near.serve(self.now, 0, self.tap.as_mut(), &mut self.paths);
             }
             if self.far.next_at(1, &self.paths) <= self.now {
-                self.far.serve(self.now, (1, None), &mut self.paths);
+                self.far.serve(self.now, 1, None, &mut self.paths);
             }
             if done(self) {
                 return true;
@@ -223,7 +234,8 @@ impl<U: User> Side<U> {
     fn serve(
         &mut self,
         now: Instant,
-        (side, mut tap): (usize, Option<&mut Tap>),
+        side: usize,
+        mut tap: Option<&mut Tap>,
         paths: &mut [PlainPath],
     ) {
         for (place, path) in (0u8..).zip(paths.iter_mut()) {

@@ -12,7 +12,13 @@ use skyhaul_units::Probability;
 /// loss = { kind = "none" }
 /// loss = { kind = "independent", probability = "1 %" }
 /// loss = { kind = "bursts", mean = "1 %", mean_burst = 8 }
-/// loss = { kind = "gilbert-elliott", good_to_bad = "0.1 %", bad_to_good = "25 %", loss_in_good = "0 %", loss_in_bad = "100 %" }
+///
+/// [loss]
+/// kind = "gilbert-elliott"
+/// good_to_bad = "0.1 %"
+/// bad_to_good = "25 %"
+/// loss_in_good = "0 %"
+/// loss_in_bad = "100 %"
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "LossText", into = "LossText")]

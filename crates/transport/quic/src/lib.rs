@@ -1,7 +1,7 @@
 //! A path on the QUIC state machine, and the only crate that names it. Sans-IO: time and bytes are
 //! arguments.
 //!
-//! An [`QuicEndpoint`] calls and is called; each connection is one [`QuicPath`], which carries
+//! A [`QuicEndpoint`] opens and accepts connections; each is one [`QuicPath`], which carries
 //! symbols in DATAGRAM frames (RFC 9221), one a packet, paced by the declared line's controller,
 //! and one ordered control stream. Nodes know each other by the [`Fingerprint`] of a bare Ed25519
 //! key (RFC 7250); nothing else is trusted. It leaves out: sockets and timers (crate `net`),
@@ -17,7 +17,8 @@
 //! let station = Identity::from_seed(&[1; 32])?;
 //! let centre = Identity::from_seed(&[2; 32])?;
 //! let path = PathConfig::over(Rate::from_mbps(93));
-//! let mut endpoint = QuicEndpoint::new(EndpointConfig::new(station, path, std::time::Instant::now()))?;
+//! let config = EndpointConfig::new(station, path, std::time::Instant::now());
+//! let mut endpoint = QuicEndpoint::new(config)?;
 //!
 //! endpoint.connect(Instant::ZERO, "192.0.2.1:4433".parse()?, centre.fingerprint())?;
 //! let mut datagram = Vec::new();

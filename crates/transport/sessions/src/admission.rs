@@ -1,11 +1,11 @@
-//! Whose call is taken while calls are being set up.
+//! Which incoming connections are accepted while others are being set up.
 //!
-//! A call that is being set up costs memory and the work of a handshake, and its caller has shown
-//! no key yet. So there are only so many at a time, only so many of one address and of one network,
-//! and each has only so much time. Above half of all, one that is slow gives its place to a new
-//! one; where none is, some new ones are overlooked by chance, the more the fuller it is (random
-//! early drop, RFC 2309): who calls again gets in, however many places somebody takes who never
-//! ends what he has begun.
+//! A connection that is being set up costs memory and the work of a handshake, and its far end has
+//! shown no key yet. Their number is therefore bounded, in all, by address and by network, and so
+//! is the time that each may take. Above half of the bound, a slow one is closed in favour of a new
+//! one; where none is slow, some new ones are ignored by chance, the more the fuller the table is
+//! (random early drop, RFC 2309). A node that tries again gets in, however many half-open
+//! connections an attacker holds.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use skyhaul_units::{Duration, Instant};
@@ -93,15 +93,16 @@ impl Doorkeeper {
 
 /// What counts as one address: of IPv6 a host has a whole network of 64 bits.
 fn address(address: IpAddr) -> IpAddr {
-    masked(address, (32, 64))
+    masked(address, 32, 64)
 }
 
 /// What counts as one network: 256 addresses, or what one customer is given.
 fn network(address: IpAddr) -> IpAddr {
-    masked(address, (24, 48))
+    masked(address, 24, 48)
 }
 
-fn masked(address: IpAddr, (v4, v6): (u32, u32)) -> IpAddr {
+/// The leading `v4` or `v6` bits of an address.
+fn masked(address: IpAddr, v4: u32, v6: u32) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => {
             Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << (32 - v4))).into()

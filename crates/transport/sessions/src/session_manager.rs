@@ -21,14 +21,14 @@ use crate::{
 use core::net::SocketAddr;
 use endpoint_set::{ConnectionKey, EndpointSet};
 pub use event::{PathTarget, SessionId, SessionManagerEvent, SocketId};
-use joining::{JoinProgress, Joining};
-use role::{Role, refused};
+use joining::Joining;
+use role::{Role, Roles, refused};
 use skyhaul_identity::{Fingerprint, Keying};
 use skyhaul_transport::{
     DownReason, Estimate, PathEvent, PathId, PathOptions, Session, SessionConfig, take_in,
 };
 use skyhaul_units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use table::{HeldSession, SessionTable};
 
 /// Endpoints and the sessions over their connections.
@@ -36,8 +36,8 @@ pub struct SessionManager<C> {
     endpoints: EndpointSet<C>,
     session_config: SessionConfig,
     sessions: SessionTable,
-    /// What each connection is for. Bounded by the endpoints' connections.
-    roles: BTreeMap<ConnectionKey, Role>,
+    /// What each connection is for.
+    roles: Roles,
     events: VecDeque<SessionManagerEvent>,
     /// When sessions were last served: what was due then and is still there waits for its path.
     flushed: Instant,
@@ -54,7 +54,7 @@ impl<C: Endpoint> SessionManager<C> {
             endpoints: EndpointSet::new(endpoint),
             session_config,
             sessions: SessionTable::default(),
-            roles: BTreeMap::new(),
+            roles: Roles::default(),
             events: VecDeque::new(),
             flushed: Instant::ZERO,
         }
@@ -93,7 +93,7 @@ impl<C: Endpoint> SessionManager<C> {
         let endpoint = self.endpoints.get_mut(socket)?;
         let connection = endpoint.call(now, remote, expected, ConnectionPurpose::NewSession)?;
         let id = self.sessions.new_id();
-        self.roles.insert(ConnectionKey { socket, connection }, Role::Opening(id));
+        self.roles.set(ConnectionKey { socket, connection }, Role::Opening(id));
         Ok(id)
     }
 
@@ -116,7 +116,7 @@ impl<C: Endpoint> SessionManager<C> {
         let connection = endpoint.call(now, remote, held.peer, ConnectionPurpose::JoinSession)?;
         held.next_path += 1;
         let joining = Joining::connecting(id, path, options, remote);
-        self.roles.insert(ConnectionKey { socket, connection }, Role::Joining(joining));
+        self.roles.set(ConnectionKey { socket, connection }, Role::Joining(joining));
         Ok(path)
     }
 
@@ -165,8 +165,7 @@ impl<C: Endpoint> SessionManager<C> {
 
     /// Closes a session's connections, telling the far end why.
     pub fn close(&mut self, now: Instant, id: SessionId, reason: &str) {
-        let opening = self.roles.iter().filter(|(_, role)| role.is_opening(id));
-        let mut keys: Vec<ConnectionKey> = opening.map(|(key, _)| *key).collect();
+        let mut keys: Vec<ConnectionKey> = self.roles.opened_for(id).collect();
         keys.extend(self.sessions.get(id).into_iter().flat_map(|held| held.paths.values()));
         for key in keys {
             if let Some(path) = self.endpoints.connection(key) {
@@ -238,7 +237,7 @@ impl<C: Endpoint> SessionManager<C> {
                         }
                     },
                     EndpointEvent::Refused { id, remote, fingerprint, reason } => {
-                        let role = id.and_then(|id| self.roles.remove(&key(id)));
+                        let role = id.and_then(|id| self.roles.take(key(id)));
                         self.events.extend(refused(role, remote, fingerprint, reason));
                     }
                     EndpointEvent::Closed { id, reason } => self.closed(now, key(id), reason),
@@ -254,58 +253,35 @@ impl<C: Endpoint> SessionManager<C> {
         peer: Fingerprint,
         keying: Keying,
     ) -> SessionId {
-        let id = match self.roles.get(&key) {
-            Some(Role::Opening(id)) => *id,
-            _ => self.sessions.new_id(),
-        };
+        let id = self.roles.opening(key).unwrap_or_else(|| self.sessions.new_id());
         let held = HeldSession::new(self.session_config.clone(), key, peer, keying);
         self.sessions.insert(id, held);
-        self.roles.insert(key, Role::Member(id, PathId(0)));
+        self.roles.set(key, Role::Member(id, PathId(0)));
         id
     }
 
     /// A connection for one more path is up.
     fn begin_join(&mut self, now: Instant, key: ConnectionKey, peer: Fingerprint, keying: Keying) {
-        let joining = match self.roles.remove(&key) {
-            Some(Role::Joining(joining)) => joining,
-            _ => Joining::accepting(peer),
-        };
+        let joining = self.roles.take_joining(key).unwrap_or_else(|| Joining::accepting(peer));
         let progress = joining.begin(now, keying, self.endpoints.connection(key), &self.sessions);
-        self.keep(key, progress);
+        self.events.extend(self.roles.keep(key, progress, &mut self.sessions));
     }
 
     /// Brings connections that join forward.
     fn advance_joins(&mut self, now: Instant) {
-        let joining = self.roles.iter().filter(|(_, role)| role.is_joining());
-        let keys: Vec<ConnectionKey> = joining.map(|(key, _)| *key).collect();
-        for key in keys {
-            if let Some(Role::Joining(joining)) = self.roles.remove(&key)
+        for key in self.roles.joining() {
+            if let Some(joining) = self.roles.take_joining(key)
                 && let Some(connection) = self.endpoints.connection(key)
             {
                 let progress = joining.advance(now, connection, &mut self.sessions);
-                self.keep(key, progress);
+                self.events.extend(self.roles.keep(key, progress, &mut self.sessions));
             }
-        }
-    }
-
-    fn keep(&mut self, key: ConnectionKey, progress: JoinProgress) {
-        match progress {
-            JoinProgress::Waiting(joining) => {
-                self.roles.insert(key, Role::Joining(joining));
-            }
-            JoinProgress::Joined(id, path) => {
-                if let Some(held) = self.sessions.get_mut(id) {
-                    held.paths.insert(path, key);
-                }
-                self.roles.insert(key, Role::Member(id, path));
-            }
-            JoinProgress::Failed(event) => self.events.extend(event),
         }
     }
 
     /// Takes in what the connection still received. The session ends with its last connection.
     fn closed(&mut self, now: Instant, key: ConnectionKey, reason: DownReason) {
-        match self.roles.remove(&key) {
+        match self.roles.take(key) {
             Some(Role::Member(id, path)) => {
                 let Some(held) = self.sessions.get_mut(id) else { return };
                 if let Some(connection) = self.endpoints.connection(key) {

@@ -2,15 +2,14 @@
 //! arguments.
 //!
 //! A [`TlsConnections`] knows the connections of a node by their ids, for the session manager of
-//! its sessions. A [`TlsEndpoint`] has the node's key and knows whom it trusts; each stream that it
-//! calls or is called on is one
-//! [`TcpPath`], TLS 1.3 with bare public keys (RFC 7250), which carries the datagrams of a session
-//! and one control stream in frames ([`wire`]). TCP repairs and paces, so nothing is lost before
-//! the path ends, and what is lost on the line shows as delay. What is on the way is bounded by
-//! what the line carries, so that the session decides late.
+//! its sessions. A [`TlsEndpoint`] has the node's key and the keys that it trusts. Each of its
+//! connections is one [`TcpPath`]: TLS 1.3 with bare public keys (RFC 7250), which carries the
+//! datagrams of a session and one control stream in frames ([`wire`]). TCP retransmits and paces,
+//! so nothing is lost before the path ends, and loss on the line shows as delay. The bytes under
+//! way are bounded by what the line carries, so that the scheduler can decide late.
 //!
 //! It leaves out: sockets and timers (crate `net`), the choice between this and QUIC (crate
-//! `transport`), and any way to look like another protocol.
+//! `transport`), and any disguise as another protocol.
 //!
 //! ```
 //! use skyhaul_identity::Identity;
@@ -24,7 +23,8 @@
 //! config.trusted.insert(station.fingerprint());
 //!
 //! let now = Instant::ZERO;
-//! let mut calling = TlsEndpoint::new(TlsEndpointConfig::new(station)).connect(now, centre.fingerprint())?;
+//! let mut station = TlsEndpoint::new(TlsEndpointConfig::new(station));
+//! let mut calling = station.connect(now, centre.fingerprint())?;
 //! let mut called = TlsEndpoint::new(config).accept(now)?;
 //! for _ in 0..3 {
 //!     let bytes = calling.poll_transmit(now).to_vec();

@@ -13,7 +13,7 @@ pub fn losses(subject: &Subject, found: &LossPattern) -> String {
     let [low, high] = process.loss_95;
     let vlbi = &found.vlbi;
     let tiles = [
-        Tile::new("lost", percent(process.loss)).bad_where(process.lost > 0),
+        Tile::new("lost", percent(process.loss)).bad_if_any(process.lost),
         Tile::new("with 95 %", format!("{} to {}", percent(low), percent(high))),
         Tile::new("losses are", process.character.words().to_owned()),
         Tile::new("runs, mean", format!("{:.2}", process.run_mean)),

@@ -11,9 +11,9 @@ pub fn paths(subject: &Subject, found: &Routes) -> String {
     let tiles = [
         Tile::new("flows", found.flows.len().to_string()),
         Tile::new("routes of different length", found.routes.len().to_string())
-            .bad_where(found.routes.len() > 1),
+            .bad_if_any(found.routes.len().saturating_sub(1) as u64),
         Tile::new("flows with too few answers", found.silent.len().to_string())
-            .bad_where(!found.silent.is_empty()),
+            .bad_if_any(found.silent.len() as u64),
         Tile::new("shortest round trip", format!("{least:.3} ms")),
         Tile::new("told apart from", format!("{:.3} ms on", found.gap_ms)),
         Tile::new("the same flow varies by", format!("{:.3} ms", found.noise_ms)),

@@ -21,7 +21,7 @@ pub fn sweep(subject: &Subject, found: &Sweep) -> String {
         Tile::new("streams", points.len().to_string()),
         Tile::new("most received", rate(fastest)),
         Tile::new("lost of all", percent(lost as f64 / f64::max(sent as f64, 1.0)))
-            .bad_where(lost > 0),
+            .bad_if_any(lost),
         Tile::new("out of order", reordered.to_string()),
         Tile::new("left late, 99 %", format!("{late:.1} us")),
         Tile::new("one-way delays to", format!("± {:.3} ms", found.clocks.uncertainty_ms)),
@@ -32,14 +32,21 @@ pub fn sweep(subject: &Subject, found: &Sweep) -> String {
     }
     let mut figures = vec![
         throughput(points),
-        over_spacing(points, ("Loss", "lost, %", BEGINS), &|point| point.sum.lost_percent),
-        over_spacing(points, ("Reordering", "out of order, ppm", OVERTAKEN), &|point| {
-            point.reordering.ppm as f64
+        over_spacing(points, Caption { title: "Loss", says: BEGINS }, "lost, %", &|point| {
+            point.sum.lost_percent
         }),
-        heat_map(points, ("Received rate by size and spacing", RATES), &|point| {
-            (point.received_bps as f64, rate(point.received_bps))
-        }),
-        heat_map(points, ("Loss by size and spacing", LOSSES), &|point| {
+        over_spacing(
+            points,
+            Caption { title: "Reordering", says: OVERTAKEN },
+            "out of order, ppm",
+            &|point| point.reordering.ppm as f64,
+        ),
+        heat_map(
+            points,
+            Caption { title: "Received rate by size and spacing", says: RATES },
+            &|point| (point.received_bps as f64, rate(point.received_bps)),
+        ),
+        heat_map(points, Caption { title: "Loss by size and spacing", says: LOSSES }, &|point| {
             (point.sum.lost_percent, percent(point.sum.lost_percent / 100.0))
         }),
         arrivals(points),
@@ -96,14 +103,14 @@ fn throughput(points: &[SweepPoint]) -> String {
         line.points.retain(|(_, rate)| *rate > 0.0);
     }
     let says = "Below the time that a datagram takes on the line, the received rate stays that of \
-               the line while more is sent; above, both \
-                are one datagram a spacing.";
+               the line while more is sent; above, both are one datagram a spacing.";
     curves(Caption { title: "Throughput against spacing", says }, spacings(points), upright, &lines)
 }
 
 fn over_spacing(
     points: &[SweepPoint],
-    (title, unit, says): (&str, &str, &str),
+    Caption { title, says }: Caption<'_>,
+    unit: &str,
     of: &dyn Fn(&SweepPoint) -> f64,
 ) -> String {
     let lines = by_size(points, "", of);
@@ -120,7 +127,7 @@ fn over_spacing(
 /// Sizes upwards, spacings to the right; a field's shade and words.
 fn heat_map(
     points: &[SweepPoint],
-    (title, says): (&str, &str),
+    Caption { title, says }: Caption<'_>,
     of: &dyn Fn(&SweepPoint) -> (f64, String),
 ) -> String {
     let sizes: BTreeSet<u64> = points.iter().map(|point| point.payload).collect();

@@ -34,22 +34,21 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
     let least = if least.is_finite() { format!("{least:.3} ms") } else { "none".to_owned() };
     let tiles = [
         Tile::new("intervals", minutes.len().to_string()),
-        Tile::new("without an answer", silent.to_string()).bad_where(silent > 0),
-        Tile::new("with an alarm", alarmed.to_string()).bad_where(alarmed > 0),
+        Tile::new("without an answer", silent.to_string()).bad_if_any(silent as u64),
+        Tile::new("with an alarm", alarmed.to_string()).bad_if_any(alarmed as u64),
         Tile::new("pings", sent.to_string()),
-        Tile::new("pings lost", percent(lost as f64 / f64::max(sent as f64, 1.0)))
-            .bad_where(lost > 0),
+        Tile::new("pings lost", percent(lost as f64 / f64::max(sent as f64, 1.0))).bad_if_any(lost),
         Tile::new("shortest round trip", least),
     ];
     let figures = [
         over_time(
             minutes,
-            (
-                "Round trip",
-                "ms",
-                "Least, median and 99 % of each moment, the greatest of its intervals. Broken \
+            Caption {
+                title: "Round trip",
+                says: "Least, median and 99 % of each moment, the greatest of its intervals. Broken \
                 where there was no answer.",
-            ),
+            },
+            "ms",
             &[
                 ("least", &|minute| minute.round_trip_ms.map(|trip| trip[0])),
                 ("median", &|minute| minute.round_trip_ms.map(|trip| trip[1])),
@@ -58,12 +57,12 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
         ),
         over_time(
             minutes,
-            (
-                "Loss",
-                "pings lost, %",
-                "Over both ways; the greatest of the intervals of each moment. One without any \
+            Caption {
+                title: "Loss",
+                says: "Over both ways; the greatest of the intervals of each moment. One without any \
                 answer is 100 %.",
-            ),
+            },
+            "pings lost, %",
             &[("lost", &|minute| {
                 let [sent, lost] = minute.pings;
                 Some(if minute.round_trip_ms.is_none() {
@@ -75,13 +74,13 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
         ),
         over_time(
             minutes,
-            (
-                "One-way delay",
-                "ms",
-                "The median each way, to half of the shortest round trip: how that divides, no \
+            Caption {
+                title: "One-way delay",
+                says: "The median each way, to half of the shortest round trip: how that divides, no \
                 ping can tell. A step of both in opposite \
                  directions is a clock that was set, or a route that changed one way.",
-            ),
+            },
+            "ms",
             &[
                 ("up", &|minute| minute.one_way_ms.map(|delay| delay[0])),
                 ("down", &|minute| minute.one_way_ms.map(|delay| delay[1])),
@@ -97,7 +96,8 @@ type Figure<'a> = (&'static str, &'a dyn Fn(&Minute) -> Option<f64>);
 /// Curves of figures over time; of more intervals than can be drawn, the greatest of each few.
 fn over_time(
     minutes: &[Minute],
-    (title, unit, says): (&str, &str, &str),
+    caption: Caption<'_>,
+    unit: &str,
     figures: &[Figure<'_>],
 ) -> String {
     let Some(first) = minutes.first() else { return String::new() };
@@ -127,7 +127,7 @@ fn over_time(
     };
     let curves: Vec<Curve> = figures.iter().map(curve).collect();
     let level = format!("{name} since {}", to_the_second(first.began));
-    time::lines(Caption { title, says }, unit, &level, &curves)
+    time::lines(caption, unit, &level, &curves)
 }
 
 /// A time without its fractions, which say nothing of an interval of pings.

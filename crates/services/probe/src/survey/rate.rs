@@ -44,13 +44,25 @@ impl Available {
     }
 }
 
-/// Finds what comes through, with streams no faster than `most`.
+/// The trains that look for a rate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TrainPlan {
+    /// UDP payload of each datagram.
+    pub payload: ByteCount,
+    /// IP and UDP headers of a datagram.
+    pub headers: ByteCount,
+    /// No train is faster, in UDP payload.
+    pub rate_max: Rate,
+}
+
+/// Finds what comes through, with trains of `time` each.
 pub(crate) fn find_rate<L: ProbeIo>(
     near: &mut ProbeClient<L>,
     direction: StreamDirection,
-    (payload, headers, most): (ByteCount, ByteCount, Rate),
+    plan: TrainPlan,
     time: Duration,
 ) -> Result<Available, NearError> {
+    let TrainPlan { payload, headers, rate_max: most } = plan;
     let mut trains: Vec<Train> = Vec::new();
     let mut rate = FIRST.min(most);
     let mut is_at_least = true;

@@ -103,7 +103,8 @@ impl WayEstimate {
     pub(super) fn new(
         trace: Trace,
         available: Available,
-        (payload_max, headers): (ByteCount, ByteCount),
+        payload_max: ByteCount,
+        headers: ByteCount,
         comparison: &PingComparison,
     ) -> Self {
         let one_way = one_way(&trace, comparison);

@@ -6,7 +6,7 @@ use super::steps::steps;
 use crate::clock::Ping;
 use crate::near::{NearError, ProbeClient, ProbeIo};
 use crate::stream::{Spec, StreamDirection};
-use crate::survey::{Available, find_rate};
+use crate::survey::{Available, TrainPlan, find_rate};
 use skyhaul_units::{ByteCount, Duration, Rate};
 
 /// What is to be looked at.
@@ -44,12 +44,12 @@ pub fn examine<L: ProbeIo>(
         StreamDirection::Down => payloads.down,
     };
     let usual = payload_max.min(PAYLOAD_USUAL);
-    let mut seen = streams(near, (plan, usual), None, tell)?;
+    let mut seen = streams(near, plan, usual, None, tell)?;
     if seen.is_mistaken() {
         // An outage while the rate was looked for, traffic of others that has ended, or a policer's
         // burst: once more.
         let (longest, passed) = (seen.gap, seen.passed());
-        seen = streams(near, (plan, usual), passed, tell)?;
+        seen = streams(near, plan, usual, passed, tell)?;
         seen.gap = seen.gap.max(longest);
     }
     tell("the line at rest again");
@@ -112,14 +112,16 @@ impl Streams {
 /// Looks for the rate, or takes it as `known`.
 fn streams<L: ProbeIo>(
     near: &mut ProbeClient<L>,
-    (plan, usual): (&ExaminePlan, ByteCount),
+    plan: &ExaminePlan,
+    usual: ByteCount,
     known: Option<Rate>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Streams, NearError> {
     let rate_max = plan.rate_max.min(near.limits().rate);
     let train = plan.time.scaled(TRAIN_PERCENT, 100).max(TRAIN_MIN);
     tell("rate");
-    let mut available = find_rate(near, plan.direction, (usual, plan.headers, rate_max), train)?;
+    let trains = TrainPlan { payload: usual, headers: plan.headers, rate_max };
+    let mut available = find_rate(near, plan.direction, trains, train)?;
     if let Some(known) = known {
         available.bits_per_second = available.bits_per_second.min(known.as_bps());
     }
@@ -147,46 +149,53 @@ fn streams<L: ProbeIo>(
     Ok(Streams { available, gentle, overload, surge, shared, gap: longest })
 }
 
-/// At the beginning and at the end.
+/// Per cent of the plan's time, at the beginning and again at the end.
 const REST_PERCENT: u64 = 15;
-/// Two times sixteen pings: what a step needs on either side.
+/// Twice sixteen pings of 50 ms: what a step needs on either side.
 const REST_MIN: Duration = Duration::from_millis(1_600);
 const PING_SPACING: Duration = Duration::from_millis(50);
 
-/// Of each train that looks for the rate.
+/// Per cent of the plan's time for each train that looks for the rate: six of them reach a gigabit,
+/// and take an eighth of the time.
 const TRAIN_PERCENT: u64 = 2;
-/// A shorter train would be over before a receiver of a long line has settled.
+/// A shorter train would be over before a receiver on a long line has settled.
 const TRAIN_MIN: Duration = Duration::from_millis(300);
-/// Every line of today carries it.
+/// Every line of today carries 200 kbit/s.
 const RATE_MIN: Rate = Rate::from_bps(200_000);
 
-/// Far below the narrowest place, so that what is lost is not lost in its queue nor to a policer.
+/// Per cent of the line's rate: far below the narrowest place, so that neither its queue nor a
+/// policer loses anything.
 const GENTLE_RATE: u64 = 30;
+/// Per cent of the plan's time: the losses of this stream are counted, so that it is the longest.
 const GENTLE_PERCENT: u64 = 30;
 /// Short datagrams are many: loss of one in a thousand shows on a line of 5 Mbit/s in six seconds.
 const PAYLOAD_GENTLE: ByteCount = ByteCount::new(400);
 
-/// Half as much again as comes through: a queue of a second is full after two, and of what a
-/// policer is offered a third goes.
+/// Per cent of the line's rate. At half as much again, a queue of one second is full after two, and
+/// a policer drops a third.
 const OVERLOAD_RATE: u64 = 150;
-/// Less above the line's rate would not tell a policer from a queue.
+/// Per cent of the line's rate. Less would not tell a policer from a queue.
 const OVERLOAD_LEAST: u64 = 120;
+/// Per cent of the plan's time: long enough for a queue to fill, short enough not to disturb others
+/// for long.
 const OVERLOAD_PERCENT: u64 = 12;
+/// A queue of a second is full after two at the overload's rate.
 const OVERLOAD_MIN: Duration = Duration::from_secs(2);
 
-/// So far above it that what others send is pushed aside.
+/// Per cent of the line's rate: so far above it that the traffic of others is pushed aside.
 const SURGE_RATE: u64 = 400;
-/// Less says nothing beside the stream before it.
+/// Per cent of the line's rate. Less says nothing beside the overload before it.
 const SURGE_LEAST: u64 = 250;
-/// The line's queue is full after a part of it.
+/// At this rate the line's queue is full after a part of a second.
 const SURGE_TIME: Duration = Duration::from_millis(1_000);
-/// Chance brings a tenth, no line a quarter.
+/// Factor on the rate found. Chance makes a tenth of difference, a line never a quarter.
 const MISTAKEN_LOW: f64 = 1.25;
-/// Others that push in leave more of a stream that is pushed up too.
+/// Factor on the rate found. Traffic of others that pushes in leaves more of a stream that is
+/// pushed up too, so that less than seven tenths means a rate found too high.
 const MISTAKEN_HIGH: f64 = 0.7;
 
-/// Datagrams of a stream: a few seconds to fetch their arrivals.
+/// Datagrams of a stream: their arrivals take a few seconds to fetch.
 const DATAGRAMS_MAX: u32 = 40_000;
 
-/// What programs send, at most.
+/// Bytes. Programs send no longer datagrams.
 const PAYLOAD_USUAL: ByteCount = ByteCount::new(1_400);

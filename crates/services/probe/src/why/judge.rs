@@ -11,6 +11,7 @@ mod line;
 mod others;
 mod outage;
 mod processors;
+mod share;
 
 use super::cause::Cause;
 use super::evidence::Evidence;
@@ -106,13 +107,15 @@ fn percent(part: f64) -> String {
 const SCALE: [(f64, f64); 7] =
     [(0.0, 0.0), (0.25, 0.2), (0.5, 0.5), (0.65, 0.8), (0.75, 0.88), (0.9, 0.94), (1.0, 0.97)];
 
-/// Rules that speak more softly are not told.
+/// Weight. Findings this soft fit a healthy line as well, and are not shown.
 const WEIGHT_MIN: f64 = 0.2;
-/// Beside the verdict.
+/// Findings beside the verdict: more are not read.
 const OTHERS_MAX: usize = 3;
-/// A second cause this far behind takes nothing away.
+/// Weight. A second cause this far behind does not lower the confidence; one that is nearer may be
+/// the right one.
 const MARGIN: f64 = 0.2;
-/// What is left of the confidence where a second cause is as plain as the first.
+/// Factor on the plainness where a second cause is as plain as the first; [`SCALE`] was counted
+/// with it.
 const RIVALLED: f64 = 0.7;
 
 #[cfg(test)]

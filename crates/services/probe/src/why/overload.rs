@@ -155,19 +155,22 @@ impl Delays {
     }
 }
 
-/// Of a stream of some seconds: a fifth of a second each.
+/// Parts of a stream: a fifth of a second each in a stream of five seconds, long enough for each to
+/// have a shortest delay, short enough for a queue to show.
 const PARTS: usize = 24;
 /// Longer than what jitter of 50 ms gathers of a stream, shorter than most queues take to come and
 /// go.
 const MEMORY: Duration = Duration::from_millis(60);
-/// Of the way from the shortest delay to the longest.
+/// Per cent of the way from the shortest delay to the longest. A queue overflows only near its top;
+/// random losses lie above this in four of ten cases.
 const HIGH_PERCENT: i64 = 60;
-/// Two rates that are nearer to each other say nothing of others: what they bring differs by
-/// chance.
+/// Factor. What two rates bring differs by chance; only where one is 1.6 times the other does the
+/// difference say something of others.
 const FASTER_LEAST: f64 = 1.6;
-/// Of the datagrams of a stream.
+/// Part of the datagrams of a stream. A host that drops more falsifies what the line carried.
 const HOST_DROPS_MOST: f64 = 0.01;
-/// Beyond what came of the faster stream, chance has made the line.
+/// Factor on what came of the faster stream. A line rate computed beyond it comes from chance, not
+/// from the line.
 const LINE_MOST: f64 = 1.6;
 
 /// Mean time between arrivals over that between departures, of datagrams that follow each other and

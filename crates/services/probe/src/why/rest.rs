@@ -37,7 +37,7 @@ fn nanos(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Pings at their spacing.
+/// Pings in half a second, at their spacing of 50 ms.
 const HALF_SECOND: usize = 10;
 
 #[cfg(test)]

@@ -170,7 +170,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FIRST: &str = r#"ESTAB 0 2895104 192.0.2.1:41822 198.51.100.9:5201 users:(("iperf3",pid=4711,fd=5)) ts sack cubic wscale:7,7 rto:404 rtt:203.1/0.9 ato:40 mss:1448 pmtu:1500 cwnd:2000 ssthresh:1500 bytes_sent:52000000 bytes_retrans:14480 bytes_acked:50000000 segs_out:36000 segs_in:20000 data_segs_out:35900 send 114Mbps pacing_rate 137Mbps delivery_rate 40Mbps busy:10000ms rwnd_limited:8000ms(80.0%) sndbuf_limited:100ms(1.0%) retrans:0/10 minrtt:200.5"#;
+    const FIRST: &str = "ESTAB 0 2895104 192.0.2.1:41822 198.51.100.9:5201 users:((\"iperf3\",pid=4711,fd=5)) \
+        ts sack cubic wscale:7,7 rto:404 rtt:203.1/0.9 ato:40 mss:1448 pmtu:1500 cwnd:2000 \
+        ssthresh:1500 bytes_sent:52000000 bytes_retrans:14480 bytes_acked:50000000 \
+        segs_out:36000 segs_in:20000 data_segs_out:35900 send 114Mbps pacing_rate 137Mbps \
+        delivery_rate 40Mbps busy:10000ms rwnd_limited:8000ms(80.0%) \
+        sndbuf_limited:100ms(1.0%) retrans:0/10 minrtt:200.5";
 
     #[test]
     fn two_readings_give_the_parts_of_the_time_between_them() {

@@ -50,9 +50,9 @@ pub(super) fn follows(values: &[i64], lag: usize) -> f64 {
     if all > 0.0 { (with / all).clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Fewer values have a least that says little of the others.
+/// Values in a part. The least of fewer says little of the others.
 const PART_MIN: usize = 5;
-/// Parts on either side of a step.
+/// Parts on either side of a step: one alone would always count as a step.
 const SIDE_MIN: usize = 2;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Datagrams in and out of a socket, many in one call.
 
-use super::clients::ClientId;
+use super::client_id::ClientId;
 use noq_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use skyhaul_units::ByteCount;
 use std::io::{self, IoSliceMut};

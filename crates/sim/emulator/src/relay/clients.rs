@@ -2,6 +2,7 @@
 //! destination.
 
 use super::batch::{BatchSocket, Route};
+use super::client_id::ClientId;
 use super::config::RelayConfig;
 use super::poller::Token;
 use super::shared::{ClientCounters, Shared};
@@ -9,13 +10,6 @@ use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-
-/// A client. A later one in the same slot has another generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ClientId {
-    pub slot: u32,
-    pub generation: u64,
-}
 
 #[derive(Debug)]
 struct Client {

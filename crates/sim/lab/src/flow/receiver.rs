@@ -31,7 +31,10 @@ impl Receiver {
     pub(super) fn arrived(&mut self, now: Instant, number: u64) -> bool {
         let is_first = self.spans.is_empty();
         let is_next = self.spans.back().map_or(number == 0, |newest| newest.last + 1 == number);
-        self.insert(number, is_next);
+        match self.spans.back_mut() {
+            Some(newest) if is_next => newest.last = number,
+            _ => self.insert(number),
+        }
         self.unacknowledged += 1;
         let at_once = self.unacknowledged >= self.acks.every
             || is_first
@@ -56,11 +59,7 @@ impl Receiver {
         ACK_HEADERS + ByteCount::of(spans.len() * SPAN_SIZE)
     }
 
-    fn insert(&mut self, number: u64, is_next: bool) {
-        if is_next && let Some(newest) = self.spans.back_mut() {
-            newest.last = number;
-            return;
-        }
+    fn insert(&mut self, number: u64) {
         // Where it belongs: behind all spans that begin before it. Mostly that is the end.
         let behind = self.spans.iter().rev().take_while(|span| span.first > number).count();
         let at = self.spans.len() - behind;

@@ -96,11 +96,12 @@ impl Acks {
         }
     }
 
-    /// A datagram, sent `way` before, arrives at the far end.
+    /// A datagram, sent `way` before `at`, arrives at the far end.
     pub fn datagram_arrives(
         &mut self,
         token: Token,
-        (at, way): (Instant, Duration),
+        at: Instant,
+        way: Duration,
         news: &mut Timeline,
     ) {
         self.until(at, news);
@@ -129,7 +130,8 @@ impl Acks {
     pub fn datagram_lost(
         &mut self,
         token: Token,
-        (at, known): (Instant, Instant),
+        at: Instant,
+        known: Instant,
         news: &mut Timeline,
     ) {
         self.range.1 = true;

@@ -174,9 +174,9 @@ impl Path for PlainEnd {
         if lost {
             let late = arrives + self.round_trip() / 4;
             let known = swallowed.map_or(late, |until| until.max(late));
-            self.acks.datagram_lost(token, (arrives, known), &mut self.to_me);
+            self.acks.datagram_lost(token, arrives, known, &mut self.to_me);
         } else {
-            self.acks.datagram_arrives(token, (arrives, self.line.one_way_delay), &mut self.to_me);
+            self.acks.datagram_arrives(token, arrives, self.line.one_way_delay, &mut self.to_me);
         }
     }
 

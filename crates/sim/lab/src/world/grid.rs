@@ -1,7 +1,7 @@
 //! Random sets of paths, and what bulk data gets out of them.
 
 use super::sessions::longest_rtt;
-use super::{Bulk, Over, RunFault, Sessions, Sink, WorldConfig, WorldPath};
+use super::{Bulk, Over, RunFault, Sessions, Sink, Users, WorldConfig, WorldPath};
 use crate::plain::{IP_AND_QUIC, PlainLine};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -125,8 +125,8 @@ impl PathSet {
     pub fn run(&self, over: Over) -> Result<Yield, RunFault> {
         let bulk = Bulk::of(Block::reliable(FlowId(0), Bytes::from_static(BLOCK)), u64::MAX);
         let config = WorldConfig::alike(self.session());
-        let mut sessions =
-            Sessions::open(over, config, &self.paths, self.seed, (bulk, Sink::default()))?;
+        let users = Users { near: bulk, far: Sink::default() };
+        let mut sessions = Sessions::open(over, config, &self.paths, self.seed, users)?;
         // A controller that is told nothing has eight round trips to find the rate.
         let search = if matches!(over, Over::Quic(Some(_))) {
             longest_rtt(&self.paths) * 12

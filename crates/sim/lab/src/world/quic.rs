@@ -1,7 +1,7 @@
 //! Two sessions over the production session manager: a QUIC connection for each path, joined into
 //! one session.
 
-use super::{OPENING, RunFault, User, WorldConfig, WorldPath};
+use super::{OPENING, RunFault, User, Users, WorldConfig, WorldPath};
 use crate::plain::PlainLine;
 use crate::{Application, Network, NodeId, Peer, PeerConfig, Stop};
 use core::net::SocketAddr;
@@ -52,7 +52,7 @@ fn link(line: &PlainLine) -> Result<LinkConfig, RunFault> {
     Ok(LinkConfig { queue: queue(line), loss, ..LinkConfig::line(line.rate, line.one_way_delay) })
 }
 
-/// Two engines with an address for each path, and what uses them. The near side calls.
+/// Two session managers with an address for each path, and what uses them. The near side connects.
 pub struct QuicWorld<N, F> {
     network: Network<Peer<End<N, F>>>,
     nodes: [NodeId; 2],
@@ -68,7 +68,7 @@ impl<N: User, F: User> QuicWorld<N, F> {
         config: WorldConfig,
         lines: &[QuicLine],
         seed: u64,
-        (near, far): (N, F),
+        Users { near, far }: Users<N, F>,
     ) -> Result<Self, RunFault> {
         let keys = [identity(1)?, identity(2)?];
         let count =

@@ -1,7 +1,7 @@
 //! Two sessions over paths of either kind, for experiments that are run over both.
 
 use super::quic::{QuicLine, QuicWorld};
-use super::{RunFault, Tap, User, World, WorldConfig, WorldPath};
+use super::{RunFault, Tap, User, Users, World, WorldConfig, WorldPath};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::Session;
 use skyhaul_units::{Duration, Instant};
@@ -34,10 +34,10 @@ impl<N: User, F: User> Sessions<N, F> {
         config: WorldConfig,
         paths: &[WorldPath],
         seed: u64,
-        (near, far): (N, F),
+        users: Users<N, F>,
     ) -> Result<Self, RunFault> {
         let Over::Quic(controller) = over else {
-            let mut world = World::new(config, paths, seed, near, far);
+            let mut world = World::new(config, paths, seed, users.near, users.far);
             let is_open = world.open();
             return match is_open {
                 true => Ok(Self(Kind::Plain(Box::new(world)))),
@@ -46,7 +46,7 @@ impl<N: User, F: User> Sessions<N, F> {
         };
         let lines: Vec<QuicLine> =
             paths.iter().map(|path| QuicLine::of(path, controller)).collect::<Result<_, _>>()?;
-        let mut world = QuicWorld::new(config, &lines, seed, (near, far))?;
+        let mut world = QuicWorld::new(config, &lines, seed, users)?;
         world.open(longest_rtt(paths))?;
         Ok(Self(Kind::Quic(Box::new(world))))
     }

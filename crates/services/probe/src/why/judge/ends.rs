@@ -1,7 +1,7 @@
 //! Rules about the two ends: application, processors, disk, windows, buffers, and what a host
 //! drops.
 
-use super::processors::{self, BUSY, BUSY_OFTEN, held};
+use super::processors::{self, BUSY, BUSY_OFTEN, SocketState, held};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
 use crate::why::evidence::{Evidence, LineFound, ObservedEnd, SourceKind, StreamResult, Transfer};
@@ -10,8 +10,12 @@ use crate::why::evidence::{Evidence, LineFound, ObservedEnd, SourceKind, StreamR
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(transfer) = &evidence.transfer {
-        let is_overflowing = socket_part(evidence) >= DROPS_MUCH;
-        found.extend(processors::findings(transfer, is_overflowing));
+        let socket = if socket_part(evidence) >= DROPS_MUCH {
+            SocketState::Overflowing
+        } else {
+            SocketState::Keeping
+        };
+        found.extend(processors::findings(transfer, socket));
         found.extend(application(transfer));
         found.extend(window(transfer));
         found.extend(send_buffer(transfer));
@@ -334,37 +338,41 @@ pub(super) fn waits(transfer: &Transfer) -> String {
     )
 }
 
-/// A fifth of the time: a sender at the line's pace waits for the path nearly always, and for
-/// others hardly.
+/// Part of the time. A sender at the line's pace waits for the path nearly always and for anything
+/// else hardly ever; a fifth is no accident.
 const WAIT_MUCH: f64 = 0.2;
 
-/// With nothing to send for nine tenths of the time, all that came in went out at once.
+/// Part of the time. With nothing to send for nine tenths of it, all that came in went out at once.
 const WAIT_ALL: f64 = 0.9;
 
-/// What blocks of a window lie behind one that is missing is a round trip's worth or two, and what
-/// is being written as much.
+/// Factor on what is under way. The blocks of a window that wait behind a missing one make a round
+/// trip's worth or two, and those being written as much; four times that is long enough for any
+/// line.
 const WINDOW_LONG: f64 = 4.0;
 
-/// Of a cause that another one explains, or that was inferred and not told.
+/// Factor on the weight of a cause that another one explains, or that was inferred and not
+/// reported.
 const BESIDE: f64 = 0.9;
 
-/// More than [`judge`](super::judge) leaves out, less than any cause that figures speak for.
+/// Weight. Above the least that is shown, and below every cause that figures speak for.
 const WEIGHT_ELSEWHERE: f64 = 0.3;
 
-/// A disk that is not what the receiver waits for answers a group commit in some milliseconds of
-/// each tenth of a second.
+/// Part of the time. A disk that keeps up answers a group commit in some milliseconds of each tenth
+/// of a second; half of the time is ten times that.
 const DISK_BUSY: f64 = 0.5;
 
-/// What a group commit gathers is written within a fraction of a second.
+/// Seconds of the disk's rate. A group commit is written within a fraction of a second; more
+/// unwritten data means that the disk is behind.
 const BEHIND_SECONDS: f64 = 0.5;
 
-/// Less than where its window is shut as well: data may be on its way to the disk that nobody waits
-/// for.
+/// Weight for a disk that was busy all the time. Less than where the window is shut as well,
+/// because data may be on its way to the disk that nobody waits for.
 const WEIGHT_DISK: f64 = 0.6;
 
-/// One in five hundred: Reno then carries 3 Mbit/s at a round trip of 100 ms (Mathis and others
-/// 1997).
+/// Part of the datagrams. At one in five hundred, Reno carries 3 Mbit/s at a round trip of 100 ms
+/// (Mathis and others 1997).
 const DROPS_MUCH: f64 = 0.002;
 
-/// Of what was to be sent.
+/// Part of what was to be sent. A machine that keeps up sends all but a few hundredths; where a
+/// seventh is missing, it is too slow.
 const LEFT_MIN: f64 = 0.85;

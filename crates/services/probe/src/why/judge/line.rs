@@ -1,8 +1,8 @@
 //! Rules about the line, and about what a controller makes of it.
 
 use super::ends::waits;
-use super::others::{foreign_queue, is_contended, is_gathered, shared};
 use super::outage::is_dead;
+use super::share::{against, foreign_queue, free, goodput, is_contended, is_gathered, usage};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
 use crate::why::evidence::{Evidence, LineFound, StreamResult, Transfer};
@@ -414,98 +414,70 @@ fn line_figures(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Vec<St
     figures
 }
 
-/// The part of the line's rate that the transfer used, at most all of it; `None` where one of both
-/// is not known.
-pub(super) fn usage(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<f64> {
-    let (line, transfer) = line.zip(transfer)?;
-    (line.available_bps > 0).then(|| transfer.reached_bps() as f64 / carries(line, transfer) as f64)
-}
-
-/// What the line has for whoever gives way to others.
-fn free(line: &LineFound) -> u64 {
-    let left = shared(line).map(|shared| shared.line_bps.saturating_sub(shared.others_bps));
-    left.map_or(line.available_bps, |left| left.min(line.available_bps)).max(1)
-}
-
-/// The same, and what the transfer had: a line that carried it carries so much.
-fn carries(line: &LineFound, transfer: &Transfer) -> u64 {
-    free(line).max(transfer.reached_bps())
-}
-
-pub(super) fn against(line: &LineFound, transfer: &Transfer) -> String {
-    let reached = transfer.reached_bps();
-    if reached > free(line) {
-        return format!("goodput {}; the probe found {}", goodput(transfer), rate(free(line)));
-    }
-    format!("goodput {} where the line carries {}", goodput(transfer), rate(free(line)))
-}
-
-/// In words, with what it was without its start where that is something else.
-fn goodput(transfer: &Transfer) -> String {
-    let (all, steady) = (transfer.goodput_bps, transfer.reached_bps());
-    if steady as f64 > all as f64 * START {
-        format!("{} ({} once started)", rate(all), rate(steady))
-    } else {
-        rate(all)
-    }
-}
-
-/// 1,500 bytes of Ethernet less the headers of IPv6 and UDP: what programs take for granted.
+/// Bytes. 1,500 bytes of Ethernet less the headers of IPv6 and UDP: programs take a payload of this
+/// size for granted.
 const PAYLOAD_ETHERNET: u64 = 1_452;
 
-/// One lost in a thousand: Reno then carries 22 Mbit/s at a round trip of 20 ms and 2.8 at 160
-/// (Mathis and others 1997).
+/// Part of the datagrams. At one in a thousand, Reno carries 22 Mbit/s at a round trip of 20 ms and
+/// 2.8 Mbit/s at 160 ms (Mathis and others 1997); less loss holds few transfers back.
 const LOSS_MUCH: f64 = 0.001;
-/// Fewer losses may be chance.
+/// Datagrams. Two losses in a stream of thousands come by chance on any line.
 const LOSSES_MIN: u64 = 3;
-/// What every transfer feels, whatever its controller.
+/// Part of the datagrams. From three in a hundred on, every transfer pays for loss, whatever its
+/// controller: it must send that much again.
 const LOSS_HARD: f64 = 0.03;
 
-/// A queue stretches by all that is offered beyond what passes, a policer by nothing; half lies
-/// between.
+/// Part of the stretch that a busy queue would cause. A queue stretches gaps by all that is offered
+/// beyond what passes, a policer not at all; the limit is half-way.
 const STRETCH_POLICED: f64 = 0.5;
-/// A burst of 96 KiB at 50 Mbit/s; a queue before a line holds more.
+/// Milliseconds. A policer delays by no more than a burst of some tens of kilobytes takes at the
+/// line's rate (64 KiB at 50 Mbit/s: 10.5); a queue before a line holds more.
 const POLICED_QUEUE_MS: f64 = 10.0;
-/// Offered so much more than passed, or else the two are too near to each other to be told apart.
+/// Factor. Where less than this was offered for what passed, a queue and a policer stretch gaps too
+/// nearly alike to be told apart.
 const QUEUED_LEAST: f64 = 1.15;
 
-/// Longer than what speech bears one way without harm, 150 ms (ITU-T G.114), and than the queues
-/// that routers are given on purpose, a round trip of 100 ms.
+/// Milliseconds. Speech bears 150 one way without harm (ITU-T G.114), and routers are given queues
+/// of a round trip of 100 on purpose; a longer queue harms.
 const QUEUE_LONG_MS: f64 = 200.0;
 
-/// As in the rule of outages.
+/// Milliseconds, as in the rule of outages: a host's own pauses are shorter.
 const OUTAGE_MS: f64 = 500.0;
-/// Of all losses.
+/// Part of all losses. Where one run holds more than half of them, the rest is too little to call
+/// the line lossy.
 const ONE_RUN: f64 = 0.6;
-/// Of losses by chance, four in ten follow a long delay.
+/// Part of the losses. Of losses by chance, four in ten follow a long delay; eight in ten are a
+/// queue's.
 const IN_QUEUE: f64 = 0.8;
 
-/// Of a step: a route has one length before and one after.
+/// Part of a step. A route has one length before and one after, so that the delay wavers by far
+/// less than the step; a third leaves room for jitter.
 const STEP_WAVERS: f64 = 0.3;
-/// Of what a probe found, what a transfer may have had beyond it by chance.
+/// Factor on what a probe found. A transfer may exceed it so far by chance; beyond, the probe found
+/// too little.
 const MORE: f64 = 1.15;
-/// What a controller's start takes of a run is told from here on.
-const START: f64 = 1.05;
 
-/// Steps must exceed so many times what pings at rest vary by.
+/// Factor on what pings at rest vary by. Twice that comes by chance now and then, four times hardly
+/// ever.
 const NOISE: f64 = 4.0;
-/// 200 km of fibre there and back: no route within a town.
+/// Milliseconds. 200 km of fibre there and back: no route within a town changes by as much.
 const ROUTE_STEP_MS: f64 = 2.0;
-/// And so much of the whole.
+/// Part of the round trip. A smaller change makes no difference to a transfer.
 const ROUTE_STEP_PART: f64 = 0.03;
-/// NTP steps a clock only from 128 ms on (RFC 5905 11.3), but operators and virtual machines do
-/// from a few.
+/// Milliseconds. NTP steps a clock only from 128 on (RFC 5905 11.3), but operators and virtual
+/// machines do so from a few.
 const CLOCK_STEP_MS: f64 = 5.0;
 
-/// Of a declared rate, headers, reports and repair taken off.
+/// Part of a declared rate. Headers, reports and FEC repair take up to a fifth of it, and chance
+/// some more; a transfer that reaches the rest is held by the declared rate.
 const DECLARED_USED: f64 = 0.75;
-/// What the line must have beyond a declared rate for that to be what holds it back; the one is
-/// payload, the other IP packets.
+/// Factor. The line must have so much beyond a declared rate for that rate to be the cause; a tenth
+/// covers the difference of payload and IP packets.
 const DECLARED_LEFT: f64 = 1.1;
 
-/// As in the rules of the ends: a fifth of the time is no accident.
+/// Part of the time, as in the rules of the ends: waits for a fifth of it are no accident.
 const OTHER_WAITS: f64 = 0.2;
 
-/// Goodput over what a probe finds: headers and reports take a twentieth; what is missing beyond a
-/// tenth more, the controller leaves.
+/// Part of what a probe finds. Headers and reports take a twentieth of it, and chance a tenth; what
+/// is missing beyond both, the controller leaves unused.
 const USED: f64 = 0.85;

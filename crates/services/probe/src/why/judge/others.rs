@@ -1,9 +1,9 @@
 //! Rules about what others do on the line, and about the order and spacing of datagrams.
 
-use super::line::{against, usage};
+use super::share::{JITTER_MS, against, foreign_queue, has_all, shared, usage};
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
-use crate::why::evidence::{Evidence, LineFound, OtherTraffic, Transfer};
+use crate::why::evidence::{Evidence, LineFound, Transfer};
 
 /// What the figures speak for.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -13,38 +13,6 @@ pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
         .into_iter()
         .flatten()
         .collect()
-}
-
-/// What others offer without giving way, where it is a part that counts.
-pub(super) fn shared(line: &LineFound) -> Option<OtherTraffic> {
-    line.shared
-        .filter(|_| !is_gathered(line))
-        .filter(|shared| shared.others_bps as f64 >= shared.line_bps as f64 * OTHERS_LEAST)
-}
-
-/// A queue that is not ours: below the line's rate the delay comes and goes slowly, or losses come
-/// where it is longest; or it wavers at rest. Jitter has no memory, and spreads far wider than its
-/// floor wavers.
-pub(super) fn foreign_queue(line: &LineFound) -> bool {
-    let (gentle, rest) = (line.gentle, line.rest);
-    let varies = gentle.delay.wavers_ms.max(gentle.delay.jitter_ms);
-    let slowly = varies >= FOREIGN_MS && gentle.delay.follows >= FOLLOWS;
-    let overflows = varies >= FOREIGN_MS
-        && gentle.drops.lost_on_path >= LOSSES_MIN
-        && gentle.losses.lost_in_queue >= IN_QUEUE;
-    let idle = rest.wavers_ms >= FOREIGN_MS && rest.wavers_ms >= rest.spread_ms * FLOOR_PART;
-    // What varies at rest and not beside a steady stream comes in bursts.
-    let bursts =
-        rest.spread_ms >= JITTER_MS && gentle.delay.jitter_ms < rest.spread_ms * BURST_PART;
-    slowly || overflows || (idle || bursts) && !is_gathered(line)
-}
-
-/// Jitter that keeps the order gathers the datagrams of a stream: their gaps, the longest left out,
-/// become shorter.
-pub(super) fn is_gathered(line: &LineFound) -> bool {
-    line.gentle.stretch < GATHERED
-        && line.gentle.delay.follows < FOLLOWS
-        && line.gentle.drops.lost_on_path < LOSSES_MIN
 }
 
 fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> {
@@ -93,18 +61,6 @@ fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Findin
     }
     figures.extend(transfer.map(|transfer| against(line, transfer)));
     Some(Finding::new(Cause::OtherTraffic, if has_all { BORNE } else { weight }, sentence, figures))
-}
-
-/// The transfer has the line to itself, whatever others may send.
-fn has_all(line: &LineFound, transfer: &Transfer) -> bool {
-    let whole =
-        shared(line).map_or(line.available_bps, |shared| shared.line_bps.max(line.available_bps));
-    transfer.reached_bps() as f64 >= whole as f64 * HAS_ALL
-}
-
-/// Others hold the transfer back: what it has is what they leave.
-pub(super) fn is_contended(line: &LineFound, transfer: &Transfer) -> bool {
-    (shared(line).is_some() || foreign_queue(line)) && !has_all(line, transfer)
 }
 
 /// Datagrams that are overtaken by so many that programs take them for lost.
@@ -173,36 +129,22 @@ fn is_borne(line: &LineFound, transfer: Option<&Transfer>) -> bool {
     usage(Some(line), transfer).is_some_and(|usage| usage >= BORNE_FROM)
 }
 
-/// Streams above a line's rate that nobody else uses differ by less.
-const OTHERS_LEAST: f64 = 0.1;
-/// Nothing of chance does that.
+/// Part of the line's rate. The estimate of others' share is off by up to a tenth, so that a fifth
+/// is no error.
 const OTHERS_PLAIN: f64 = 0.2;
-/// Three full packets at 10 Mbit/s: other programs' single packets delay ours by less.
-const FOREIGN_MS: f64 = 4.0;
-/// Of ten round trips by chance, the shortest lies within a tenth of their spread.
-const FLOOR_PART: f64 = 0.35;
-/// Jitter that keeps datagrams in order gathers those of a stream: two fifths of it are left.
-const BURST_PART: f64 = 0.2;
-/// Of chance, delays 60 ms apart have nothing in common.
-const FOLLOWS: f64 = 0.3;
-/// Fewer losses may be near the longest delay by chance, and nearly all of more are not.
-const LOSSES_MIN: u64 = 5;
-const IN_QUEUE: f64 = 0.85;
-/// Below a line's rate, gaps stay as they were.
-const GATHERED: f64 = 0.92;
-/// Of what a probe brings through when it pushes others aside.
-const HAS_ALL: f64 = 0.9;
 
-/// One datagram in two hundred, as in the loss that slows Reno down.
+/// Part of the datagrams. One in two hundred taken for lost slows Reno down as much as loss of that
+/// part does: to 1.3 Mbit/s at a round trip of 160 ms (Mathis and others 1997).
 const REORDERED_MUCH: f64 = 0.005;
-/// What is three behind counts as lost (RFC 5681 3.2, RFC 9002 6.1.1).
+/// Datagrams. A sender takes a datagram for lost when three later ones have arrived (RFC 5681 3.2,
+/// RFC 9002 6.1.1).
 const REORDERED_BY: u64 = 3;
-/// Timers of hosts and of radio links' frames are below it.
-const JITTER_MS: f64 = 10.0;
-/// And of the round trip: an eighth is what QUIC waits beyond it (RFC 9002 6.1.2), half of that is
-/// felt.
+/// Part of the round trip. QUIC waits an eighth beyond the round trip before it takes a datagram
+/// for lost (RFC 9002 6.1.2); half of that already disturbs a sender that goes by delay.
 const JITTER_PART: f64 = 0.06;
-/// What does not keep a transfer from the line's rate is told beside what does.
+/// Weight. A fault that does not keep the transfer from the line's rate stands beside the verdict,
+/// below every cause that does.
 const BORNE: f64 = 0.5;
-/// Of what the line carries.
+/// Part of what the line carries. A transfer that uses this much has lost no more to the fault than
+/// headers and the start explain.
 const BORNE_FROM: f64 = 0.88;

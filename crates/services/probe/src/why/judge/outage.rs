@@ -119,13 +119,16 @@ fn is_busy(transfer: &Transfer) -> bool {
             .any(|lack| held(lack).is_some())
 }
 
-/// Half of the time and more without anything to send: then no line is needed.
+/// Part of the time. A sender with nothing to send for half of it and more does not need the line,
+/// so that nothing arriving proves nothing.
 const IDLE: f64 = 0.5;
-/// Heard for a part of the time that is no last answer to what was sent before.
+/// Part of the time of silence below which the far end counts as heard. The last answers to what
+/// was sent before an outage come within a round trip; a far end that is heard for two fifths of
+/// the time does more than that.
 const HEARD: f64 = 0.6;
-/// A host's pauses are shorter, and so is what a quota stops.
+/// Seconds. A host's pauses are shorter, and so is what a processor quota stops.
 const SILENT_LEAST: f64 = 0.5;
-/// Losses of several reports in a row.
+/// Round trips. A few reports lost in a row make a shorter silence.
 const SILENT_TRIPS: f64 = 4.0;
-/// A fifth of the time lost is what is to be told first.
+/// Part of the time. An outage that takes a fifth of it is the first thing to report.
 const PART_PLAIN: f64 = 0.2;

@@ -12,7 +12,7 @@ use super::{Broken, Experiment, ParametersRefused, Plain, watched};
 use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{BlockRecord, Lifetime, Pattern};
 use crate::world::{Over, Tap};
-use groups::Groups;
+use groups::{Groups, LossyWay};
 use serde::Deserialize;
 use skyhaul_units::{ByteCount, Duration, Probability, Rate};
 use std::cell::RefCell;
@@ -87,7 +87,7 @@ impl Experiment for Settings {
         let mut measured = Measured::default();
         if self.over == Medium::Plain {
             figures.add_to(&mut measured);
-            let way = (self.rtt / 2, self.loss.as_f64());
+            let way = LossyWay { one_way_delay: self.rtt / 2, loss: self.loss.as_f64() };
             let expected = groups.borrow().expected_failures(&plain.ledger, FLOW, way, from);
             measured.add(&COMPUTED, expected / figures.offered as f64 * 1e6);
             return Ok(measured);

@@ -18,7 +18,7 @@ use crate::scenario::metric::{Measured, Metric, Unit};
 use crate::workload::{
     Arrivals, BlockRecord, BlockStream, HandedOver, Lifetime, Pattern, StreamConfig, Traffic,
 };
-use crate::world::{Over, Sessions, WorldConfig, WorldPath};
+use crate::world::{Over, Sessions, Users, WorldConfig, WorldPath};
 use serde::Deserialize;
 use skyhaul_transport::{ClassId, Mode, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
@@ -113,7 +113,8 @@ impl Cell {
         let paths: Vec<WorldPath> =
             self.rtts.iter().map(|rtt| WorldPath::new(self.line(*rtt))).collect();
         let (start, stop) = self.interval();
-        let users = (Traffic::new(applications(start, stop), seed), Arrivals::default());
+        let users =
+            Users { near: Traffic::new(applications(start, stop), seed), far: Arrivals::default() };
         let config = WorldConfig::alike(SessionConfig::default());
         let mut sessions = Sessions::open(over, config, &paths, seed, users)?;
         sessions.run_until(stop + VIDEO_LIFE * 2)?;

@@ -147,7 +147,7 @@ impl Cell {
         let turns = line.turns();
         let until = |index: usize| turns.get(index + 1).map_or(line.end(), |(turn, _)| *turn);
         let recoveries = turns.iter().enumerate().map(|(index, (turn, rtt))| {
-            let spent = recovery(record, (*turn, until(index)), line.limit(*turn).scaled(9, 10))?;
+            let spent = recovery(record, *turn, until(index), line.limit(*turn).scaled(9, 10))?;
             Some((spent, spent.as_secs_f64() - (*rtt * 2).as_secs_f64()))
         });
         let recoveries: Option<Vec<_>> = recoveries.collect();
@@ -205,11 +205,7 @@ impl Experiment for Cell {
 
 /// From a turn of the line until packets arrive at `rate` for good, as far as [`HORIZON`] shows:
 /// means of a second stay at it or above. `None` where the last of them is still below.
-fn recovery(
-    record: &FlowRecord,
-    (turn, until): (Instant, Instant),
-    rate: Rate,
-) -> Option<Duration> {
+fn recovery(record: &FlowRecord, turn: Instant, until: Instant, rate: Rate) -> Option<Duration> {
     let watched = until.since(turn).min(HORIZON).saturating_sub(STEADY);
     let steps = watched.as_nanos() / STEP.as_nanos();
     let is_below = |step: &u64| {

@@ -138,16 +138,18 @@ impl From<Remembered> for Memory {
 impl Line {
     /// The direction of the data.
     pub fn data(&self) -> Result<LinkConfig, LossError> {
-        let direction = self.direction(self.lossy != Lossy::Return)?;
+        let direction = self.direction(Lossy::Data)?;
         Ok(LinkConfig { reordering: self.reordering, policer: self.policer, ..direction })
     }
 
     /// The direction of the acknowledgements.
     pub fn returns(&self) -> Result<LinkConfig, LossError> {
-        self.direction(self.lossy != Lossy::Data)
+        self.direction(Lossy::Return)
     }
 
-    fn direction(&self, is_lossy: bool) -> Result<LinkConfig, LossError> {
+    /// The direction `way`; it loses packets where the line is lossy there or both ways.
+    fn direction(&self, way: Lossy) -> Result<LinkConfig, LossError> {
+        let is_lossy = [way, Lossy::Both].contains(&self.lossy);
         let loss = |loss| if is_lossy { self.loss_of(loss) } else { Ok(Loss::None) };
         let change = |change: &LineChange| {
             let loss = change.loss.map(loss).transpose()?;

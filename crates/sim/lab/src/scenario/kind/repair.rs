@@ -3,7 +3,7 @@
 use super::medium::{Medium, OFF_PLAIN, off};
 use super::{Broken, Experiment, ParametersRefused, Plain, watched};
 use crate::scenario::metric::{GOODPUT, Measured, Metric, Unit};
-use crate::world::{Bulk, Over, Sessions, Sink, WorldConfig};
+use crate::world::{Bulk, Over, Sessions, Sink, Users, WorldConfig};
 use bytes::Bytes;
 use serde::Deserialize;
 use skyhaul_transport::repair::Goal;
@@ -76,15 +76,17 @@ impl Settings {
         &self,
         repair: Option<Goal>,
         seed: u64,
-        (over, bulk): (Over, Bulk),
+        over: Over,
+        bulk: Bulk,
     ) -> Result<Sessions<Bulk, Sink>, Broken> {
         let config = WorldConfig::alike(SessionConfig { repair, ..SessionConfig::default() });
         let path = watched::path(self.rate, self.rtt, self.loss);
-        Ok(Sessions::open(over, config, &[path], seed, (bulk, Sink::default()))?)
+        let users = Users { near: bulk, far: Sink::default() };
+        Ok(Sessions::open(over, config, &[path], seed, users)?)
     }
 
     fn goodput(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Rate, Broken> {
-        let mut sessions = self.sessions(repair, seed, (over, Bulk::new(FLOW)))?;
+        let mut sessions = self.sessions(repair, seed, over, Bulk::new(FLOW))?;
         let begin = sessions.now();
         sessions.run_until(begin + self.warm_up)?;
         let before = sessions.far_user()?.delivered();
@@ -97,7 +99,7 @@ impl Settings {
     fn end(&self, repair: Option<Goal>, seed: u64, over: Over) -> Result<Duration, Broken> {
         let block = Block::reliable(FLOW, Bytes::from(vec![0x5a; BLOCK]));
         let count = (self.rate * (self.rtt * 4)).as_u64() / BLOCK as u64;
-        let mut sessions = self.sessions(repair, seed, (over, Bulk::of(block, count)))?;
+        let mut sessions = self.sessions(repair, seed, over, Bulk::of(block, count))?;
         let (begin, whole) = (sessions.now(), ByteCount::new(count * BLOCK as u64));
         sessions.run_until_done(begin + self.duration, |sink| sink.delivered() >= whole)?;
         Ok(sessions.now().since(begin))

@@ -7,7 +7,7 @@ use crate::scenario::metric::{LIMIT, Measured, Metric, PointSeries, Unit};
 use crate::workload::{
     Arrivals, BlockRecord, HandedOver, Lifetime, Pattern, StreamConfig, Traffic,
 };
-use crate::world::{Over, Sessions, WorldConfig, limit};
+use crate::world::{Over, Sessions, Users, WorldConfig, limit};
 use serde::Deserialize;
 use skyhaul_transport::{ClassConfig, ClassId, ClassTree, ClassesConfig, Mode, SessionConfig};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
@@ -116,7 +116,8 @@ impl Experiment for Settings {
             let class = tree.find(&application.name).unwrap_or(tree.default_leaf());
             StreamConfig { class, ..application.stream(FlowId(flow), self) }
         });
-        let users = (Traffic::new(streams.collect::<Vec<_>>(), seed), Arrivals::default());
+        let near = Traffic::new(streams.collect::<Vec<_>>(), seed);
+        let users = Users { near, far: Arrivals::default() };
         let near = SessionConfig { classes: tree.clone(), ..SessionConfig::default() };
         let world =
             WorldConfig { sessions: [near, SessionConfig::default()], ..WorldConfig::default() };

@@ -2,7 +2,7 @@
 
 use super::{Broken, watched};
 use crate::workload::{Arrivals, HandedOver, Lifetime, Pattern, StreamConfig, Traffic};
-use crate::world::{Over, Sessions, Tap, WorldConfig, WorldPath};
+use crate::world::{Over, Sessions, Tap, Users, WorldConfig, WorldPath};
 use skyhaul_transport::repair::Goal;
 use skyhaul_transport::{ClassId, Mode, PathStats, SessionConfig, Stats};
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate};
@@ -57,7 +57,8 @@ impl Stream {
     /// The sessions did not open, or not before the first block is due.
     pub fn run(&self, over: Over, seed: u64, tap: Option<Tap>) -> Result<Ran, Broken> {
         let (from, until) = self.watched;
-        let users = (Traffic::new([self.config()], seed), Arrivals::default());
+        let near = Traffic::new([self.config()], seed);
+        let users = Users { near, far: Arrivals::default() };
         let world = WorldConfig::alike(self.session());
         let mut sessions = Sessions::open(over, world, &[self.path()], seed, users)?;
         if let Some(tap) = tap {

@@ -9,9 +9,9 @@ use core::fmt::Write;
 /// A drawing with its heading and legend, as HTML.
 pub(super) fn figure(outcome: &ScenarioResult<'_>, plot: &Plot) -> String {
     let (svg, legend) = match &plot.shape {
-        Shape::Lines { x, metric, by } => lines(outcome, plot, (*x, metric, by)),
-        Shape::HeatMap { x, y, metric } => (heat_map(outcome, plot, (*x, *y, metric)), Vec::new()),
-        Shape::Distribution { metric, by } => distribution(outcome, plot, (metric, by)),
+        Shape::Lines { x, metric, by } => lines(outcome, plot, *x, metric, by),
+        Shape::HeatMap { x, y, metric } => (heat_map(outcome, plot, *x, *y, metric), Vec::new()),
+        Shape::Distribution { metric, by } => distribution(outcome, plot, metric, by),
         Shape::Series { name } => series(outcome, plot, name),
     };
     let mut html = format!("<figure><figcaption>{}</figcaption>{svg}", escape(&plot.title));
@@ -36,7 +36,9 @@ type Line = (String, Vec<Vec<f64>>);
 fn lines(
     outcome: &ScenarioResult<'_>,
     plot: &Plot,
-    (x, metric, by): (usize, &'static Metric, &[usize]),
+    x: usize,
+    metric: &'static Metric,
+    by: &[usize],
 ) -> (String, Vec<String>) {
     let axis = &outcome.scenario.axes[x];
     let mut lines: Vec<Line> = Vec::new();
@@ -91,7 +93,8 @@ fn limits(outcome: &ScenarioResult<'_>, metric: &'static Metric) -> Vec<f64> {
 fn distribution(
     outcome: &ScenarioResult<'_>,
     plot: &Plot,
-    (metric, by): (&'static Metric, &[usize]),
+    metric: &'static Metric,
+    by: &[usize],
 ) -> (String, Vec<String>) {
     let mut lines: Vec<(String, Vec<f64>)> = Vec::new();
     for run in outcome.selected(&plot.cells) {
@@ -133,7 +136,9 @@ fn distribution(
 fn heat_map(
     outcome: &ScenarioResult<'_>,
     plot: &Plot,
-    (x, y, metric): (usize, usize, &'static Metric),
+    x: usize,
+    y: usize,
+    metric: &'static Metric,
 ) -> String {
     let (columns, rows) = (&outcome.scenario.axes[x], &outcome.scenario.axes[y]);
     let mean = |column: &String, row: &String| {

@@ -7,6 +7,15 @@ use skyhaul_transport::{BlockId, Seq};
 use skyhaul_units::{Duration, FlowId, Instant};
 use std::collections::BTreeMap;
 
+/// One way of a line whose losses are independent.
+#[derive(Debug, Clone, Copy)]
+pub struct LossyWay {
+    /// How long a datagram takes.
+    pub one_way_delay: Duration,
+    /// The part of the datagrams that is lost.
+    pub loss: f64,
+}
+
 /// What one end sent over one path.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
@@ -55,7 +64,7 @@ impl Groups {
         &self,
         ledger: &HandedOver,
         flow: FlowId,
-        (one_way_delay, loss): (Duration, f64),
+        LossyWay { one_way_delay, loss }: LossyWay,
         from: Instant,
     ) -> f64 {
         let record = |place: u32| ledger.record(BlockId { flow, seq: Seq(u64::from(place)) });

@@ -52,6 +52,13 @@ struct Line {
     free_at: Instant,
 }
 
+/// A subflow of one connection: the path that it takes.
+#[derive(Debug, Clone, Copy)]
+struct SubflowId {
+    connection: usize,
+    path: usize,
+}
+
 #[derive(Clone, Copy)]
 enum Event {
     Write {
@@ -139,7 +146,7 @@ impl Rivals {
                 self.pump(now, connection);
             }
             Event::Greet { connection, path, left, repeated } => {
-                self.greet(now, (connection, path), left, repeated);
+                self.greet(now, SubflowId { connection, path }, left, repeated);
             }
             Event::Opened { connection, path } => self.opened(now, connection, path),
             Event::Arrived { connection, path, segment } => {
@@ -153,7 +160,7 @@ impl Rivals {
                 if let Some(number) =
                     self.connections[connection].acknowledge(now, path, acknowledgement)
                 {
-                    self.carry(now, (connection, path), number);
+                    self.carry(now, SubflowId { connection, path }, number);
                 }
                 self.pump(now, connection);
             }
@@ -175,13 +182,8 @@ impl Rivals {
         }
     }
 
-    fn greet(
-        &mut self,
-        now: Instant,
-        (connection, path): (usize, usize),
-        left: u32,
-        repeated: u32,
-    ) {
+    fn greet(&mut self, now: Instant, subflow: SubflowId, left: u32, repeated: u32) {
+        let SubflowId { connection, path } = subflow;
         let rtt = self.lines[path].rtt;
         let is_lost = self.is_lost(THERE) || self.is_lost(BACK);
         if is_lost {
@@ -209,16 +211,17 @@ impl Rivals {
     fn pump(&mut self, now: Instant, connection: usize) {
         for path in 0..self.lines.len() {
             while let Some(number) = self.connections[connection].subflows[path].repeat(now) {
-                self.carry(now, (connection, path), number);
+                self.carry(now, SubflowId { connection, path }, number);
             }
         }
         while let Some((path, number)) = self.connections[connection].send(now) {
-            self.carry(now, (connection, path), number);
+            self.carry(now, SubflowId { connection, path }, number);
         }
     }
 
     /// Puts a segment on the line, unless the queue is full or the line loses it.
-    fn carry(&mut self, now: Instant, (connection, path): (usize, usize), number: u64) {
+    fn carry(&mut self, now: Instant, subflow: SubflowId, number: u64) {
+        let SubflowId { connection, path } = subflow;
         let Some((piece, size)) = self.connections[connection].subflows[path].carried(number)
         else {
             return;

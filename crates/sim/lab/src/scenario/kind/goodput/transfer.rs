@@ -3,7 +3,7 @@
 
 use super::super::line::Line;
 use super::Broken;
-use crate::world::{QuicLine, QuicWorld, User, WorldConfig};
+use crate::world::{QuicLine, QuicWorld, User, Users, WorldConfig};
 use bytes::Bytes;
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_transport::{Block, Event, FlowId, PathOptions, Seq, Session, cost};
@@ -21,7 +21,12 @@ impl Transfer {
         let content = content();
         let source = Source { next: Seq(0), content: content.clone() };
         let sink = Sink { delivered: ByteCount::ZERO, next: Seq(0), content, fault: None };
-        Ok(Self(QuicWorld::new(WorldConfig::default(), &lines, seed, (source, sink))?))
+        Ok(Self(QuicWorld::new(
+            WorldConfig::default(),
+            &lines,
+            seed,
+            Users { near: source, far: sink },
+        )?))
     }
 
     /// Runs until an instant. Returns the bytes given out in order by then.
