@@ -1,4 +1,4 @@
-//! Our time in the state machine's clock and back.
+//! Conversion between this program's time and the state machine's clock.
 
 use skyhaul_units::{Duration, Instant};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ impl Clock {
     }
 }
 
-/// The time for Retry tokens, which say when they were made.
+/// The time for Retry tokens, which carry the time when they were made.
 #[derive(Debug, Default)]
 pub(crate) struct TokenClock(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! What is configured of an endpoint and its paths.
+//! The configuration of an endpoint and its paths.
 
 use crate::feed::{Feed, FeedFactory};
 use crate::{Fingerprint, Identity};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 pub struct EndpointConfig {
     /// This node's key.
     pub identity: Identity,
-    /// Keys of the nodes that may call.
+    /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
-    /// Whether calls are taken at all.
+    /// Whether incoming connections are accepted.
     pub listen: bool,
     /// For every path.
     pub path: PathConfig,
@@ -30,7 +30,7 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// An endpoint that calls and isn't called, with defaults for everything else.
+    /// An endpoint that opens connections and accepts none, with defaults for everything else.
     pub fn new(identity: Identity, path: PathConfig, epoch: std::time::Instant) -> Self {
         Self {
             identity,

@@ -1,9 +1,8 @@
 //! The ordered control stream: one unidirectional stream each way, opened by its sender.
 //!
-//! Each begins with one byte, which says "I have your ACK_FREQUENCY frame", and what the connection
-//! is for: a session of its own ([`GREETING`]), or one more path of a session that stands
-//! ([`JOINING`]). The path is up at an end when the far end's byte has come and the handshake is
-//! confirmed.
+//! Each begins with one byte, which confirms the ACK_FREQUENCY frame and says what the connection
+//! is for: a session of its own ([`GREETING`]), or one more path of a session ([`JOINING`]). The
+//! path is up at an end when the far end's byte has come and the handshake is confirmed.
 
 use bytes::Bytes;
 use noq_proto::{Connection, Dir, ReadError, StreamId};

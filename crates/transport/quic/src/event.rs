@@ -1,4 +1,4 @@
-//! How the state machine's words and ours translate.
+//! Translation of the state machine's errors and datagrams to this program's types.
 
 use crate::Refusal;
 use noq_proto::{ConnectionError, EcnCodepoint};

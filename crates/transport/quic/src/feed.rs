@@ -1,9 +1,9 @@
-//! News of single packets, carried out of the state machine through its congestion controller
+//! Events of single packets, taken out of the state machine through its congestion controller
 //! interface.
 //!
 //! The state machine's own pacing and window are switched off here (a window it can't fill, no
-//! pacing rate): the path paces, and keeps the window. What is gathered is drained after every
-//! batch of datagrams, and never holds more than a few items for each packet under way.
+//! pacing rate): the path paces, and keeps the window. The events are drained after every batch of
+//! datagrams, and are never more than a few for each packet under way.
 
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};

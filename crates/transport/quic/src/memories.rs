@@ -1,10 +1,10 @@
-//! What was learned of the lines to other nodes, for when they are used again.
+//! Memory of the lines to other nodes, for the next connection.
 
 use core::net::IpAddr;
 use skyhaul_congestion::Memory;
 use std::collections::BTreeMap;
 
-/// By the other node's address: its port may change from call to call.
+/// By the other node's address: its port may change from connection to connection.
 #[derive(Debug, Default)]
 pub(crate) struct Memories(BTreeMap<IpAddr, (Memory, u64)>, u64);
 

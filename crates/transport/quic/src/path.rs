@@ -273,9 +273,9 @@ impl QuicPath {
         }
     }
 
-    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty. Those
-    /// that only acknowledge are not paid for (RFC 9002 7.7): an end that only answers would wait
-    /// to say what has arrived.
+    /// The next UDP datagram, or up to `limit` of one size, into `out`, which must be empty.
+    /// Datagrams that only acknowledge are not paced (RFC 9002 7.7): a receiver would otherwise
+    /// delay its acknowledgements.
     pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,

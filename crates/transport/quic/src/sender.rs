@@ -1,5 +1,5 @@
-//! What a path sends, and what became of it: the congestion controller's sender, told of QUIC's
-//! packets.
+//! The sending side of a path: datagrams waiting for packets, packets under way, and the congestion
+//! controller that paces them.
 
 use crate::clock::Clock;
 use crate::config::PathConfig;
@@ -237,8 +237,8 @@ impl Sender {
 }
 
 /// Room is never more than 128 datagrams: two of the kernel's batches, which stay in the
-/// processor's cache from being made to being encrypted. Who has more to send asks again when they
-/// are out.
+/// processor's cache between being built and being encrypted. A caller with more to send asks again
+/// when they have left.
 const MAX_ROOM: usize = 128;
 
 /// Datagrams that may wait here, those added without room included.

@@ -1,10 +1,10 @@
 //! The time before data may flow: lost datagrams are costly then, and cheap to repeat.
 //!
-//! Each datagram of the set-up is sent several times at once; receivers ignore copies (RFC 9000
-//! 12.3). The datagram with the ACK_FREQUENCY frame is sent again and again until the far end says
-//! that it has it, because the state machine sends that frame once only, and without it every
-//! second datagram would be acknowledged. The far end drops datagrams as copies that are more than
-//! 128 packets old: during set-up there aren't as many.
+//! Each datagram of the setup is sent several times at once; receivers ignore copies (RFC 9000
+//! 12.3). The datagram with the ACK_FREQUENCY frame is repeated until the far end confirms it,
+//! because the state machine sends that frame once only, and without it every second datagram would
+//! be acknowledged. The far end drops datagrams as copies that are more than 128 packets old;
+//! during the setup there are fewer.
 
 use noq_proto::Side;
 use skyhaul_units::{Duration, Instant};

@@ -10,35 +10,35 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use skyhaul_units::{Duration, Instant};
 
-/// Calls set up at a time. More are refused.
+/// Connections set up at a time. More are refused.
 pub const CALLS_MAX: usize = 128;
-/// Calls set up at a time from one address: all lanes and paths of a station, and of others behind
-/// one translator.
+/// Connections set up at a time from one address: all lanes and paths of a station, and of others
+/// behind one address translator.
 pub const ADDRESS_MAX: usize = 32;
-/// Calls set up at a time from one network: below half of all, so that it makes nobody else be
-/// overlooked.
+/// Connections set up at a time from one network: below half of all, so that one network alone
+/// never causes others to be ignored.
 pub const NETWORK_MAX: usize = 48;
-/// How long a call may take to be set up. At 660 ms and 10 % loss it takes 2 s, over 2.6 s to the
-/// Moon and back 8 s.
+/// How long a setup may take. At 660 ms and 10 % loss it takes 2 s, over 2.6 s to the Moon and back
+/// 8 s.
 pub const SETUP_MAX: Duration = Duration::from_secs(15);
 
-/// A call that takes so long is slow, and gives its place to another where there are many.
+/// A setup that takes so long is slow, and is closed in favour of a new one where there are many.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// What is to be done with a call.
+/// What is to be done with an incoming connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// It is taken.
+    /// It is accepted.
     Taken,
-    /// It is taken in the place of the oldest that is being set up.
+    /// It is accepted, and the oldest setup is closed.
     Replaces,
-    /// It is overlooked: no answer. Its caller repeats it, and may be taken then.
+    /// It is ignored without an answer. Its node repeats it, and may be accepted then.
     Overlooked,
-    /// There is no place for it: its caller is told.
+    /// There is no room for it: it is refused with an answer.
     Refused,
 }
 
-/// Decides who is let in.
+/// Decides which incoming connections are accepted.
 #[derive(Debug)]
 pub struct Doorkeeper {
     /// Xorshift64 (Marsaglia 2003); never zero.
@@ -46,16 +46,16 @@ pub struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    /// One whose chance begins with `seed`. Who knows it gains little: whom it strikes depends on
-    /// all other callers.
+    /// Its random numbers begin with `seed`. Knowing it gains an attacker little, because the
+    /// outcome depends on all other connections.
     pub fn new(seed: &[u8; 32]) -> Self {
         let random =
             seed.iter().fold(0_u64, |random, byte| random.rotate_left(8) ^ u64::from(*byte));
         Self { random: random | 1 }
     }
 
-    /// Whether a call from `caller` is taken while those from `others` are being set up, each since
-    /// when it is.
+    /// Whether a connection from `caller` is accepted while those from `others` are being set up,
+    /// each since its instant.
     pub fn admit(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What the session manager needs of whatever makes connections.
+//! The session manager's view of an endpoint.
 
 use core::net::SocketAddr;
 use skyhaul_identity::{Fingerprint, Keying, Refusal};
@@ -80,7 +80,7 @@ pub enum EndpointEvent {
         /// Why, and what to do.
         reason: Refusal,
     },
-    /// A connection that was ready has ended. Its path says so too, after its last news.
+    /// A connection that was ready has ended. Its path reports the end too, after its last events.
     Closed {
         /// The connection.
         id: ConnectionId,
@@ -89,7 +89,7 @@ pub enum EndpointEvent {
     },
 }
 
-/// A call could not be begun.
+/// Why a connection could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The address can't be called.

@@ -43,8 +43,8 @@ pub struct SessionManager<C> {
     flushed: Instant,
 }
 
-/// A session that waits for its path's room is looked at this often, should the path not say when
-/// it has some.
+/// A session that waits for room on a path is served this often, in case the path does not report
+/// its room.
 const WAITING: Duration = Duration::from_millis(20);
 
 impl<C: Endpoint> SessionManager<C> {

@@ -1,4 +1,4 @@
-//! What goes in and out of endpoints whose connections are made of datagrams.
+//! UDP datagrams to and from endpoints.
 
 use crate::Endpoint;
 use bytes::BytesMut;
@@ -29,7 +29,7 @@ pub enum Ecn {
 /// One UDP datagram that arrived.
 #[derive(Debug, Clone)]
 pub struct ReceivedDatagram {
-    /// Whence it came.
+    /// Where it came from.
     pub remote: SocketAddr,
     /// The local address it was sent to, where known: answers leave from it.
     pub local_ip: Option<IpAddr>,
@@ -42,7 +42,7 @@ pub struct ReceivedDatagram {
 /// One UDP datagram to be sent, or several of equal size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
-    /// Whither.
+    /// Where it goes.
     pub to: SocketAddr,
     /// Bytes of payload in the buffer, all datagrams together.
     pub size: usize,

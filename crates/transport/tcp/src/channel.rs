@@ -1,4 +1,4 @@
-//! TLS over the byte stream: the handshake, what is said in clear, and back.
+//! TLS over the byte stream: the handshake, encryption and decryption.
 
 use crate::config::ALPN_PREFIX;
 use crate::terms::Terms;
@@ -42,8 +42,8 @@ impl Channel {
         Self { stage, refused: Arc::default(), other_version: None }
     }
 
-    /// Takes in some of `bytes`, and hands what they say in clear to `clear`. Alerts for the far
-    /// end go to `out`.
+    /// Takes in some of `bytes`, and appends their clear text to `clear`. Alerts for the far end go
+    /// to `out`.
     pub(crate) fn receive(
         &mut self,
         bytes: &mut &[u8],

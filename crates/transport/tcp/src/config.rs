@@ -1,4 +1,4 @@
-//! What is configured of an endpoint and its paths.
+//! The configuration of an endpoint and its paths.
 
 use skyhaul_identity::{Fingerprint, Identity};
 use skyhaul_sessions::admission::SETUP_MAX;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub struct TlsEndpointConfig {
     /// This node's key.
     pub identity: Identity,
-    /// Keys of the nodes that may call.
+    /// Keys of the nodes that may connect.
     pub trusted: BTreeSet<Fingerprint>,
     /// For every path.
     pub path: TlsPathConfig,
@@ -20,7 +20,7 @@ pub struct TlsEndpointConfig {
 }
 
 impl TlsEndpointConfig {
-    /// An endpoint that nobody may call yet, with defaults for everything else.
+    /// An endpoint that trusts no key yet, with defaults for everything else.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,

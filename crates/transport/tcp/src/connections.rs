@@ -1,9 +1,9 @@
 //! The connections of one node over TCP, each known by its id. Sans-IO: its owner has the sockets
 //! and moves the bytes.
 //!
-//! A connection begins with [`TlsConnections::accept`], or as a call that
-//! [`TlsConnections::poll_call`] asks the owner to make. The owner moves bytes between its socket
-//! and [`TlsConnections::stream`] until that is `None` or has finished.
+//! A connection begins with [`TlsConnections::accept`], or as an address that
+//! [`TlsConnections::poll_call`] asks the owner to connect to. The owner moves bytes between its
+//! socket and [`TlsConnections::stream`] until that is `None` or has finished.
 
 use crate::lifecycle::End;
 use crate::{TcpPath, TlsEndpoint};
@@ -58,14 +58,14 @@ enum Stage {
 }
 
 impl Held {
-    /// Whether it is a call taken here that is not up yet.
+    /// Whether it is an incoming connection that is not up yet.
     fn is_being_set_up(&self) -> bool {
         self.incoming
             && !self.path.lifecycle().is_up()
             && self.path.lifecycle().end_reason().is_none()
     }
 
-    /// Whether nobody needs it any more.
+    /// Whether it has ended and its owner has read it out.
     fn is_done(&self) -> bool {
         match self.stage {
             Stage::Setup | Stage::Ready => false,
@@ -99,8 +99,8 @@ impl TlsConnections {
         self.refused_busy
     }
 
-    /// Somebody calls from `remote`; `None` where there is no place for the call, which is
-    /// reported: close the stream.
+    /// Accepts a connection from `remote`; `None` where there is no room for it, which is reported:
+    /// close the stream.
     pub fn accept(&mut self, now: Instant, remote: SocketAddr) -> Option<ConnectionId> {
         self.sweep();
         let room = self.connections.len() < MAX_CONNECTIONS;
@@ -137,7 +137,7 @@ impl TlsConnections {
         self.calls.pop_front()
     }
 
-    /// A connection's stream, to move its bytes; `None` once nobody needs it any more.
+    /// A connection's stream, to move its bytes; `None` once it has ended and was read out.
     pub fn stream(&mut self, id: ConnectionId) -> Option<&mut TcpPath> {
         self.connections.get_mut(&id).map(|held| &mut held.path)
     }
@@ -149,7 +149,7 @@ impl TlsConnections {
         id
     }
 
-    /// Forgets connections that nobody needs any more.
+    /// Removes connections that have ended and were read out.
     fn sweep(&mut self) {
         self.connections.retain(|_, held| !held.is_done());
     }

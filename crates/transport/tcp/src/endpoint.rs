@@ -1,4 +1,4 @@
-//! Makes paths: the key, whom it trusts, and how many strangers it talks to at a time.
+//! Makes paths: this node's key, the keys that it trusts, and a bound on setups at a time.
 
 use crate::TcpPath;
 use crate::channel::Channel;
@@ -10,12 +10,12 @@ use skyhaul_units::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What all paths over TCP of one node share. Each path belongs to whoever moves its bytes.
+/// What all paths over TCP of one node share. The owner of each path moves its bytes.
 #[derive(Debug)]
 pub struct TlsEndpoint {
     config: TlsEndpointConfig,
     terms: Terms,
-    /// One more reference for each call that is being set up.
+    /// One more reference for each incoming connection that is being set up.
     setups: Arc<()>,
 }
 
@@ -28,7 +28,7 @@ impl TlsEndpoint {
         Self { config, terms, setups: Arc::default() }
     }
 
-    /// Changes whose calls are taken. Paths that are up stay.
+    /// Changes which keys are trusted. Paths that are up stay.
     pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         self.terms.trust.accept(trusted);
     }
@@ -43,7 +43,7 @@ impl TlsEndpoint {
         Ok(TcpPath::new(now, self.config.path, channel, self.terms.of_path(Some(expected))))
     }
 
-    /// The near end of a stream on which somebody calls.
+    /// The near end of an incoming stream.
     ///
     /// # Errors
     /// [`Refusal::Busy`] where [`CALLS_MAX`] calls are being set up: close the stream.

@@ -1,10 +1,10 @@
-//! Datagrams on their way, in order, until the far end's count covers them; and how fast that goes.
+//! Datagrams under way, in order, until the far end's count covers them; and the rate of arrival.
 //!
-//! The stream keeps order and loses nothing, so one number tells the fate of all. The rate of
-//! arrival is measured as in draft-cheng-iccrg-delivery-rate-estimation, 2.2: what was delivered
-//! between the sending of a datagram and its acknowledgement, over the longer of the time it took
-//! to send that and the time it took to be acknowledged. So counts that come late and together, as
-//! when TCP has filled a gap, do not look like a fast line.
+//! The stream keeps order and loses nothing, so one number acknowledges all. The rate of arrival is
+//! measured as in draft-cheng-iccrg-delivery-rate-estimation, 2.2: what was delivered between the
+//! sending of a datagram and its acknowledgement, over the longer of the time it took to send that
+//! and the time it took to be acknowledged. Counts that come late and together, as when TCP has
+//! filled a gap, then do not look like a fast line.
 
 use skyhaul_transport::Token;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};

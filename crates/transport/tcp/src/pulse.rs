@@ -1,5 +1,4 @@
-//! Signs of life: when the far end was heard last, when it must hear from here, and how long an
-//! answer takes.
+//! Pings: when the far end was heard last, when it must hear from this end, and the round trip.
 
 use crate::wire::TcpFrame;
 use skyhaul_units::{Duration, Instant};

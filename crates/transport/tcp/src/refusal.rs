@@ -1,4 +1,4 @@
-//! Why a set-up came to nothing, as far as the TLS library's error tells.
+//! Why a setup failed, as far as the TLS library's error tells.
 
 use crate::terms::PathTerms;
 use crate::wire::MAX_REASON;

@@ -1,4 +1,4 @@
-//! What a path sends: control bytes, datagrams in order, and what became of them.
+//! The sending side of a path: control bytes, datagrams in order, and their outcomes.
 
 use crate::ledger::{Ledger, WrongCount};
 use crate::window::{RoundTrip, Window};

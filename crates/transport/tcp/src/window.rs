@@ -1,12 +1,12 @@
-//! How much may be on its way before the far end has said that it is there.
+//! How much may be under way before it is acknowledged.
 //!
-//! TCP paces and repairs; it also buffers, here and at every hop. What is handed to it cannot be
-//! called back or sent another way, so no more is handed over than keeps the line busy: twice what
-//! it carries in the shortest round trip known, and what acknowledgements wait for. The shortest
-//! round trip must not be learned from our own queue, or each would make the other longer. So when
-//! none near it was seen for ten seconds or more, three quarters of it is sent for a round trip,
-//! and the shortest of that time counts from then on (the idea is that of ProbeRTT in
-//! draft-ietf-ccwg-bbr, 5.3.4).
+//! TCP paces and retransmits; it also buffers, here and at every hop. Bytes handed to it cannot be
+//! taken back or sent over another path, so no more is handed over than keeps the line busy: twice
+//! the bandwidth-delay product of the shortest round trip known, and what acknowledgements wait
+//! for. The shortest round trip must not be measured over our own queue, or the window and the
+//! queue would lengthen each other. Where none near it was seen for ten seconds or more, three
+//! quarters of the bandwidth-delay product is sent for a round trip, and the shortest of that time
+//! counts from then on (the idea is that of ProbeRTT in draft-ietf-ccwg-bbr, 5.3.4).
 
 use crate::ledger::LimitedBy;
 use skyhaul_congestion::Meter;

@@ -42,7 +42,7 @@ pub enum TcpFrame {
     },
 }
 
-/// Close code of an end that has nothing to say to programs.
+/// Close code without a meaning for programs.
 pub const CLOSE_PLAIN: u8 = 0;
 /// Close code: the reason is the name of the protocol version that the closing end speaks.
 pub const CLOSE_VERSION: u8 = 1;

@@ -11,8 +11,8 @@ use skyhaul_units::Instant;
 use std::net::SocketAddr;
 
 impl QuicEndpoint {
-    /// Whether a closing datagram, or a copy of one, is still to be sent: whoever ends the process
-    /// should wait for that. A datagram that is lost leaves the far end to its idle time-out.
+    /// Whether a closing datagram, or a copy of one, is still to be sent: a process that ends
+    /// should wait for that. A lost closing datagram leaves the far end to its idle time-out.
     pub fn is_closing(&self) -> bool {
         self.table.iter().any(|(_, held)| !held.drained && held.path.state().is_closing())
     }
