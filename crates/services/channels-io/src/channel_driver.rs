@@ -1,6 +1,6 @@
 //! The transport's side of a client: moves blocks between the program and the sessions.
 
-use crate::PathChoice;
+use crate::path_choice::PathChoice;
 use crate::state::{ArrivedBlock, ChannelId, ConnectRequest, Shared, Ticket};
 use skyhaul_net::Service;
 use skyhaul_net::SessionManager;

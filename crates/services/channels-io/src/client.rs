@@ -44,6 +44,7 @@
 use crate::channel::AppChannel;
 use crate::channel_driver::ChannelDriver;
 use crate::channel_error::LinkError;
+use crate::path_choice::PathChoice;
 use crate::state::{ConnectRequest, Shared};
 use core::net::SocketAddr;
 use skyhaul_net::{Clock, Driver, SessionManager, Socket, UdpEndpoint, Waker};
@@ -94,17 +95,6 @@ impl Setup {
         self.trusted.extend(keys);
         self
     }
-}
-
-/// A path to another node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathChoice {
-    /// The index in [`Setup::bind`] of the socket that it begins at.
-    pub socket: usize,
-    /// The far end's address.
-    pub remote: SocketAddr,
-    /// How the session may use it.
-    pub options: PathOptions,
 }
 
 /// Why a node did not start.

@@ -8,12 +8,14 @@ mod channel;
 mod channel_driver;
 mod channel_error;
 mod client;
+mod path_choice;
 mod shared_session;
 mod state;
 mod tenants;
 
 pub use channel::{AppChannel, IncomingBlock, Sent};
 pub use channel_error::LinkError;
-pub use client::{AppClient, ClientStartError, PathChoice, Setup};
+pub use client::{AppClient, ClientStartError, Setup};
+pub use path_choice::PathChoice;
 pub use shared_session::{ChannelService, LinksTaken};
 pub use tenants::{FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};

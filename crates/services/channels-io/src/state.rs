@@ -1,7 +1,7 @@
 //! State that the program and the transport's thread share.
 
-use crate::PathChoice;
 use crate::channel_error::LinkError;
+use crate::path_choice::PathChoice;
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::{Block, BlockId, Outcome, PathId, PathStatus, Received, Stats, cost};
