@@ -45,6 +45,7 @@ mod intervals;
 mod loss;
 mod loss_bounds;
 mod loss_trial;
+mod queue_target;
 mod shallow_queue;
 mod share;
 mod startup;
@@ -57,6 +58,7 @@ use floor::AckKind;
 use intervals::{Interval, Intervals, LAG, Lookback};
 use loss_bounds::MOST_SENT;
 use loss_trial::{LossTrial, TrialOutcome};
+use queue_target::QueueTarget;
 use shallow_queue::{Finding, LineState, ShallowQueue};
 use share::{PPM, ppm};
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
@@ -126,61 +128,20 @@ impl Adaptive {
         }
     }
 
-    /// The target of the queue at this rate, on a line without jitter.
-    fn calm_target(&self, rate: Rate) -> Duration {
-        let square = TARGET_NANOS * TARGET_NANOS * u128::from(TARGET_RATE.as_bps());
-        let by_rate = (square / u128::from(rate.as_bps().max(1))).isqrt();
-        let by_rate = Duration::from_nanos(u64::try_from(by_rate).unwrap_or(u64::MAX));
-        // A soft bound: near it, too, the slower of two flows has the larger target.
-        let bound = self.base_rtt.base().scaled(MOST_TARGET, 100);
-        let square = |span: Duration| u128::from(span.as_nanos()) * u128::from(span.as_nanos());
-        let both = u64::try_from((square(by_rate) + square(bound)).isqrt()).unwrap_or(u64::MAX);
-        let wanted = by_rate.scaled(bound.as_nanos(), both.max(1));
-        wanted.max(LEAST_TARGET).max(rate.time_for(TWO_PACKETS))
-    }
-
-    /// The target at this rate. A queue below the line's jitter cannot be controlled; beyond a
-    /// shallow queue's depth it would overflow.
-    fn target_at(&self, rate: Rate) -> Duration {
-        // In jitter the target is twice what counts as no queue: see `quiet_below`.
-        let noise =
-            if self.is_jittery() { self.base_rtt.noise() * 3 / 2 } else { self.base_rtt.noise() };
-        let wanted = self.calm_target(rate).max(noise);
-        self.shallow_queue.shallow().map_or(wanted, |shallow| wanted.min(shallow))
-    }
-
-    /// Whether round trips scatter by more than the target. Not on a base RTT of 12 ms or less:
-    /// there the scatter is that of the hosts' timers.
-    fn is_jittery(&self) -> bool {
-        let ticks = LEAST_JITTER.max(self.calm_target(self.capacity));
-        self.base_rtt.base() > LEAST_JITTER * 2 && self.base_rtt.noise() > ticks
-    }
-
-    /// A shorter queue counts as none: a quarter of the target, or, in jitter, half of the target
-    /// there (3/4 of the noise of 3/2), which the smallest of many samples still resolves.
-    fn quiet_below(&self) -> Duration {
-        if self.is_jittery() { self.base_rtt.noise() * 3 / 4 } else { self.target() / 4 }
+    fn queue_target(&self) -> QueueTarget {
+        QueueTarget {
+            base: self.base_rtt.base(),
+            noise: self.base_rtt.noise(),
+            shallow: self.shallow_queue.shallow(),
+            capacity: self.capacity,
+        }
     }
 
     fn target(&self) -> Duration {
-        self.target_at(self.capacity)
+        self.queue_target().target()
     }
 
-    /// A longer queue is not ours, if it stays: twice our target at the best rate of late, and half
-    /// as much again as the target now. Of slow lines, whose target approaches a quarter of the
-    /// base RTT, a tenth of that counts instead of the target.
-    fn foreign_queue(&self) -> Duration {
-        let best = self.target_at(self.competition.best().max(self.capacity));
-        (best.min((self.base_rtt.base() / 10).max(LEAST_FOREIGN)) * 2).max(self.target() * 3 / 2)
-    }
-
-    /// The time within which a deviation of the queue is corrected: a round trip, the delay of the
-    /// control loop. On short routes four times the target, so that the pace does not follow the
-    /// noise.
-    fn horizon(&self) -> Duration {
-        self.base_rtt.base().max(self.target() * 4)
-    }
-
+    /// Judges an interval that is complete.
     fn see(&mut self, now: Instant, interval: &Interval) {
         if interval.is_void {
             self.shallow_queue.interrupt();
@@ -252,7 +213,7 @@ impl Adaptive {
         if let Some(rate) = startup.full(now, ack, queue, standing) {
             self.settle(now, rate);
             // A queue this long may have overflowed: losses until now say nothing about the line.
-            if queue > self.calm_target(rate) * 2 {
+            if queue > self.queue_target().calm(rate) * 2 {
                 self.shallow_queue.settle(now);
             }
             self.queue = queue;
@@ -278,7 +239,7 @@ impl Adaptive {
         }
         if interval.marked > 0 {
             self.give_way(interval, lookback);
-        } else if self.queue <= self.quiet_below() {
+        } else if self.queue <= self.queue_target().quiet_below() {
             self.grow(now, interval, lookback);
         } else {
             self.quiet = 0;
@@ -332,8 +293,9 @@ impl Adaptive {
         let rounds = self.quiet / LAG as u32;
         let faster = if self.quiet > SURE { FIRST_STEP << (rounds - 1).min(6) } else { 0 };
         let largest = if self.shallow_queue.is_warned() { CAREFUL_STEP } else { LARGEST_STEP };
-        let step =
-            ppm(self.target().saturating_sub(self.queue), self.horizon()).max(faster).min(largest);
+        let step = ppm(self.target().saturating_sub(self.queue), self.queue_target().horizon())
+            .max(faster)
+            .min(largest);
         self.pace = self.capacity.scaled(PPM + step, PPM);
     }
 
@@ -368,7 +330,7 @@ impl Adaptive {
     /// Sets the pace that brings `queue` to its target within the horizon, including the data in
     /// flight.
     fn hold(&mut self, now: Instant, interval: &Interval, queue: Duration) {
-        let (target, horizon) = (self.target(), self.horizon());
+        let (target, horizon) = (self.target(), self.queue_target().horizon());
         // What was sent after the interval is still to meet the queue; the newest packet has only
         // begun to leave.
         let since =
@@ -414,7 +376,7 @@ impl Adaptive {
     }
 
     fn look_for_competition(&mut self, now: Instant, interval: &Interval) {
-        let foreign = self.foreign_queue();
+        let foreign = self.queue_target().foreign_above(self.competition.best());
         if self.competition.is_found(now, interval, foreign, self.smoothed) {
             // Half of the best: the share beside one other flow. What is left now may be far less.
             let rate = self.competition.best().scaled(1, 2).max(self.capacity);
@@ -519,7 +481,7 @@ impl Controller for Adaptive {
             }
         }
         // In jitter, only the smallest of many round trips shows the queue.
-        let intervals = if self.is_jittery() { LAG } else { 1 };
+        let intervals = if self.queue_target().is_jittery() { LAG } else { 1 };
         while let Some(interval) = self.intervals.next_seen(intervals) {
             self.see(now, &interval);
         }
@@ -584,29 +546,8 @@ const fn average(old: Rate, new: Rate, eighths: u64) -> Rate {
     Rate::from_bps(sum)
 }
 
-/// The target is 5 ms at 100 Mbit/s: 40 packets, 3 % of a round trip of 160 ms. At half the rate it
-/// is 1.4 times as long.
-const TARGET_NANOS: u128 = 5_000_000;
-const TARGET_RATE: Rate = Rate::from_mbps(100);
-
-/// Bound of the target, as a percentage of the base RTT: on slow lines the queue adds at most a
-/// quarter to the delay.
-const MOST_TARGET: u64 = 25;
-
-/// The sender's pacing ticks of 2 ms make a queue of up to 2 ms by themselves.
-const LEAST_TARGET: Duration = Duration::from_millis(3);
-
-/// Pacing ticks and batches of acknowledgements make round trips scatter by less than this.
-const LEAST_JITTER: Duration = Duration::from_millis(6);
-
 /// A packet of 1,500 bytes.
 const PACKET: ByteCount = ByteCount::new(1_500);
-
-/// A queue of less than two packets cannot be told from none.
-const TWO_PACKETS: ByteCount = ByteCount::new(3_000);
-
-/// Twice this is a foreign queue on the shortest routes: more than hosts' timers cause.
-const LEAST_FOREIGN: Duration = Duration::from_millis(8);
 
 /// After two round trips without a queue, growth accelerates: by 2 % in a round trip at first, then
 /// twice as much each time, up to a half, which a queue of half a round trip still holds.

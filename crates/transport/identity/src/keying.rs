@@ -1,5 +1,5 @@
-//! Secrets that only the two ends of a connection share, and the proof that a connection belongs to a
-//! session.
+//! Secrets that only the two ends of a connection share, and the proof that a connection belongs to
+//! a session.
 
 use aws_lc_rs::{constant_time, hmac};
 

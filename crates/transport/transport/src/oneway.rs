@@ -14,11 +14,13 @@
 //!
 //! ```
 //! use bytes::Bytes;
-//! use skyhaul_transport::oneway::{Assumptions, Design, Event, OneWayReceiver, ReceiverConfig, OneWaySender, SenderConfig};
+//! use skyhaul_transport::oneway::{Assumptions, Design, Event};
+//! use skyhaul_transport::oneway::{OneWayReceiver, OneWaySender, ReceiverConfig, SenderConfig};
 //! use skyhaul_transport::{Block, FlowId};
 //! use skyhaul_units::{Instant, Rate};
 //!
-//! let assumptions = Assumptions { loss: "5 %".parse()?, ..Assumptions::over(Rate::from_mbps(20)) };
+//! let line = Assumptions::over(Rate::from_mbps(20));
+//! let assumptions = Assumptions { loss: "5 %".parse()?, ..line };
 //! let mut sender = OneWaySender::new(Design::new(&assumptions)?, SenderConfig::default());
 //! let mut receiver = OneWayReceiver::new(ReceiverConfig::default());
 //! let now = Instant::ZERO;

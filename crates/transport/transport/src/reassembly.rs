@@ -503,7 +503,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sequence_numbers_expand_to_the_nearest(next in 0u64..1 << 40, ahead in -(1i64 << 20)..1 << 22) {
+        fn sequence_numbers_expand_to_the_nearest(
+            next in 0u64..1 << 40,
+            ahead in -(1i64 << 20)..1 << 22,
+        ) {
             let seq = next.saturating_add_signed(ahead);
             prop_assert_eq!(expand((seq & 0xff_ffff) as u32, next), seq);
         }

@@ -64,7 +64,7 @@ pub(crate) use decoder::REPAIRS_MAX;
 pub use decoder::{DecoderCounters, RepairDecoder};
 pub(crate) use losses::GroupLosses;
 pub use losses::RepairTable;
-pub use meter::{Fate, LossEstimate, LossMeter};
+pub use meter::{DatagramFate, LossEstimate, LossMeter};
 pub use plan::{Goal, Planner, RepairPlan, Situation};
 
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! The sending half of a session: the blocks taken from the application, until their outcome is
 //! known.
 //!
-//! [`Backlog`] holds the blocks and queues those that have something to send; [`Eligibility`] says
+//! [`SendBacklog`] holds the blocks and queues those that have something to send; [`Eligibility`] says
 //! which of them may be sent, and [`Chooser`] which one is. Beside the queues, symbols are sent
 //! once more by time ([`SpacedRetransmits`]), on further paths ([`Duplicates`]), and as probes.
 //! [`Dependents`] and [`Abandoned`] follow blocks that are given up.
@@ -35,13 +35,13 @@ use crate::classes::{ClassId, ClassTree};
 use crate::inflight::Slice;
 use crate::schedule::{Candidate, LineEstimate, Policy};
 use abandoned::Abandoned;
-use backlog::Backlog;
+use backlog::SendBacklog;
 use choice::{Chooser, candidate};
 use dependents::Dependents;
 use duplicates::Duplicates;
 use eligibility::Eligibility;
-use offer::Cut;
-use outgoing::{OutgoingBlock, Sending, Stage, block_of};
+use offer::SymbolCut;
+use outgoing::{BlockStage, OutgoingBlock, Sending, block_of};
 use queues::QueueKey;
 use retransmits::SpacedRetransmits;
 use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Seq};
@@ -52,7 +52,7 @@ use window::SendWindow;
 /// must be told.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    pub backlog: Backlog,
+    pub backlog: SendBacklog,
     pub window: SendWindow,
     pub duplicates: Duplicates,
     pub abandoned: Abandoned,
@@ -112,11 +112,11 @@ impl Outbox {
         })?;
         let waiting = self.backlog.queues.bytes();
         let block = self.backlog.flows.block_mut(id)?;
-        if block.stage == Stage::Waiting {
-            block.stage = Stage::Begun;
+        if block.stage == BlockStage::Waiting {
+            block.stage = BlockStage::Begun;
             self.window.begin(block.cost());
         }
-        let cut = Cut::of(block, waiting, offer);
+        let cut = SymbolCut::of(block, waiting, offer);
         let symbol = self.backlog.next_symbol(id, cut.payload, offer.at)?;
         if self.backlog.flows.block(id).is_some_and(|block| block.pending() == 0) {
             for dependent in self.dependents.of(id) {
@@ -134,7 +134,7 @@ impl Outbox {
         tree: &mut ClassTree,
         policy: &dyn Policy,
     ) -> Option<(QueueKey, BlockId)> {
-        let Backlog { flows, queues } = &mut self.backlog;
+        let SendBacklog { flows, queues } = &mut self.backlog;
         if queues.is_empty() {
             return None;
         }
@@ -250,7 +250,7 @@ impl Outbox {
         line: &LineEstimate,
         policy: &dyn Policy,
     ) -> Vec<(FlowId, Candidate)> {
-        let Backlog { flows, queues } = &self.backlog;
+        let SendBacklog { flows, queues } = &self.backlog;
         let mut found: Vec<_> = queues
             .heads()
             .filter_map(|(key, id)| {

@@ -203,7 +203,10 @@ fn guarantees_that_the_line_cannot_carry_are_served_by_priority() {
 
 #[test]
 fn a_returning_leaf_has_its_guarantee_at_once() {
-    let text = r#"class = [{ name = "voice", guarantee = "10 Mbit/s", priority = 7 }, { name = "bulk", priority = 0 }]"#;
+    let text = r#"class = [
+        { name = "voice", guarantee = "10 Mbit/s", priority = 7 },
+        { name = "bulk", priority = 0 },
+    ]"#;
     let mut sender = Sender::greedy(&config(text), Rate::from_mbps(50));
     let start = Instant::from_nanos(5_000_000_000);
     sender.source("voice").active = (start, Instant::FAR_FUTURE);

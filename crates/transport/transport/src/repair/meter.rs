@@ -23,7 +23,7 @@ pub struct LossEstimate {
 
 /// What became of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum DatagramFate {
     /// It arrived.
     Arrived,
     /// It was lost.
@@ -66,9 +66,9 @@ impl LossMeter {
     }
 
     /// The fate of the next datagram, in the order of sending; `now` is when it became known.
-    pub fn fate(&mut self, now: Instant, fate: Fate) {
+    pub fn fate(&mut self, now: Instant, fate: DatagramFate) {
         self.forget(now);
-        let lost = fate == Fate::Lost;
+        let lost = fate == DatagramFate::Lost;
         let again = lost && self.last_was_lost;
         for window in [&mut self.long, &mut self.short] {
             window.sent += ONE;

@@ -11,7 +11,7 @@ use crate::ranges::RangeSet;
 use skyhaul_units::{Instant, Seq};
 
 #[derive(Debug, Default)]
-pub struct Backlog {
+pub struct SendBacklog {
     pub flows: OutgoingFlows,
     pub queues: Queues,
 }
@@ -21,7 +21,7 @@ pub struct Backlog {
 /// blocks wait in the queue of their flow.
 const QUEUES_MAX: usize = 32;
 
-impl Backlog {
+impl SendBacklog {
     /// Adds a block to its flow and queue.
     pub fn push(&mut self, now: Instant, block: Block) -> (BlockId, &mut OutgoingBlock) {
         self.flows.start(block.flow, Seq(0));

@@ -3,7 +3,7 @@
 
 use super::flow::OutgoingFlow;
 use super::flows::OutgoingFlows;
-use super::outgoing::{OutgoingBlock, Stage};
+use super::outgoing::{BlockStage, OutgoingBlock};
 use super::queues::Queues;
 use super::window::SendWindow;
 
@@ -34,7 +34,7 @@ impl Eligibility<'_> {
     /// blocks of other flows on which they depend. Otherwise the two ends would wait for each other
     /// for ever.
     pub fn may_begin(&self, flow: &OutgoingFlow, seq: u64, block: &OutgoingBlock) -> bool {
-        if block.stage == Stage::Begun {
+        if block.stage == BlockStage::Begun {
             return true;
         }
         let mut ahead = 0;
@@ -50,10 +50,10 @@ impl Eligibility<'_> {
     }
 
     fn waits_for_unbegun(&self, block: &OutgoingBlock) -> bool {
-        let needed = block.block.depends_on.filter(|_| block.stage == Stage::Waiting);
+        let needed = block.block.depends_on.filter(|_| block.stage == BlockStage::Waiting);
         needed
             .and_then(|needed| self.flows.block(needed))
-            .is_some_and(|needed| needed.stage == Stage::Waiting)
+            .is_some_and(|needed| needed.stage == BlockStage::Waiting)
     }
 
     /// Whether the block on which this one depends was sent whole, or is resolved: before that this

@@ -1,6 +1,6 @@
 //! The blocks of one flow that the sender holds.
 
-use super::outgoing::{OutgoingBlock, Stage};
+use super::outgoing::{BlockStage, OutgoingBlock};
 use super::retransmit_times::RetransmitTimes;
 use skyhaul_units::{Duration, Instant, Seq};
 use std::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ pub struct OutgoingFlow {
     pub blocks: VecDeque<OutgoingBlock>,
     /// Cost of all blocks ever taken.
     pub taken: u64,
-    /// No block before this one is at [`Stage::Waiting`]. Brought up to date by
+    /// No block before this one is at [`BlockStage::Waiting`]. Brought up to date by
     /// [`Self::skip_begun`] only: between its calls it may lag.
     pub unbegun: u64,
     /// Blocks that depend on one of another flow.
@@ -40,7 +40,7 @@ impl OutgoingFlow {
 
     /// Moves [`Self::unbegun`] to the first block of which nothing was sent.
     pub fn skip_begun(&mut self) {
-        while self.block(self.unbegun).is_some_and(|block| block.stage != Stage::Waiting) {
+        while self.block(self.unbegun).is_some_and(|block| block.stage != BlockStage::Waiting) {
             self.unbegun += 1;
         }
     }

@@ -35,14 +35,14 @@ pub struct Offer {
 
 /// How large the next symbol of a block is cut, and whether FEC repair covers it.
 #[derive(Debug, Clone, Copy)]
-pub struct Cut {
+pub struct SymbolCut {
     /// Largest datagram, header included.
     pub payload: usize,
     /// Covered by FEC repair, which must be sent by then, where the block has a deadline.
     pub protection: Option<Option<Instant>>,
 }
 
-impl Cut {
+impl SymbolCut {
     /// For the next symbol of `block`, where `waiting` bytes are to be sent in all.
     pub fn of(block: &mut OutgoingBlock, waiting: u64, offer: &Offer) -> Self {
         let slack =

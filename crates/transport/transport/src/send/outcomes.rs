@@ -2,7 +2,7 @@
 //! application takes it back.
 
 use super::Outbox;
-use super::outgoing::{Stage, id};
+use super::outgoing::{BlockStage, id};
 use crate::block::{BlockId, Outcome};
 use crate::inflight::Slice;
 use crate::schedule::LineEstimate;
@@ -156,7 +156,7 @@ impl Outbox {
     /// The outcome of an open block is known. None if it was known before.
     pub(super) fn resolve(&mut self, id: BlockId, outcome: Outcome) -> Option<Resolved> {
         let block = self.backlog.flows.open_block_mut(id)?;
-        let resolved = Resolved { cost: block.cost(), was_begun: block.stage == Stage::Begun };
+        let resolved = Resolved { cost: block.cost(), was_begun: block.stage == BlockStage::Begun };
         if let Some(check) = block.check_at.take() {
             self.checks.remove(&(check, id));
         }

@@ -25,14 +25,14 @@ pub struct OutgoingBlock {
     pub deadline: Option<Instant>,
     /// When to check whether it is late.
     pub check_at: Option<Instant>,
-    pub stage: Stage,
+    pub stage: BlockStage,
     pub progress: Progress,
     first_sent: Option<Utc>,
 }
 
-/// How far a block has come. From [`Stage::Begun`] on it counts against the far end's limit.
+/// How far a block has come. From [`BlockStage::Begun`] on it counts against the far end's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum BlockStage {
     /// Nothing of it was sent.
     Waiting,
     Begun,
@@ -86,7 +86,7 @@ impl OutgoingBlock {
             taken: now,
             deadline,
             check_at: None,
-            stage: Stage::Waiting,
+            stage: BlockStage::Waiting,
             progress: Progress::default(),
             first_sent: None,
         }
@@ -97,7 +97,7 @@ impl OutgoingBlock {
     }
 
     pub fn is_open(&self) -> bool {
-        self.stage != Stage::Resolved
+        self.stage != BlockStage::Resolved
     }
 
     pub fn is_expendable(&self) -> bool {
@@ -146,7 +146,7 @@ impl OutgoingBlock {
 
     /// Its outcome is known: its bytes are no longer needed.
     pub fn resolve(&mut self) {
-        self.stage = Stage::Resolved;
+        self.stage = BlockStage::Resolved;
         self.block.bytes = Bytes::new();
         self.progress.clear();
     }
@@ -160,7 +160,7 @@ impl OutgoingBlock {
             deadline: self.deadline,
             taken: self.taken,
             order: self.order,
-            started: self.stage == Stage::Begun,
+            started: self.stage == BlockStage::Begun,
             followers: Followers::default(),
         }
     }

@@ -229,7 +229,7 @@ fn a_group_that_cannot_be_in_time_does_not_go_before_one_that_can() {
             .backlog
             .flows
             .block(hopeless[0])
-            .is_some_and(|block| block.stage == Stage::Waiting)
+            .is_some_and(|block| block.stage == BlockStage::Waiting)
     );
 }
 

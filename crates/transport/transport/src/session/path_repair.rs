@@ -4,7 +4,7 @@
 use super::slacks::Slacks;
 use crate::inflight::{Inflight, many};
 use crate::repair::{
-    Coder, Fate, Goal, LossMeter, Planner, RepairDecoder, Situation, UNDER_SYMBOL,
+    Coder, DatagramFate, Goal, LossMeter, Planner, RepairDecoder, Situation, UNDER_SYMBOL,
 };
 use skyhaul_coding::erasure::SOURCES_MAX;
 use skyhaul_units::{ByteCount, Duration, Instant, Probability, Rate};
@@ -77,7 +77,7 @@ impl PathRepair {
     /// Takes in the fates that became known, in their order.
     pub fn learn_losses(&mut self, now: Instant, inflight: &mut Inflight) {
         while let Some(lost) = inflight.next_fate() {
-            self.losses.fate(now, if lost { Fate::Lost } else { Fate::Arrived });
+            self.losses.fate(now, if lost { DatagramFate::Lost } else { DatagramFate::Arrived });
         }
     }
 

@@ -15,14 +15,14 @@ impl Line {
         Self { loss, after_loss, last: false, random: 0x1234_5678_9abc_def1 }
     }
 
-    fn fate(&mut self) -> Fate {
+    fn fate(&mut self) -> DatagramFate {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let after_arrival = self.loss * (1.0 - self.after_loss) / (1.0 - self.loss);
         let chance = if self.last { self.after_loss } else { after_arrival };
         self.last = ((self.random >> 11) as f64) < chance * (1u64 << 53) as f64;
-        if self.last { Fate::Lost } else { Fate::Arrived }
+        if self.last { DatagramFate::Lost } else { DatagramFate::Arrived }
     }
 }
 
@@ -101,7 +101,7 @@ fn a_rise_is_known_within_a_second_and_a_fall_within_four() {
 fn one_loss_ends_a_clean_time_without_alarm() {
     let (mut meter, mut now) = (LossMeter::new(), Instant::ZERO);
     feed(&mut meter, &mut now, &mut Line::new(0.0, 0.0), Duration::from_secs(20));
-    meter.fate(now, Fate::Lost);
+    meter.fate(now, DatagramFate::Lost);
     let estimate = meter.estimate();
     assert!(
         !estimate.is_clean && estimate.upper < Probability::from_ppb(1_000_000),
@@ -114,10 +114,10 @@ fn a_pause_forgets_no_more_than_its_time() {
     let (mut meter, mut now) = (LossMeter::new(), Instant::ZERO);
     feed(&mut meter, &mut now, &mut Line::new(0.05, 0.05), Duration::from_secs(20));
     now += Duration::from_secs(3_600);
-    meter.fate(now, Fate::Arrived);
+    meter.fate(now, DatagramFate::Arrived);
     assert!((0.03..0.08).contains(&meter.estimate().loss.as_f64()), "{:?}", meter.estimate());
-    meter.fate(Instant::FAR_FUTURE, Fate::Lost);
-    meter.fate(Instant::ZERO, Fate::Lost);
+    meter.fate(Instant::FAR_FUTURE, DatagramFate::Lost);
+    meter.fate(Instant::ZERO, DatagramFate::Lost);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn any_prior_is_taken() {
     for ppb in [0, 1, 500_000_000, 1_000_000_000] {
         let mut meter = LossMeter::with_prior(Probability::from_ppb(ppb));
         assert!(meter.estimate().upper >= meter.estimate().loss);
-        (0..1_000).for_each(|at| meter.fate(Instant::from_nanos(at), Fate::Lost));
+        (0..1_000).for_each(|at| meter.fate(Instant::from_nanos(at), DatagramFate::Lost));
         assert!(meter.estimate().loss > Probability::from_ppb(500_000_000));
     }
 }

@@ -187,7 +187,7 @@ fn run(trial: Trial, seed: u64) -> Outcome {
     while now < Instant::ZERO + length {
         while fates.front().is_some_and(|(at, _)| *at <= now) {
             let (at, lost) = fates.pop_front().unwrap();
-            sender.meter.fate(at, if lost { Fate::Lost } else { Fate::Arrived });
+            sender.meter.fate(at, if lost { DatagramFate::Lost } else { DatagramFate::Arrived });
         }
         if plan_at <= now {
             sender.replan();
