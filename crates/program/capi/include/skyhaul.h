@@ -28,33 +28,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Room for a private key as text.
+// Bytes that are enough for a private key as text.
 #define SKYHAUL_KEY_SIZE 512
 
-// Room for a fingerprint.
+// Bytes that are enough for a fingerprint.
 #define SKYHAUL_FINGERPRINT_SIZE 72
 
-// How a call ended, by who must act.
+// The result of a call, by who must act.
 typedef enum skyhaul_code {
-  // What was asked for is done.
+  // The call succeeded.
   SKYHAUL_CODE_DONE = 0,
-  // It was not done in the time given; nothing was changed.
+  // The time ran out; nothing was changed.
   SKYHAUL_CODE_TIMED_OUT = 1,
-  // The session or the node has ended, or the far end could not be reached or refused.
+  // The session or the node has ended, or the far end did not answer or refused.
   SKYHAUL_CODE_CLOSED = 2,
-  // The program asked for what cannot be: the sentence says which argument.
+  // An argument is wrong: the sentence names it.
   SKYHAUL_CODE_MISUSED = 3,
-  // The host refused: a socket, memory, random numbers.
+  // The host failed: a socket, memory, random numbers.
   SKYHAUL_CODE_HOST = 4,
 } skyhaul_code;
 
-// What became of a block.
+// The outcome of a block.
 typedef enum skyhaul_outcome {
-  // The far end has it whole.
+  // The far end has all of it.
   SKYHAUL_OUTCOME_DELIVERED = 0,
-  // Its deadline passed first, or that of a block which it depends on.
+  // Its deadline passed before, or the deadline of a block that it depends on.
   SKYHAUL_OUTCOME_EXPIRED = 1,
-  // It was not taken, or a block which it depends on was not.
+  // The session did not accept it, or a block that it depends on.
   SKYHAUL_OUTCOME_CANCELLED = 2,
 } skyhaul_outcome;
 
@@ -68,18 +68,18 @@ typedef enum skyhaul_path_state {
   SKYHAUL_PATH_STATE_STANDBY = 2,
   // It has not answered for longer than a round trip allows.
   SKYHAUL_PATH_STATE_STALLED = 3,
-  // A hint says that it is out.
+  // A hint announces an outage.
   SKYHAUL_PATH_STATE_ABSENT = 4,
   // It has not answered for long, and no other path can carry its data.
   SKYHAUL_PATH_STATE_SILENT = 5,
-  // It answers short datagrams, and brings no symbols.
+  // It drops large datagrams (black hole): short ones are answered, symbols do not arrive.
   SKYHAUL_PATH_STATE_BLACK_HOLE = 6,
 } skyhaul_path_state;
 
-// A node on its sockets.
+// A node with its sockets.
 typedef struct skyhaul_node skyhaul_node;
 
-// A block that arrived. It counts against the receive window until it is freed.
+// A received block. It counts against the receive window until it is freed.
 typedef struct skyhaul_received skyhaul_received;
 
 // A block that was handed over.
@@ -92,77 +92,76 @@ typedef struct skyhaul_session skyhaul_session;
 typedef struct skyhaul_block_name {
   // Its flow.
   uint32_t flow;
-  // Its place there.
+  // Its number within the flow.
   uint64_t seq;
 } skyhaul_block_name;
 
-// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then
-// change what is to be otherwise.
+// A block to send. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then change
+// single fields.
 typedef struct skyhaul_block {
-  // The series it belongs to. Its place there is the next one.
+  // The flow that it belongs to. It gets the next number there.
   uint32_t flow;
   // Its bytes: 1 to 16777215.
   const uint8_t *data;
-  // How many.
+  // Their number.
   size_t len;
-  // How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An
-  // expendable block needs one.
+  // Its deadline in milliseconds from now; 0: none. An expendable block needs one.
   uint64_t deadline_ms;
-  // It is given up at its deadline, and given out as soon as it is whole, whatever came before
-  // it. Otherwise it arrives in the order of its flow, however long that takes.
+  // It is given up at its deadline, and delivered as soon as it is complete, in any order.
+  // Otherwise it is delivered in the order of its flow, however long that takes.
   bool expendable;
-  // 0 goes first; 1 is usual.
+  // 0 is the most important; 1 is the default.
   uint8_t priority;
-  // A copy goes on each path.
+  // It is sent on every path (duplicates).
   bool redundant;
-  // It is worth nothing without the block `depends_on`.
+  // It is useless without the block `depends_on`: if that is given up, so is this one.
   bool depends;
-  // It is worth something even where that one is given up.
+  // It is useful even if that block is given up.
   bool useful_alone;
-  // A block handed over before it, where `depends` says so: skyhaul_sent_name gives its name.
+  // A block handed over before it, if `depends` requires one. skyhaul_sent_name gives its name.
   struct skyhaul_block_name depends_on;
-  // The class that pays for it; NULL: the first.
+  // Its class; NULL: the first.
   const char *class_name;
 } skyhaul_block;
 
 // A class that shares the line with others.
 typedef struct skyhaul_class {
-  // How blocks and other classes name it.
+  // Its name, for blocks and other classes.
   const char *name;
-  // The class that it is a part of; NULL: it stands at the top.
+  // Its parent class; NULL: none.
   const char *parent;
-  // What it gets whenever it has data, such as "2 Mbit/s"; NULL: nothing.
+  // Its guaranteed rate, such as "2 Mbit/s"; NULL: none.
   const char *guarantee;
-  // What it never exceeds; NULL: its parent's.
+  // Its highest rate; NULL: its parent's.
   const char *ceiling;
-  // Whose turn comes first: 0 (first) to 7; negative: its parent's.
+  // Its priority: 0 (most important) to 7; negative: its parent's.
   int8_t priority;
 } skyhaul_class;
 
-// How a node takes part. What is 0 or NULL is as if it was not said.
+// The options of a node. 0 or NULL means the default.
 typedef struct skyhaul_options {
   // Its name, for the far ends' logs.
   const char *name;
   // Its private key, as text.
   const char *key;
-  // Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of
-  // IPv4.
+  // The addresses of its sockets, such as "127.0.0.1:0"; each path uses one. None: any address
+  // and port of IPv4.
   const char *const *bind;
-  // How many.
+  // Their number.
   size_t bind_count;
-  // Fingerprints of the nodes that may call; none: calls are not taken.
+  // Fingerprints of the nodes that may connect; none: it accepts no connections.
   const char *const *trusted;
-  // How many.
+  // Their number.
   size_t trusted_count;
-  // What the line carries, such as "93 Mbit/s"; NULL: it is found.
+  // The rate of the line, such as "93 Mbit/s"; NULL: it is measured.
   const char *line;
-  // The largest IP packet that fits the line, in bytes, the same at both ends; 0: 1500.
+  // The largest IP packet of the line in bytes, the same at both ends; 0: 1500.
   uint16_t packet;
-  // Bytes of blocks that may be on their way, and as many received and not yet freed; 0: 64 MiB.
+  // The most bytes of blocks in flight, and the most received and not yet freed; 0: 64 MiB.
   uint64_t window;
   // How sessions share the line, parents first; none: one class without limits.
   const struct skyhaul_class *classes;
-  // How many.
+  // Their number.
   size_t class_count;
 } skyhaul_options;
 
@@ -170,38 +169,38 @@ typedef struct skyhaul_options {
 typedef struct skyhaul_path {
   // The far end's address, such as "192.0.2.1:4710".
   const char *remote;
-  // The place of the socket that it leaves from, in the order of `bind`.
+  // The index of its socket, in the order of `bind`.
   size_t socket;
-  // It carries only what would be late on the free paths.
+  // It carries only data that would be late on the free paths.
   bool metered;
-  // It is used only while no other works.
+  // It is used only while no other path works.
   bool standby;
 } skyhaul_path;
 
-// Another node that is to be called.
+// Another node to connect to.
 typedef struct skyhaul_call {
   // The fingerprint of its key.
   const char *peer;
-  // The ways there, at least one.
+  // The paths to it, at least one.
   const struct skyhaul_path *paths;
-  // How many.
+  // Their number.
   size_t path_count;
 } skyhaul_call;
 
-// What is known of a block that arrived.
+// The content of a received block.
 typedef struct skyhaul_arrival {
   // Its name.
   struct skyhaul_block_name name;
   // Its bytes; valid until it is freed.
   const uint8_t *data;
-  // How many.
+  // Their number.
   size_t len;
   // When it left, in nanoseconds since 1970 by the far end's clock.
   int64_t sent_ns;
-  // From its last symbol that came as first sent to when it was given out, in nanoseconds: what
-  // losses cost.
+  // The delay that losses caused, in nanoseconds: from its last symbol that was not
+  // retransmitted to its delivery.
   uint64_t held_ns;
-  // Whether a repeated or repair symbol was needed.
+  // Whether a retransmission or FEC repair was needed.
   bool repaired;
 } skyhaul_arrival;
 
@@ -213,9 +212,9 @@ typedef struct skyhaul_path_report {
   enum skyhaul_path_state state;
   // Smoothed round-trip time in nanoseconds.
   uint64_t rtt_ns;
-  // What the congestion controller allows now, in bits a second.
+  // The rate that the congestion controller allows now, in bits per second.
   uint64_t rate_bps;
-  // Share of datagrams lost, in parts of a thousand million.
+  // The share of datagrams lost, in parts per billion.
   uint32_t loss_ppb;
   // Symbols sent, including retransmissions.
   uint64_t symbols_sent;
@@ -255,7 +254,7 @@ typedef struct skyhaul_counters {
 extern "C" {
 #endif // __cplusplus
 
-// A block that must arrive, in its flow's order, however long that takes.
+// A block that must arrive, in the order of its flow, however long that takes.
 struct skyhaul_block skyhaul_block_reliable(uint32_t flow, const uint8_t *data, size_t len);
 
 // A block that is given up after `deadline_ms`.
@@ -264,8 +263,8 @@ struct skyhaul_block skyhaul_block_expendable(uint32_t flow,
                                               const uint8_t *data,
                                               size_t len);
 
-// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the
-// next call on this thread.
+// The last error on this thread, in a sentence; empty if there was none. Valid until the next call
+// on this thread.
 const char *skyhaul_error(void);
 
 // The version of the library, such as "0.1.0".

@@ -1,4 +1,4 @@
-//! Blocks as they are handed over, and what is known of them.
+//! Blocks to send, and their outcome.
 #![allow(unsafe_code, reason = "functions with C names; none of them follows a pointer")]
 
 use skyhaul::PRIORITY_NORMAL;
@@ -10,54 +10,53 @@ use std::ffi::c_char;
 pub struct BlockName {
     /// Its flow.
     pub flow: u32,
-    /// Its place there.
+    /// Its number within the flow.
     pub seq: u64,
 }
 
-/// A block that is to be sent. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then
-/// change what is to be otherwise.
+/// A block to send. skyhaul_block_reliable and skyhaul_block_expendable fill it in; then change
+/// single fields.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Block {
-    /// The series it belongs to. Its place there is the next one.
+    /// The flow that it belongs to. It gets the next number there.
     pub flow: u32,
     /// Its bytes: 1 to 16777215.
     pub data: *const u8,
-    /// How many.
+    /// Their number.
     pub len: usize,
-    /// How long from now it is worth anything at the far end, in milliseconds; 0: for ever. An
-    /// expendable block needs one.
+    /// Its deadline in milliseconds from now; 0: none. An expendable block needs one.
     pub deadline_ms: u64,
-    /// It is given up at its deadline, and given out as soon as it is whole, whatever came before
-    /// it. Otherwise it arrives in the order of its flow, however long that takes.
+    /// It is given up at its deadline, and delivered as soon as it is complete, in any order.
+    /// Otherwise it is delivered in the order of its flow, however long that takes.
     pub expendable: bool,
-    /// 0 goes first; 1 is usual.
+    /// 0 is the most important; 1 is the default.
     pub priority: u8,
-    /// A copy goes on each path.
+    /// It is sent on every path (duplicates).
     pub redundant: bool,
-    /// It is worth nothing without the block `depends_on`.
+    /// It is useless without the block `depends_on`: if that is given up, so is this one.
     pub depends: bool,
-    /// It is worth something even where that one is given up.
+    /// It is useful even if that block is given up.
     pub useful_alone: bool,
-    /// A block handed over before it, where `depends` says so: skyhaul_sent_name gives its name.
+    /// A block handed over before it, if `depends` requires one. skyhaul_sent_name gives its name.
     pub depends_on: BlockName,
-    /// The class that pays for it; NULL: the first.
+    /// Its class; NULL: the first.
     pub class_name: *const c_char,
 }
 
-/// What became of a block.
+/// The outcome of a block.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The far end has it whole.
+    /// The far end has all of it.
     Delivered = 0,
-    /// Its deadline passed first, or that of a block which it depends on.
+    /// Its deadline passed before, or the deadline of a block that it depends on.
     Expired = 1,
-    /// It was not taken, or a block which it depends on was not.
+    /// The session did not accept it, or a block that it depends on.
     Cancelled = 2,
 }
 
-/// A block that must arrive, in its flow's order, however long that takes.
+/// A block that must arrive, in the order of its flow, however long that takes.
 #[unsafe(no_mangle)]
 pub extern "C" fn skyhaul_block_reliable(flow: u32, data: *const u8, len: usize) -> Block {
     Block {

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use std::ffi::{CStr, c_char};
 use std::time::Duration as StdDuration;
 
-/// Most elements of an array taken from a caller: more is a length that was never set.
+/// The most elements of an array of a caller: more means that the length was never set.
 const MOST_ELEMENTS: usize = 1 << 16;
 
 /// What `pointer` points to.

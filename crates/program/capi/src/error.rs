@@ -1,22 +1,22 @@
-//! What can go wrong, as a code and a sentence.
+//! Errors, as a code and a sentence.
 #![allow(unsafe_code, reason = "functions with C names; none of them follows a pointer")]
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-/// How a call ended, by who must act.
+/// The result of a call, by who must act.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// What was asked for is done.
+    /// The call succeeded.
     Done = 0,
-    /// It was not done in the time given; nothing was changed.
+    /// The time ran out; nothing was changed.
     TimedOut = 1,
-    /// The session or the node has ended, or the far end could not be reached or refused.
+    /// The session or the node has ended, or the far end did not answer or refused.
     Closed = 2,
-    /// The program asked for what cannot be: the sentence says which argument.
+    /// An argument is wrong: the sentence names it.
     Misused = 3,
-    /// The host refused: a socket, memory, random numbers.
+    /// The host failed: a socket, memory, random numbers.
     Host = 4,
 }
 
@@ -59,11 +59,11 @@ impl From<skyhaul::StartError> for Fault {
 }
 
 thread_local! {
-    /// What went wrong last on this thread.
+    /// The last error on this thread.
     static SENTENCE: RefCell<CString> = RefCell::default();
 }
 
-/// The code of an outcome; keeps its sentence.
+/// The code of a result; keeps its sentence.
 pub(crate) fn code(outcome: Result<(), Fault>) -> ErrorCode {
     let Err(Fault { code, sentence }) = outcome else { return ErrorCode::Done };
     if code != ErrorCode::TimedOut {
@@ -74,8 +74,8 @@ pub(crate) fn code(outcome: Result<(), Fault>) -> ErrorCode {
     code
 }
 
-/// What went wrong last on this thread, in a sentence; empty where nothing did. Valid until the
-/// next call on this thread.
+/// The last error on this thread, in a sentence; empty if there was none. Valid until the next call
+/// on this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn skyhaul_error() -> *const c_char {
     SENTENCE.with_borrow(|last| last.as_ptr())

@@ -1,4 +1,4 @@
-//! Keys: a private one for each node, and the fingerprints that others know them by.
+//! Keys: a private one for each node, and its fingerprint for other nodes.
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{text, write_text};
@@ -6,10 +6,10 @@ use crate::error::{ErrorCode, Fault, code};
 use skyhaul::Identity;
 use std::ffi::c_char;
 
-/// Room for a private key as text.
+/// Bytes that are enough for a private key as text.
 pub const SKYHAUL_KEY_SIZE: usize = 512;
 
-/// Room for a fingerprint.
+/// Bytes that are enough for a fingerprint.
 pub const SKYHAUL_FINGERPRINT_SIZE: usize = 72;
 
 /// Makes a private key and writes it to `pem` as text, as `skyhaul keygen` does to a file. Keep it

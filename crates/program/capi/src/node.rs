@@ -1,4 +1,4 @@
-//! This host's end.
+//! The node of this host.
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::boundary::{array, give, object, optional_text, take, text, within, write_text};
@@ -11,7 +11,7 @@ use skyhaul::{ByteCount, ClassConfig, ClassTree, ClassesConfig, Fingerprint, Ses
 use std::ffi::c_char;
 use std::sync::Arc;
 
-/// A node on its sockets.
+/// A node with its sockets.
 #[derive(Debug)]
 pub struct Node {
     node: skyhaul::Node,
@@ -22,19 +22,19 @@ pub struct Node {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Class {
-    /// How blocks and other classes name it.
+    /// Its name, for blocks and other classes.
     pub name: *const c_char,
-    /// The class that it is a part of; NULL: it stands at the top.
+    /// Its parent class; NULL: none.
     pub parent: *const c_char,
-    /// What it gets whenever it has data, such as "2 Mbit/s"; NULL: nothing.
+    /// Its guaranteed rate, such as "2 Mbit/s"; NULL: none.
     pub guarantee: *const c_char,
-    /// What it never exceeds; NULL: its parent's.
+    /// Its highest rate; NULL: its parent's.
     pub ceiling: *const c_char,
-    /// Whose turn comes first: 0 (first) to 7; negative: its parent's.
+    /// Its priority: 0 (most important) to 7; negative: its parent's.
     pub priority: i8,
 }
 
-/// How a node takes part. What is 0 or NULL is as if it was not said.
+/// The options of a node. 0 or NULL means the default.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Options {
@@ -42,24 +42,24 @@ pub struct Options {
     pub name: *const c_char,
     /// Its private key, as text.
     pub key: *const c_char,
-    /// Its sockets, such as "127.0.0.1:0", a path to leave from each; none: any address and port of
-    /// IPv4.
+    /// The addresses of its sockets, such as "127.0.0.1:0"; each path uses one. None: any address
+    /// and port of IPv4.
     pub bind: *const *const c_char,
-    /// How many.
+    /// Their number.
     pub bind_count: usize,
-    /// Fingerprints of the nodes that may call; none: calls are not taken.
+    /// Fingerprints of the nodes that may connect; none: it accepts no connections.
     pub trusted: *const *const c_char,
-    /// How many.
+    /// Their number.
     pub trusted_count: usize,
-    /// What the line carries, such as "93 Mbit/s"; NULL: it is found.
+    /// The rate of the line, such as "93 Mbit/s"; NULL: it is measured.
     pub line: *const c_char,
-    /// The largest IP packet that fits the line, in bytes, the same at both ends; 0: 1500.
+    /// The largest IP packet of the line in bytes, the same at both ends; 0: 1500.
     pub packet: u16,
-    /// Bytes of blocks that may be on their way, and as many received and not yet freed; 0: 64 MiB.
+    /// The most bytes of blocks in flight, and the most received and not yet freed; 0: 64 MiB.
     pub window: u64,
     /// How sessions share the line, parents first; none: one class without limits.
     pub classes: *const Class,
-    /// How many.
+    /// Their number.
     pub class_count: usize,
 }
 
@@ -69,23 +69,23 @@ pub struct Options {
 pub struct Path {
     /// The far end's address, such as "192.0.2.1:4710".
     pub remote: *const c_char,
-    /// The place of the socket that it leaves from, in the order of `bind`.
+    /// The index of its socket, in the order of `bind`.
     pub socket: usize,
-    /// It carries only what would be late on the free paths.
+    /// It carries only data that would be late on the free paths.
     pub metered: bool,
-    /// It is used only while no other works.
+    /// It is used only while no other path works.
     pub standby: bool,
 }
 
-/// Another node that is to be called.
+/// Another node to connect to.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ConnectTarget {
     /// The fingerprint of its key.
     pub peer: *const c_char,
-    /// The ways there, at least one.
+    /// The paths to it, at least one.
     pub paths: *const Path,
-    /// How many.
+    /// Their number.
     pub path_count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Sessions: blocks out, blocks in, and what became of them.
+//! Sessions: sent blocks with their outcome, and received blocks.
 #![allow(unsafe_code, reason = "functions with C names, for callers in C")]
 
 use crate::block::{Block, BlockName, Outcome};
@@ -18,11 +18,11 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Sent(skyhaul::Sent);
 
-/// A block that arrived. It counts against the receive window until it is freed.
+/// A received block. It counts against the receive window until it is freed.
 #[derive(Debug)]
 pub struct Received(IncomingBlock);
 
-/// What is known of a block that arrived.
+/// The content of a received block.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ReceivedBlockInfo {
@@ -30,14 +30,14 @@ pub struct ReceivedBlockInfo {
     pub name: BlockName,
     /// Its bytes; valid until it is freed.
     pub data: *const u8,
-    /// How many.
+    /// Their number.
     pub len: usize,
     /// When it left, in nanoseconds since 1970 by the far end's clock.
     pub sent_ns: i64,
-    /// From its last symbol that came as first sent to when it was given out, in nanoseconds: what
-    /// losses cost.
+    /// The delay that losses caused, in nanoseconds: from its last symbol that was not
+    /// retransmitted to its delivery.
     pub held_ns: u64,
-    /// Whether a repeated or repair symbol was needed.
+    /// Whether a retransmission or FEC repair was needed.
     pub repaired: bool,
 }
 

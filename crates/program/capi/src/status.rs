@@ -18,11 +18,11 @@ pub enum PathState {
     Standby = 2,
     /// It has not answered for longer than a round trip allows.
     Stalled = 3,
-    /// A hint says that it is out.
+    /// A hint announces an outage.
     Absent = 4,
     /// It has not answered for long, and no other path can carry its data.
     Silent = 5,
-    /// It answers short datagrams, and brings no symbols.
+    /// It drops large datagrams (black hole): short ones are answered, symbols do not arrive.
     BlackHole = 6,
 }
 
@@ -36,9 +36,9 @@ pub struct PathReport {
     pub state: PathState,
     /// Smoothed round-trip time in nanoseconds.
     pub rtt_ns: u64,
-    /// What the congestion controller allows now, in bits a second.
+    /// The rate that the congestion controller allows now, in bits per second.
     pub rate_bps: u64,
-    /// Share of datagrams lost, in parts of a thousand million.
+    /// The share of datagrams lost, in parts per billion.
     pub loss_ppb: u32,
     /// Symbols sent, including retransmissions.
     pub symbols_sent: u64,

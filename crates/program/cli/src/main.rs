@@ -24,7 +24,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let matches = help::grouped(Arguments::command()).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    // Where the system gives no thread for it, the command writes itself.
+    // Without a thread for the output, the command writes itself.
     let _ = arguments.command.is_service().then(log::start);
     let code = match outcome(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,7 +48,7 @@ fn report(failure: &Failure) -> ExitCode {
     if failure.is_closed_pipe() {
         return ExitCode::SUCCESS;
     }
-    // Standard error may be closed too; the exit code still tells.
+    // Standard error may be closed too; the exit code remains.
     log::say(&failure.to_string());
     ExitCode::from(failure.exit() as u8)
 }

@@ -1,4 +1,4 @@
-//! What callers hand over, read into what it means.
+//! Arguments of callers, converted.
 
 use crate::errors::ConfigError;
 use core::net::SocketAddr;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDelta, PyDeltaAccess, PyString};
 use skyhaul::{ClassConfig, ClassTree, ClassesConfig, Duration, Path, Rate};
 
-/// A text, parsed; a `ValueError` that says what is wrong with it.
+/// Parses a text; a `ValueError` describes its fault.
 pub fn parsed<T: FromStr<Err: core::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse().map_err(|error| PyValueError::new_err(format!("`{text}` cannot be read: {error}")))
 }
@@ -34,7 +34,7 @@ pub fn duration(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     Ok(Duration::from_std(span))
 }
 
-/// A hundred years: a longer span was meant to be none.
+/// A hundred years: a longer span is an error of the caller.
 const LONGEST: u64 = 3_155_760_000;
 
 /// A rate: bits a second as a number, or a text with its unit.

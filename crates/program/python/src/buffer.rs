@@ -64,8 +64,9 @@ pub fn shared(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
 /// Lends `bytes`, which belong to `lender`.
 ///
 /// # Safety
-/// `view` is what Python gave to `__getbuffer__` of `lender`, which keeps the bytes where they are
-/// as long as it lives.
+///
+/// `view` is the argument of `__getbuffer__` of `lender`, which keeps the bytes in place as long as
+/// it lives.
 unsafe fn lend(
     lender: Bound<'_, PyAny>,
     bytes: &[u8],
@@ -80,8 +81,8 @@ unsafe fn lend(
     if filled == 0 { Ok(()) } else { Err(PyErr::fetch(lender.py())) }
 }
 
-/// A block that arrived. It is a buffer: `memoryview(block)` and `numpy.frombuffer(block, …)` copy
-/// nothing. It counts against the receive window until nothing refers to it any more.
+/// A received block. It is a buffer: `memoryview(block)` and `numpy.frombuffer(block, …)` copy
+/// nothing. It counts against the receive window while anything refers to it.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Received(IncomingBlock);
 
@@ -105,14 +106,14 @@ impl Received {
         self.0.timing.sent.as_nanos()
     }
 
-    /// From its last symbol that came as first sent to when it was given out, in seconds: what
-    /// losses cost.
+    /// The delay that losses caused, in seconds: from its last symbol that was not retransmitted to
+    /// its delivery.
     #[getter]
     fn held(&self) -> f64 {
         self.0.timing.delivered.since(self.0.timing.last_original).as_secs_f64()
     }
 
-    /// Whether a repeated or repair symbol was needed.
+    /// Whether a retransmission or FEC repair was needed.
     #[getter]
     fn repaired(&self) -> bool {
         self.0.timing.repaired
@@ -137,7 +138,7 @@ impl Received {
     }
 }
 
-/// A column of a table: numbers as they lie in memory, and what NumPy calls them.
+/// A column of a table: numbers as in memory, and NumPy's name of their type.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Column {
     bytes: Vec<u8>,

@@ -74,7 +74,7 @@ struct Decoding {
     capture: Capture,
     known: MissionSet,
     buffer: Vec<u8>,
-    /// What is being decoded, once it is known.
+    /// The downlink that is being decoded, when it is identified.
     downlink: Option<Downlink>,
     reports: Vec<FileReport>,
     frames: FrameRows,

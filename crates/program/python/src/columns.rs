@@ -14,7 +14,7 @@ use skyhaul_units::Utc;
 pub trait Number: Copy {
     /// NumPy's name of the type.
     const DTYPE: &'static str;
-    /// Appends its bytes as they lie in memory.
+    /// Appends its bytes as in memory.
     fn put(self, bytes: &mut Vec<u8>);
 }
 
@@ -38,7 +38,7 @@ impl Number for bool {
     }
 }
 
-/// A time, to the nanosecond; none is what NumPy calls not a time.
+/// A time in nanoseconds; none is NumPy's `NaT`.
 #[derive(Clone, Copy)]
 pub struct Time(pub Option<Utc>);
 
@@ -70,8 +70,8 @@ impl<T: Number> Numbers<T> {
     }
 }
 
-/// A table for Python: columns by name. Words stand as a pair of a column and what its numbers
-/// mean.
+/// A table for Python: columns by name. A column of words is a pair: a column of numbers, and the
+/// words that they stand for.
 pub struct Table<'py>(Bound<'py, PyDict>);
 
 impl<'py> Table<'py> {
@@ -85,13 +85,13 @@ impl<'py> Table<'py> {
         Ok(self)
     }
 
-    /// Adds a column of words, each a place in `words`.
+    /// Adds a column of words, each an index into `words`.
     pub fn words(self, name: &str, places: Numbers<u8>, words: &[String]) -> PyResult<Self> {
         self.0.set_item(name, (places.column(), words))?;
         Ok(self)
     }
 
-    /// Adds a column of bytes, where there are any to show.
+    /// Adds a column of bytes, if there is one.
     pub fn bytes(self, name: &str, rows: Option<Vec<bytes::Bytes>>) -> PyResult<Self> {
         let Some(rows) = rows else { return Ok(self) };
         let rows = PyList::new(self.0.py(), rows.iter().map(|row| PyBytes::new(self.0.py(), row)))?;

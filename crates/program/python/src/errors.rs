@@ -30,7 +30,7 @@ pub fn of_start(error: StartError) -> PyErr {
     }
 }
 
-/// A file that does not hold what it should: where, what is wrong, what to do.
+/// A file with wrong content: its place, the fault, the remedy.
 pub fn of_data(place: &str, reason: &str, help: &str) -> PyErr {
     DataError::new_err((place.to_owned(), reason.to_owned(), help.to_owned()))
 }

@@ -4,8 +4,8 @@ use crate::errors::of_data;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// What the state folder of a centre knows to be missing, as `skyhaul gaps --json` prints it, and
-/// the records that cannot be read.
+/// The gaps in the state folder of a centre, as `skyhaul gaps --json` prints them, and the records
+/// that cannot be read.
 #[pyfunction]
 pub fn ledger(py: Python<'_>, path: PathBuf) -> PyResult<(String, Vec<String>)> {
     let kept = py.detach(|| skyhaul_node::centre::kept_gaps(&path));

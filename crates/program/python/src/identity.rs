@@ -35,7 +35,7 @@ impl Identity {
         self.0.to_pem()
     }
 
-    /// By which others know the key.
+    /// The fingerprint of the key.
     #[getter]
     fn fingerprint(&self) -> String {
         self.0.fingerprint().to_string()

@@ -1,4 +1,4 @@
-//! This host's end.
+//! The node of this host.
 
 use crate::arguments::{classes, parsed, paths, rate};
 use crate::errors::{ClosedError, of_session, of_start};
@@ -12,16 +12,16 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use skyhaul::{ByteCount, ClassTree, Fingerprint, NodeBuilder, SessionConfig};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A node on its sockets. Closing it closes its sessions.
+/// A node with its sockets. Closing it closes its sessions.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Node {
-    /// Until it is closed.
+    /// `None` when it is closed.
     node: Mutex<Option<Arc<skyhaul::Node>>>,
     addresses: Vec<SocketAddr>,
     classes: Arc<ClassTree>,
 }
 
-/// What a node may be told, and nothing else.
+/// The options of a node; unknown ones are refused.
 const OPTIONS: [&str; 6] = ["bind", "trust", "line", "packet", "window", "classes"];
 
 impl Node {
@@ -74,7 +74,7 @@ impl Node {
         self.addresses.iter().map(SocketAddr::to_string).collect()
     }
 
-    /// Calls the node with the key `peer` over `paths`.
+    /// Connects to the node with the key `peer` over `paths`.
     #[pyo3(signature = (paths, peer, timeout=None))]
     fn connect(
         &self,
@@ -96,7 +96,7 @@ impl Node {
         awaitable(py, self.connect_job(paths, peer)?)
     }
 
-    /// The next session of a node that called; None once this node has stopped.
+    /// The next session of a node that connected; None when this node has stopped.
     #[pyo3(signature = (timeout=None))]
     fn accept(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.accept_job()?, timeout)

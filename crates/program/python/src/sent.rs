@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct BlockId {
     /// Its flow.
     flow: u32,
-    /// Its place there.
+    /// Its number within the flow.
     seq: u64,
 }
 
@@ -40,8 +40,8 @@ impl From<BlockId> for skyhaul::BlockId {
     }
 }
 
-/// A block that was handed over. Await it, or wait for it, to learn what became of it; or drop it:
-/// it is sent nevertheless.
+/// A block that was handed over. Await it, or wait for it, to get its outcome. A dropped one is
+/// sent all the same.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Sent(Arc<skyhaul::Sent>);
 
@@ -79,13 +79,13 @@ impl Sent {
 
 #[pymethods]
 impl Sent {
-    /// Waits for what became of the block.
+    /// Waits for the outcome of the block.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.outcome_job(), timeout)
     }
 
-    /// Waits for the block's name, which the session gives it when it takes it; None where it did
+    /// Waits for the block's name, which the session gives it when it accepts it; None if it did
     /// not.
     #[pyo3(signature = (timeout=None))]
     fn name(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A session with another node.
 #[pyclass(frozen, module = "skyhaul")]
 pub struct Session {
-    /// Until it is closed here.
+    /// `None` when it is closed here.
     link: Mutex<Option<Arc<AppChannel>>>,
     classes: Arc<ClassTree>,
 }
@@ -84,7 +84,7 @@ impl Session {
         }))
     }
 
-    /// The next block; `end` makes what is given where there is none any more.
+    /// The next block; `end` makes the result when there are no more.
     fn recv_job(&self, end: fn(Python<'_>) -> PyResult<Py<PyAny>>) -> PyResult<PendingCall> {
         let link = self.link()?;
         Ok(job(async move { link.recv().await }, move |py, incoming| match incoming {
@@ -112,7 +112,7 @@ impl Session {
         awaitable(py, self.send_job(block)?)
     }
 
-    /// The next block that arrives; None once the session has ended and everything was taken.
+    /// The next received block; None when the session has ended and all blocks were taken.
     #[pyo3(signature = (timeout=None))]
     fn recv(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         wait(py, self.recv_job(|py| Ok(py.None()))?, timeout)
@@ -140,7 +140,7 @@ impl Session {
         awaitable(py, self.recv_job(|_| Err(PyStopAsyncIteration::new_err(())))?)
     }
 
-    /// What it has done since it began, as counters by name.
+    /// Its counters since it began, by name.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.link()?.stats();
         let all = PyDict::new(py);
@@ -167,7 +167,7 @@ impl Session {
         Ok(all)
     }
 
-    /// Its paths and how they do.
+    /// Its paths and their state.
     fn paths<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let kind = py.import("skyhaul.blocks")?.getattr("PathStatus")?;
         let paths = self.link()?.paths().into_iter().map(|(id, status)| {
@@ -191,7 +191,7 @@ impl Session {
         paths.collect()
     }
 
-    /// Paths that were called for and did not come up, with the reason.
+    /// Paths that could not be set up, with the reason.
     fn refused_paths(&self) -> PyResult<Vec<String>> {
         Ok(self.link()?.refused_paths())
     }
@@ -214,7 +214,7 @@ impl Session {
         self.link().map_or_else(|_| Some("it was closed here".to_owned()), |link| link.closed())
     }
 
-    /// Closes it once the blocks that were handed over have met their fate.
+    /// Closes it when the blocks that were handed over have an outcome.
     fn close(&self) {
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(link);

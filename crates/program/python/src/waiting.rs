@@ -1,5 +1,5 @@
-//! Waiting for futures: a thread that blocks without holding the interpreter and notices Ctrl-C, or
-//! a future of asyncio.
+//! Waiting for futures: a thread that blocks without holding the interpreter and checks for Ctrl-C,
+//! or a future of asyncio.
 
 use crate::arguments::duration;
 use crate::keeper::{Errand, send};
@@ -14,7 +14,7 @@ use std::task::Wake;
 
 /// Makes the caller's result, when the future is ready.
 type Answer = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
-/// What a caller waits for.
+/// The future that a caller waits for.
 pub type PendingCall = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Between two checks for Ctrl-C: too short to be noticed.

@@ -106,7 +106,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where it is refused, fewer connections are accepted at a time.
+    // If the system refuses, fewer connections are accepted at the same time.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 

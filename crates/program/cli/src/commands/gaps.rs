@@ -205,7 +205,7 @@ fn write_summary(gaps: &[GapStatus], out: &mut dyn Write) -> io::Result<()> {
         "contact", "of", "state", "gaps", "missed", "missing"
     )?;
     for (group, sum) in groups {
-        // Of packets it is known when a further version of the product is made.
+        // For packets, this is known when the next version of the product is made.
         let missing = if group.of == "frames" { sum.missing.to_string() } else { "-".to_owned() };
         writeln!(
             out,

@@ -118,7 +118,7 @@ struct Picked<'a> {
 /// The first file that cannot be read, is damaged or holds no packets; or an output that cannot be
 /// written.
 pub fn run(command: &PacketsCommand, out: &mut dyn Write) -> Result<(), Failure> {
-    // Standard output by itself writes line by line.
+    // Standard output is line buffered by itself.
     let out = &mut io::BufWriter::with_capacity(WRITE_SIZE, out);
     let known = MissionSet::built_in();
     let named = command.mission.as_ref().map(|wanted| mission(wanted, &known)).transpose()?;
@@ -157,7 +157,7 @@ pub fn run(command: &PacketsCommand, out: &mut dyn Write) -> Result<(), Failure>
                 }
                 accounts.push(account);
             }
-            // The result's reader is gone or an output is full: the other files would fail alike.
+            // The reader of the result has closed the pipe: the other files would fail alike.
             Err(failure) if failure.is_closed_pipe() => return Err(failure),
             Err(failure) => failures.push(failure),
         }

@@ -116,7 +116,7 @@ pub fn run(command: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
         let pace = ReplayClock::new(speed, command.skip_silence);
         play(&mut source, &mut sink, pace, &stop, &mut summary)?;
     }
-    // What was played is on standard output: the summary goes beside it.
+    // The data is on standard output: the summary goes to standard error.
     let mut beside = io::stderr();
     let out: &mut dyn Write = if to_stdout { &mut beside } else { out };
     summary.write(command.json.into(), out)?;
@@ -286,7 +286,7 @@ impl Progress {
         self.has_line = true;
         let percent = summary.bytes.saturating_mul(100) / summary.of_bytes.max(1);
         let time = received.map_or(String::new(), |received| format!(", received {received}"));
-        // Standard error may be closed: then nobody looks.
+        // Standard error may be closed.
         let _ =
             write!(io::stderr(), "\r{} played, {percent} %{time}  ", ByteCount::new(summary.bytes));
     }

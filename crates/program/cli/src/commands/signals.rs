@@ -69,7 +69,7 @@ impl Process {
         // A process has one log; a second one would only be set in a test.
         let _ = subscriber.try_init();
         if self.end_with_parent {
-            // Where the system cannot do it, the parent's own clearing up has to suffice.
+            // Where the system does not support it, the parent's own clean-up must suffice.
             let _ = rustix::process::set_parent_process_death_signal(Some(
                 rustix::process::Signal::TERM,
             ));

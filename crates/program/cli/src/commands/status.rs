@@ -320,7 +320,7 @@ fn seconds(span: f64) -> String {
         ..9.95 => format!("{span:.1} s"),
         ..600.0 => format!("{span:.0} s"),
         ..36_000.0 => format!("{:.0} min", span / 60.0),
-        // What comes of a rate next to nothing says no more than that.
+        // A rate near zero gives no meaningful time.
         86_400.0.. => "> 1 day".to_owned(),
         _ => format!("{:.1} h", span / 3_600.0),
     }

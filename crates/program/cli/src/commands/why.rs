@@ -95,7 +95,7 @@ pub fn run(command: &WhyCommand, out: &mut dyn Write) -> Result<(), Failure> {
     }
     let (host, file) = command.targets()?;
     let far = host.map(|host| FarFlags::of(host).find()).transpose()?;
-    // First what runs already, then what this command sends: one disturbs the other.
+    // The running transfer is observed first: traffic of this command would disturb it.
     let (made, name) = match command.transfer(file) {
         Err(failure) if far.is_some() && command.send.is_some() => {
             (Err(command.missed(failure)?), None)
@@ -190,7 +190,7 @@ impl WhyCommand {
         if stepped.abs() > CLOCK_SLEW * seconds * 1e3 + CLOCK_STEP_MS
             && stepped.abs() > found.clock_step_ms.abs()
         {
-            // Against ours, the far end's went the other way.
+            // The far end's clock moves in the opposite direction relative to this one.
             (found.clock_step_ms, found.clock_step_at_s) = (-stepped, seconds);
         }
         Ok(found)

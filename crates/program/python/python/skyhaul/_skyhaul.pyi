@@ -1,4 +1,4 @@
-"""What Rust gives to the package."""
+"""The part of the package that is written in Rust."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator
@@ -47,7 +47,7 @@ class Sent(Awaitable[Outcome]):
 
 @final
 class Received:
-    """A block that arrived: a buffer that is read where it is."""
+    """A received block: a buffer that is not copied."""
 
     @property
     def id(self) -> BlockId: ...
@@ -93,7 +93,7 @@ class Session:
 
 @final
 class Node:
-    """A node on its sockets."""
+    """A node with its sockets."""
 
     def __new__(
         cls,
@@ -127,7 +127,7 @@ class Node:
 
 @final
 class Column:
-    """A column of a table: a buffer, and what NumPy calls its type."""
+    """A column of a table: a buffer, and NumPy's name of its type."""
 
     @property
     def dtype(self) -> str: ...

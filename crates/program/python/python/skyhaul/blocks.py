@@ -1,4 +1,4 @@
-"""What a program hands over, and gets told: plain data."""
+"""Plain data: what a program hands over, and what it gets back."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ __all__ = ["Block", "Class", "Outcome", "Path", "PathStatus"]
 
 
 class Outcome(enum.Enum):
-    """What became of a block."""
+    """The outcome of a block."""
 
     DELIVERED = "delivered"
-    """The far end has it whole."""
+    """The far end has all of it."""
     EXPIRED = "expired"
-    """Its deadline passed first, or that of a block which it depends on."""
+    """Its deadline passed before, or the deadline of a block that it depends on."""
     CANCELLED = "cancelled"
-    """It was not taken, or a block which it depends on was not."""
+    """The session did not accept it, or a block that it depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block that is to be sent. Its data must not change before it has settled: it is sent from where it is."""
+    """A block to send. Its data is not copied: it must not change before the block has an outcome."""
 
     data: Buffer
     """Any object with a buffer without holes: bytes, memoryview, a NumPy array; 1 to 16,777,215 bytes."""
     flow: int = 0
-    """The series it belongs to. Its place there is the next one."""
+    """The flow that it belongs to. It gets the next number there."""
     deadline: float | timedelta | None = None
-    """How long from now it is worth anything at the far end, in seconds; None: for ever."""
+    """Its deadline in seconds from now; None: none."""
     expendable: bool = False
-    """Given up at its deadline, and given out as soon as it is whole; otherwise it arrives in the order of its flow."""
+    """Given up at its deadline, and delivered as soon as it is complete; otherwise delivered in the order of its flow."""
     priority: int = 1
-    """0 goes first."""
+    """0 is the most important."""
     depends_on: BlockId | None = None
-    """A block handed over before it, without which it is worth nothing."""
+    """A block handed over before it, without which it is useless."""
     useful_alone: bool = False
-    """It is worth something even where the block that it depends on is given up."""
+    """It is useful even if the block that it depends on is given up."""
     class_name: str | None = None
-    """The class that pays for it; None: the first."""
+    """Its class; None: the first."""
     redundant: bool = False
-    """A copy goes on each path."""
+    """It is sent on every path (duplicates)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +57,31 @@ class Path:
     remote: str
     """The far end's address, such as ``192.0.2.1:4710``."""
     socket: int = 0
-    """The place of the socket that it leaves from, in the order of ``bind``."""
+    """The index of its socket, in the order of ``bind``."""
     metered: bool = False
-    """It carries only what would be late on the free paths."""
+    """It carries only data that would be late on the free paths."""
     standby: bool = False
-    """It is used only while no other works."""
+    """It is used only while no other path works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class that shares the line with others. Rates are bits a second, or texts such as ``2 Mbit/s``."""
+    """A class that shares the line with others. Rates are bits per second, or texts such as ``2 Mbit/s``."""
 
     name: str
-    """How blocks and other classes name it."""
+    """Its name, for blocks and other classes."""
     parent: str | None = None
-    """The class that it is a part of; None: it stands at the top."""
+    """Its parent class; None: none."""
     guarantee: str | int | None = None
-    """What it gets whenever it has data."""
+    """Its guaranteed rate."""
     ceiling: str | int | None = None
-    """What it never exceeds; None: its parent's."""
+    """Its highest rate; None: its parent's."""
     priority: int | None = None
-    """Whose turn comes first: 0 (first) to 7; None: its parent's."""
+    """0 (most important) to 7; None: its parent's."""
 
 
 class PathStatus(NamedTuple):
-    """How a path does."""
+    """The state of a path."""
 
     id: int
     state: str
@@ -89,9 +89,9 @@ class PathStatus(NamedTuple):
     rtt: float
     """Smoothed round-trip time in seconds."""
     min_rtt: float
-    """The smallest seen lately."""
+    """The smallest recent one."""
     rate: int
-    """What the congestion controller allows now, in bits a second."""
+    """The rate that the congestion controller allows now, in bits per second."""
     loss: float
     """Share of datagrams lost."""
     symbols_sent: int

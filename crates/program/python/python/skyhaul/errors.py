@@ -1,12 +1,12 @@
-"""What this package raises. Errors of the operating system with files are Python's own: ``FileNotFoundError`` and so on."""
+"""The exceptions of this package. Errors of files are Python's own: ``FileNotFoundError`` and so on."""
 
 
 class Error(Exception):
-    """Everything below."""
+    """The base of all exceptions of this package."""
 
 
 class IdentityError(Error, ValueError):
-    """A text or file that holds no key."""
+    """A text or file that is not a key."""
 
 
 class StartError(Error):
@@ -18,7 +18,7 @@ class SocketError(StartError, OSError):
 
 
 class ConfigError(StartError, ValueError):
-    """What the node was told cannot be."""
+    """The options of the node are wrong."""
 
 
 class SessionError(Error):
@@ -38,7 +38,7 @@ class BlockError(SessionError, ValueError):
 
 
 class DataError(Error, ValueError):
-    """A file that does not hold what it should."""
+    """A file with wrong content."""
 
     def __init__(self, place: str, what: str, help: str) -> None:
         super().__init__(f"{what}, {place}; help: {help}")
@@ -48,4 +48,4 @@ class DataError(Error, ValueError):
 
 
 class DamageWarning(UserWarning):
-    """A file of which a part could not be read; the rest is there."""
+    """A part of a file could not be read; the rest was."""

@@ -1,6 +1,6 @@
-"""Files as tables: a dictionary of NumPy arrays, one for each column, which ``pandas.DataFrame(table)`` takes as it is.
+"""Files as tables: a dictionary of NumPy arrays, one for each column, which ``pandas.DataFrame(table)`` accepts.
 
-Arrays of numbers are the decoder's own memory, and read-only. NumPy is needed for these functions alone.
+Arrays of numbers are the decoder's own memory, and read-only. Only these functions need NumPy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Decoded", "decode", "frames", "gaps", "lab_bars", "lab_results", "pa
 
 
 class Decoded(NamedTuple):
-    """What a capture file holds."""
+    """The content of a capture file."""
 
     frames: Table
     packets: Table
     account: list[dict[str, Any]]
-    """Of each downlink in it, as in ``skyhaul decode --json``."""
+    """The account of each downlink in it, as in ``skyhaul decode --json``."""
 
 
 def decode(
@@ -36,8 +36,8 @@ def decode(
 ) -> Decoded:
     """Decodes a capture file to frames and packets.
 
-    What the file holds is found out; ``mission`` (a name, or a file ending in .toml) and ``format`` (auto, bits, cadus,
-    frames, symbols, soft) are for files that do not tell. With ``data``, both tables have the bytes, copied.
+    The content is detected; ``mission`` (a name, or a file ending in .toml) and ``format`` (auto, bits, cadus, frames,
+    symbols, soft) are for files where detection fails. With ``data``, both tables have the bytes, copied.
     """
     frames, packets, account = _skyhaul.decode(path, mission, format, data)
     return Decoded(_arrays(frames), _arrays(packets), json.loads(account))
@@ -46,15 +46,15 @@ def decode(
 def frames(
     path: str | os.PathLike[str], mission: str | None = None, format: str = "auto", *, data: bool = False
 ) -> Table:
-    """The frames of a capture file: those set aside, too, whose scid, vcid and count are -1."""
+    """The frames of a capture file, including those set aside, whose scid, vcid and count are -1."""
     return decode(path, mission, format, data=data).frames
 
 
 def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: bool = False) -> Table:
     """The packets of a packet file, as ``skyhaul decode --packets-out`` and Level-0 write them.
 
-    Times are read by the rules of the mission, which the names of such files tell. An encapsulation packet has -1 for apid
-    and count. Where a part of the file is damaged, the others are there, and a DamageWarning tells the place.
+    The mission, which is in the names of such files, defines how times are read. An encapsulation packet has -1 for apid
+    and count. If a part of the file is damaged, the others are read, and a DamageWarning names the place.
     """
     columns, told, damages = _skyhaul.packets(path, mission, data)
     if damages:
@@ -64,7 +64,7 @@ def packets(path: str | os.PathLike[str], mission: str | None = None, *, data: b
 
 
 def gaps(path: str | os.PathLike[str]) -> Table:
-    """What a centre knows to be missing: of its state folder, or of a file with what ``skyhaul gaps --json`` printed.
+    """The gaps of a centre, from its state folder or from the output of ``skyhaul gaps --json`` in a file.
 
     A gap of frames has -1 for apid; one of packets has -1 for scid and missing. In a state folder, gaps that a station has
     been asked about show as open.

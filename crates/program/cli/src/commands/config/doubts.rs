@@ -48,7 +48,7 @@ fn peer(name: &str, key: PeerKey, own: Option<&Fingerprint>) -> Option<String> {
     let help = format!("help: write what `skyhaul keygen FILE --show` prints at {name}");
     let digits = key.to_string();
     let digits = digits.rsplit(':').next().unwrap_or(&digits);
-    // A digest repeats itself by no chance; an example does.
+    // A real digest has no repeated pattern; an example's has.
     let is_example = (1..=digits.len() / 2).any(|period| {
         digits.as_bytes().iter().zip(digits.as_bytes().iter().skip(period)).all(|(a, b)| a == b)
     });

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_one_would_say_them() {
+    fn durations_are_in_words() {
         for (written, said) in [
             ("7 d", "7 days"),
             ("1 d", "1 day"),

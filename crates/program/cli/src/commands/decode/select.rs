@@ -94,7 +94,7 @@ pub fn decode(
         recording.identify(&mut buffer)?;
         recordings.push(recording);
     }
-    // Which of two copies is taken that are as good as each other does not depend on the command.
+    // The choice between two equal copies does not depend on the order in the command.
     recordings.sort_by(|one, other| one.name.cmp(&other.name));
     let (mut union, downlink) = join(&mut recordings)?;
     let name = files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" + ");
@@ -112,7 +112,7 @@ pub fn decode(
             }
             let mut frames = Vec::with_capacity(RUN_BLOCKS);
             while let Some(mut frame) = union.poll(UNTIMED) {
-                // Places in different files cannot be compared.
+                // Positions in different files cannot be compared.
                 frame.position = taken;
                 taken = taken.plus_bits(bits);
                 frames.push(frame);
@@ -143,7 +143,7 @@ pub fn decode(
 fn join(recordings: &mut [Recording]) -> Result<(Union, Box<Identification>), Failure> {
     let known =
         recordings.iter().enumerate().filter_map(|(at, one)| Some((at, one.identified.as_ref()?)));
-    // A generic mission says less.
+    // A specific mission is preferred to a generic one.
     let lead = known.min_by_key(|(at, found)| (found.is_generic, *at)).map(|(at, _)| at);
     let Some((lead, downlink)) = lead.and_then(|at| Some((at, recordings[at].identified.clone()?)))
     else {
@@ -212,7 +212,7 @@ fn step(
     else {
         return Ok(false);
     };
-    // What came with the identification is there already.
+    // Frames that came with the identification are already there.
     next.drain(at, union);
     if !next.is_over && !next.is_read {
         next.read(buffer)?;

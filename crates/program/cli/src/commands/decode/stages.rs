@@ -92,7 +92,7 @@ impl<'scope, 'o: 'scope> Stages<'scope, 'o> {
             return;
         }
         let batch = Arc::new(frames);
-        // A thread that no longer listens has panicked, which comes out at the end.
+        // If the thread does not receive any more, it has panicked; `finish` reports it.
         self.frames.send(batch.clone()).ok();
         self.packets.send(batch).ok();
     }

@@ -44,7 +44,7 @@ impl NodeProcess {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
-            // A Ctrl-C is for the demonstration alone, which then ends its nodes in order.
+            // Ctrl-C goes to the demonstration alone, which then ends its nodes in order.
             .process_group(0)
             .spawn()
             .map_err(refused)?;
@@ -69,7 +69,7 @@ impl NodeProcess {
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.ended = true;
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // A process that is gone already needs no signal.
+        // The process may have ended already.
         let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
         for _ in 0..PATIENCE.as_nanos() / STEP.as_nanos() {
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -154,7 +154,7 @@ rate = \"{rate}\"
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.sockets != self.root {
-            // What is left there is empty folders in the system's temporary folder.
+            // Only empty folders in the system's temporary folder can remain.
             let _ = fs::remove_dir_all(&self.sockets);
         }
     }
@@ -211,7 +211,7 @@ mod tests {
     use skyhaul_config::{Config, load};
 
     #[test]
-    fn both_configurations_are_ones_that_a_node_takes() {
+    fn a_node_accepts_both_configurations() {
         let parent = tempfile::tempdir().unwrap();
         for name in ["short".to_owned(), "long-".repeat(24)] {
             let folder = Folder::prepare(&parent.path().join(name)).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demonstrations_folder_is_used_again_and_nobody_elses() {
+    fn only_the_folder_of_a_demonstration_is_reused() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("demo");
         let first = Folder::prepare(&root).unwrap();

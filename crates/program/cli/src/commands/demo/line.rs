@@ -62,7 +62,7 @@ impl DemoLine {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("line".to_owned())
-            // A relay that ends early is a line that is cut: the nodes say so.
+            // A relay that ends early cuts the line: the nodes report it.
             .spawn(move || drop(relay.run(&stopped)))
             .map_err(|error| refused(&error))?;
         Ok(Self { address, handle, stop, thread: Some(thread) })

@@ -70,7 +70,7 @@ impl Screen {
             }
             Kind::Lines => {
                 self.next = now + LINE_STEP;
-                // Who closed standard error does not want to see it.
+                // Standard error may be closed.
                 let _ = writeln!(std::io::stderr(), "{}", one_line(progress));
             }
             Kind::Json => {

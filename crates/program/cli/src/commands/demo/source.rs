@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_pass_is_as_long_as_it_says_and_knows_what_it_held() {
+    fn a_long_pass_has_its_nominal_length_and_knows_its_truth() {
         let sources = PassSource::long(Duration::from_secs(2), Rate::from_mbps(15), 1).unwrap();
         for (mut source, recording) in sources.into_iter().zip(PassSource::recordings()) {
             let announced = source.left();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_captured_is_in_order() {
+    fn a_complete_contact_has_no_differences() {
         assert_eq!(judge("antenna-1", &truth(), &[delivered(&truth())]), Vec::<String>::new());
         let mut contact = delivered(&truth());
         contact.packets.apids.insert(404, ApidSummary { delivered: 20, set_aside: 4 });
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_set_aside_beyond_an_accounts_list_fill_exactly_what_lacks() {
+    fn packets_set_aside_beyond_an_accounts_list_fill_exactly_the_difference() {
         let mut contact = delivered(&truth());
         contact.packets.apids.insert(404, ApidSummary { delivered: 20, set_aside: 1 });
         contact.packets.unlisted_aside = 3;

@@ -154,7 +154,7 @@ fn task(
             let name = RelPath::new(name)
                 .map_err(|error| Failure::new(Exit::Usage, &error.to_string(), "give a name"))?;
             hello.target = target;
-            // Its bytes can be had once: by the first call, not by the look before it.
+            // Its bytes can be read once: by the first connection, not by the check before it.
             let pipe = (attempt > 0).then(|| Box::new(std::io::stdin()) as _);
             Ok(TransferTask {
                 hello,
@@ -167,7 +167,7 @@ fn task(
             hello.direction = TransferDirection::Get;
             hello.sources.clone_from(sources);
             let mut into = into.as_path();
-            // What is a folder already, and what has no name of its own, is what it is copied into.
+            // An existing folder, or a path without a file name, is the folder to copy into.
             if let (Naming::As, false, Some(name)) = (naming, into.is_dir(), into.file_name()) {
                 let name = RelPath::new(name.as_bytes());
                 hello.target = name.map_err(|error| {

@@ -79,7 +79,7 @@ pub fn run(command: &Sync, out: &mut dyn Write) -> Result<(), Failure> {
     let mut hello = command.flags.hello()?;
     (hello.target, hello.options.delete) = (path, command.delete);
     let stop = signals::stop_flag()?;
-    // Watched before it is gone through: no change falls between.
+    // The watch begins before the first pass, so that no change is missed.
     let watch = command.watch.then(|| {
         TreeWatch::new(&command.source).map_err(|error| unwatched(&command.source, error))
     });
@@ -132,7 +132,7 @@ impl Mirror<'_> {
                 Err(failure) if failure.exit() == Exit::Interrupted => return Ok(()),
                 Err(failure) if is_first && failure.exit() == Exit::Usage => return Err(failure),
                 Err(failure) => {
-                    // The reason was told; the mirror goes on.
+                    // The reason was printed; the mirror goes on.
                     stamped::say(&failure.to_string());
                     retry = Some(clock.now() + RETRY);
                 }
@@ -148,7 +148,7 @@ impl Mirror<'_> {
                         break Changes::All;
                     }
                     Changes::None => {}
-                    // What failed before is not forgotten for what changed.
+                    // Earlier failures are retried together with the new changes.
                     _ if retry.is_some() => break Changes::All,
                     found => break found,
                 }

@@ -300,7 +300,7 @@ impl Screen {
         if let Some(stats) = stats {
             self.symbols = (stats.symbols_repeated, stats.symbols_sent + stats.symbols_repeated);
         }
-        // What waits in the session has not moved yet.
+        // Bytes that wait in the session have not been sent yet.
         let waiting = stats.map_or(0, |stats| stats.send_buffer);
         let moved = read(&counters.moved).saturating_sub(waiting);
         let (files, bytes) = (read(&counters.files), read(&counters.bytes));
@@ -388,7 +388,7 @@ impl Screen {
         out: &mut dyn Write,
     ) -> Result<TransferVerdict, Failure> {
         if let Some(bars) = self.bars.take() {
-            // A terminal that is gone needs no clearing.
+            // A closed terminal needs no clearing.
             let _ = bars.all.clear();
         }
         if let Some(receipts) = &self.receipts {
@@ -583,7 +583,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_in_powers_of_ten_and_spans_in_what_people_wait_for() {
+    fn sizes_are_in_powers_of_ten_and_long_spans_are_rounded() {
         let sizes = [0, 999, 1 << 10, 1 << 20, 500_000_000, 64 << 30].map(size);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.0 MB", "500.0 MB", "68.72 GB"]);
         let spans =
@@ -598,7 +598,7 @@ mod tests {
         bars.call("connecting to far".to_owned());
         assert!(!is_full());
         let counters = Counters::default();
-        // Before anything is known of it, there is nothing that could be full.
+        // Before the first figures the bar is empty.
         bars.show(&counters, OnTheWay { moved: 0, waiting: 0 }, Rate::ZERO, 0.0);
         assert!(!is_full());
         counters.bytes.store(100_000_000, Ordering::Relaxed);
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn the_templates_of_the_bars_are_templates() {
+    fn the_templates_of_the_bars_are_valid() {
         assert!(
             [OVERALL, FILE]
                 .into_iter()

@@ -159,7 +159,7 @@ fn accept(exchange: &AppClient, desk: &Arc<Desk>, ended: &Cancel) {
     let running = Mutex::new(Vec::<Cancel>::new());
     std::thread::scope(|scope| {
         while let Some(Some(link)) = ended.or(exchange.accept()) {
-            // As many again are told that they have to wait; those after them wait to be told.
+            // As many further connections are declined at the same time; more of them wait.
             while sessions.load(Ordering::Relaxed) >= SESSIONS_MAX + DECLINED_MAX && !ended.is_set()
             {
                 std::thread::park_timeout(LOOK);
@@ -194,7 +194,7 @@ fn decline(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     desk.say(&format!("{peer} connected and must wait"), &Line::Declined { peer: &peer });
     let sentence =
         format!("it has {SESSIONS_MAX} transfers in progress, its limit; wait until one ends");
-    // A caller that is gone has nothing to be told.
+    // The other node may have disconnected.
     let _ = skyhaul_files_io::decline(link, RefusalReason::Busy, &sentence, cancel);
 }
 
@@ -221,7 +221,7 @@ fn session(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
         }
     };
     let (copied, bytes, failed) = counts;
-    // Known from when it introduced itself.
+    // Known since the handshake.
     let node = link.peer_name();
     let mut text = format!(
         "{node} disconnected: {copied} files of {:.1} MB, {failed} failed",

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_told() {
+    fn arguments_that_exclude_each_other_are_refused() {
         for (words, part) in [
             (&["far:a"][..], "the source or the destination is missing"),
             (&["a", "b"], "no far node is named"),

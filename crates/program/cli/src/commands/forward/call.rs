@@ -127,7 +127,7 @@ impl ForwardArguments {
                 known.addresses.push(at);
                 continue;
             }
-            // The test's key is everybody's.
+            // Everyone has the test key.
             let peer = if self.keys.is_insecure() { peers.first() } else { peers.get(nodes.len()) };
             let peer = *peer.ok_or_else(|| {
                 let what = format!("the key of the far node `{name}` is missing");

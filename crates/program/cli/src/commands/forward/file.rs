@@ -114,7 +114,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<(T, String), Failure> {
             "give the path of an existing file",
             source,
         );
-        // Which file is read, the command line says.
+        // The command line names the file.
         failure.with(Exit::Usage)
     })?;
     let parsed = toml::from_str(&text).map_err(|error| {

@@ -101,7 +101,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     home.clear_leftovers()?;
     home.settle()?;
     let stop = signals::stop_flag()?;
-    // What a tool leaves behind is ours to wait for, so that its time is not taken for others'.
+    // Orphans of a tool become children of this process, so that their time counts as its own.
     let _ = set_child_subreaper(Some(getpid()));
     let watch = QuietWatch::new(if command.even_if_busy {
         DisturbedRuns::Take
@@ -129,7 +129,7 @@ pub fn run(command: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
         measured
     });
     home.leave();
-    // What was measured before an interruption is kept.
+    // Figures measured before an interruption are kept.
     if let Some(folder) = &command.report {
         let file = folder.join("compare.html");
         std::fs::write(&file, page::page(&all)).map_err(|source| unwritable(&file, source))?;

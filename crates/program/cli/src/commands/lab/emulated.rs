@@ -155,7 +155,7 @@ pub fn set(command: &Set, out: &mut dyn Write) -> Result<(), Failure> {
     let directions = command
         .direction
         .map_or(vec![EmulatedDirection::Up, EmulatedDirection::Down], |one| vec![one]);
-    // All are read before the first is set: a wrong value changes nothing.
+    // All values are parsed before the first is set: a wrong one changes nothing.
     let changed: Vec<_> = directions
         .into_iter()
         .map(|direction| Ok((direction, assign::changed(status, direction, &command.assignments)?)))

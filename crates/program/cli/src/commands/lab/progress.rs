@@ -75,7 +75,7 @@ impl Observer for LabProgress {
             }
             None if done.told.elapsed() >= PAUSE => {
                 done.told = clock();
-                // Where nobody can be told, the runs go on all the same.
+                // Standard error may be closed; the runs go on.
                 let _ = writeln!(std::io::stderr(), "lab: {words}");
             }
             None => {}

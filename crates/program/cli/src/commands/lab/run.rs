@@ -33,7 +33,7 @@ pub fn run(command: &RunCommand, out: &mut dyn Write) -> Result<(), Failure> {
     let progress = LabProgress::new(runs, work);
     let mut outcomes = run_cells(&scenarios, cells, jobs, &progress);
     progress.finish();
-    // A filter may leave nothing of one of several scenarios.
+    // A filter can exclude all cells of one of several scenarios.
     outcomes.retain(|outcome| !outcome.runs.is_empty());
     for (index, outcome) in outcomes.iter().enumerate() {
         if command.json {

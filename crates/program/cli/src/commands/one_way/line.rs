@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_blocks_are_counted_as_people_do() {
+    fn small_shares_of_blocks_are_one_in_so_many() {
         for (share, said) in [
             (0.0, "no block"),
             (0.012, "1.200 % of blocks"),

@@ -67,7 +67,7 @@ pub fn run(command: &Receive, out: &mut dyn Write) -> Result<(), Failure> {
         Failure::io("the UDP port cannot be used", &command.bind.to_string(), help, source)
     })?;
     if let Some(advice) = socket.buffers().advice() {
-        // Standard error may be closed; the run goes on all the same.
+        // Standard error may be closed; the run goes on.
         log::say(&format!("note: {advice}"));
     }
     writeln!(out, "listening on {}", socket.local_addr()?)?;
@@ -152,7 +152,7 @@ impl Desk<'_> {
     }
 
     fn block(&mut self, session: OneWaySession, bytes: &bytes::Bytes) -> io::Result<()> {
-        // A sender of something else than files is no fault of this end.
+        // A sender of other data than files is not an error of this end.
         let Ok(part) = Part::decode(bytes) else { return Ok(()) };
         let verdict = self.incoming(session).part(part)?;
         verdict.map_or(Ok(()), |verdict| self.tell(&verdict))

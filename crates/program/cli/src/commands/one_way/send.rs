@@ -102,7 +102,7 @@ pub fn run(command: &Send, out: &mut dyn Write) -> Result<(), Failure> {
     )
     .map_err(|error| Failure::from_sentence(Exit::Usage, &error.to_string()))?;
     let expected = Expected::of(transmitter.sender().design());
-    // Standard error may be closed; the result says it again.
+    // Standard error may be closed; the result has it too.
     let _ = writeln!(io::stderr(), "{}", expected.text());
     let near = socket::bind(command.bind, to)?;
     let reading =
@@ -299,7 +299,7 @@ impl OneWaySource for Files {
             transmitter.sender().finish();
             return Ok(None);
         }
-        // Each in groups of its own: what takes one does not take the others.
+        // Each in separate groups: a loss of one does not affect the others.
         self.ends += 1;
         for part in self.manifests.values().cloned().collect::<Vec<_>>() {
             self.hand_over(now, transmitter, part)?;

@@ -51,7 +51,7 @@ impl Reading {
     pub fn start(self) -> io::Result<Receiver<SourceItem>> {
         let (sender, receiver) = sync_channel(AHEAD);
         std::thread::Builder::new().name("reader".to_owned()).spawn(move || {
-            // An error here means that nobody wants to know any more.
+            // An error means that the receiver has ended.
             let _ = self.read(&sender);
         })?;
         Ok(receiver)

@@ -145,7 +145,7 @@ impl Arriving {
         std::fs::rename(&self.path, folder.join(&name))?;
         File::open(folder)?.sync_all()?;
         for stale in [format!("{name}.partial"), format!("{name}.gaps")] {
-            // Of an earlier transfer of the same file; there need not be one.
+            // From an earlier transfer of the same file, if there was one.
             let _ = std::fs::remove_file(folder.join(stale));
         }
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_its_name_when_it_is_whole_in_whatever_order_it_came() {
+    fn a_file_gets_its_name_when_it_is_complete_in_any_order_of_arrival() {
         let folder = tempfile::tempdir().unwrap();
         let mut incoming =
             SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_what_came_is_kept() {
+    fn missing_ranges_are_listed_and_received_parts_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mut incoming =
             SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_digest_is_another_keeps_no_name() {
+    fn a_file_with_a_wrong_digest_gets_no_name() {
         let folder = tempfile::tempdir().unwrap();
         let mut incoming =
             SessionFiles::new(folder.path().to_owned(), OneWaySession::new(1, [1; 8]));

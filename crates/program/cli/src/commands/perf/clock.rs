@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_with_the_shortest_round_trip_is_believed() {
+    fn the_answer_with_the_shortest_round_trip_counts() {
         let mut comparison = ClockComparison::default();
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let utc = |millis: i64| Utc::from_micros(millis * 1_000);

@@ -83,13 +83,13 @@ impl<I: Send + 'static> Keeping<I> {
         let unsynced_since = None;
         let (at, stopped, busy) = (ByteCount::ZERO, stop.clone(), disk.clone());
         let mut writer = Writer { file, clock, at, size, disk: busy, unsynced_since, stopped };
-        // Bounded by the callers' windows: their memory is given back only when a block is written.
+        // Bounded by the senders' windows: a block returns to flow control when it is written.
         let (blocks, queue) = channel();
         let (tell, written) = channel();
         let named = std::thread::Builder::new().name("keep".to_owned());
         let thread = named.spawn(move || {
             let mut tell = |outcome| {
-                // A server that is gone needs nothing any more.
+                // The server may have ended.
                 let _ = tell.send(outcome);
                 waker.wake();
             };
@@ -97,7 +97,7 @@ impl<I: Send + 'static> Keeping<I> {
                 tell(Err(error));
             }
         });
-        // Made before the thread is looked at: whatever happens, the file is taken away again.
+        // Made before the thread is checked: dropping it removes the file in any case.
         let mut keeping = Self { blocks, written, stop, disk, thread: None, path };
         keeping.thread = Some(thread.map_err(|source| {
             Failure::io(
@@ -113,7 +113,7 @@ impl<I: Send + 'static> Keeping<I> {
     /// Takes a block of a sender. Its memory returns to flow control when
     /// [`written`](Self::written) returns it.
     pub fn take(&self, id: I, block: Bytes) {
-        // A thread that is gone has said why.
+        // If the thread has ended, its error is in the queue.
         let _ = self.blocks.send((id, block));
     }
 
@@ -150,7 +150,7 @@ impl<I> Drop for Keeping<I> {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // Nothing can be done for a file that somebody else removed.
+        // The file may have been removed by someone else.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -231,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_written_in_its_order_within_the_bound_and_removed_at_the_end() {
+    fn received_blocks_are_written_in_order_within_the_size_and_the_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let (keeping, written) =
             keep(folder.path(), ByteCount::new(10), &[b"first", b"next", b"last"]);
         assert_eq!(written, [(0, 5), (1, 4), (2, 4)]);
-        // The third did not fit: it went to the beginning.
+        // The third did not fit: it was written at the beginning.
         assert_eq!(files(folder.path()), [b"lasttnext".to_vec()]);
         assert!(keeping.disk() > Duration::ZERO);
         drop(keeping);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_missing_folder_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent");
         let failure = Keeping::<usize>::start(

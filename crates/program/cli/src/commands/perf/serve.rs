@@ -102,7 +102,7 @@ pub fn run(command: &Serve, out: &mut dyn Write) -> Result<(), Failure> {
         for _ in 0..command.lanes.count() {
             let is_one = command.lanes.count() == 1;
             let socket = if is_one { super::bind(address)? } else { super::bind_shared(address)? };
-            // The port that the first was given is that of all.
+            // All sockets use the port of the first.
             address = socket.local_addr()?;
             configs.push((socket, config.clone()));
         }

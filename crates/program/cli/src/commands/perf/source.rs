@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_used_again_only_when_nobody_holds_them() {
+    fn buffers_are_reused_only_when_they_are_free() {
         let mut source = BlockSource::new(1_000, 4);
         let at = Utc::from_nanos;
         let first = source.block(at(1), 9_999);

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_given_or_the_probes_own() {
+    fn the_port_is_the_given_one_or_the_default() {
         let found = |host: &str| resolve(host).map(|address| address.to_string()).ok();
         assert_eq!(found("192.0.2.7").as_deref(), Some("192.0.2.7:4720"));
         assert_eq!(found("192.0.2.7:99").as_deref(), Some("192.0.2.7:99"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_to_two_figures() {
+    fn rates_have_two_digits() {
         assert_eq!(round(Rate::from_bps(2_987_654_321)), Rate::from_mbps(2_900));
         assert_eq!(round(Rate::from_bps(7)), Rate::from_bps(7));
     }

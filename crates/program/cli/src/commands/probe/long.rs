@@ -93,7 +93,7 @@ pub fn run(command: &Long, out: &mut dyn Write) -> Result<(), Failure> {
     std::fs::create_dir_all(&command.dir).map_err(|source| unwritable(&command.dir, source))?;
     let rule = AlarmRule { loss: command.alarm_loss, round_trip: command.alarm_round_trip };
     stamped::say(&format!("watching {}", far.place()));
-    // The page goes on where the files of this folder are; without a page they need not be read.
+    // The page continues from the files of this folder; without a page they are not read.
     let mut minutes = if page.is_some() { history::read(&command.dir) } else { VecDeque::new() };
     let mut was_alarmed = false;
     let mut due = far.utc() + command.interval;
@@ -178,7 +178,7 @@ fn forget(dir: &Path, oldest: i64) {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if is_of_a_day(name) && *name < *first {
-            // What cannot be deleted now is tried again after the next interval.
+            // A file that cannot be deleted now is tried again after the next interval.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_of_days_long_gone_are_deleted() {
+    fn only_files_older_than_the_limit_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let names = [
             "2026-09-22.jsonl",

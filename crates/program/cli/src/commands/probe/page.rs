@@ -28,7 +28,7 @@ impl PageFlag {
         let is_file = place.extension().is_some_and(|extension| extension == "html");
         let file = if is_file { place.clone() } else { place.join(format!("{kind}.html")) };
         let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
-        // A name alone is in this folder, which is there.
+        // A name without a folder is in this folder, which exists.
         if !folder.as_os_str().is_empty() {
             std::fs::create_dir_all(&folder).map_err(|source| unwritable(place, source))?;
         }
@@ -46,7 +46,7 @@ impl PageFile {
         name.push(".new");
         let written = std::fs::write(&name, page).and_then(|()| std::fs::rename(&name, &self.0));
         written.map_err(|source| {
-            // Half a page is of no use to anyone.
+            // An incomplete page is useless.
             let _ = std::fs::remove_file(&name);
             unwritable(&self.0, source)
         })

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_are_read_and_what_is_none_is_refused() {
+    fn speeds_are_parsed_and_anything_else_is_refused() {
         for (text, speed) in [
             ("original", Speed::ORIGINAL),
             ("x2", Speed::Times(2_000)),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_due_as_they_came_times_the_speed_and_long_silence_is_cut() {
+    fn pieces_are_due_by_their_reception_times_scaled_by_the_speed_and_long_silence_is_shortened() {
         let at = |millis: i64| Some(Utc::from_micros(millis * 1_000));
         let due = |speed, skip| {
             let mut pace = ReplayClock::new(speed, skip);

@@ -104,7 +104,7 @@ impl<'a> ReplaySink<'a> {
             Kind::File(file) => file.write_all(bytes).map_err(|source| unwritten(place, source))?,
             Kind::Out(out) => out.write_all(bytes).map_err(|source| unwritten(place, source))?,
             Kind::Connect { stream, .. } | Kind::Listen { stream, .. } => {
-                // None where it was interrupted while it waited for a client.
+                // `None` if it was interrupted while it waited for a client.
                 let Some(stream) = stream else { return Ok(SinkResult::Stopped) };
                 return write(stream, bytes, place, stop);
             }
@@ -245,7 +245,7 @@ fn listen<'a>(address: SocketAddr) -> Result<Kind<'a>, Failure> {
         Failure::io("the port cannot be used", &address.to_string(), help, source)
     })?;
     if let Ok(address) = listener.local_addr() {
-        // Standard error may be closed: then nobody asks.
+        // Standard error may be closed.
         let _ = writeln!(io::stderr(), "waiting for a client at {address}");
     }
     Ok(Kind::Listen { listener, stream: None })

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contact_that_goes_over_midnight_says_both_days() {
+    fn a_contact_across_midnight_shows_both_days() {
         let at = |day: &str, time: &str| format!("2026-11-{day}T{time}.250000Z");
         let (opened, closed) = (at("23", "23:55:01"), at("23", "23:59:59"));
         let said = |closed: Option<&str>| span(Some(&opened), closed);

@@ -51,7 +51,7 @@ fn rest(clock: &Clock, until: skyhaul_units::Instant, stop: &AtomicBool) {
     while clock.now() < until && !stop.load(Ordering::Relaxed) {
         let left = until.since(clock.now()).min(STEP);
         let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left.as_nanos()).unwrap_or(0) };
-        // A signal ends it early, which is looked at next.
+        // A signal ends it early; the caller checks for it next.
         let _ = poll(&mut [], Some(&time));
     }
 }

@@ -137,7 +137,7 @@ fn accept(exchange: &AppClient, desk: &Desk<'_>) {
                     desk.sessions.fetch_sub(1, Ordering::Relaxed);
                 });
             } else {
-                // The caller is told that the session has ended.
+                // The other node learns that the session has ended.
                 desk.sessions.fetch_sub(1, Ordering::Relaxed);
             }
         }

@@ -115,7 +115,7 @@ fn of_station(looks: &[&StationStatus]) -> Result<Watched, Failure> {
         looks.iter().filter_map(|look| millis(|path| path.rtt_s, look)).collect();
     let least =
         looks.iter().filter_map(|look| millis(|path| path.min_rtt_s, look)).reduce(f64::min);
-    // While blocks wait for the line, whoever makes them may well run all the time.
+    // While blocks wait for the line, the threads that make them can be busy without harm.
     let names: &[&str] =
         if waited.application < MADE_TOO_SLOWLY { &["line"] } else { &["line", "channel"] };
     let silence = silence(looks);
@@ -468,7 +468,7 @@ mod tests {
                 symbols_lost: (seconds * 50.0) as u64,
                 session: Some(SessionStatus { waited_s, window_bytes: 1 << 26 }),
                 paths: vec![
-                    // A tenth of all symbols is sent again.
+                    // A tenth of all symbols is retransmitted.
                     LinePath { rtt_s: 0.5, bytes_sent: (seconds * 7e5) as u64, ..path.clone() },
                     LinePath { bytes_sent: (seconds * 3e5) as u64, ..path },
                 ],
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_at_a_station_give_rates_parts_and_shares_of_the_time_between_them() {
+    fn two_observations_of_a_station_give_the_rates_and_shares_between_them() {
         let watched = looked(vec![station(2.0), station(6.0)]).unwrap();
         assert_eq!(watched.name, "of station s to 192.0.2.7:4710");
         let transfer = watched.transfer;
@@ -499,12 +499,12 @@ mod tests {
             near(transfer.line.round_trip_ms, 300.0)
                 && near(transfer.line.shortest_round_trip_ms, 200.0)
         );
-        // The thread that decodes ran all the time, but nobody waited for it.
+        // The decoding thread was busy all the time, but the line did not wait for it.
         assert!(near(transfer.threads.sender_share, 0.25));
     }
 
     #[test]
-    fn a_centre_that_is_not_heard_and_a_quota_that_is_used_up_are_told() {
+    fn a_silent_centre_and_an_exhausted_quota_are_causes() {
         let out = |seconds: f64| {
             let mut station = station(seconds);
             // Its threads go on, and what is sent from 3 s on is never answered.
@@ -527,7 +527,7 @@ mod tests {
             (lack.throttled - 0.25).abs() < 1e-6 && (lack.ready - 0.05).abs() < 1e-6,
             "{lack:?}"
         );
-        // From the first look on nothing is heard: what is sent arrives nowhere.
+        // There is no answer from the first observation on: no data arrives.
         let dead =
             looked((0..=8u32).map(|n| out(4.0 + f64::from(n) / 4.0)).collect()).unwrap().transfer;
         assert_eq!(dead.goodput_bps, 0);
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn who_decodes_too_slowly_counts_where_there_was_nothing_to_send() {
+    fn a_slow_decoder_counts_if_there_was_nothing_to_send() {
         let idle = |seconds| {
             let mut station = station(seconds);
             if let Some(session) = &mut station.line.session {
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_down_or_was_set_up_anew_is_not_judged() {
+    fn a_line_that_is_down_or_reconnected_is_not_judged() {
         let down = StationStatus {
             line: LineStatus {
                 reason: Some("no answer from the far end".to_owned()),
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn a_centre_tells_how_long_its_window_was_shut_and_its_disk_busy() {
+    fn a_centre_shows_how_long_its_window_was_closed_and_its_disk_busy() {
         let centre = |seconds: f64, held: u64| {
             let peer = |name: &str, rate: f64, held_bytes| StationPeer {
                 name: name.to_owned(),

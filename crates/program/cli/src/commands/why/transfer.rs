@@ -78,7 +78,7 @@ fn parse(text: &str) -> Result<Transfer, serde_json::Error> {
     let waited = run.waited_s;
     let seconds = waited.application + waited.window + waited.buffer + waited.classes + waited.path;
     let part = |wait: f64| if seconds > 0.0 { wait / seconds } else { 0.0 };
-    // Over several paths, the one that the round trip says least of.
+    // Of several paths, the one with the shortest round trip.
     let millis = |of: fn(&RunPath) -> f64| {
         run.paths.iter().map(of).reduce(f64::min).map(|seconds| seconds * 1e3)
     };
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_gives_the_parts_of_the_time() {
+    fn a_report_gives_the_shares_of_the_time() {
         let text = r#"{"goodput_bps":9,"steady_bps":8,"seconds":4.0,"waited_s":{"application":1.0,"window":0.0,"buffer":0.0,
             "classes":0.0,"path":3.0},"busiest_thread":{"send":0.5,"receive":null},"control":{"name":"line","declared_bps":10,
             "payload":1472},"paths":[{"loaded_rtt_s":0.2,"min_rtt_s":0.1,"over":"udp"}],

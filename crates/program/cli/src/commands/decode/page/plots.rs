@@ -213,7 +213,7 @@ pub fn histogram(contact: &ContactPage<'_>) -> String {
         (0..=most).map(|symbols| symbols.to_string()).chain(["lost".to_owned()]).collect();
     let mut chart = Chart::new(title, HEIGHT).with_width(HALF).with_words_left(&[]);
     chart.words(&labels, "symbols corrected in a codeword (heights logarithmic)");
-    // A single codeword is to be seen beside millions.
+    // A single codeword must be visible beside millions.
     let level = |count: u64| (1.0 + count as f64).ln();
     let full = counts.iter().copied().map(level).fold(1.0, f64::max) * HEADROOM;
     let slot = 1.0 / counts.len() as f64;
@@ -373,7 +373,7 @@ impl Rows {
         let corners =
             [self.chart.at(left, top - 0.12 * height), self.chart.at(right, top - 0.88 * height)];
         let [(x, y), (end, below)] = corners;
-        // What is a moment in a long file is to be seen, too.
+        // A short stretch of a long file must be visible.
         let seen = [(x, y), (end.max(x + THINNEST), below)];
         self.chart.block(seen, (fill.class, fill.opacity), words);
     }
@@ -390,7 +390,7 @@ impl Rows {
             self.chart.at(right, of(share.below)),
         ];
         let [(x, y), (end, below)] = corners;
-        // One frame of thousands, and a moment in a long file, are to be seen, too.
+        // One frame of thousands, and a short stretch of a long file, must be visible.
         let seen = [(x, y.min(below - LOWEST)), (end.max(x + THINNEST), below)];
         self.chart.block(seen, (share.class, LOUD), words);
     }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_may_take_half_of_what_the_machine_emulates() {
+    fn a_line_can_use_half_of_the_rate_that_the_machine_emulates() {
         let of = |stream, datagrams| LoopbackAbility {
             stream: Rate::from_mbps(stream),
             datagrams: Rate::from_mbps(datagrams),

@@ -213,8 +213,7 @@ impl Drop for Carried {
             namespace.processes().unwrap_or_default().into_iter().for_each(end);
         }
         self.ended.store(true, Ordering::Relaxed);
-        // What could not be removed is found by the next line of this name, or by `skyhaul lab
-        // down`.
+        // Leftovers are removed by the next line of this name, or by `skyhaul lab down`.
         let _ = self.carrying.take().map(JoinHandle::join);
     }
 }

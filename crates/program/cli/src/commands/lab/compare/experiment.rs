@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_holds_can_be_read_and_every_bar_names_tools_and_cells_that_are_there() {
+    fn the_built_in_experiments_can_be_read_and_each_bar_names_existing_tools_and_cells() {
         for (name, _) in BUILTIN {
             let StudyKind::Goodput(experiment) = StudyKind::find(name).unwrap() else { continue };
             assert_eq!(experiment.name, *name);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused_by_name() {
+    fn contradictory_values_are_refused_by_name() {
         let refused = |old: &str, new: &str| {
             assert!(MINE.contains(old));
             PublishedExperiment::parse(&MINE.replace(old, new), "mine.toml")

@@ -28,7 +28,7 @@ impl StudyKind {
     /// One that the program holds, or the user's file.
     pub fn find(name: &str) -> Result<Self, Failure> {
         let text = experiment::text_of(name)?;
-        // What is no TOML is none of any kind: the reading of the first says where.
+        // A file that is not TOML fails below, in the first parser, with its line.
         let has = |table: &str| {
             toml::from_str::<toml::Table>(&text).is_ok_and(|read| read.contains_key(table))
         };

@@ -108,7 +108,7 @@ fn hand_over(
         pause(flow.due(block).saturating_sub(stopwatch.elapsed()));
         let mut rest = &bytes[..];
         while !rest.is_empty() && !done.load(Ordering::Relaxed) {
-            // A full buffer is not the end; a connection that broke is told of by the receiver.
+            // A full buffer is not an error; the receiver reports a broken connection.
             let taken = (&connection.sender).write(rest).unwrap_or(0);
             rest = &rest[taken..];
         }
@@ -124,7 +124,7 @@ fn watch(
     let (mut room, mut bytes, mut course) =
         (vec![0; 1 << 18], ByteCount::ZERO, LatenessWatch::default());
     loop {
-        // The oldest block that is not here.
+        // The oldest block that has not arrived.
         let block = bytes.as_u64() / flow.block.as_u64().max(1);
         let late = |now: Duration| now.saturating_sub(flow.due(block));
         let now = stopwatch.elapsed();
@@ -136,7 +136,7 @@ fn watch(
             Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
             Ok(length) => {
                 bytes += ByteCount::of(length);
-                // Until this moment that block was not here.
+                // The block arrived at this moment at the earliest.
                 course.most = course.most.max(late(stopwatch.elapsed()));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -171,7 +171,7 @@ impl LatenessWatch {
         let lack = self.half.filter(|(then, _)| now > *then).map(|(then, before)| {
             (late.as_secs_f64() - before.as_secs_f64()) / now.saturating_sub(then).as_secs_f64()
         });
-        // Given up in its first half: nothing came.
+        // A run that is given up in its first half lacks everything.
         let lack = lack.or((now < end && late > flow.hopeless()).then_some(1.0));
         Lateness { most: self.most, lack: lack.filter(|_| flow.may_lack.is_some()) }
     }

@@ -112,7 +112,7 @@ impl Program {
     /// Ends it with all that it started: as long as it is not waited for, the number is its own.
     fn end_group(&mut self) {
         let Some(group) = number(self.child.id()) else { return };
-        // All of them may have ended.
+        // All processes of the group may have ended.
         let _ = kill_process_group(group, Signal::KILL);
         let _ = self.child.wait();
         // What it had started is this process's now: once waited for, its time counts as ours and
@@ -124,7 +124,7 @@ impl Program {
 /// Ends a process of this number at once, and waits for it if its parent has gone.
 pub fn end(pid: u32) {
     let Some(pid) = number(pid) else { return };
-    // It may have ended by itself, or be another's to wait for.
+    // It may have ended by itself, or be a child of another process.
     let _ = kill_process(pid, Signal::KILL);
     let _ = waitpid(Some(pid), WaitOptions::empty());
 }
@@ -146,7 +146,7 @@ impl Drop for Program {
 fn listen(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        // A pipe that breaks has said what it had to say.
+        // A broken pipe has no more output.
         let _ = from.by_ref().take(MOST_SAID.as_u64()).read_to_end(&mut kept);
         let _ = io::copy(&mut from, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()

@@ -77,7 +77,7 @@ impl Usage {
         let [user, nice, system, idle, waiting, hard, soft, stolen, ..] = ticks[..] else {
             return None;
         };
-        // A program's name may hold blanks: what counts stands behind its bracket.
+        // A program's name can contain blanks: the fields follow its closing bracket.
         let (_, fields) = process.rsplit_once(')')?;
         let times = fields.split_whitespace().skip(11).take(4);
         let times: Vec<u64> = times.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn children_that_were_waited_for_are_ones_own_and_what_cannot_be_read_is_refused() {
+    fn the_time_of_reaped_children_is_own_time_and_unreadable_counts_are_refused() {
         let machine = "cpu  10 0 0 0 0 0 0 0 0 0";
         let read = Usage::parse(machine, "7 (x) S 1 7 7 0 -1 0 0 0 0 0 1 2 3 4 20").unwrap();
         assert_eq!(read.own, 10);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_counted_and_a_disturbed_one_is_not_repeated_where_it_is_taken_as_it_is() {
+    fn runs_are_counted_and_a_disturbed_one_is_not_repeated_if_it_is_accepted() {
         let (ran, conditions) = attempts(DisturbedRuns::Take, Duration::from_secs(10));
         assert_eq!((ran, conditions.runs(), conditions.repeated), (1, 1, 0));
         let (ran, conditions) = attempts(DisturbedRuns::Repeat, Duration::from_secs(10));

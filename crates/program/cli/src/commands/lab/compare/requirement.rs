@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_holds_can_be_read_and_is_within_five_minutes() {
+    fn the_built_in_experiments_can_be_read_and_take_less_than_five_minutes() {
         let file =
             Requirements::parse(&text_of("dsn-requirements").unwrap(), "dsn-requirements").unwrap();
         let mut study = Requiring::new(&file, Vec::new());
@@ -571,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_required_is_refused() {
+    fn an_impossible_requirement_is_refused() {
         let text = text_of("dsn-requirements").unwrap();
         let refused = |old: &str, new: &str| {
             assert!(text.contains(old));

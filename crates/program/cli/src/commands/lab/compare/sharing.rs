@@ -337,7 +337,7 @@ impl Study for Sharers<'_> {
 
     fn bars(&self) -> Bars {
         let verdicts = judge::verdicts(self);
-        // What could not be measured is a bar that is not reached.
+        // A figure that could not be measured counts as a missed bar.
         let missed =
             verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
         Bars { judged: verdicts.len() + self.failures.len(), missed }
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_holds_can_be_read_and_is_short() {
+    fn the_built_in_experiments_can_be_read_and_are_short() {
         let experiment = Sharing::parse(&text_of("qos").unwrap(), "qos").unwrap();
         assert!(experiment.estimate() <= Duration::from_secs(240), "{}", experiment.estimate());
         let parts = experiment.sharing.trees.iter().map(|tree| tree.second_part(experiment.rate()));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_one_is_refused_with_what_is_wrong() {
+    fn a_wrong_file_is_refused_with_the_fault() {
         let text = text_of("qos").unwrap();
         for (from, to, part) in [
             ("phase = \"10 s\"", "phase = \"500 ms\"", "a phase is 1 s to 30 s"),

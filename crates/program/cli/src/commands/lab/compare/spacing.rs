@@ -291,7 +291,7 @@ impl Study for SpacingSweep<'_> {
 
     fn bars(&self) -> Bars {
         let verdicts = judge::verdicts(self);
-        // What could not be measured is a bar that is not reached.
+        // A figure that could not be measured counts as a missed bar.
         let missed =
             verdicts.iter().filter(|verdict| !verdict.is_reached).count() + self.failures.len();
         Bars { judged: verdicts.len() + self.failures.len(), missed }
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_holds_can_be_read_and_is_short() {
+    fn the_built_in_experiments_can_be_read_and_are_short() {
         let experiment = Spacing::parse(&text_of("evlbi").unwrap(), "evlbi").unwrap();
         assert!(experiment.estimate() < Duration::from_secs(240), "{}", experiment.estimate());
         let wire = experiment.wire_time();
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_one_is_refused_with_what_is_wrong() {
+    fn a_wrong_file_is_refused_with_the_fault() {
         let text = text_of("evlbi").unwrap();
         for (from, to, part) in [
             ("payload = \"1400 B\"", "payload = \"20 B\"", "40 to 8972"),

@@ -58,7 +58,7 @@ impl KernelConnection {
         let received = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let bytes = vec![0x5a; 1 << 16];
-                // A full buffer is not the end; a connection that broke is told of by the receiver.
+                // A full buffer is not an error; the receiver reports a broken connection.
                 while !done.load(Ordering::Relaxed) {
                     let _ = (&self.sender).write(&bytes);
                 }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Its version where this machine has it; otherwise why not, and what to do.
 pub fn version(tool: &Tool) -> Result<String, String> {
-    // What a distribution adds behind the first hyphen says nothing of the protocols.
+    // The suffix that a distribution adds after the first hyphen does not matter for the protocols.
     let kernel = || {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         release.trim().split('-').next().unwrap_or_default().to_owned()
@@ -189,7 +189,7 @@ fn socat(bench: &Bench<'_>, control: &str) -> Result<Figure, Gone> {
     bench.set_everywhere("net/ipv4/tcp_congestion_control", control)?;
     let _far = bench.serve(&["socat".to_owned(), far, onward], "tcp", RELAY_PORT)?;
     let _near = bench.serve_near(&["socat".to_owned(), near, over], "tcp", RELAY_PORT)?;
-    // The connections here are those to the relay: their windows say nothing of the line.
+    // These connections end at the relay: their windows do not show the line.
     let figure = iperf3(bench, &["-c", "127.0.0.1", "-p", &relay], None)?;
     Ok(Figure { window: None, ..figure })
 }

@@ -19,7 +19,7 @@ impl FromStr for Assignment {
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("it is KEY=VALUE, such as loss=5%")?;
         let (key, value) = (key.trim(), value.trim());
-        // As the file has it, or a word that the file would have in quotes.
+        // As in the file, or a word that is quoted in the file.
         let read = toml::from_str::<toml::Table>(&format!("value = {value}")).ok();
         let value = read.and_then(|mut table| table.remove("value"));
         let value = value.unwrap_or_else(|| {
@@ -53,7 +53,7 @@ pub fn changed(
         .and_then(Value::as_object)
         .cloned()
         .unwrap_or_default();
-    // The plans of before have run, or would begin again: what is set now has its own.
+    // Earlier plans have run, or would begin again: the change has its own plan.
     config.remove("outages");
     config.remove("changes");
     for Assignment { key, value } in assignments {

@@ -83,7 +83,7 @@ impl Home {
 
     /// Removes the folder.
     pub fn leave(&self) {
-        // What cannot be removed is found, and removed, by the next lab of that name.
+        // The next lab of that name removes leftovers.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
@@ -137,7 +137,7 @@ impl Home {
         if let Some(pid) = self.process()
             && !have_ended(&[pid])
         {
-            // It may have ended by itself in this moment.
+            // It may have ended by itself in the meantime.
             let _ = kill_process(pid, Signal::KILL);
         }
         self.remove()?;
@@ -175,7 +175,7 @@ impl Home {
             let programs: Vec<Pid> =
                 self.programs()?.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)).collect();
             for pid in &programs {
-                // It may have ended by itself in this moment.
+                // It may have ended by itself in the meantime.
                 let _ = kill_process(*pid, signal);
             }
             if have_ended(&programs) {
@@ -204,7 +204,7 @@ fn have_ended(processes: &[Pid]) -> bool {
     processes.iter().all(|pid| match pidfd_open(*pid, PidfdFlags::empty()) {
         Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&PATIENCE))
             .is_ok_and(|ended| ended > 0),
-        // There is none of this number any more.
+        // There is no process with this number any more.
         Err(_) => true,
     })
 }

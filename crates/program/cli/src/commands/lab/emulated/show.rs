@@ -61,7 +61,7 @@ pub fn description(
 /// Prints the notes for the user.
 pub fn notes<'a>(notes: impl Iterator<Item = &'a str>) {
     for note in notes {
-        // Standard error may be closed; the lab is up all the same.
+        // Standard error may be closed; the lab is up.
         let _ = writeln!(std::io::stderr(), "note: {note}");
     }
 }

@@ -120,7 +120,7 @@ pub fn behind(home: &Home, file: &Path) -> Result<String, Failure> {
     // It may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
-    // By the file itself: the lab may have removed its name before it failed.
+    // Read through the open file: the lab may have removed its name before it failed.
     let mut said = String::new();
     let _ = log.rewind().and_then(|()| log.read_to_string(&mut said));
     home.clear_leftovers()?;

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_later_half_counts_however_long_the_run() {
+    fn the_second_half_counts_for_any_length_of_a_run() {
         let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
         for length in [4, 100, 3_000] {
             let mut course = Readings::default();

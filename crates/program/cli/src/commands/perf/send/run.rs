@@ -263,7 +263,7 @@ impl<'a> PlanRunner<'a> {
     /// The flow and class of the next block. A single sender is limited by the bytes that the
     /// session holds, several by their own bytes.
     fn next(&self, now: Instant, session: &Session, ahead: u64) -> Next {
-        // What the far end does not take now would lie here for as long as it takes.
+        // Blocks that the far end does not accept now would only wait here.
         if session.is_held_back() {
             return Next::Wait;
         }

@@ -84,7 +84,7 @@ mod tests {
     use skyhaul_probe::watch::Interval;
 
     #[test]
-    fn times_are_read_as_they_are_written() {
+    fn times_are_parsed_as_they_are_printed() {
         for day in [0, 10_957, 11_016, 11_017, 19_783, 20_719, 47_541] {
             let at = Utc::from_day(day, Duration::from_micros(86_399_000_001));
             assert_eq!(time(&at.to_string()), Some(at), "{at}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_files_are_read_and_others_are_not() {
+    fn valid_lines_of_the_files_are_read_and_others_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let interval = Interval::of(&Default::default(), Some("no answer".to_owned()));
         let alarms = ["gap: no answer".to_owned()];

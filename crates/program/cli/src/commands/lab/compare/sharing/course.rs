@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_times_are_of_what_is_there() {
+    fn means_and_times_are_of_the_existing_data() {
         let course: Vec<f64> =
             (0..40).map(|step| if (10..30).contains(&step) { 8.0 } else { 0.0 }).collect();
         assert_eq!(mean(&course, Duration::from_secs(1), Duration::from_secs(3)), 8.0);

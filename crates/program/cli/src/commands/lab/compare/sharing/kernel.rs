@@ -77,7 +77,7 @@ fn received(
     later: f64,
     count: usize,
 ) -> Result<Vec<f64>, Gone> {
-    // It ends by itself after its one connection: nobody else is waited for.
+    // It ends by itself after one connection.
     let said = serving.finish(bench.site.patience, bench.site.stop, None)?;
     let read: Value = serde_json::from_str(&said).unwrap_or_default();
     let spans = read["intervals"].as_array().map(|intervals| {

@@ -81,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_perf_says_of_its_classes_is_read() {
+    fn the_classes_in_the_output_of_perf_are_read() {
         let found = json!({ "classes": [
             { "name": "first", "tenths": [125_000, 250_000] },
                 { "name": "second", "tenths": [0, 0, 125_000] },

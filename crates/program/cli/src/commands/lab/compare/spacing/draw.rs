@@ -63,7 +63,7 @@ fn rates(sweep: &SpacingSweep<'_>) -> String {
 fn losses(sweep: &SpacingSweep<'_>) -> String {
     let of: [fn(&SpacingResult) -> f64; 2] =
         [|point| point.loss() * 100.0, |point| point.reordering() * 100.0];
-    // By powers of ten: what is lost by chance is a hundredth of what an overfull line loses.
+    // By powers of ten: random loss is a hundredth of the loss of an overloaded line.
     let upright = Scale::around([LEAST, 100.0].into_iter());
     let mut chart = Chart::new("loss and reordering against spacing", HEIGHT);
     let level = axes(&mut chart, sweep, &upright, "% of datagrams (0.01: that or less)");
@@ -121,7 +121,7 @@ fn intervals(process: &Process, label: &str) -> String {
     let mut steps = Vec::new();
     for (interval, number) in &process.intervals {
         longer -= number;
-        // The last one is longer than no other: it has no place on an axis of powers.
+        // No interval is longer than the last one: zero has no place on a logarithmic axis.
         if longer > 0 {
             steps.push((*interval as f64, longer as f64 / count as f64));
         }

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_probe_prints_is_read_and_anything_else_is_not() {
+    fn the_output_of_the_probe_is_read_and_anything_else_is_not() {
         let point = json!({
             "spacing_us": 60.0, "sent_spacing_us": 60.3, "sent_bps": 185_690_136,
                 "received_bps": 98_020_971,
