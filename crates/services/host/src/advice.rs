@@ -1,4 +1,4 @@
-//! Settings held against what a line needs of them.
+//! Compares settings with the needs of a line.
 
 use crate::change::SettingChange;
 use crate::line::HostLine;

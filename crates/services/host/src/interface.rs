@@ -1,4 +1,4 @@
-//! Network interfaces: what `/sys` says of them, and what `ethtool` and `tc` print.
+//! Network interfaces, from `/sys` and from the output of `ethtool` and `tc`.
 
 use std::collections::BTreeMap;
 use std::fs;

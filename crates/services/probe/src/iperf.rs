@@ -1,5 +1,4 @@
-//! A stream's result in the words of iperf3's JSON form for UDP, so that what reads that reads
-//! this.
+//! A stream's result in iperf3's JSON form for UDP, for programs that read that.
 //!
 //! Figures are the receiver's, as iperf3 gives them with `--get-server-output` or `-R`; names are
 //! its own.

@@ -1,4 +1,4 @@
-//! A stream of datagrams of one size at one spacing, and what became of each.
+//! A stream of datagrams of one size at one spacing, and the outcome of each.
 
 use crate::host::HostCounters;
 use serde::Serialize;

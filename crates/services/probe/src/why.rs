@@ -32,9 +32,9 @@ mod waver;
 
 pub use cause::Cause;
 pub use evidence::{
-    Backlog, BusyThreads, DelayShape, DropPlaces, Evidence, Lack, LineFound, LoadedLine, LossShape,
-    ObservedEnd, OtherTraffic, ReceiverLoad, Rest, Silence, SourceKind, StreamResult, Transfer,
-    TransferFeed, Waited,
+    BusyThreads, DelayShape, DiskBacklog, DropPlaces, Evidence, Lack, LineFound, LoadedLine,
+    LossShape, ObservedEnd, OtherTraffic, ReceiverLoad, Rest, Silence, SourceKind, StreamResult,
+    Transfer, TransferFeed, Waited,
 };
 pub use examine::{ExaminePlan, examine};
 pub use judge::{Finding, Verdict, judge};

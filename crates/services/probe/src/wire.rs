@@ -1,9 +1,8 @@
-//! What the two ends say to each other, one message a datagram.
+//! The messages between the two ends, one in each datagram.
 //!
-//! Every datagram begins with four bytes that no other protocol has, the version and the kind; that
-//! much is the same in all versions, so that an end can say which version it speaks to one that
-//! speaks another. Numbers are big-endian. What stands behind a message's fields is padding, and is
-//! not looked at.
+//! Every datagram begins with four bytes that no other protocol has, the version and the kind.
+//! These are the same in all versions, so that an end can report its version to one that speaks
+//! another. Numbers are big-endian. Bytes behind a message's fields are padding, and are ignored.
 
 use crate::host::HostCounters;
 use crate::stream::{Spec, StreamDirection};

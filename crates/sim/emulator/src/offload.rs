@@ -1,5 +1,5 @@
-//! What the kernel says of a packet that it hands over with work left to do: the virtio header of
-//! TUN devices.
+//! The kernel's description of a packet with segmentation or checksum left to do: the virtio header
+//! of TUN devices.
 
 /// Length of the header before each packet, bytes.
 pub const OFFLOAD_LEN: usize = 10;

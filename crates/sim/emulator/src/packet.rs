@@ -2,9 +2,9 @@
 //! joined again.
 //!
 //! A kernel that may leave segmentation to the device gives up to 64 KiB of one flow as one packet.
-//! The link must treat each of the packets that it stands for apart: each takes its time on the
-//! line and may be lost. What of one packet arrives together goes back to the kernel as one, which
-//! keeps the cost a byte low at both ends.
+//! The link treats each of the packets in it alone: each takes its time on the line and may be
+//! lost. Packets of one flow that arrive together go back to the kernel as one, which keeps the
+//! cost per byte low at both ends.
 
 use crate::offload::{ECN, NEEDS_CHECKSUM, OFFLOAD_LEN, Offload, SINGLE, TCP_V4, TCP_V6, UDP};
 use skyhaul_units::ByteCount;

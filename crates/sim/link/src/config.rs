@@ -18,7 +18,7 @@ pub struct LinkConfig {
     /// KiB" }`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policer: Option<Policer>,
-    /// Packets larger than this vanish, and nobody is told: a black hole of a path's MTU.
+    /// Packets larger than this are dropped without a message: an MTU black hole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<ByteCount>,
     /// Most bytes that may wait for the line, the packet being sent not counted. What comes on top

@@ -45,8 +45,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             minutes,
             Caption {
                 title: "Round trip",
-                says: "Least, median and 99 % of each moment, the greatest of its intervals. Broken \
-                where there was no answer.",
+                says: "Least, median and 99 % of each moment, the greatest of its intervals. \
+                    Broken where there was no answer.",
             },
             "ms",
             &[
@@ -59,8 +59,8 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             minutes,
             Caption {
                 title: "Loss",
-                says: "Over both ways; the greatest of the intervals of each moment. One without any \
-                answer is 100 %.",
+                says: "Over both ways; the greatest of the intervals of each moment. One without \
+                    any answer is 100 %.",
             },
             "pings lost, %",
             &[("lost", &|minute| {
@@ -76,9 +76,9 @@ pub fn weeks(subject: &Subject, minutes: &[Minute]) -> String {
             minutes,
             Caption {
                 title: "One-way delay",
-                says: "The median each way, to half of the shortest round trip: how that divides, no \
-                ping can tell. A step of both in opposite \
-                 directions is a clock that was set, or a route that changed one way.",
+                says: "The median each way, to half of the shortest round trip: how that divides, \
+                    no ping can tell. A step of both in opposite directions is a clock that was \
+                    set, or a route that changed one way.",
             },
             "ms",
             &[

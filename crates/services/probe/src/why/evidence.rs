@@ -176,7 +176,7 @@ pub struct Lack {
 
 /// What was received and is not written yet.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Backlog {
+pub struct DiskBacklog {
     /// At the end of the look.
     pub bytes: u64,
     /// What the disk took, over the time that it was busy.
@@ -286,7 +286,7 @@ pub struct ReceiverLoad {
     /// The part of the time that the receiver waited for its disk.
     pub disk_share: Option<f64>,
     /// What the receiver has not written yet.
-    pub backlog: Option<Backlog>,
+    pub backlog: Option<DiskBacklog>,
     /// Datagrams dropped because the receiving socket's queue was full.
     pub socket_drops: Option<u64>,
     /// Datagrams that arrived or should have.

@@ -1,4 +1,4 @@
-//! Measures of a line what a verdict needs: at rest, below its rate, above it, and at rest again.
+//! Measures what a verdict needs of a line: at rest, below its rate, above it, and at rest again.
 
 use super::evidence::{LineFound, OtherTraffic, StreamResult};
 use super::overload::gap;

@@ -3,7 +3,7 @@
 //!
 //! Rules of the ends come before those of the line, since an end that is at its limit makes any
 //! line look bad, and faults of the line before what a controller makes of them. The weights only
-//! order the causes and say how plainly the figures speak.
+//! order the causes, and say how clearly the figures point to each.
 
 mod advice;
 mod ends;

@@ -1,5 +1,5 @@
-//! What a stream says of the place that held it back: how long its queue is, and whether it keeps a
-//! pace of its own.
+//! Properties of the bottleneck, from one stream: how long its queue is, and whether it spaces
+//! datagrams at its own rate.
 
 use super::evidence::{DelayShape, DropPlaces, LossShape, OtherTraffic, StreamResult};
 use super::waver::{floors, follows, quantile, wavers};

@@ -1,4 +1,4 @@
-//! What round trips show while nothing of ours but the questions goes over the line.
+//! Round trips of a line at rest: its spread, its queue, and its outages.
 
 use super::evidence::Rest;
 use super::waver::{floors, quantile, spread, wavers};

@@ -1,4 +1,4 @@
-//! How long a far end was not heard, from looks at what changes whenever it is.
+//! The longest silence of a far end, from samples of counters that change whenever it is heard.
 
 use super::evidence::Silence;
 use skyhaul_units::{Duration, Instant};

@@ -1,9 +1,9 @@
-//! What the kernel tells of its TCP connections, as `ss -tinHOp` prints it: for a verdict on any
+//! The kernel's figures of its TCP connections, as `ss -tinHOp` prints them: for a verdict on any
 //! program's transfer.
 //!
 //! `busy`, `rwnd_limited` and `sndbuf_limited` are times that only grow; two readings give the
-//! parts of the time between them. The text is another program's and may be anything: what is not
-//! understood is left out.
+//! parts of the time between them. The text is another program's and may be anything: fields that
+//! cannot be read are left out.
 
 use super::evidence::{LoadedLine, ReceiverLoad, Transfer, Waited};
 use skyhaul_units::Duration;
@@ -170,8 +170,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FIRST: &str = "ESTAB 0 2895104 192.0.2.1:41822 198.51.100.9:5201 users:((\"iperf3\",pid=4711,fd=5)) \
-        ts sack cubic wscale:7,7 rto:404 rtt:203.1/0.9 ato:40 mss:1448 pmtu:1500 cwnd:2000 \
+    const FIRST: &str = "ESTAB 0 2895104 192.0.2.1:41822 198.51.100.9:5201 \
+        users:((\"iperf3\",pid=4711,fd=5)) ts sack cubic wscale:7,7 rto:404 \
+        rtt:203.1/0.9 ato:40 mss:1448 pmtu:1500 cwnd:2000 \
         ssthresh:1500 bytes_sent:52000000 bytes_retrans:14480 bytes_acked:50000000 \
         segs_out:36000 segs_in:20000 data_segs_out:35900 send 114Mbps pacing_rate 137Mbps \
         delivery_rate 40Mbps busy:10000ms rwnd_limited:8000ms(80.0%) \

@@ -1,4 +1,4 @@
-//! What a series of delays shows of a queue: the shortest of each part, and how far these waver.
+//! Queues in a series of delays: the shortest delay of each part, and how far these vary.
 
 /// A series cut into parts of equal number, and the least of each, in the unit of the series.
 pub(super) fn floors(delays: &[i64], parts: usize) -> Vec<i64> {

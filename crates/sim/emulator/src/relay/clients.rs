@@ -1,5 +1,4 @@
-//! The relay's clients: who sent to it, and the socket that stands for each towards the
-//! destination.
+//! The relay's clients, and the socket that stands for each towards the destination.
 
 use super::batch::{BatchSocket, Route};
 use super::client_id::ClientId;

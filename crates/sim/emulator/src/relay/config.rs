@@ -1,4 +1,4 @@
-//! What a relay is told, and why it refuses.
+//! The configuration of a relay, and why it refuses one.
 
 use serde::{Deserialize, Serialize};
 use skyhaul_link::LinkConfig;

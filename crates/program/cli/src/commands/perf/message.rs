@@ -1,7 +1,7 @@
 //! The messages between the two ends, as JSON in blocks of their first flow.
 
 use serde::{Deserialize, Serialize};
-use skyhaul_probe::why::{Backlog, Lack};
+use skyhaul_probe::why::{DiskBacklog, Lack};
 use skyhaul_transport::{Block, FlowId};
 
 /// The flow of the messages, in both directions.
@@ -69,7 +69,7 @@ pub struct ReceiverResult {
     pub lack: Option<Lack>,
     /// What it has not written yet; `None` where it keeps nothing.
     #[serde(default)]
-    pub backlog: Option<Backlog>,
+    pub backlog: Option<DiskBacklog>,
     /// Bytes of each flow whose course was wanted, in each tenth of a second from `Begin` on.
     #[serde(default)]
     pub courses: Vec<Vec<u64>>,

@@ -4,7 +4,7 @@ use super::message::LatencyQuantiles;
 use crate::commands::rate::rate_text;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
-use skyhaul_probe::why::{Backlog, Lack, Silence};
+use skyhaul_probe::why::{DiskBacklog, Lack, Silence};
 use std::io::Write;
 use std::net::SocketAddr;
 
@@ -56,7 +56,7 @@ pub struct TransferEvidence {
     pub lack: HostShortage,
     /// Data that the far end had received and not yet written at the end; `null` where it keeps
     /// nothing.
-    pub backlog: Option<Backlog>,
+    pub backlog: Option<DiskBacklog>,
     /// The longest time without an answer of the far end while data was queued or under way.
     pub silence: Silence,
 }

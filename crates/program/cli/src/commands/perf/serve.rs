@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use hdrhistogram::Histogram;
 use skyhaul_net::SessionManager;
 use skyhaul_net::{Clock, Refusals, Service, TcpConfig};
-use skyhaul_probe::why::Backlog;
+use skyhaul_probe::why::DiskBacklog;
 use skyhaul_probe_io::Processors;
 use skyhaul_quic::{EndpointConfig, Refusal};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
@@ -244,7 +244,7 @@ impl Test {
                 .threads
                 .busiest_since(&self.processors_at_begin.threads, span),
             lack: processors.lack_since(&self.processors_at_begin, span),
-            backlog: in_disk.map(|in_disk| Backlog {
+            backlog: in_disk.map(|in_disk| DiskBacklog {
                 bytes: self.unwritten,
                 disk_bps: if in_disk > 0.0 {
                     (self.written as f64 * 8.0 / in_disk) as u64

@@ -4,8 +4,8 @@ use crate::commands::perf::report::{Busiest, ControlSummary, HostShortage, Repor
 use crate::failure::{Exit, Failure};
 use serde::Deserialize;
 use skyhaul_probe::why::{
-    Backlog, BusyThreads, LoadedLine, ReceiverLoad, Silence, SourceKind, Transfer, TransferFeed,
-    Waited as Parts,
+    BusyThreads, DiskBacklog, LoadedLine, ReceiverLoad, Silence, SourceKind, Transfer,
+    TransferFeed, Waited as Parts,
 };
 use std::path::Path;
 
@@ -22,7 +22,7 @@ struct Run {
     #[serde(default)]
     lack: HostShortage,
     #[serde(default)]
-    backlog: Option<Backlog>,
+    backlog: Option<DiskBacklog>,
     #[serde(default)]
     silence: Option<Silence>,
     #[serde(default)]

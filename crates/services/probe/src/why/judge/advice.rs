@@ -1,5 +1,4 @@
-//! What to do about a cause, where what is known of the transfer makes the usual advice void or
-//! says more.
+//! Advice on a cause, where figures of the transfer make the usual advice void or more precise.
 
 use super::processors::{Held, held};
 use crate::why::cause::Cause;

@@ -42,14 +42,13 @@ fn application(transfer: &Transfer) -> Option<Finding> {
         )
     } else if share >= WAIT_ALL {
         format!(
-            "nothing waits to be sent: the source is what is slow; it brought {goodput}, and \
-            {part} of the time there was \
-             nothing to send"
+            "nothing waits to be sent: the source is slow; it supplied {goodput}, and {part} of \
+            the time there was nothing to send"
         )
     } else {
         format!(
-            "the application hands over no more than {goodput}: the transport had nothing to send \
-            {part} of the time"
+            "the application supplies only {goodput}: the transport had nothing to send {part} of \
+            the time"
         )
     };
     // A source whose own processor is at its limit is a matter of that processor.
@@ -116,9 +115,8 @@ fn window(transfer: &Transfer) -> Option<Finding> {
             Cause::ReceiverDisk,
             weight * BESIDE,
             format!(
-                "the receiver takes no more, though its window is long enough: its disk is what is \
-                slow, or its processor; the \
-                 sender waited for it {} of the time",
+                "the receiver does not keep up, though its window is long enough: its disk or its \
+                processor is slow; the sender waited for it {} of the time",
                 percent(share)
             ),
             [Some(waits(transfer)), window_size(transfer), window_told(transfer)]

@@ -47,7 +47,8 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
             Cause::MtuBlackHole,
             if payload.is_some() { 0.98 } else { 0.9 },
             format!(
-                "datagrams of more than {} bytes of payload vanish on the way, and nobody says so",
+                "datagrams of more than {} bytes of payload are dropped on the way without a \
+                message",
                 line.payload_max
             ),
             vec![format!(
@@ -59,7 +60,7 @@ fn black_hole(line: &LineFound, transfer: Option<&Transfer>) -> Option<Finding> 
     })
 }
 
-/// Without a probe: the transfer found out itself that its full datagrams vanish.
+/// Without a probe: the transfer itself found that its full datagrams are dropped.
 fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
     let transfer = transfer.filter(|_| line.is_none())?;
     let (full, now) = (transfer.line.payload?, transfer.line.payload_shrunk?);
@@ -68,8 +69,8 @@ fn shrunk(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Findi
             Cause::MtuBlackHole,
             0.8,
             format!(
-                "full datagrams of {full} bytes of payload vanish on the way, and nobody says \
-                    so: {now} are sent now"
+                "full datagrams of {full} bytes of payload are dropped on the way without a \
+                message: {now} are sent now"
             ),
             vec![format!("goodput {}, loss {}", goodput(transfer), percent(transfer.line.loss))],
         )
@@ -299,8 +300,8 @@ fn controller(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> 
             // Whatever makes a controller cautious looks like this from the transfer's end.
             0.22,
             format!(
-                "the congestion controller ({name}) lets no more go; whether the line has more, \
-                only a probe of it can say"
+                "the congestion controller ({name}) allows no more; only a probe can say whether \
+                the line carries more"
             ),
             vec![
                 waits(transfer),

@@ -1,4 +1,4 @@
-//! Rules about a line that nothing gets through, for a time or at all.
+//! Rules about a line that carries nothing, for a time or at all.
 
 use super::ends::waits;
 use super::processors::{BUSY_OFTEN, held};
@@ -55,8 +55,8 @@ fn dead(line: Option<&LineFound>, transfer: &Transfer) -> Finding {
         ));
         if payload > 0 && !passes {
             let sentence = format!(
-                "short datagrams arrive and full ones of {payload} bytes do not: longer packets \
-                than the way takes vanish, and nobody says so"
+                "short datagrams arrive and full ones of {payload} bytes do not: packets longer \
+                than the path MTU are dropped without a message"
             );
             return Finding::new(Cause::MtuBlackHole, 0.92, sentence, figures);
         }

@@ -1,4 +1,5 @@
-//! Rules about processors: a thread at its limit, and one that is ready to run and may not.
+//! Rules about processors: a thread at its limit, and one that is ready to run and gets no
+//! processor.
 
 use super::{Finding, percent, rate};
 use crate::why::cause::Cause;

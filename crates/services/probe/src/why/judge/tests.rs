@@ -1,7 +1,7 @@
 use super::*;
 use crate::why::evidence::{
-    Backlog, BusyThreads, DelayShape, DropPlaces, LineFound, LoadedLine, LossShape, ObservedEnd,
-    ReceiverLoad, StreamResult, Transfer, TransferFeed, Waited,
+    BusyThreads, DelayShape, DiskBacklog, DropPlaces, LineFound, LoadedLine, LossShape,
+    ObservedEnd, ReceiverLoad, StreamResult, Transfer, TransferFeed, Waited,
 };
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ fn a_session_with_nothing_to_send_is_told_so_with_what_its_source_brought() {
     let idle = figures(Transfer { goodput_bps: 2_500_000, ..transfer() });
     let verdict = judge(&Evidence { line: Some(line()), transfer: Some(idle.clone()) });
     assert_eq!(verdict.cause, Cause::Application);
-    let told = "nothing waits to be sent: the source is what is slow; it brought 2.50 Mbit/s";
+    let told = "nothing waits to be sent: the source is slow; it supplied 2.50 Mbit/s";
     assert!(verdict.sentence.starts_with(told), "{}", verdict.sentence);
     let source = "3.00 Mbit/s came in; 0.0 MB are not at the receiver yet";
     assert!(verdict.evidence.iter().any(|figure| figure == source), "{:?}", verdict.evidence);
@@ -181,7 +181,7 @@ fn a_disk_that_does_not_keep_up_shuts_the_window() {
     assert_eq!(cause(None, Some(transfer.clone())), Cause::ReceiverDisk);
     // What is not written yet fills the window, and hides nothing.
     let waited = Waited { window: 0.3, ..Waited::default() };
-    let backlog = Some(Backlog { bytes: 2_000_000, disk_bps: 4_000_000 });
+    let backlog = Some(DiskBacklog { bytes: 2_000_000, disk_bps: 4_000_000 });
     let receiver = ReceiverLoad { backlog, ..receiver };
     let transfer = Transfer { waited, receiver, ..transfer };
     let verdict = judge(&Evidence { line: None, transfer: Some(transfer) });

@@ -6,7 +6,8 @@ use super::cross::Cross;
 use super::machine::{Machine, Node};
 use skyhaul_lab::{Application, Network, NodeId, Peer, PeerConfig};
 use skyhaul_probe::why::{
-    Backlog, BusyThreads, Lack, LoadedLine, Owes, ReceiverLoad, SilenceDetector, Transfer, Waited,
+    BusyThreads, DiskBacklog, Lack, LoadedLine, Owes, ReceiverLoad, SilenceDetector, Transfer,
+    Waited,
 };
 use skyhaul_quic::{Identity, PathConfig, SessionManager};
 use skyhaul_sessions::{SessionId, SessionManagerEvent};
@@ -82,7 +83,8 @@ pub fn ran(case: &Case, seed: u64) -> Transfer {
     let half = course.len() / 2;
     let late = (course[course.len() - 1] - course[half]) * 8 * 1_000
         / (SAMPLE.as_millis() * (course.len() - 1 - half) as u64);
-    let backlog = case.disk.map(|rate| Backlog { bytes: after.unwritten, disk_bps: rate.as_bps() });
+    let backlog =
+        case.disk.map(|rate| DiskBacklog { bytes: after.unwritten, disk_bps: rate.as_bps() });
     Transfer {
         steady_bps: Some(late),
         silence: Some(listener.silence()),
