@@ -3,8 +3,8 @@
 //! constants and the order of steps are those of tcp_bbr.c).
 //!
 //! The model is the largest delivery rate of ten round trips and the smallest round trip of ten
-//! seconds. Loss is no signal to it but in [`Policer`]. After a long silence the kernel starts with
-//! one segment; here the conservation of packets does that.
+//! seconds. Loss is a signal only to [`Policer`]. After a long silence the kernel starts with one
+//! segment; here the conservation of packets does that.
 
 use crate::max_filter::MaxFilter;
 use crate::segments::Multiple;
@@ -99,11 +99,11 @@ impl Rounds {
     }
 }
 
-/// Losses are being made good. For the first round trip no more is sent than arrives.
+/// Recovery from losses. For the first round trip no more is sent than arrives.
 ///
-/// A kernel leaves recovery when all is repaired that was lost before it: two round trips after it
-/// began, as the repairs of its last losses need one. Where more was lost by then it goes on, and
-/// isn't conserving again.
+/// A kernel leaves recovery once everything lost before it is retransmitted: two round trips after
+/// it began, as the retransmission of its last losses takes one. Where more was lost by then,
+/// recovery continues without conservation.
 #[derive(Debug, Clone, Copy)]
 struct Recovery {
     since: Instant,
@@ -113,7 +113,7 @@ struct Recovery {
 }
 
 impl Bbr {
-    /// A controller that knows nothing of the path.
+    /// A controller without knowledge of the path.
     pub(crate) fn new(config: BbrConfig) -> Self {
         Self {
             segment: config.segment,
@@ -156,7 +156,7 @@ impl Bbr {
         }
     }
 
-    /// `gain` bandwidth-delay products, and what batches at both ends hold back.
+    /// `gain` bandwidth-delay products, and what batching at both ends holds back.
     fn inflight(&self, rate: Rate, gain: u64) -> ByteCount {
         let Some(min_rtt) = self.model.min_rtt else { return self.segment.times(FIRST_WINDOW) };
         let product = (rate * min_rtt).scaled(gain, UNIT);
@@ -195,8 +195,8 @@ impl Bbr {
         self.update_min_rtt(now, ack);
     }
 
-    /// A random phase, but not the one that drains what nobody has sent: a hash of the moment
-    /// serves for chance.
+    /// A random phase, except the draining one, since nothing is to be drained. A hash of the time
+    /// replaces a random number.
     fn enter_probe_bw(&mut self, now: Instant, ack: &Ack) {
         let phase = [0, 2, 3, 4, 5, 6, 7][(chance(now, ack.sample.total) % 7) as usize];
         self.mode = Mode::ProbeBw { phase, since: now };
@@ -378,9 +378,9 @@ pub(crate) fn chance(now: Instant, delivered: ByteCount) -> u64 {
 const UNIT: u64 = 1_000;
 /// 2 ÷ ln 2: the smallest that doubles the rate each round trip.
 const HIGH_GAIN: u64 = 2_885;
-/// Takes away in a round trip what the start has put into the queue.
+/// Drains within a round trip the queue that start-up has made.
 const DRAIN_GAIN: u64 = 347;
-/// Two bandwidth-delay products bear delayed and aggregated acknowledgements.
+/// Two bandwidth-delay products allow for delayed and aggregated acknowledgements.
 const WINDOW_GAIN: u64 = 2_000;
 /// More for a round trip, less for one, then six even ones.
 const CYCLE: [u64; 8] = [1_250, 750, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000];
@@ -395,9 +395,9 @@ const FIRST_WINDOW: u64 = 10;
 const LEAST_WINDOW: u64 = 4;
 /// Before a round trip is measured (RFC 9002 6.2.2).
 const FIRST_RTT: Duration = Duration::from_millis(333);
-/// The kernel cuts what it sends into pieces of this time.
+/// The kernel sends bursts of this duration.
 const BATCH_TIME: Duration = Duration::from_millis(1);
-/// And of this size at most.
+/// And of at most this size.
 const BATCH_MOST: ByteCount = ByteCount::kib(64);
 
 #[cfg(test)]

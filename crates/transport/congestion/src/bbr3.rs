@@ -2,13 +2,12 @@
 //! (draft-ietf-ccwg-bbr).
 //!
 //! Beside the largest delivery rate of two probing cycles and the smallest round trip of ten
-//! seconds it keeps
-//! [`Bounds`]: long-term, how much may be in flight before more than 2 % of it is lost; short-term,
-//! what arrived in round trips with loss while it wasn't probing. A cycle is DOWN (drain), CRUISE,
-//! REFILL, UP (probe); it comes every 2 to 3 s, or after as many round trips as Reno would need to
-//! recover.
+//! seconds it keeps [`Bounds`]: in the long term, how much may be in flight before more than 2 % of
+//! it is lost; in the short term, what arrived in round trips with loss outside of probing. A cycle
+//! is DOWN (drain), CRUISE, REFILL, UP (probe); it starts every 2 to 3 s, or after as many round
+//! trips as Reno would need to recover.
 //!
-//! The answer to a retransmission time-out is left out: the endpoints of this crate have none.
+//! The reaction to a retransmission time-out is left out: the endpoints of this crate have none.
 
 use crate::bbr::{Aggregation, Rounds, chance};
 use crate::max_filter::MaxFilter;
@@ -71,11 +70,11 @@ struct Cycle {
     began: Instant,
     wait: Duration,
     rounds: u64,
-    /// What acknowledgements now tell of.
+    /// The part of the cycle that acknowledgements now belong to.
     acks: AckPhase,
 }
 
-/// Which part of the cycle the packets belong to that are acknowledged now.
+/// The part of the cycle in which the packets acknowledged now were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum AckPhase {
     #[default]
@@ -120,7 +119,7 @@ impl FullRate {
 }
 
 impl Bbr3 {
-    /// A controller that knows nothing of the path.
+    /// A controller without knowledge of the path.
     pub(crate) fn new(config: Bbr3Config) -> Self {
         let window = config.segment.times(FIRST_WINDOW);
         Self {
@@ -175,7 +174,7 @@ impl Bbr3 {
         self.min_rtt.least.map_or(first, |least| (rate * least).scaled(gain, UNIT))
     }
 
-    /// What batches at both ends need on top.
+    /// What batching at both ends needs in addition.
     fn quantised(&self, amount: ByteCount) -> ByteCount {
         let batch = (self.pacing * BATCH_TIME).max(self.segment.times(2)).min(BATCH_MOST);
         let least = batch.times(3).max(self.segment.times(LEAST_WINDOW));
@@ -283,7 +282,7 @@ impl Bbr3 {
         self.state = State::Down;
     }
 
-    /// After 2 to 3 s, or when Reno would have come back from a loss.
+    /// After 2 to 3 s, or when Reno would have recovered from a loss.
     fn is_time_to_probe(&self, now: Instant) -> bool {
         let flight = self.product(self.rate(), UNIT).min(self.window).as_u64()
             / self.segment.as_u64().max(1);

@@ -1,4 +1,4 @@
-//! Which controller a path uses, by name.
+//! The choice of a path's controller, by name.
 
 use crate::bbr::{Bbr, BbrConfig};
 use crate::bbr3::{Bbr3, Bbr3Config};
@@ -95,7 +95,7 @@ impl ControllerConfig {
         }
     }
 
-    /// A new controller; `memory` is what was learned when the path was used before.
+    /// A new controller; `memory` is what is remembered of an earlier use of the path.
     pub fn build(&self, memory: Option<Memory>) -> Box<dyn Controller> {
         match *self {
             Self::Line(line) => Box::new(Line::new(line)),

@@ -1,9 +1,9 @@
-//! What a path tells its congestion controller, and what it asks.
+//! The interface between a path and its congestion controller.
 
 use crate::RateSample;
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// News that packets arrived: one batch of acknowledgements, reported by one packet of the far end.
+/// One batch of acknowledgements, reported by one packet of the far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ack {
     /// What arrived, in IP packet bytes.
@@ -12,24 +12,24 @@ pub struct Ack {
     pub packets: u32,
     /// When the newest packet of the batch was sent.
     pub sent: Instant,
-    /// From sending the newest packet of the batch until now, the far end's delay in acknowledging
-    /// included. `None` where a newer packet was acknowledged before: such a time would hold the
-    /// wait for the acknowledgement (RFC 9002 5.1).
+    /// Time from sending the newest packet of the batch until now, the far end's delay in
+    /// acknowledging included. `None` where a newer packet was acknowledged before: such a time
+    /// would include the wait for the acknowledgement (RFC 9002 5.1).
     pub rtt: Option<Duration>,
     /// The path's smoothed round-trip time.
     pub smoothed: Duration,
     /// True when a full count of datagrams made the far end acknowledge at once, so that `rtt`
-    /// holds no wait for an acknowledgement timer.
+    /// includes no wait for an acknowledgement timer.
     pub prompt: bool,
     /// What is still in flight.
     pub in_flight: ByteCount,
-    /// How fast packets arrived at the far end, as the newest of the batch shows.
+    /// Delivery rate by the newest packet of the batch.
     pub sample: RateSample,
     /// Packets that the far end has newly seen marked "congestion experienced" (RFC 3168).
     pub marked: u64,
 }
 
-/// News that a packet is lost.
+/// The loss of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LossEvent {
     /// Its size as an IP packet.
@@ -40,7 +40,7 @@ pub struct LossEvent {
     pub in_flight_when_sent: ByteCount,
     /// The packet before it was lost too: tells bursts from single losses.
     pub continues: bool,
-    /// Considered lost since it was sent, itself included.
+    /// Bytes considered lost since it was sent, itself included.
     pub lost_since_sent: ByteCount,
     /// Total delivered when it was sent: tells round trips apart.
     pub delivered_when_sent: ByteCount,
@@ -55,11 +55,11 @@ pub enum Phase {
     Starting,
     /// Sending at the full rate.
     Steady,
-    /// Sending more for a while, to see whether more arrives.
+    /// Sending more for a while, to test whether more arrives.
     Probing,
-    /// Sending less, so that a standing queue empties.
+    /// Sending less, so that a standing queue drains.
     Draining,
-    /// Sending less after a loss or a queue; the rate is coming back.
+    /// Sending less after a loss or a queue; the rate is rising again.
     Recovering,
 }
 
@@ -85,17 +85,17 @@ pub struct Status {
     pub rate: Rate,
     /// What may be in flight now.
     pub window: ByteCount,
-    /// The round-trip time of the empty line, as far as known.
+    /// The round-trip time of the empty line, if known.
     pub base_rtt: Option<Duration>,
     /// Round-trip time above the base in the last interval that was judged.
     pub queue: Duration,
     /// How often a standing queue was drained, or the window was reduced.
     pub drains: u64,
-    /// How often the base was learned anew, because less sending did not shorten the round trip.
+    /// How often the base was measured anew, because sending less did not shorten the round trip.
     pub route_changes: u64,
 }
 
-/// What is worth knowing of a path when it is used again.
+/// What is remembered of a path until it is used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// The rate it carried.
@@ -109,15 +109,15 @@ pub trait Controller: Send + core::fmt::Debug {
     /// `bytes` were sent; `in_flight` is what is in flight with them.
     fn on_sent(&mut self, _now: Instant, _bytes: ByteCount, _in_flight: ByteCount) {}
 
-    /// So many packets sent at `sent` arrived; [`Controller::on_ack`] follows when all of the batch
-    /// is told.
+    /// `packets` packets sent at `sent` arrived; [`Controller::on_ack`] follows at the end of the
+    /// batch.
     fn on_arrived(&mut self, _sent: Instant, _packets: u32) {}
 
-    /// A batch of acknowledgements came.
+    /// A batch of acknowledgements arrived.
     fn on_ack(&mut self, now: Instant, ack: &Ack);
 
-    /// A packet is considered lost. Losses found with a batch of acknowledgements are told after
-    /// it.
+    /// A packet is considered lost. Losses found with a batch of acknowledgements are reported
+    /// after it.
     fn on_loss(&mut self, now: Instant, loss: &LossEvent);
 
     /// The rate to pace at.
@@ -131,7 +131,7 @@ pub trait Controller: Send + core::fmt::Debug {
         None
     }
 
-    /// The time has come.
+    /// The time-out is due.
     fn on_timeout(&mut self, _now: Instant) {}
 
     /// What should be remembered of the path, once something is known.

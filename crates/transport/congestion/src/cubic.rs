@@ -37,17 +37,17 @@ pub(crate) struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// The time since congestion avoidance went on after a loss.
+/// The time since congestion avoidance resumed after a loss.
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     began: Instant,
-    /// When it was looked at last: the time in which the window was not the limit does not count.
+    /// When it was updated last: the time in which the window was not the limit does not count.
     seen: Instant,
     /// From the beginning to the flat part of the curve.
     flat: Duration,
     /// Where the flat part is.
     origin: Segments,
-    /// What Reno's growth would have reached.
+    /// The window that Reno's growth would have reached.
     reno: Segments,
 }
 

@@ -1,14 +1,13 @@
-//! How fast packets arrive at the far end, measured from acknowledgements (draft-ietf-ccwg-bbr,
-//! "delivery rate samples"): what was delivered between the sending of a packet and its
-//! acknowledgement, over the longer of the time it took to send that and the time it took to be
-//! acknowledged.
+//! The delivery rate, measured from acknowledgements (draft-ietf-ccwg-bbr, "delivery rate
+//! samples"): the bytes delivered between the sending of a packet and its acknowledgement, over the
+//! longer of the times in which they were sent and acknowledged.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
-/// What one batch of acknowledgements says about the rate of arrival.
+/// The rate of arrival by one batch of acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateSample {
-    /// Delivered within `interval`; zero when nothing can be said.
+    /// Bytes delivered within `interval`; zero where there is no sample.
     pub delivered: ByteCount,
     /// The longer of the sending and the acknowledging time.
     pub interval: Duration,
@@ -17,7 +16,7 @@ pub struct RateSample {
     /// Delivered in all when the newest packet of the batch was sent. A round trip is over when
     /// this reaches what `total` was at its beginning.
     pub prior: ByteCount,
-    /// Under way when that packet was sent, itself included.
+    /// In flight when that packet was sent, itself included.
     pub in_flight_when_sent: ByteCount,
     /// Considered lost between the sending of that packet and now.
     pub lost: ByteCount,
@@ -26,7 +25,7 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// The rate of arrival; `None` where the sample says nothing.
+    /// The rate of arrival; `None` where there is no sample.
     pub fn rate(&self) -> Option<Rate> {
         (self.interval > Duration::ZERO && self.delivered > ByteCount::ZERO)
             .then(|| Rate::over(self.delivered, self.interval))
@@ -68,11 +67,11 @@ impl Delivery {
         }
     }
 
-    /// A packet leaves; `in_flight` counts it.
+    /// A packet is sent; `in_flight` includes it.
     pub(crate) fn sent(&mut self, now: Instant, bytes: ByteCount, in_flight: ByteCount) -> Stamp {
         if in_flight <= bytes {
-            // Nothing was in flight: the time since the last acknowledgement is the application's,
-            // not the line's.
+            // Nothing was in flight: the application was idle since the last acknowledgement, not
+            // the line.
             self.delivered_at = now;
             self.first_sent = now;
         }
@@ -87,7 +86,7 @@ impl Delivery {
         }
     }
 
-    /// The application left room unused.
+    /// The application did not use the room.
     pub(crate) fn app_limited(&mut self, in_flight: ByteCount) {
         self.app_limited_until = self.delivered + in_flight.max(ByteCount::new(1));
     }

@@ -1,4 +1,4 @@
-//! Hybla: growth as if the round trip were short, so that a satellite hop isn't at a disadvantage
+//! Hybla: growth as if the round trip were short, so that a satellite hop is not at a disadvantage
 //! (Caini and Firrincieli, "TCP Hybla", 2004; tcp_hybla.c). With rho = round trip ÷ 25 ms, at least
 //! 1, the window grows by 2^rho - 1 for each acknowledgement in slow start and by rho² ÷ W later.
 //! Losses halve it as Reno's, so the average window is rho × 1.22 ÷ sqrt(p).

@@ -1,6 +1,6 @@
-//! Illinois: loss says when the window shrinks, delay says by how much, and how fast it grows (Liu,
-//! Başar and Srikant, "TCP-Illinois", 2008; tcp_illinois.c). Far from queueing it adds ten segments
-//! a round trip and gives up an eighth; with a full queue it adds 0.3 and gives up half.
+//! Illinois: loss decides when the window shrinks; delay decides by how much, and how fast it grows
+//! (Liu, Başar and Srikant, "TCP-Illinois", 2008; tcp_illinois.c). Without queueing it adds ten
+//! segments a round trip and gives up an eighth; with a full queue it adds 0.3 and gives up half.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};
@@ -58,7 +58,7 @@ impl Illinois {
         }
     }
 
-    /// A round trip is over: what its delays say.
+    /// A round trip is over: takes its delays.
     fn judge(&mut self, window: Segments) {
         if window < WINDOW_LEAST {
             (self.increase, self.decrease) = (Segments::ONE, DECREASE_MOST);
@@ -143,7 +143,7 @@ const WINDOW_LEAST: Segments = Segments::whole(15);
 /// Round trips with a low delay before it counts as low again.
 const THETA: u32 = 5;
 
-/// A round trip longer than 10 s is none, and would overflow nothing.
+/// Bound of a round trip in the arithmetic: longer ones do not occur.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

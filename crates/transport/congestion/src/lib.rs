@@ -1,11 +1,10 @@
-//! How fast a path may send. Sans-IO: time is an argument.
+//! Congestion control and pacing of a path. Sans-IO: time is an argument.
 //!
-//! A [`Controller`] says how much and how fast; the [`Pacer`] spreads it out in time; a [`Sender`]
-//! keeps account of the packets in flight and measures what the controller must know. [`Line`] is
-//! for a line whose rate is declared by its operator: it uses that rate to the full, takes no
-//! notice of random loss, and gives way while a queue stands. [`Adaptive`] finds the rate by
-//! itself. The others are for comparison, each as its authors describe it; a [`ControllerConfig`]
-//! names them all.
+//! A [`Controller`] limits the data in flight and sets the rate; the [`Pacer`] spreads datagrams in
+//! time; a [`Sender`] tracks the packets in flight and measures what the controller needs. [`Line`]
+//! is for a line whose rate is declared by its operator: it uses the full rate, ignores random
+//! loss, and gives way while a queue stands. [`Adaptive`] finds the rate by itself. The others are
+//! for comparison, each as its authors describe it; a [`ControllerConfig`] names them all.
 //!
 //! ```
 //! use skyhaul_congestion::{Controller, Line, LineConfig, Pacer};

@@ -1,12 +1,13 @@
-//! A line whose rate its operator declares: use it to the full, give way to a standing queue.
+//! The controller for a line whose rate its operator declares: it uses the full rate, and gives way
+//! to a standing queue.
 //!
-//! Random loss says nothing about such a line, so it is ignored. A queue that stands does: either
-//! the line is slower than declared, or someone shares it. The round-trip time of the empty line
-//! (the base) is the smallest seen; a queue stands when even the smallest round trip of an interval
-//! stays above the base by more than
-//! [`LineConfig::queue_target`] for [`LineConfig::queue_time`]. Then the rate falls until the queue
-//! has gone, and comes back by steps. If less and less sending does not shorten the round trip, the
-//! route has become longer (or the queue is not ours to empty): the base is learned anew.
+//! Random loss says nothing about the rate of such a line, and is ignored. A standing queue does:
+//! either the line is slower than declared, or other traffic shares it. The base RTT is the
+//! smallest round trip; a queue stands when even the smallest round trip of an interval stays above
+//! the base by more than [`LineConfig::queue_target`] for [`LineConfig::queue_time`]. Then the rate
+//! falls until the queue has drained, and returns in steps. If lower and lower rates do not shorten
+//! the round trip, the route has become longer (or the queue is not ours): the base is measured
+//! anew.
 
 use crate::{Ack, Controller, LossEvent, Phase, Status};
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,7 @@ const fn queue_time() -> Duration {
 #[derive(Debug, Clone)]
 pub struct Line {
     config: LineConfig,
-    /// What may be sent when no queue is being drained.
+    /// The rate while no queue is being drained.
     allowed: Rate,
     base: Option<Duration>,
     smoothed: Duration,
@@ -62,23 +63,24 @@ pub struct Line {
 
 #[derive(Debug, Clone, Copy)]
 enum Mode {
-    /// Sending as allowed; `Some` while a queue is above the target, with the time since when.
+    /// Sending at the allowed rate; `Some` while the queue is above the target, with the time since
+    /// when.
     Open(Option<Instant>),
     Draining(Drain),
 }
 
-/// One attempt to empty the queue.
+/// One attempt to drain the queue.
 #[derive(Debug, Clone, Copy)]
 struct Drain {
     /// Sixteenths of the allowed rate that are held back.
     depth: u64,
     /// Queueing when this attempt began.
     queue: Duration,
-    /// By when the queue must have shrunk, if it is ours.
+    /// When the queue must have shrunk, if it is ours.
     until: Instant,
 }
 
-/// The smallest round-trip time in a stretch of time.
+/// The smallest round-trip time of an interval.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     start: Instant,
@@ -93,7 +95,7 @@ impl Interval {
 }
 
 impl Line {
-    /// A controller that begins at the declared rate.
+    /// A controller that starts at the declared rate.
     pub const fn new(config: LineConfig) -> Self {
         Self {
             config,
@@ -109,15 +111,15 @@ impl Line {
         }
     }
 
-    /// From what on a queue counts as standing. On a thin line packets of different length differ
-    /// by more than the configured target in the time that they take alone.
+    /// The length above which a queue counts as standing. On a thin line the sending times of short
+    /// and long packets alone differ by more than the configured target.
     fn target(&self) -> Duration {
         self.config.queue_target.max(self.config.rate.time_for(PACKETS))
     }
 
-    /// The queueing that is tolerated however long it stands. On a long line the target is shorter
-    /// than busy hosts take to answer, for seconds at times: to give way to them empties no queue,
-    /// and what is short of time is late.
+    /// The length of queue that is tolerated for any time. On a long line the configured target is
+    /// shorter than the response time of busy hosts, for seconds at times: giving way to that
+    /// drains no queue, and makes blocks late.
     fn tolerated(&self) -> Duration {
         self.target().max(self.base.unwrap_or(Duration::ZERO) / BASE_PART)
     }
@@ -143,8 +145,8 @@ impl Line {
 
     fn judge_drain(&mut self, now: Instant, min: Duration, drain: Drain) {
         if self.queue <= self.target() / 2 {
-            // A shallow drain sufficed: the line is nearly as fast as declared. A deep one says it
-            // is not.
+            // A shallow drain was enough: the line is nearly as fast as declared. A deep one shows
+            // that it is not.
             self.allowed = self.allowed.scaled(64 - drain.depth, 64);
             self.mode = Mode::Open(None);
             self.stepped = now;
@@ -165,15 +167,15 @@ impl Line {
     }
 
     fn drain(&mut self, now: Instant, depth: u64) {
-        // Emptying takes queue ÷ share held back; seeing it takes a round trip, and another for the
-        // margin.
+        // Draining takes queue ÷ share held back; a round trip passes until it shows, and another
+        // one is margin.
         let emptying = self.queue.scaled(24, depth);
         let until = now + emptying + self.smoothed * 2 + self.config.queue_time;
         self.mode = Mode::Draining(Drain { depth, queue: self.queue, until });
     }
 
-    /// An eighth of what is missing, at most once a round trip: before that, the last step's effect
-    /// is unknown.
+    /// Raises the rate by an eighth of what is missing, at most once a round trip: before that, the
+    /// effect of the last step is unknown.
     fn step_up(&mut self, now: Instant) {
         let full = share_of(self.config.rate);
         if self.allowed >= full
@@ -241,34 +243,34 @@ impl Controller for Line {
     }
 }
 
-/// The share of the declared rate that is used: 0.5 % less than all lets a queue that came from a
-/// burst empty by itself, and covers clocks that disagree.
+/// The share of the declared rate that is used: 0.5 % below it, a queue from a burst drains by
+/// itself, and differences between clocks are covered.
 const fn share_of(declared: Rate) -> Rate {
     declared.scaled(995, 1000)
 }
 
-/// How much to hold back first, in sixteenths: so much that the queue is gone within a second, from
-/// an eighth to a half of the rate.
+/// Part of the rate held back at first, in sixteenths: as much as drains the queue within a second,
+/// from an eighth to a half of the rate.
 fn first_depth(queue: Duration) -> u64 {
     (queue.as_millis() * 16 / 1_000).clamp(2, 8)
 }
 
-/// Of the empty line's round trip: 10 ms of 160.
+/// A sixteenth of the base RTT: 10 ms of 160.
 const BASE_PART: u64 = 16;
 
-/// Two full packets: on a line of 4.8 Mbit/s they take the default target.
+/// Two full packets: at 4.8 Mbit/s their sending time is the default target.
 const PACKETS: ByteCount = ByteCount::new(3_000);
 
-/// Three quarters held back: if the round trip stays long even so, sending less is of no use.
+/// Three quarters held back: if the round trip stays long even then, the queue is not ours.
 const DEEPEST: u64 = 12;
 
-/// Acknowledgements an interval must hold before its smallest round trip is trusted.
+/// Acknowledgements that an interval needs for its smallest round trip to be reliable.
 const SAMPLES: u32 = 4;
 
 /// Round-trip time assumed before one is measured (RFC 9002 6.2.2).
 const FIRST_RTT: Duration = Duration::from_millis(333);
 
-/// 64 KiB: a slow line may still send a burst of datagrams.
+/// 64 KiB: a slow line may send a burst of datagrams.
 const WINDOW_MIN: ByteCount = ByteCount::kib(64);
 
 /// 256 MiB: three round trips of 660 ms at 1 Gbit/s.

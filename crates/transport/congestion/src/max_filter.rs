@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// window.
 #[derive(Debug, Clone)]
 pub(crate) struct MaxFilter<T> {
-    /// Rounds that count, the present one included.
+    /// Length of the window in rounds, the present one included.
     length: u64,
     /// Falling values of rising rounds.
     entries: VecDeque<(u64, T)>,
@@ -17,7 +17,7 @@ impl<T: Copy + Ord> MaxFilter<T> {
         Self { length, entries: VecDeque::new() }
     }
 
-    /// Takes in a value of `round`, which never goes back.
+    /// Takes a value of `round`, which never falls.
     pub(crate) fn push(&mut self, round: u64, value: T) {
         while self.entries.back().is_some_and(|(_, last)| *last <= value) {
             self.entries.pop_back();

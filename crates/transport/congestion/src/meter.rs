@@ -1,4 +1,4 @@
-//! What a path measures: round-trip times and loss.
+//! Measurements of a path: round-trip times and loss.
 
 use skyhaul_units::{Duration, Instant, Probability};
 
@@ -7,20 +7,19 @@ use skyhaul_units::{Duration, Instant, Probability};
 pub struct Meter {
     smoothed: Option<Duration>,
     variation: Duration,
-    /// Smallest round trip of the current and of the previous stretch of [`STRETCH`].
+    /// Smallest round trip of the current and of the previous period.
     least: [Option<Duration>; 2],
-    stretch_began: Instant,
+    period_began: Instant,
     arrived: u64,
     lost: u64,
 }
 
 impl Meter {
-    /// Takes in one round-trip time (RFC 9002 5.3, without the far end's delay, which is small
-    /// here).
+    /// Takes one round-trip time (RFC 9002 5.3, without the far end's delay, which is small here).
     pub fn sample(&mut self, now: Instant, rtt: Duration) {
-        if now.since(self.stretch_began) >= STRETCH {
+        if now.since(self.period_began) >= PERIOD {
             self.least = [None, self.least[0]];
-            self.stretch_began = now;
+            self.period_began = now;
         }
         self.least[0] = Some(self.least[0].map_or(rtt, |least| least.min(rtt)));
         match self.smoothed {
@@ -56,8 +55,7 @@ impl Meter {
         }
     }
 
-    /// Smoothed round-trip time; what is assumed before the first sample otherwise (RFC 9002
-    /// 6.2.2).
+    /// Smoothed round-trip time, or what is assumed before the first sample (RFC 9002 6.2.2).
     pub fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::from_millis(333))
     }
@@ -79,7 +77,7 @@ impl Meter {
 }
 
 /// 10 s: long enough to hold an empty queue, short enough to follow a change of route.
-const STRETCH: Duration = Duration::from_secs(10);
+const PERIOD: Duration = Duration::from_secs(10);
 
 /// The loss share is over 4,096 to 8,192 packets: at 1 % that is known to a tenth.
 const MEMORY: u64 = 8_192;

@@ -1,8 +1,8 @@
-//! Spreads datagrams out in time: a token bucket served in turns, a tick apart or less.
+//! Pacing: a token bucket that spreads datagrams in time, in turns of a tick or less.
 //!
-//! A sender that waits is woken once a tick, not once a datagram, because at low rates wake-ups
-//! cost more than the datagrams. One that is woken late keeps what it missed, up to [`LATE`]; one
-//! that had nothing to send keeps a tick's worth, so that it doesn't start with a burst.
+//! A waiting sender is woken once a tick, not once a datagram, because at low rates wake-ups cost
+//! more than the datagrams. One that is woken late keeps the credit of that time, up to [`LATE`];
+//! one that had nothing to send keeps a tick's worth, so that it does not start with a burst.
 
 use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
@@ -17,8 +17,8 @@ pub struct Pacer {
     level: i128,
     served: Instant,
     demand: Demand,
-    /// What a sender that does not wait may gather: a tick's worth, or what it had waited for and
-    /// what comes while that is made into datagrams.
+    /// Bound of the credit of a sender that does not wait: a tick's worth, or the credit that it
+    /// waited for and what is added while it makes datagrams of that.
     most: i128,
     /// What is left of the last offer; negative where there is none.
     offered: i128,
@@ -26,14 +26,14 @@ pub struct Pacer {
     unused: bool,
 }
 
-/// What is known about the sender's wish for more.
+/// Whether the sender wants more credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// It left something when last offered.
+    /// It left some of the last offer unused.
     Idle,
-    /// It took all there was.
+    /// It used all of it.
     Waiting,
-    /// It waits no longer: something was offered, and nothing of it spent yet.
+    /// Credit was offered, and none of it is spent yet.
     Offered,
 }
 
@@ -82,17 +82,17 @@ impl Pacer {
         ByteCount::new(u64::try_from(self.level / SCALE).unwrap_or(0))
     }
 
-    /// What was offered cannot all be taken now: no more than it is gathered meanwhile.
+    /// The sender cannot use all of the offer now: no more credit than that is added meanwhile.
     pub(crate) fn is_held_back(&mut self) {
         self.most = self.level;
     }
 
-    /// Takes `bytes`, which were sent at `now`, out of the bucket. May leave a debt: what must be
-    /// sent (acknowledgements, probes) is sent, and paid for later.
+    /// Takes `bytes`, sent at `now`, out of the bucket. May leave a debt: datagrams that must be
+    /// sent (acknowledgements, probes) are paid for later.
     pub fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.advance(now);
         self.level = (self.level - scaled(bytes)).max(-self.late_level());
-        // Who took all that was offered waits, even where more came while it was taken.
+        // A sender that used all of the offer waits, even if credit was added meanwhile.
         let left = self.offered - scaled(bytes);
         let took_all = self.offered >= 0 && left < scaled(self.datagram);
         self.offered = if took_all { NONE } else { left.max(NONE) };
@@ -100,7 +100,7 @@ impl Pacer {
         self.demand = if is_out { Demand::Waiting } else { Demand::Idle };
     }
 
-    /// When a waiting sender should ask again; `None` when it needn't wait.
+    /// When a waiting sender should ask again; `None` when it need not wait.
     pub fn wake(&self) -> Option<Instant> {
         let missing = self.turn_level() - self.level;
         if self.demand != Demand::Waiting || missing <= 0 || self.rate == Rate::ZERO {
@@ -122,7 +122,7 @@ impl Pacer {
         let level = self.level.saturating_add(gained);
         self.level = match self.demand {
             Demand::Waiting => level.min(self.late_level()),
-            // Between the offer and the sending of it nothing is cut.
+            // Between the offer and its use no credit is cut.
             Demand::Idle | Demand::Offered if span <= TICK => {
                 level.min(self.most.max(self.tick_level()))
             }
@@ -158,17 +158,17 @@ const SCALE: i128 = 8_000_000_000;
 /// No offer.
 const NONE: i128 = -1;
 
-/// How seldom a waiting sender is served: 16 datagrams at 93 Mbit/s, and 2 ms of queue at most.
+/// Longest time between two turns of a waiting sender: 16 datagrams at 93 Mbit/s, and at most 2 ms
+/// of queue.
 const TICK: Duration = Duration::from_millis(2);
 
-/// At high rates a waiting sender is served more often than once a tick, each time for 64 datagrams
-/// of 1500 bytes: what the kernel takes in one call costs no wake-up worth saving, and a tick's
-/// worth would be a burst of 750 KB at 3 Gbit/s, more than many switches hold. Above 384 Mbit/s it
-/// is less than a tick's worth.
+/// Most bytes of one turn: 64 datagrams of 1500 bytes, as many as the kernel takes in one call.
+/// Above 384 Mbit/s this is less than a tick's worth, which at 3 Gbit/s would be a burst of 750 KB,
+/// more than many switches hold.
 const TURN: ByteCount = ByteCount::new(96_000);
 
-/// How late a waiting sender may be served without loss of rate: a busy machine's scheduler takes
-/// that long.
+/// How late a waiting sender may be served without loss of rate: the delay of a busy machine's
+/// scheduler.
 const LATE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

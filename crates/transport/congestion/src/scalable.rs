@@ -2,9 +2,9 @@
 //! from a loss does not depend on the rate (Kelly, "Scalable TCP", 2003; tcp_scalable.c). The
 //! average window is a ÷ (b × p): 0.08 ÷ p.
 //!
-//! [`ScalableCapped`] is what is left when both numbers are driven to their ends: a segment for
-//! every acknowledgement, a decrease of 2^-30, and a bound on the window. It is a fixed window, and
-//! takes no notice of loss or of others.
+//! [`ScalableCapped`] has both parameters at their extremes: a segment for every acknowledgement, a
+//! decrease of 2^-30, and a bound on the window. It is in effect a fixed window that ignores loss
+//! and other traffic.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};

@@ -1,5 +1,5 @@
-//! Windows counted in segments, in fixed point: controllers that add a hundredth of a segment an
-//! acknowledgement stay in integers, and replay exactly.
+//! Windows in segments, in fixed point: controllers that add a hundredth of a segment for each
+//! acknowledgement then use integers, and replay exactly.
 
 use skyhaul_units::ByteCount;
 
@@ -20,7 +20,7 @@ impl Segments {
         Self(segments.saturating_mul(1 << FRACTION))
     }
 
-    /// How many segments `bytes` are.
+    /// `bytes` in segments.
     pub(crate) const fn of(bytes: ByteCount, segment: ByteCount) -> Self {
         let size = if segment.as_u64() == 0 { 1 } else { segment.as_u64() };
         Self::from_u128(((bytes.as_u64() as u128) << FRACTION) / size as u128)
@@ -57,7 +57,7 @@ impl Segments {
         Self::from_u128((self.0 as u128 * other.0 as u128) >> FRACTION)
     }
 
-    /// This ÷ `other`, saturating; the most there is where `other` is nothing.
+    /// This ÷ `other`, saturating; the largest value where `other` is zero.
     pub(crate) const fn over(self, other: Self) -> Self {
         if other.0 == 0 {
             return Self::MAX;

@@ -1,15 +1,14 @@
-//! What a path may send, when, and what became of it: one controller, its pacer and the packets
-//! in flight.
+//! The congestion control of one path: a controller, its pacer and the packets in flight.
 //!
-//! Whatever carries packets (QUIC, a plain path of the lab) tells of each packet by number, and
-//! asks for room. A packet may carry a tag, which comes back with its fate.
+//! The transport below (QUIC, a plain path of the lab) reports each packet by number, and asks for
+//! room. A packet may carry a tag, which is returned with its fate.
 
 use crate::delivery::{Delivery, Stamp};
 use crate::{Ack, Controller, LossEvent, Memory, Meter, Pacer, Status};
 use skyhaul_units::{ByteCount, Duration, Instant};
 use std::collections::VecDeque;
 
-/// Window, pacing, measurement, and the fate of packets tagged with `T`.
+/// Window, pacing and measurement of a path, and the fates of packets tagged with `T`.
 #[derive(Debug)]
 pub struct Sender<T> {
     controller: Box<dyn Controller>,
@@ -25,8 +24,7 @@ pub struct Sender<T> {
     /// Packets that make the far end acknowledge at once.
     prompt: u32,
     batch: Batch,
-    /// The window was closed since the last packet: that nothing was sent was not the application's
-    /// doing.
+    /// The window was closed since the last packet: it, not the application, held back sending.
     held_by_window: bool,
 }
 
@@ -45,8 +43,8 @@ struct Batch {
     packets: u32,
     bytes: ByteCount,
     newest: Option<(u64, Stamp)>,
-    /// The last of them that were sent at one time, and how many: what leaves together mostly
-    /// arrives together.
+    /// The last of them that were sent at one time, and how many: packets sent together mostly
+    /// arrive together.
     together: Option<(Instant, u32)>,
     marked: u64,
 }
@@ -102,8 +100,8 @@ impl<T> Sender<T> {
         self.controller.on_sent(now, bytes, self.in_flight);
     }
 
-    /// Packet `number` carries `tag`. Returns the tag of the oldest packet where there are too many
-    /// in flight: its fate will not be known any more.
+    /// Packet `number` carries `tag`. Where too many are in flight, drops the oldest packet and
+    /// returns its tag: its fate will not be known.
     pub fn tag(&mut self, number: u64, tag: T) -> Option<T> {
         match self.find(number) {
             Some(at) => self.packets[at].tag = Some(tag),
@@ -119,7 +117,7 @@ impl<T> Sender<T> {
         oldest.tag
     }
 
-    /// A packet of `bytes` left, acknowledged or not: the pacer pays for it.
+    /// A packet of `bytes` was sent, to be acknowledged or not: the pacer pays for it.
     pub fn spend(&mut self, now: Instant, bytes: ByteCount) {
         self.pacer.spend(now, bytes);
     }
@@ -138,14 +136,14 @@ impl<T> Sender<T> {
         self.delivery.arrived(now, bytes);
         self.batch.packets += 1;
         self.batch.bytes += bytes;
-        self.tell_arrived(stamp.sent);
+        self.report_arrived(stamp.sent);
         if self.batch.newest.is_none_or(|(newest, _)| newest < number) {
             self.batch.newest = Some((number, stamp));
         }
         tag
     }
 
-    /// When packet `number` was sent, while its fate is open.
+    /// When packet `number` was sent, while its fate is not known.
     pub fn sent_at(&self, number: u64) -> Option<Instant> {
         self.find(number).map(|at| self.packets[at].stamp.sent)
     }
@@ -211,8 +209,7 @@ impl<T> Sender<T> {
         tag
     }
 
-    /// The oldest packet's tag, if the packet has been in flight for longer than 30 s; it counts as
-    /// forgotten.
+    /// Drops the oldest packet, if it has been in flight for longer than 30 s, and returns its tag.
     pub fn expire(&mut self, now: Instant) -> Option<T> {
         while self.packets.front().is_some_and(|packet| now.since(packet.stamp.sent) > PATIENCE) {
             let packet = self.packets.pop_front()?;
@@ -237,7 +234,7 @@ impl<T> Sender<T> {
         [self.pacer.wake(), self.controller.next_timeout()].into_iter().flatten().min()
     }
 
-    /// The wait is over: room is offered once, so that a sender with nothing to send isn't woken
+    /// The wait is over: room is offered once, so that a sender with nothing to send is not woken
     /// again.
     pub fn woken(&mut self, now: Instant) {
         if self.controller.next_timeout().is_some_and(|at| at <= now) {
@@ -257,7 +254,7 @@ impl<T> Sender<T> {
         &self.meter
     }
 
-    /// Shortest time within which an answer to something sent is due.
+    /// Shortest time within which an acknowledgement is due.
     pub fn answer_within(&self) -> Duration {
         self.meter.smoothed() + self.meter.variation() * 4
     }
@@ -273,7 +270,7 @@ impl<T> Sender<T> {
     }
 
     fn find(&self, number: u64) -> Option<usize> {
-        // Numbers mostly follow each other, so the first guess is mostly right.
+        // Numbers are mostly consecutive, so that the first guess is mostly right.
         let first = self.packets.front()?.number;
         let guess = usize::try_from(number.checked_sub(first)?).ok()?;
         if self.packets.get(guess).is_some_and(|packet| packet.number == number) {
@@ -283,8 +280,8 @@ impl<T> Sender<T> {
         self.packets.binary_search_by_key(&number, |packet| packet.number).ok()
     }
 
-    /// One more packet arrived; those sent at one time are told together.
-    fn tell_arrived(&mut self, sent: Instant) {
+    /// One more packet arrived; those sent at one time are reported together.
+    fn report_arrived(&mut self, sent: Instant) {
         match &mut self.batch.together {
             Some((at, packets)) if *at == sent => *packets += 1,
             together => {
@@ -295,7 +292,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Bytes that were in flight are so no longer.
+    /// Bytes are no longer in flight.
     fn leave_flight(&mut self, bytes: ByteCount) {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
@@ -308,10 +305,10 @@ impl<T> Sender<T> {
     }
 }
 
-/// 262,144 packets: three times 1 Gbit/s × 660 ms. Beyond, the oldest is forgotten.
+/// 262,144 packets: three times 1 Gbit/s × 660 ms. Beyond, the oldest is dropped.
 const MAX_PACKETS: usize = 1 << 18;
 
-/// No fate after this long (the line is out): counts as forgotten.
+/// A packet without a fate after this time is dropped: the line is out.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Westwood+: grows as Reno, but a loss reduces the window to what the path was seen to carry: the
-//! estimated bandwidth times the smallest round trip (Grieco and Mascolo, 2004; tcp_westwood.c).
+//! Westwood+: grows like Reno, but a loss reduces the window to the estimated bandwidth times the
+//! smallest round trip (Grieco and Mascolo, 2004; tcp_westwood.c).
 //!
-//! The estimate is what was acknowledged in a window of at least 50 ms and a round trip, low-pass
-//! filtered twice with 7/8 of the old value.
+//! The estimate is the bytes acknowledged within at least 50 ms and a round trip, low-pass filtered
+//! twice with 7/8 of the old value.
 
 use crate::segments::Segments;
 use crate::window::{Law, Seen, Windowed, full_packet};

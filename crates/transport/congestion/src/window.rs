@@ -1,8 +1,7 @@
-//! What controllers that regulate by a window and take loss for congestion have in common: slow
-//! start, one reduction a round trip, the restart after a long silence, and a pace (RFC 5681, RFC
-//! 9002 7).
+//! The common part of controllers that limit a window and treat loss as congestion: slow start, one
+//! reduction a round trip, the restart after a long silence, and pacing (RFC 5681, RFC 9002 7).
 //!
-//! What tells them apart is their [`Law`]: how the window grows and how it shrinks.
+//! They differ in their [`Law`]: how the window grows and shrinks.
 
 use crate::segments::Segments;
 use crate::{Ack, Controller, LossEvent, Memory, Phase, Status};
@@ -10,21 +9,21 @@ use skyhaul_units::{ByteCount, Duration, Instant, Rate};
 
 /// How a window grows and shrinks.
 pub(crate) trait Law: Send + core::fmt::Debug {
-    /// Every acknowledgement, whatever the window does about it.
+    /// Takes every acknowledgement, whether the window grows or not.
     fn observe(&mut self, _seen: &Seen<'_>) {}
 
-    /// What is added in slow start.
+    /// Increase of the window in slow start.
     fn slow_start(&mut self, seen: &Seen<'_>) -> Segments {
         seen.acked
     }
 
-    /// What is added in congestion avoidance.
+    /// Increase of the window in congestion avoidance.
     fn avoidance(&mut self, seen: &Seen<'_>) -> Segments;
 
     /// The window after a loss. It is also the new threshold of slow start.
     fn decreased(&mut self, window: Segments) -> Segments;
 
-    /// A whole flight and the probes for it were lost: what was learned may be wrong.
+    /// All packets in flight and the probes for them were lost: the law's state may be wrong.
     fn timed_out(&mut self) {}
 
     /// The largest window.
@@ -50,7 +49,7 @@ impl Seen<'_> {
     }
 }
 
-/// A controller by one law.
+/// A controller with one law.
 #[derive(Debug, Clone)]
 pub(crate) struct Windowed<L> {
     law: L,
@@ -61,7 +60,8 @@ pub(crate) struct Windowed<L> {
     smoothed: Duration,
     base_rtt: Option<Duration>,
     latest_rtt: Duration,
-    /// When the window was reduced last. What was sent before says nothing about it.
+    /// When the window was reduced last. Losses of earlier packets say nothing about the present
+    /// one.
     reduced: Option<Instant>,
     reductions: u64,
     /// When the window was the limit last.
@@ -91,8 +91,7 @@ impl<L: Law> Windowed<L> {
         self.window < self.threshold
     }
 
-    /// A window that is not used to the full says nothing about what the line would bear (RFC 9002
-    /// 7.8).
+    /// A window that is not fully used does not test the line, and does not grow (RFC 9002 7.8).
     fn is_limit(&self, now: Instant) -> bool {
         self.limited.is_some_and(|at| now.since(at) <= self.smoothed)
     }

@@ -1,5 +1,4 @@
-//! The controller on a bottleneck in fluid form, packet by packet; how it does on whole lines is
-//! tested in the lab.
+//! The controller on a simulated bottleneck, packet by packet. Whole lines are tested in the lab.
 
 use super::*;
 use crate::Sender;
@@ -15,11 +14,11 @@ struct Line {
     sender: Sender<()>,
     rate: Rate,
     queue: Duration,
-    /// Every so many packets one is lost.
+    /// One packet of so many is lost.
     lost_every: Option<u64>,
     /// Packets that wait longer than this are marked.
     marked_above: Duration,
-    /// What the far end's processor waits for before it answers the second half of each 40 packets.
+    /// Delay of the far end's processor before it acknowledges the second half of each 40 packets.
     answers_late: Duration,
     free_at: Instant,
     now: Instant,

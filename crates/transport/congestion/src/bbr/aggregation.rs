@@ -1,5 +1,5 @@
-//! How much more than the rate accounts for is acknowledged at once: links and receivers gather
-//! acknowledgements, and the window must bear it.
+//! Aggregation of acknowledgements: links and receivers batch them, and the window must allow for
+//! what is acknowledged at once beyond the rate.
 
 use super::Rounds;
 use crate::Ack;

@@ -1,5 +1,5 @@
-//! A token-bucket policer on the path shows itself by heavy loss at an even rate. Two such
-//! intervals in a row that agree make that rate the rate for a while.
+//! Detection of a token-bucket policer on the path, by heavy loss at an even rate. Where two such
+//! intervals in a row agree, their rate is used for a while.
 
 use super::Rounds;
 use crate::Ack;
@@ -30,8 +30,8 @@ impl Policer {
         self.total_lost += bytes;
     }
 
-    /// Takes in an acknowledgement; `lost` since the one before. True when the rate was in use long
-    /// enough: the path is to be probed again.
+    /// Takes an acknowledgement; `lost` since the one before. Returns true when the rate was in use
+    /// long enough, so that the path must be probed again.
     pub(crate) fn update(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ const SHORTEST_ROUNDS: u64 = 4;
 const LONGEST_ROUNDS: u64 = 16;
 /// Round trips for which the rate is kept.
 const HOLD_ROUNDS: u64 = 48;
-/// Rates that are this near agree.
+/// Rates that differ by less agree.
 const CLOSE: Rate = Rate::from_bps(4_000 * 8);
 const SHORTEST: Duration = Duration::from_millis(1);
 

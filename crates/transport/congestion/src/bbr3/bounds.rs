@@ -1,5 +1,4 @@
-//! What loss has shown of the path: short-term and long-term bounds (draft-ietf-ccwg-bbr 5.5.10,
-//! 5.3.3.6).
+//! Bounds from loss, short-term and long-term (draft-ietf-ccwg-bbr 5.5.10, 5.3.3.6).
 
 use crate::segments::Multiple;
 use crate::{Ack, LossEvent};
@@ -15,7 +14,7 @@ pub(super) struct Bounds {
     latest: Latest,
     losses: Losses,
     slope: Slope,
-    /// Losses now say something about probing.
+    /// Losses now belong to a probe.
     pub(super) probing: bool,
     reductions: u64,
 }
@@ -39,7 +38,7 @@ struct Losses {
 /// How fast the long-term bound is raised: twice as fast each round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Slope {
-    /// Bytes acknowledged for each segment that it rises.
+    /// Bytes acknowledged for each segment by which it rises.
     bytes_per_segment: Option<u64>,
     acked: u64,
     rounds: u32,
@@ -65,12 +64,12 @@ impl Bounds {
         self.short_rate
     }
 
-    /// Short-term bound of what is in flight.
+    /// Short-term bound of the data in flight.
     pub(super) const fn short_term(&self) -> Option<ByteCount> {
         self.short_inflight
     }
 
-    /// Long-term bound of what is in flight.
+    /// Long-term bound of the data in flight.
     pub(super) const fn long_term(&self) -> Option<ByteCount> {
         self.long_term
     }
@@ -117,7 +116,7 @@ impl Bounds {
         self.losses.round_began
     }
 
-    /// More than 2 % were lost, in six places at least: the start is over.
+    /// More than 2 % were lost, in at least six runs: start-up is over.
     pub(super) fn is_heavy(&self, ack: &Ack) -> bool {
         self.losses.ranges >= START_RANGES
             && is_too_high(ack.sample.lost, ack.sample.in_flight_when_sent)
@@ -145,7 +144,7 @@ impl Bounds {
         self.short_inflight = None;
     }
 
-    /// The next round trip of losses begins with what this acknowledgement says.
+    /// The next round trip of losses begins with this acknowledgement.
     pub(super) fn advance(&mut self, ack: &Ack) {
         if self.losses.round_began {
             let rate = ack.sample.rate().unwrap_or_default();
@@ -166,7 +165,7 @@ impl Bounds {
         self.long_term = Some(bound);
     }
 
-    /// So much was in flight without heavy loss.
+    /// This much was in flight without heavy loss.
     pub(super) fn allow(&mut self, in_flight: ByteCount) {
         self.long_term = self.long_term.map(|bound| bound.max(in_flight));
     }
@@ -196,7 +195,7 @@ impl Bounds {
     }
 }
 
-/// More than 2 % of what was in flight was lost.
+/// Whether more than 2 % of the data in flight was lost.
 pub(super) fn is_too_high(lost: ByteCount, in_flight: ByteCount) -> bool {
     lost > in_flight.scaled(2, 100)
 }
@@ -208,7 +207,7 @@ pub(super) fn inflight_at_loss(loss: &LossEvent) -> ByteCount {
     before + (before.scaled(2, 100) - lost_before).scaled(100, 98)
 }
 
-/// Places of loss in one round trip that end the start.
+/// Runs of loss in one round trip that end start-up.
 const START_RANGES: u32 = 6;
 
 /// 2^30 segments a round trip: more than any line has room for.
