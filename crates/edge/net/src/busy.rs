@@ -1,11 +1,11 @@
-//! How long a thread has been in calls of one kind, such as those to a disk.
+//! The time that a thread spends in calls of one kind, such as those to a disk.
 
 use crate::clock::Clock;
 use skyhaul_units::{Duration, Instant};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Counts the time that one thread spends in certain calls. Others may read it while a call goes
-/// on.
+/// Counts the time that one thread spends in certain calls. Other threads may read it during a
+/// call.
 #[derive(Debug)]
 pub struct BusyClock {
     clock: Clock,
@@ -15,7 +15,7 @@ pub struct BusyClock {
 #[derive(Debug, Default)]
 struct BusyTime {
     over: Duration,
-    /// The call that goes on.
+    /// Beginning of the call in progress.
     since: Option<Instant>,
 }
 
@@ -26,12 +26,12 @@ impl BusyTime {
 }
 
 impl BusyClock {
-    /// Nothing yet.
+    /// No calls yet.
     pub fn new(clock: Clock) -> Self {
         Self { clock, time: Mutex::default() }
     }
 
-    /// A call whose time counts; of one thread alone.
+    /// Makes a call whose time counts. For one thread only.
     pub fn during<T>(&self, call: impl FnOnce() -> T) -> T {
         self.time().since = Some(self.clock.now());
         let outcome = call();
@@ -40,13 +40,13 @@ impl BusyClock {
         outcome
     }
 
-    /// The time so far, a call that goes on included.
+    /// The time so far, including a call in progress.
     pub fn so_far(&self) -> Duration {
         self.time().until(self.clock.now())
     }
 
     fn time(&self) -> MutexGuard<'_, BusyTime> {
-        // Whoever panicked in between left two numbers.
+        // A thread that panicked with the lock left two valid numbers.
         self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,9 @@
-//! The process's clock: where real time enters.
+//! The process's clock: the only source of real time.
 
 use skyhaul_units::{Duration, Instant, Utc};
 
-/// A monotonic clock that starts at zero, tied to calendar time once, at its start: stamps made
-/// from it never go back, even where the system's calendar clock is set while the program runs.
+/// A monotonic clock that starts at zero, tied to calendar time once, at its start: its time stamps
+/// never go back, even if the system's calendar clock is set while the program runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: std::time::Instant,
@@ -56,9 +56,8 @@ impl Clock {
     }
 }
 
-/// Two clocks read at one moment. A thread that is kept from running between the two readings would
-/// take them for as far apart as that lasted: it reads again, and the readings that were closest
-/// together count.
+/// Reads two clocks at one moment. If the thread does not run for a while between the two readings,
+/// they are that far apart: it reads again, and returns the readings that were closest together.
 pub fn at_once<T>(mut now: impl FnMut() -> Instant, mut other: impl FnMut() -> T) -> (Instant, T) {
     let mut read = || {
         let (before, other, after) = (now(), other(), now());
@@ -77,10 +76,11 @@ pub fn at_once<T>(mut now: impl FnMut() -> Instant, mut other: impl FnMut() -> T
     closest.1
 }
 
-/// Three readings of clocks take a tenth of this on a slow machine.
+/// Readings that are this close are taken at once: three readings take a tenth of this on a slow
+/// machine.
 const CLOSE: Duration = Duration::from_micros(5);
 
-/// A thread is not kept from running so many times one after the other.
+/// It is unlikely that a thread is interrupted so many times one after the other.
 const READINGS: u32 = 8;
 
 #[cfg(test)]

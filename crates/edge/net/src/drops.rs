@@ -1,9 +1,9 @@
-//! Datagrams that the kernel dropped at a socket, because nobody read them in time.
+//! Datagrams that the kernel dropped at a socket because they were not read in time.
 
 use std::io;
 use std::os::fd::AsFd;
 
-/// The number by which the kernel's tables know a socket.
+/// A socket's inode number, by which the kernel's tables name it.
 ///
 /// # Errors
 /// As the system says.
@@ -11,8 +11,8 @@ pub fn inode(socket: &impl AsFd) -> io::Result<u64> {
     Ok(rustix::fs::fstat(socket)?.st_ino)
 }
 
-/// Datagrams dropped at the UDP sockets that `counts` picks by inode; `None` where the system does
-/// not tell.
+/// Datagrams dropped at the UDP sockets whose inode numbers `counts` accepts; `None` if the system
+/// does not tell.
 pub fn kernel_drops(counts: impl Fn(u64) -> bool) -> Option<u64> {
     let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
     if tables.iter().all(Result::is_err) {

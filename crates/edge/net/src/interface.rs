@@ -11,8 +11,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// The interfaces of this host with their addresses of both families, in the order of their names.
-/// One without an address is there too.
+/// The interfaces of this host, by name, with their addresses of both families. Those without an
+/// address are included.
 ///
 /// # Errors
 /// As the system says.
@@ -61,8 +61,8 @@ unsafe fn address(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// Keeps a socket on one interface (`SO_BINDTODEVICE`, socket(7)): what it sends leaves there
-/// whatever the routes say. Since Linux 5.7 this needs no right for a socket that is on none yet.
+/// Binds a socket to one interface (`SO_BINDTODEVICE`, socket(7)): it sends there whatever the
+/// routes say. Since Linux 5.7 this needs no privilege for a socket that is bound to none yet.
 pub(crate) fn keep_on(socket: &UdpSocket, interface: &str) -> io::Result<()> {
     // SAFETY: the descriptor is open for the length of the call, and the pointer and length are
     // those of `interface`.

@@ -8,23 +8,22 @@
 //!                                   └── shares room and estimate ──┘
 //! ```
 //!
-//! One session over several lanes is not bound to one core: encryption, the QUIC state machine and
-//! the system calls run beside each other, and the session, which only chooses symbols and follows
-//! their fate, stays on one thread. It sees a lane's connections as it sees any others.
+//! A session over several lanes uses several cores: encryption, the QUIC state machine and the
+//! system calls run in parallel. The session, which only chooses symbols and follows their outcome,
+//! stays on one thread. A lane's connections are to it like any others.
 //!
-//! - **Room** is credit: the lane says how many datagrams it may be given in all, what its
-//!   connection's rate control lets go now and half a millisecond more. Nothing else is queued, so
-//!   that symbols are still chosen late.
-//! - **Batches** of up to 64 symbols, or news, go over two bounded queues; the bytes of a symbol
-//!   are not copied for it.
-//! - **Wake-ups**: one write for a batch at most, and none while the other thread is awake.
-//! - **Back-pressure**: a session's thread that is slow fills the queue towards it; the lane then
-//!   leaves what arrives in the socket, where the far end's rate control sees a queue.
-//! - **A lane that dies** (its socket fails, its thread panics) takes its own connections with it,
-//!   which end with that reason; the session goes on over the others.
+//! - **Room** is credit: the lane grants as many datagrams as its connection's rate control sends
+//!   now, and half a millisecond more. Nothing else is queued, so that symbols are still chosen
+//!   late.
+//! - **Batches** of up to 64 symbols, or news, go through two bounded queues; the bytes of a symbol
+//!   are not copied.
+//! - **Wake-ups**: at most one write for a batch, and none while the other thread is awake.
+//! - **Backpressure**: when the session's thread is slow, the queue towards it fills, and the lane
+//!   leaves datagrams in the socket, where the far end's rate control sees a queue.
+//! - **Failure** of a lane (its socket fails, its thread panics) ends its own connections with that
+//!   reason; the session goes on over the others.
 //!
-//! No lock is held during a system call. What the rate control remembers of a far end is each
-//! lane's own.
+//! No lock is held during a system call. Each lane's rate control remembers far ends for itself.
 
 mod member;
 mod message;
@@ -53,8 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// The session's side of a lane. Dropping it closes its connections, tells their far ends, and ends
-/// the thread.
+/// The session's side of a lane. Dropping it closes the connections and ends the thread.
 pub struct ThreadedEndpoint {
     outlet: Outlet<ToLane>,
     inlet: Inlet<FromLane>,
@@ -63,20 +61,20 @@ pub struct ThreadedEndpoint {
     events: VecDeque<EndpointEvent>,
     /// Used since the last hand-over.
     touched: Vec<ConnectionId>,
-    /// Their end was reported.
+    /// Connections whose end has been reported.
     ended: Vec<ConnectionId>,
     thread: Option<JoinHandle<io::Result<()>>>,
-    /// Why the thread is gone.
+    /// Why the thread has ended.
     gone: Option<String>,
     address: Option<SocketAddr>,
     inode: Option<u64>,
     send_errors: Arc<AtomicU64>,
 }
 
-/// A connection and how far it is.
+/// A connection and its state.
 struct Near {
     path: Remote,
-    /// Where it calls, until it is up.
+    /// Where it connects to, until it is up.
     calling: Option<SocketAddr>,
 }
 
@@ -111,7 +109,7 @@ impl ThreadedEndpoint {
             connections: Default::default(),
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Declared first, dropped last: whoever is woken finds the queues' other ends gone.
+            // Declared first, it is dropped last: the woken thread finds the queues disconnected.
             let _bell = bell;
             worker.run()
         })?;
@@ -131,17 +129,17 @@ impl ThreadedEndpoint {
         })
     }
 
-    /// Changes whose calls are taken. Connections that are up stay.
+    /// Changes which nodes may connect. Existing connections stay.
     pub fn set_trusted(&mut self, trusted: BTreeSet<Fingerprint>) {
         let _ = self.outlet.give(ToLane::Trust(trusted));
     }
 
-    /// Where its socket is.
+    /// The address of its socket.
     pub const fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// By which the kernel knows its socket.
+    /// The inode number of its socket.
     pub const fn inode(&self) -> Option<u64> {
         self.inode
     }
@@ -151,44 +149,44 @@ impl ThreadedEndpoint {
         self.send_errors.load(Ordering::Relaxed)
     }
 
-    /// Datagrams that came and were dropped, because they were not polled in time.
+    /// Received datagrams that were dropped because they were not polled in time.
     pub fn overflowed(&self) -> u64 {
         self.connections.values().map(|near| near.path.overflowed).sum()
     }
 
-    /// Makes the thread close the connections, tell their far ends, and end.
+    /// Makes the thread close the connections and end.
     pub(crate) fn begin_stop(&mut self) {
         self.hand_over();
         let _ = self.outlet.give(ToLane::Stop);
     }
 
-    /// Closes the connections, tells their far ends, and waits for the thread, which waits for its
-    /// closing datagrams, half a second at most.
+    /// Closes the connections and waits for the thread, which sends its closing datagrams for half
+    /// a second at most.
     pub(crate) fn stop(&mut self) {
         self.begin_stop();
-        // The lane may be in the middle of giving us something, but never waits for room; what we
-        // keep for it does not hold it up either, because it takes all there is at every turn.
+        // This ends: the lane never waits for room in its own queue, and takes all messages at
+        // every turn.
         while self.outlet.is_blocked() && self.outlet.retry() == Ok(()) {
             std::thread::yield_now();
         }
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has told so on standard error.
+            // A thread that panicked has reported it on standard error.
             let _ = thread.join();
         }
     }
 
-    /// Gives the lane what was gathered for it.
+    /// Hands the gathered batches to the lane.
     pub(crate) fn hand_over(&mut self) {
         for id in self.touched.drain(..) {
             if let Some(near) = self.connections.get_mut(&id) {
                 near.path.hand_over();
             }
         }
-        // Its end shows when the other queue is read.
+        // The end of the lane shows when the other queue is read.
         let _ = self.outlet.retry();
     }
 
-    /// Takes what the lane has given, no more than the queue holds at a time.
+    /// Takes the lane's messages, no more than the queue holds at a time.
     fn take(&mut self) {
         for _ in 0..FROM_LANE {
             match self.inlet.take() {
@@ -221,7 +219,7 @@ impl ThreadedEndpoint {
         }
     }
 
-    /// The lane is gone, and with it its connections.
+    /// The lane has ended, and with it its connections.
     fn lose(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         let reason = match thread.join() {
@@ -305,7 +303,7 @@ impl Drop for ThreadedEndpoint {
     }
 }
 
-/// Wakes the session's thread when the lane's ends, however it does.
+/// Wakes the session's thread when the lane's thread ends, whether or not by a panic.
 struct Farewell(Waker);
 
 impl Drop for Farewell {

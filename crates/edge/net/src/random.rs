@@ -1,11 +1,11 @@
-//! Randomness of the operating system.
+//! Random bytes of the operating system.
 
 use std::io;
 
-/// A number that nobody else knows.
+/// 32 secret random bytes.
 ///
 /// # Errors
-/// The system has no randomness.
+/// The system has no random source.
 pub fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut filled = 0;

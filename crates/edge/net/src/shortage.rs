@@ -1,17 +1,17 @@
-//! What keeps a process from running beside its own machine's programs: the quota of its control
-//! group, and the host of a virtual machine.
+//! CPU time that a process does not get for reasons outside the machine's own load: the quota of
+//! its control group, and the host of a virtual machine.
 
 use skyhaul_units::Duration;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What has kept this process from running so far. Counts of the system's, which only grow.
+/// CPU time that this process has not got so far. The system's counts, which only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shortage {
-    /// Time for which its control group, or one above that, was stopped because it had used up its
-    /// quota.
+    /// Time for which its control group, or a parent of that, was stopped because its quota was
+    /// used up.
     pub throttled: Duration,
-    /// Ticks that the machine's host gave to others, of all processors.
+    /// Ticks that the host of the virtual machine gave to others, of all processors.
     pub stolen: u64,
     /// Ticks of all processors.
     pub ticks: u64,
@@ -44,16 +44,16 @@ impl Shortage {
         let (stolen, ticks) = ticks(&text("proc/stat"));
         let groups = groups(&text("proc/self/cgroup"));
         let throttled = groups.iter().flat_map(|group| group.ancestors()).map(|group| {
-            // Either version of control groups; version 1 mounts its controllers together or each
-            // by itself.
+            // Control groups of version 1 or 2; version 1 mounts its controllers together or one by
+            // one.
             throttled(&fs::read_to_string(root.join(group).join("cpu.stat")).unwrap_or_default())
         });
         Self { throttled: throttled.max().unwrap_or_default(), stolen, ticks }
     }
 }
 
-/// Stolen ticks and all, of the first line of `/proc/stat`: user, nice, system, idle, iowait, irq,
-/// softirq, steal (proc(5)); what guests took is part of the first two.
+/// Stolen ticks and all ticks, from the first line of `/proc/stat`: user, nice, system, idle,
+/// iowait, irq, softirq, steal (proc(5)); the time of guests is part of the first two.
 fn ticks(stat: &str) -> (u64, u64) {
     let line = stat.lines().find(|line| line.starts_with("cpu ")).unwrap_or_default();
     let counts: Vec<u64> =

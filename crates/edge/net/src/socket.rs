@@ -21,19 +21,19 @@ pub struct Socket {
     granted: Buffers,
 }
 
-/// What the kernel granted of the buffers asked for.
+/// The socket buffers that the kernel granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
     /// Send buffer.
     pub send: ByteCount,
     /// Receive buffer.
     pub receive: ByteCount,
-    /// What was asked for, each.
+    /// The size asked for, of each.
     pub wanted: ByteCount,
 }
 
 impl Buffers {
-    /// What to do for the buffers wanted, where they were not granted.
+    /// What to do to get the buffers asked for, if they were not granted.
     pub fn advice(&self) -> Option<String> {
         let short = |granted: ByteCount, name: &'static str| {
             (granted < self.wanted).then_some((granted, name))
@@ -52,14 +52,14 @@ impl Buffers {
     }
 }
 
-/// Asked for in each direction: 30 ms at 4 Gbit/s, 350 ms at 300 Mbit/s, longer than the process is
-/// ever kept from running there. The kernel counts its own book-keeping in, about as much again.
+/// The size asked for in each direction: 30 ms at 4 Gbit/s, 350 ms at 300 Mbit/s, longer than the
+/// process is usually interrupted at these rates. The kernel doubles it for its own overhead.
 const WANTED: ByteCount = ByteCount::mib(16);
-/// Messages taken by one system call; each is up to 64 datagrams that the kernel put together.
+/// Messages received by one system call; each has up to 64 datagrams that the kernel merged (GRO).
 pub const AT_ONCE: usize = 8;
-/// The largest message: the longest UDP payload and what the kernel puts together are both below.
+/// The largest message: the longest UDP payload and a merged message are both smaller.
 const MESSAGE_MAX: usize = 1 << 16;
-/// A buffer serves several messages before it is made ready anew.
+/// A buffer serves several messages before it is renewed.
 const BUFFER: usize = 4 * MESSAGE_MAX;
 
 impl Socket {
@@ -71,9 +71,8 @@ impl Socket {
         Self::of(UdpSocket::bind(address)?)
     }
 
-    /// Binds to `address`, which further sockets of this user may be bound to in the same way: the
-    /// system then gives all that comes from one address and port to one of them, whichever its
-    /// hash picks.
+    /// Binds to `address`, which further sockets of this user may share (SO_REUSEPORT): the system
+    /// hands all datagrams from one address and port to one of them, which its hash picks.
     ///
     /// # Errors
     /// As [`Socket::bind`].
@@ -88,8 +87,8 @@ impl Socket {
     /// Binds to `address` and keeps to one network interface.
     ///
     /// # Errors
-    /// As [`Socket::bind`]; there is no such interface, or older systems than Linux 5.7 want a
-    /// right for it.
+    /// As [`Socket::bind`]; there is no such interface; before Linux 5.7, the process has no
+    /// CAP_NET_RAW.
     pub fn bind_on(address: SocketAddr, interface: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         crate::interface::keep_on(&socket, interface)?;
@@ -99,8 +98,8 @@ impl Socket {
     fn of(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let wanted = WANTED.as_usize();
-        // Past the system's ceiling where this process may (CAP_NET_ADMIN); else refused or cut
-        // down by it: what was granted is read back and reported.
+        // With CAP_NET_ADMIN the size may exceed the system's limit. Otherwise the system refuses
+        // or reduces it; the granted size is read back and reported.
         let number = libc::c_int::try_from(wanted).unwrap_or(libc::c_int::MAX);
         if option::set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, number).is_err() {
             let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), wanted);
@@ -108,7 +107,7 @@ impl Socket {
         if option::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, number).is_err() {
             let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), wanted);
         }
-        // The kernel keeps, and tells, twice what it grants (socket(7)).
+        // The kernel keeps, and reports, twice what it grants (socket(7)).
         let granted = Buffers {
             send: ByteCount::of(state.send_buffer_size(UdpSockRef::from(&socket))? / 2),
             receive: ByteCount::of(state.recv_buffer_size(UdpSockRef::from(&socket))? / 2),
@@ -126,22 +125,22 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// What the kernel granted of the buffers asked for.
+    /// The socket buffers that the kernel granted.
     pub const fn buffers(&self) -> Buffers {
         self.granted
     }
 
-    /// How many datagrams of one size may go in one call.
+    /// How many datagrams of one size may be sent by one call (GSO).
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments().get()
     }
 
-    /// Sends a datagram or a batch; `false` where the socket's buffer is full. A batch that the
-    /// system does not take in one call goes in several; should the buffer become full between
-    /// them, all of it is to be sent again, and arrives in part twice.
+    /// Sends a datagram or a batch; returns `false` if the socket's buffer is full. A batch that is
+    /// too large for one call is sent in several. If the buffer becomes full between them, all of
+    /// the batch must be sent again, and part of it arrives twice.
     ///
     /// # Errors
-    /// As the system says; the datagrams are lost, as on a line.
+    /// As the system says; the datagrams are lost, as if on the line.
     pub fn send(&self, outgoing: &OutgoingDatagrams<'_>) -> io::Result<bool> {
         let at_once = self.max_segments();
         match outgoing.segment_size {
@@ -178,15 +177,15 @@ impl Socket {
         }
     }
 
-    /// Takes what has arrived, up to eight messages, and hands over each. Returns how many there
-    /// were; fewer than that means that there are no more now.
+    /// Receives up to [`AT_ONCE`] messages, and hands over each. Returns how many there were; fewer
+    /// than that means that there are no more now.
     ///
     /// # Errors
     /// As the system says; an earlier datagram's ICMP answer is not one.
     pub fn receive(&mut self, mut take: impl FnMut(ReceivedBatch)) -> io::Result<usize> {
         for buffer in &mut self.buffers {
             if buffer.len() < MESSAGE_MAX {
-                // The memory is used again where nothing of what it held is still in use.
+                // The memory is used again if no earlier datagram in it is still in use.
                 buffer.clear();
                 buffer.resize(BUFFER, 0);
             }
@@ -221,22 +220,22 @@ impl AsFd for Socket {
 /// A datagram, or a batch of one size, to send.
 #[derive(Debug)]
 pub struct OutgoingDatagrams<'a> {
-    /// Where to.
+    /// The receiver.
     pub to: SocketAddr,
-    /// The local address to send from, where several could be.
+    /// The local address to send from, if there are several.
     pub from: Option<std::net::IpAddr>,
     /// Congestion mark, as in the IP header.
     pub ecn: Option<Ecn>,
     /// The datagrams, one after the other.
     pub contents: &'a [u8],
-    /// The size of each but the last, where there are several.
+    /// The size of each but the last, if there are several.
     pub segment_size: Option<usize>,
 }
 
-/// Datagrams that arrived together: of one size but for the last, from one sender, with one mark.
+/// Datagrams that the kernel merged: of one size but for the last, from one sender, with one mark.
 #[derive(Debug)]
 pub struct ReceivedBatch {
-    /// Who sent them.
+    /// The sender.
     pub from: SocketAddr,
     /// The local address they were sent to.
     pub to: Option<std::net::IpAddr>,

@@ -1,9 +1,9 @@
-//! TCP sockets for paths over TLS: non-blocking, in large pieces, with as little as possible
-//! waiting in the kernel.
+//! TCP sockets for paths over TLS: non-blocking, in large pieces, with as few bytes as possible in
+//! the kernel's send buffer.
 //!
-//! A [`Stream`] is one socket; a [`Listener`] takes calls. Neither waits: their owner watches
-//! [`Stream::fd`] for reading while the path wants to, and for writing while
-//! [`Stream::is_blocked`].
+//! A [`TcpPathStream`] is one socket; a [`TcpPathListener`] accepts connections. Neither blocks:
+//! their owner watches [`TcpPathStream::fd`] for reading while the path wants to read, and for
+//! writing while [`TcpPathStream::is_blocked`].
 
 mod unsent;
 
@@ -18,23 +18,23 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// A TCP socket with a path on it, which is handed to each call that needs it.
+/// The TCP socket of a path. The path itself is passed to each call that needs it.
 #[derive(Debug)]
 pub struct TcpPathStream {
     socket: TcpStream,
-    /// Read, and not taken by the path yet.
+    /// Bytes that were read and that the path has not taken yet.
     held: Vec<u8>,
-    /// The socket takes nothing now: it is not connected yet, or its buffer is full.
+    /// The socket takes no bytes now: it is not connected yet, or its buffer is full.
     blocked: bool,
     is_shut: bool,
 }
 
 impl TcpPathStream {
-    /// Calls `remote`, from `local` where that is given. Returns at once: what becomes of the call
-    /// shows when the socket is read or written.
+    /// Begins to connect to `remote`, from `local` if that is given. The result shows when the
+    /// socket is read or written.
     ///
     /// # Errors
-    /// The system has no more sockets, no way to `remote`, or `local` is not its own.
+    /// The system has no more sockets or no route to `remote`, or `local` is not its own.
     pub fn connect(local: Option<IpAddr>, remote: SocketAddr) -> io::Result<Self> {
         let family = if remote.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -48,19 +48,19 @@ impl TcpPathStream {
         }
     }
 
-    /// On a socket that is connected, or will be.
+    /// Uses a socket that is connected, or will be.
     ///
     /// # Errors
     /// As the system says.
     pub fn on(socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        // The path gives whole batches: nothing is gained by holding a short one back.
+        // The path hands over whole batches, which must not be held back.
         sockopt::set_tcp_nodelay(&socket, true)?;
         unsent::limit(&socket, MOST_UNSENT)?;
         Ok(Self { socket, held: Vec::new(), blocked: true, is_shut: false })
     }
 
-    /// The address here.
+    /// Its own address.
     ///
     /// # Errors
     /// As the system says.
@@ -68,28 +68,28 @@ impl TcpPathStream {
         self.socket.local_addr()
     }
 
-    /// To wait for.
+    /// The descriptor to wait for.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Whether it is worth waiting for the socket to be writable.
+    /// Whether to wait for the socket to be writable.
     pub const fn is_blocked(&self) -> bool {
         self.blocked
     }
 
-    /// Whether something was read for which the path had no room.
+    /// Whether bytes were read for which the path had no room.
     pub const fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// The socket was found writable, or broken.
+    /// The socket is writable, or broken.
     pub const fn unblock(&mut self) {
         self.blocked = false;
     }
 
-    /// Takes what has arrived, by way of `buffer`, some pieces at most, so that sending gets its
-    /// turn. Returns how much was read. Errors of the socket end the path.
+    /// Reads what has arrived, by way of `buffer`, a few pieces at most, so that sending has its
+    /// turn. Returns how much was read. An error of the socket ends the path.
     pub fn read(&mut self, clock: &Clock, path: &mut TcpPath, buffer: &mut [u8]) -> ByteCount {
         let mut total = ByteCount::ZERO;
         for _ in 0..READS {
@@ -124,8 +124,8 @@ impl TcpPathStream {
         total
     }
 
-    /// Writes what the path has to say, until it has no more or the socket takes no more. Returns
-    /// whether anything was written. Errors of the socket end the path.
+    /// Writes the path's bytes, until there are no more or the socket takes no more. Returns
+    /// whether any were written. An error of the socket ends the path.
     pub fn write(&mut self, clock: &Clock, path: &mut TcpPath) -> bool {
         let mut any = false;
         loop {
@@ -148,14 +148,14 @@ impl TcpPathStream {
         }
         if path.is_written_out() && !self.is_shut {
             self.is_shut = true;
-            // A socket that is broken already has nothing to shut.
+            // The error of a broken socket has been reported already.
             let _ = self.socket.shutdown(Shutdown::Write);
         }
         any
     }
 }
 
-/// Takes calls.
+/// Accepts connections.
 #[derive(Debug)]
 pub struct TcpPathListener {
     socket: TcpListener,
@@ -180,12 +180,12 @@ impl TcpPathListener {
         self.socket.local_addr()
     }
 
-    /// To wait for: readable when somebody calls.
+    /// The descriptor to wait for: readable when there is a connection.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The next call, until `None`.
+    /// The next connection, until `None`.
     ///
     /// # Errors
     /// The system has no more sockets: try again when some were closed.
@@ -194,7 +194,8 @@ impl TcpPathListener {
             match self.socket.accept() {
                 Ok(call) => return Ok(Some(call)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // A caller that went away while it waited is not this socket's error (accept(2)).
+                // A far end that left before it was accepted is not an error of the listener
+                // (accept(2)).
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -203,10 +204,11 @@ impl TcpPathListener {
     }
 }
 
-/// Pieces taken before sending gets its turn.
+/// Pieces read before sending has its turn.
 const READS: usize = 4;
-/// What the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. More would be decided
-/// too early; with much less the socket would often run dry before this process is woken.
+/// Bytes that the kernel takes beyond what TCP may send now: 10 ms at 100 Mbit/s. With more,
+/// symbols would be chosen too early; with much less, the socket would run dry before this thread
+/// wakes.
 const MOST_UNSENT: i32 = 128 * 1024;
 
 #[cfg(test)]

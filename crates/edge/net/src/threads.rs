@@ -1,24 +1,24 @@
-//! How busy this process's threads are: a thread that runs all the time is what a transfer waits
-//! for, however idle the host.
+//! How busy this process's threads are: a thread that runs all the time limits a transfer, however
+//! idle the host.
 
 use skyhaul_units::Duration;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Processor time of each thread at one instant. Empty where the system does not tell.
+/// Processor time of each thread at one instant. Empty if the system does not tell.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadTimes(BTreeMap<u64, Thread>);
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thread {
-    /// As the program named it, cut to 15 bytes by the system.
+    /// The name that the program gave it; the system keeps 15 bytes.
     pub name: String,
-    /// For how long it ran.
+    /// How long it ran.
     pub ran: Duration,
-    /// For how long it was ready to run and did not: other threads had the processor, or its
-    /// control group had used up its quota.
+    /// How long it was ready but did not run: other threads had the processor, or the quota of its
+    /// control group was used up.
     pub waited: Duration,
 }
 
@@ -28,13 +28,12 @@ impl ThreadTimes {
         Self::read(Path::new("/proc/self/task"))
     }
 
-    /// The threads with the system's numbers for them.
+    /// The threads with their numbers in the system.
     pub fn threads(&self) -> impl Iterator<Item = (u64, &Thread)> {
         self.0.iter().map(|(number, thread)| (*number, thread))
     }
 
-    /// The part of `seconds` for which the busiest thread ran since `earlier`; `None` where that is
-    /// not known.
+    /// The part of `seconds` for which the busiest thread ran since `earlier`; `None` if unknown.
     pub fn busiest_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
         let ran = |(number, thread): (&u64, &Thread)| {
             let before = earlier.0.get(number).map_or(Duration::ZERO, |thread| thread.ran);
@@ -47,8 +46,8 @@ impl ThreadTimes {
         (seconds > 0.0).then(|| (most / seconds).min(1.0))
     }
 
-    /// The part of `seconds` for which the thread that wanted to run most was ready since `earlier`
-    /// and did not run; `None` where that is not known.
+    /// The part of `seconds` for which the thread with the most demand was ready since `earlier`
+    /// but did not run; `None` if unknown.
     pub fn ready_since(&self, earlier: &Self, seconds: f64) -> Option<f64> {
         let grown = |(number, thread): (&u64, &Thread)| {
             let before = earlier.0.get(number).cloned().unwrap_or_default();

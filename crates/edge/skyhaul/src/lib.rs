@@ -1,17 +1,17 @@
 //! Blocks with deadlines, priorities and dependencies between two nodes, over one or several paths.
 //!
-//! A [`Node`] is this host's end: a key, sockets, and whom it trusts. A [`Session`] joins it with
-//! another node over one or several [`Path`]s, and carries [`Block`]s both ways. A block is useless
-//! in part; it arrives whole or not at all:
+//! A [`Node`] is this host's end: a key, sockets, and the keys that it trusts. A [`Session`] joins
+//! it with another node over one or several [`Path`]s, and carries [`Block`]s both ways. A block
+//! arrives whole or not at all:
 //!
 //! - [`Block::reliable`] arrives in the order of its flow, however long that takes;
-//! - [`Block::expendable`] is worth something until its deadline, arrives out of order, and costs
-//!   nothing after it;
-//! - `priority`, `depends_on`, `class` and `redundant` say what goes first, what is worth nothing
-//!   without what, who pays, and what goes over all paths.
+//! - [`Block::expendable`] is useful until its deadline, arrives out of order, and is not sent
+//!   after its deadline;
+//! - `priority`, `depends_on`, `class` and `redundant` set what goes first, which other block it
+//!   needs to be useful, which class of the line it uses, and whether it goes over all paths.
 //!
-//! Everything that waits is a future, of any executor. Programs without one put [`Wait::wait`]
-//! behind it.
+//! All calls that wait are futures, for any executor. Programs without one call [`Wait::wait`] on
+//! them.
 //!
 //! ```
 //! use skyhaul::{Block, Duration, FlowId, Identity, Node, Outcome, Path, Wait};
@@ -26,7 +26,7 @@
 //! let session = calling.connect([Path::to(called.addresses()[0])], keys.1).wait()?;
 //! let key_frame = Block::expendable(FlowId(1), Duration::from_secs(3), vec![7; 60_000].into());
 //! let key_frame = session.send(key_frame).wait()?;
-//! // Worth nothing without the other, so nothing is spent on it where that one is too late.
+//! // Useless without the other block: it is not sent if that one is too late.
 //! let next = Block::expendable(FlowId(1), Duration::from_secs(3), vec![8; 6_000].into());
 //! let next = session.send(Block { depends_on: key_frame.name().wait(), ..next }).wait()?;
 //!
@@ -50,8 +50,8 @@ pub use wait::Wait;
 
 #[doc(inline)]
 pub use skyhaul_channels_io::{
-    AppChannel as Session, ClientStartError as StartError, IncomingBlock,
-    LinkError as SessionError, Sent,
+    AppChannel as Session, AppChannelError as SessionError, ClientStartError as StartError,
+    IncomingBlock, Sent,
 };
 #[doc(inline)]
 pub use skyhaul_quic::{Fingerprint, FingerprintError, Identity, IdentityError};
@@ -64,7 +64,7 @@ pub use skyhaul_transport::{
 #[doc(inline)]
 pub use skyhaul_units::{ByteCount, Duration, FlowId, Instant, Probability, Rate, Seq, Utc};
 
-/// The page for programs, whose example is tested with these.
+/// The page of the library, whose example is tested with these.
 #[cfg(doctest)]
 #[doc = include_str!("../../../../docs/how-to/library.md")]
 struct Page;

@@ -1,7 +1,9 @@
-//! This host's end.
+//! This host's end: a node and its sessions.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
-use skyhaul_channels_io::{AppChannel, AppClient, ClientStartError, LinkError, PathChoice, Setup};
+use skyhaul_channels_io::{
+    AppChannel, AppChannelError, AppClient, ClientStartError, PathChoice, Setup,
+};
 use skyhaul_congestion::ControllerConfig;
 use skyhaul_quic::{Fingerprint, Identity, PathConfig};
 use skyhaul_transport::{PathOptions, SessionConfig};
@@ -11,9 +13,9 @@ use skyhaul_units::{ByteCount, Rate};
 #[derive(Debug)]
 pub struct Node(AppClient);
 
-/// A node that is to be started.
+/// The configuration of a node.
 #[derive(Debug, Clone)]
-#[must_use = "it does nothing before it is started"]
+#[must_use = "a node does nothing before it is started"]
 pub struct NodeBuilder {
     setup: Setup,
     packet: ByteCount,
@@ -29,13 +31,13 @@ impl Path {
         Self(PathChoice { socket: 0, remote, options: PathOptions::default() })
     }
 
-    /// From another socket: its place in the order of [`NodeBuilder::bind`], from zero.
+    /// From another socket: its index in the order of [`NodeBuilder::bind`].
     #[must_use]
     pub const fn from_socket(self, socket: usize) -> Self {
         Self(PathChoice { socket, ..self.0 })
     }
 
-    /// It carries only what would be late on the free paths.
+    /// It carries only what would be late on the paths that are not metered.
     #[must_use]
     pub const fn metered(self) -> Self {
         Self(PathChoice { options: PathOptions { metered: true, ..self.0.options }, ..self.0 })
@@ -49,34 +51,34 @@ impl Path {
 }
 
 impl NodeBuilder {
-    /// A socket at `address`; port 0 is any free one. May be said several times, once for each path
-    /// that is to leave from an address of its own. Not said, it is any address and port of IPv4.
+    /// A socket at `address`; port 0 is any free one. May be called several times, once for each
+    /// path that needs an address of its own. Default: any address and port of IPv4.
     pub fn bind(mut self, address: SocketAddr) -> Self {
         self.setup.bind.push(address);
         self
     }
 
-    /// Takes calls of the node with this key. Without one, calls are not taken.
+    /// Accepts connections from the node with this key. Default: none.
     pub fn trust(mut self, key: Fingerprint) -> Self {
         self.setup.trusted.insert(key);
         self
     }
 
-    /// Declares what the line carries, counted in IP packets with their headers, for sending at
-    /// that rate. Not said, the rate is found.
+    /// Declares the line's rate, counted in IP packets with their headers, to send at that rate.
+    /// Default: congestion control finds the rate.
     pub fn line(mut self, rate: Rate) -> Self {
         self.setup.path.controller = ControllerConfig::declared(rate);
         self
     }
 
-    /// The largest IP packet that fits the line, 1280 B to 65000 B: the same at both ends. Not
-    /// said, 1500 B.
+    /// The largest IP packet that fits the line, 1280 B to 65000 B, the same at both ends. Default:
+    /// 1500 B.
     pub const fn packet(mut self, size: ByteCount) -> Self {
         self.packet = size;
         self
     }
 
-    /// Windows, classes, scheduling and repair of every session.
+    /// Windows, classes, scheduling and FEC repair of every session.
     pub fn sessions(mut self, config: SessionConfig) -> Self {
         self.setup.session = config;
         self
@@ -93,7 +95,7 @@ impl NodeBuilder {
         // Headers of IP and UDP.
         let headers = if self.setup.bind.iter().any(SocketAddr::is_ipv6) { 48 } else { 28 };
         let payload = self.packet.as_u64().saturating_sub(headers);
-        // What does not fit is refused with the path's configuration.
+        // A size out of range is refused with the path's configuration.
         self.setup.path.udp_payload = u16::try_from(payload).unwrap_or(u16::MAX);
         AppClient::start(self.setup).map(Node)
     }
@@ -107,28 +109,28 @@ impl Node {
         NodeBuilder { setup, packet: ByteCount::new(1_500) }
     }
 
-    /// Where its sockets are, in the order of [`NodeBuilder::bind`].
+    /// The addresses of its sockets, in the order of [`NodeBuilder::bind`].
     pub fn addresses(&self) -> &[SocketAddr] {
         self.0.addresses()
     }
 
-    /// Calls the node with the key `peer` over `paths`. The session stands once the first path
-    /// does; the others join it then, and what is turned away
-    /// [`Session::refused_paths`](AppChannel::refused_paths) tells.
+    /// Connects to the node with the key `peer` over `paths`. The session is open as soon as the
+    /// first path is; the others join it then, and
+    /// [`Session::refused_paths`](AppChannel::refused_paths) reports those that could not be made.
     ///
     /// # Errors
-    /// No path is given, nobody answers within a minute, or the far end has another key or does not
-    /// trust ours.
+    /// No path is given, there is no answer within a minute, or the far end has another key or does
+    /// not trust this node's.
     pub async fn connect(
         &self,
         paths: impl IntoIterator<Item = Path>,
         peer: Fingerprint,
-    ) -> Result<AppChannel, LinkError> {
+    ) -> Result<AppChannel, AppChannelError> {
         let ways: Vec<PathChoice> = paths.into_iter().map(|path| path.0).collect();
         self.0.connect_over(&ways, peer).await
     }
 
-    /// The next session of a node that called; `None` once this node has stopped.
+    /// The next session of a node that has connected; `None` once this node has stopped.
     pub async fn accept(&self) -> Option<AppChannel> {
         self.0.accept().await
     }

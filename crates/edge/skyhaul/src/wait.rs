@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
 use std::time::Instant;
 
-/// Waiting for a future on this thread.
+/// Waits for a future on this thread.
 pub trait Wait: Future + Sized {
-    /// Blocks this thread until the future is ready. Not for use within an executor, whose thread
-    /// it would hold.
+    /// Blocks this thread until the future is ready. Do not use it within an executor, whose thread
+    /// it would block.
     fn wait(self) -> Self::Output {
         let waker = Arc::new(Unpark(std::thread::current())).into();
         let mut future = pin!(self);
@@ -22,10 +22,10 @@ pub trait Wait: Future + Sized {
         }
     }
 
-    /// Blocks this thread for `time` at the most; `None` where the future was not ready by then. It
-    /// is dropped then, and a block that was to be sent with it: to go on with it later, wait for
-    /// `as_mut()` of one that is pinned.
-    #[allow(clippy::disallowed_methods, reason = "a thread that waits by the host's clock")]
+    /// Blocks this thread for `time` at most; `None` if the future was not ready by then. The
+    /// future is dropped then, together with a block that it was to send. To continue later, wait
+    /// for `as_mut()` of a pinned future.
+    #[allow(clippy::disallowed_methods, reason = "the thread waits by the host's clock")]
     fn wait_for(self, time: Duration) -> Option<Self::Output> {
         let waker = Arc::new(Unpark(std::thread::current())).into();
         let mut future = pin!(self);

@@ -46,7 +46,7 @@ use live::Receivers;
 use processor::Processor;
 pub use reload::Reload;
 use shared::{CentreShared, CentreState};
-use skyhaul_channels_io::LinksTaken;
+use skyhaul_channels_io::IncomingChannels;
 use skyhaul_config::{CentreConfig, PeerEntry};
 use skyhaul_files_io::{Claims, Directory, Root};
 use skyhaul_net::{AnyEndpoint, Clock, Driver, Socket, TcpConfig};
@@ -121,7 +121,7 @@ pub fn run(config: &CentreConfig, stop: &AtomicBool, mut reload: Reload<'_>) -> 
     })?;
     let guests = guests::start(
         config.forwarding(),
-        LinksTaken::AtTheDoor,
+        IncomingChannels::Accepted,
         driver.waker(),
         shared.alarms.clone(),
     )?;

@@ -4,7 +4,7 @@ use crate::alarms::Alarms;
 use crate::fault::Fault;
 use crate::services::SessionMemory;
 use skyhaul_channels::FIRST_GUEST;
-use skyhaul_channels_io::{FILES_SHARE, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, Tenants};
+use skyhaul_channels_io::{FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, Tenants};
 use skyhaul_forward_io::{ForwardNotice, Forwarding, StartError};
 use skyhaul_net::Waker;
 use skyhaul_store::FLOW_END;
@@ -32,7 +32,7 @@ pub fn window(own: SessionMemory) -> SessionMemory {
 /// A port or socket file cannot be listened at.
 pub fn start(
     forwarding: Forwarding,
-    taken: LinksTaken,
+    taken: IncomingChannels,
     waker: Waker,
     alarms: Arc<Alarms>,
 ) -> Result<Tenants, Fault> {

@@ -51,7 +51,7 @@ use refill::RefillRunner;
 use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
 use skyhaul_channels_io::ChannelService;
-use skyhaul_channels_io::{LinksTaken, Tenants};
+use skyhaul_channels_io::{IncomingChannels, Tenants};
 use skyhaul_config::{MirrorEntry, MissionRef, StationConfig};
 use skyhaul_net::{Clock, Driver};
 use skyhaul_store::{Disk, RealDisk, Spool, SpoolConfig, SpoolDraw, SpoolError};
@@ -105,7 +105,7 @@ pub fn run(
     let shared = Arc::new(StationShared::new(name, channels, spool, clock, driver.waker()));
     let guests = guests::start(
         config.forwarding(),
-        LinksTaken::ByNobody,
+        IncomingChannels::Refused,
         driver.waker(),
         shared.alarms.clone(),
     )?;

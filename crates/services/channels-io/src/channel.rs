@@ -1,6 +1,6 @@
 //! A channel as a program sees it.
 
-use crate::channel_error::LinkError;
+use crate::channel_error::AppChannelError;
 use crate::state::{ArrivedBlock, ChannelId, SentKey, Shared};
 use core::pin::Pin;
 use skyhaul_quic::Fingerprint;
@@ -42,9 +42,9 @@ impl AppChannel {
     /// Hands over a block, as soon as there is room for it.
     ///
     /// # Errors
-    /// [`LinkError::Closed`] when the channel has ended. A block that the session does not take
+    /// [`AppChannelError::Closed`] when the channel has ended. A block that the session does not take
     /// (empty, too long, expendable without deadline) has the outcome [`Outcome::Cancelled`].
-    pub async fn send(&self, block: Block) -> Result<Sent, LinkError> {
+    pub async fn send(&self, block: Block) -> Result<Sent, AppChannelError> {
         let mut block = Some(block);
         let waiter = self.shared.waiter(Some(self.id));
         let ticket = poll_fn(|context| waiter.poll_send(&mut block, context)).await?;

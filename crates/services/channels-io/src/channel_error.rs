@@ -2,7 +2,7 @@
 
 /// Why a channel cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinkError {
+pub enum AppChannelError {
     /// It has ended, or could not be opened.
     #[error("the channel is closed: {0}")]
     Closed(String),

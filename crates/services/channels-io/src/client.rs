@@ -43,7 +43,7 @@
 
 use crate::channel::AppChannel;
 use crate::channel_driver::ChannelDriver;
-use crate::channel_error::LinkError;
+use crate::channel_error::AppChannelError;
 use crate::path_choice::PathChoice;
 use crate::state::{ConnectRequest, Shared};
 use core::net::SocketAddr;
@@ -171,12 +171,12 @@ impl AppClient {
     /// Connects to the node at `remote`, which must have the key `peer`, from the first socket.
     ///
     /// # Errors
-    /// See [`LinkError`].
+    /// See [`AppChannelError`].
     pub async fn connect(
         &self,
         remote: SocketAddr,
         peer: Fingerprint,
-    ) -> Result<AppChannel, LinkError> {
+    ) -> Result<AppChannel, AppChannelError> {
         self.connect_over(
             &[PathChoice { socket: 0, remote, options: PathOptions::default() }],
             peer,
@@ -188,12 +188,12 @@ impl AppClient {
     /// join it then, and [`AppChannel::refused_paths`] reports those that could not be made.
     ///
     /// # Errors
-    /// See [`LinkError`].
+    /// See [`AppChannelError`].
     pub async fn connect_over(
         &self,
         paths: &[PathChoice],
         peer: Fingerprint,
-    ) -> Result<AppChannel, LinkError> {
+    ) -> Result<AppChannel, AppChannelError> {
         let id = self.shared.connect(ConnectRequest { paths: paths.to_vec(), peer });
         // Dropping it closes what was begun, if the attempt fails or this future is dropped.
         let channel = AppChannel::new(Arc::clone(&self.shared), id);

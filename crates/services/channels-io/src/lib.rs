@@ -14,8 +14,8 @@ mod state;
 mod tenants;
 
 pub use channel::{AppChannel, IncomingBlock, Sent};
-pub use channel_error::LinkError;
+pub use channel_error::AppChannelError;
 pub use client::{AppClient, ClientStartError, Setup};
 pub use path_choice::PathChoice;
-pub use shared_session::{ChannelService, LinksTaken};
+pub use shared_session::{ChannelService, IncomingChannels};
 pub use tenants::{FILES_SHARE, FORWARDS_SHARE, STREAMS_SHARE, SessionPeer, Tenants};

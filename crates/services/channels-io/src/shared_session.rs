@@ -1,7 +1,7 @@
 //! Channels multiplexed onto sessions that a station or centre owns.
 
 use crate::channel::AppChannel;
-use crate::channel_error::LinkError;
+use crate::channel_error::AppChannelError;
 use crate::state::{ArrivedBlock, ChannelId, ChannelState, OpenRequest, Shared, State, Ticket};
 use bytes::Bytes;
 use skyhaul_channels::links::{self, LinkSlot, Links, WINDOW};
@@ -23,7 +23,7 @@ pub(crate) struct SharedSession {
     range: FlowRange,
     /// Of each session's send buffer.
     share: ByteCount,
-    taken: LinksTaken,
+    taken: IncomingChannels,
     sessions: BTreeMap<SessionId, SharedChannels>,
 }
 
@@ -33,11 +33,11 @@ pub struct ChannelService(Arc<Shared>);
 
 /// Who takes channels that far nodes open for files and streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinksTaken {
-    /// Nobody: they are ended.
-    ByNobody,
+pub enum IncomingChannels {
+    /// Nobody: they are ended at once.
+    Refused,
     /// The owner of the [`ChannelService`].
-    AtTheDoor,
+    Accepted,
 }
 
 /// The channels over one session.
@@ -94,7 +94,7 @@ impl ChannelService {
     ///
     /// # Errors
     /// The node has stopped, or the session has as many channels as it may.
-    pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, LinkError> {
+    pub async fn connect(&self, node: usize, class: &str) -> Result<AppChannel, AppChannelError> {
         let id = self.0.open(OpenRequest { node, class: class.to_owned() });
         let channel = AppChannel::new(Arc::clone(&self.0), id);
         let waiter = self.0.waiter(Some(id));
@@ -112,7 +112,7 @@ impl ChannelService {
 
 impl SharedSession {
     /// No sessions yet; `waker` is of the thread that calls [`SharedSession::work`].
-    pub fn new(range: FlowRange, share: ByteCount, taken: LinksTaken, waker: Waker) -> Self {
+    pub fn new(range: FlowRange, share: ByteCount, taken: IncomingChannels, waker: Waker) -> Self {
         let shared = Arc::new(Shared::new(waker));
         Self { shared, range, share, taken, sessions: BTreeMap::new() }
     }
@@ -245,14 +245,14 @@ impl SharedChannels {
     fn event(
         &mut self,
         shared: &Shared,
-        taken: LinksTaken,
+        taken: IncomingChannels,
         event: links::Event,
         received: &Received,
     ) {
         let mut state = shared.state();
         match event {
             links::Event::Begun(slot)
-                if taken == LinksTaken::ByNobody || state.accepted.len() >= ACCEPTED_MAX =>
+                if taken == IncomingChannels::Refused || state.accepted.len() >= ACCEPTED_MAX =>
             {
                 self.links.end(slot);
             }

@@ -1,6 +1,6 @@
 //! State that the program and the transport's thread share.
 
-use crate::channel_error::LinkError;
+use crate::channel_error::AppChannelError;
 use crate::path_choice::PathChoice;
 use skyhaul_net::Waker;
 use skyhaul_quic::Fingerprint;
@@ -193,8 +193,8 @@ impl ChannelState {
         self.dropped && self.closed.is_some() && self.sent.is_empty()
     }
 
-    fn error(&self) -> Option<LinkError> {
-        self.closed.clone().map(LinkError::Closed)
+    fn error(&self) -> Option<AppChannelError> {
+        self.closed.clone().map(AppChannelError::Closed)
     }
 }
 
@@ -234,7 +234,7 @@ impl State {
 }
 
 impl Waiter<'_> {
-    pub fn poll_open(&self, context: &Context<'_>) -> Poll<Result<(), LinkError>> {
+    pub fn poll_open(&self, context: &Context<'_>) -> Poll<Result<(), AppChannelError>> {
         self.with(context, |channel| channel.open.then_some(Ok(())), Err)
     }
 
@@ -255,7 +255,7 @@ impl Waiter<'_> {
         &self,
         block: &mut Option<Block>,
         context: &Context<'_>,
-    ) -> Poll<Result<Ticket, LinkError>> {
+    ) -> Poll<Result<Ticket, AppChannelError>> {
         // A waiter hands over one block at the most: its own number serves as the block's.
         let ticket = self.id;
         let sent = self.with(
@@ -283,11 +283,13 @@ impl Waiter<'_> {
         &self,
         context: &Context<'_>,
         mut take: impl FnMut(&mut ChannelState) -> Option<T>,
-        failed: impl FnOnce(LinkError) -> T,
+        failed: impl FnOnce(AppChannelError) -> T,
     ) -> Poll<T> {
         let mut state = self.shared.state();
         let Some(channel) = self.channel.and_then(|id| state.channels.get_mut(&id)) else {
-            return Poll::Ready(failed(LinkError::Closed("the channel has ended".to_owned())));
+            return Poll::Ready(failed(AppChannelError::Closed(
+                "the channel has ended".to_owned(),
+            )));
         };
         if let Some(taken) = take(channel) {
             return Poll::Ready(taken);

@@ -9,7 +9,7 @@
 //! have windows of their own, so that a slow reader holds back only itself. By a
 //! [`ChannelService`], programs on other threads open channels over the session.
 
-use crate::shared_session::{ChannelService, LinksTaken, SharedSession, SharedSessionOwner};
+use crate::shared_session::{ChannelService, IncomingChannels, SharedSession, SharedSessionOwner};
 use skyhaul_channels::links::SessionEnd;
 use skyhaul_channels::{FIRST_GUEST, FlowRange};
 use skyhaul_forward::Role;
@@ -67,7 +67,7 @@ impl Tenants {
     /// See [`StartError`].
     pub fn new(
         forwarding: Forwarding,
-        taken: LinksTaken,
+        taken: IncomingChannels,
         waker: Waker,
         notify: Notify,
     ) -> Result<Self, StartError> {

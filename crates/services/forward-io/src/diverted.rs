@@ -1,5 +1,4 @@
-//! Listening for connections to other hosts, which a router's rules divert here (TPROXY): one
-//! socket option.
+//! The socket option for connections to other hosts that a router's rules divert here (TPROXY).
 
 use skyhaul_net::option;
 use std::io;

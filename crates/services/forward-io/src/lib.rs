@@ -1,12 +1,18 @@
-//! Applications' sockets over sessions: listeners here, connections there, the bytes and datagrams
-//! between, on one thread.
+//! Port forwarding: applications' sockets at both ends of sessions, on one thread.
 //!
 //! [`Forwards`] accepts applications' connections, and makes those that far nodes ask for and its
-//! rules allow, over sessions that somebody else holds. A [`Forwarder`] is a [`skyhaul_net::Service`]
-//! with sessions for that alone: it calls the far nodes that its
-//! [`Setup`] names, and takes calls of others. Bytes are read from a socket only when the line has
-//! room for them, so that what waits, waits in the application's own socket. What is not here: the
-//! streams' protocol (crate `forward`).
+//! rules allow, over sessions that its caller owns. A [`Forwarder`] is a [`skyhaul_net::Service`] with
+//! sessions for that alone: it connects to the far nodes that its [`Setup`] names, and accepts
+//! others. Bytes are read from a socket only when the line has room for them, so that backpressure
+//! reaches the application. The streams' protocol is in the crate `forward`.
+//!
+//! ```text
+//!   application ─► Listeners ─► Connections ──┐             ┌── Dials ─► Connections ─► server
+//!                      │  └──► SocksClients   ├─ session ───┤
+//!                      └─────► Associations ──┘             └── Associations ─► UDP server
+//! ```
+//!
+//! `Forwards` hands each event to its part; `Common` is what the parts share.
 
 mod associations;
 mod common;
@@ -45,22 +51,22 @@ use skyhaul_transport::ClassTree;
 use skyhaul_units::{ByteCount, Duration};
 use std::io;
 
-/// What comes in here and at far nodes.
+/// What is forwarded, here and at far nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Forwarding {
     /// The names of the far nodes.
     pub nodes: Vec<String>,
-    /// What comes in here.
+    /// Where applications connect here.
     pub listens: Vec<ListenAddress>,
-    /// What comes in at far nodes.
+    /// Where they connect at far nodes.
     pub remotes: Vec<Remote>,
-    /// Bytes that came for applications and were not taken by them yet, at most, for each session;
-    /// 16 KiB more for each connection.
+    /// Limit of the received bytes that applications have not taken, for each session; 16 KiB more
+    /// for each connection.
     pub budget: ByteCount,
 }
 
 impl Forwarding {
-    /// Adds one thing that is forwarded, by way of the node at this place.
+    /// Adds one forward, to the node of this index.
     pub fn add(&mut self, what: What, node: usize, carriage: Carriage, idle: Option<Duration>) {
         let (local, arrival) = match what {
             What::Local(Forward { local, target, .. }) => (local, FarTarget::For(target)),
@@ -75,22 +81,22 @@ impl Forwarding {
     }
 }
 
-/// What a far node may have this one do.
+/// What a far node may ask this one to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FarRules {
-    /// Where it may have this one connect.
+    /// Where this one connects for it.
     pub allow: Vec<Allow>,
-    /// Where it may have this one listen.
+    /// Where this one listens for it.
     pub allow_listen: Vec<Allow>,
 }
 
 /// Why forwards did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The system refused what every forwarder needs.
+    /// The system has no more file descriptors.
     #[error("the system allows no further poller ({0}): close other programs")]
     System(io::Error),
-    /// A port or socket file cannot be listened at.
+    /// The system does not listen at a port or socket file.
     #[error(
         "cannot listen on {local} ({source}): stop the program that uses it, or give another one"
     )]
@@ -102,117 +108,117 @@ pub enum StartError {
     },
 }
 
-/// What a forwarder on sessions of its own does, and what it may be asked to.
+/// What a [`Forwarder`] does, and what far nodes may ask it to do.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// This node's name, for the far ends' logs.
     pub name: String,
-    /// The nodes to call.
+    /// The nodes to connect to.
     pub nodes: Vec<ForwardNode>,
-    /// What comes in here.
+    /// Where applications connect here.
     pub listens: Vec<ListenAddress>,
-    /// What comes in at far nodes.
+    /// Where they connect at far nodes.
     pub remotes: Vec<Remote>,
-    /// Where far nodes may have this one connect.
+    /// Where this node connects for far ones.
     pub allow: Vec<Allow>,
-    /// Where they may have this one listen.
+    /// Where it listens for them.
     pub allow_listen: Vec<Allow>,
-    /// How each session's line is shared; a forward names its class by [`Carriage::class`].
+    /// The class tree of each session; a forward names its class by [`Carriage::class`].
     pub classes: ClassTree,
-    /// How often [`ForwardNotice::Stats`] is told.
+    /// How often [`ForwardNotice::Stats`] is reported.
     pub stats: Option<Duration>,
-    /// Bytes that came for applications and were not taken by them yet, at most, for each session;
-    /// 16 KiB more for each connection.
+    /// Limit of the received bytes that applications have not taken, for each session; 16 KiB more
+    /// for each connection.
     pub budget: ByteCount,
 }
 
-/// A node to call.
+/// A node to connect to.
 #[derive(Debug, Clone)]
 pub struct ForwardNode {
     /// Its name here.
     pub name: String,
     /// Its key.
     pub peer: Fingerprint,
-    /// Its addresses, each with the endpoint to call it from: the first that answers begins the
-    /// session, the others are further paths of it.
+    /// Its addresses, each with the endpoint to connect from. The first that answers begins the
+    /// session; the others become further paths of it.
     pub addresses: Vec<(SocketId, SocketAddr)>,
 }
 
-/// Where applications come in.
+/// Where applications connect.
 #[derive(Debug, Clone)]
 pub struct ListenAddress {
     /// The port or socket file.
     pub local: Local,
-    /// The place of the far node among [`Setup::nodes`].
+    /// The far node's index in [`Setup::nodes`].
     pub node: usize,
-    /// Where that connects to.
+    /// Where the far node connects to.
     pub arrival: FarTarget,
     /// How the bytes are carried.
     pub carriage: Carriage,
-    /// A connection on which nothing came or went for so long is reset, and a client of datagrams
-    /// forgotten: that after a minute where nothing is said.
+    /// A connection that is idle for so long is reset, and a client of datagrams is forgotten.
+    /// Default: none for connections, one minute for datagrams.
     pub idle: Option<Duration>,
 }
 
-/// Where what comes in goes at the other side.
+/// Where the far node connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FarTarget {
-    /// There.
+    /// To this target.
     For(Target),
-    /// Where the application says by SOCKS version 5 (RFC 1928).
+    /// To the target that the application names by SOCKS version 5 (RFC 1928).
     Proxy,
-    /// Where it was going to when this host's rules diverted it here (TPROXY).
+    /// To the destination from which this host's rules diverted the connection (TPROXY).
     Diverted,
 }
 
-/// What comes in at a far node, and is connected here.
+/// A listener at a far node, whose connections are made from here.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// The place of the far node among [`Setup::nodes`].
+    /// The far node's index in [`Setup::nodes`].
     pub node: usize,
     /// Where it listens, and where this node connects to.
     pub wish: skyhaul_forward::Listen,
 }
 
-/// What an operator wants to know when it happens.
+/// Events that an operator wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForwardNotice {
-    /// A node that was called has answered.
+    /// The session with a node is open.
     NodeUp {
         /// Its name here.
         node: String,
     },
-    /// A node that was called does not answer, refuses, or is gone. It is called again.
+    /// A node does not answer, refuses, or is gone. There will be further attempts to connect.
     NodeDown {
         /// Its name here.
         node: String,
-        /// It had answered.
+        /// The session was open.
         was_up: bool,
         /// Why.
         reason: String,
     },
-    /// A node has called.
+    /// A node has connected.
     Called {
         /// The name it gives itself.
         node: String,
     },
-    /// A node that had called is gone.
+    /// A node that had connected is gone.
     Left {
         /// Why.
         reason: String,
     },
-    /// Someone was turned away.
+    /// A node that tried to connect was refused.
     TurnedAway(RefusedCaller),
-    /// The far node has not connected, or this one has not for a far node.
+    /// The far node has refused to connect, or this one has refused a far node.
     Refused {
-        /// Where.
+        /// The target.
         target: Target,
         /// For programs.
         reason: ConnectRefusal,
         /// For people.
         sentence: String,
     },
-    /// A far node listens, as it was asked to.
+    /// A far node listens, as asked.
     FarListens {
         /// Its name here.
         node: String,
@@ -221,7 +227,7 @@ pub enum ForwardNotice {
         /// Where this node connects to for it.
         target: Target,
     },
-    /// A far node does not listen. It is asked again.
+    /// A far node does not listen. It will be asked again.
     FarRefuses {
         /// Its name here.
         node: String,
@@ -241,13 +247,13 @@ pub enum ForwardNotice {
         /// Where the far one connects to for it.
         target: Target,
     },
-    /// What was carried so far; told each [`Setup::stats`].
+    /// What was carried so far; reported at the interval [`Setup::stats`].
     Stats {
-        /// Since the time before.
+        /// Time since the previous report.
         interval: Duration,
-        /// Now.
+        /// The counters now.
         counters: Box<Counters>,
-        /// The time before.
+        /// Those of the previous report.
         before: Box<Counters>,
     },
     /// This node does not listen for a far one.

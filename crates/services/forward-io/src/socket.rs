@@ -1,4 +1,4 @@
-//! Sockets of applications, over TCP, UDP and in files: none of these calls waits.
+//! Applications' sockets: TCP, UDP and UNIX. None of these calls blocks.
 
 use crate::diverted;
 use rustix::io::Errno;
@@ -12,12 +12,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// What came of reading or writing.
+/// The result of reading or writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// So many bytes; of a reading, at least one.
+    /// So many bytes; at least one if they were read.
     Some(usize),
-    /// Nothing now.
+    /// The socket has nothing, or takes nothing, now.
     Blocked,
     /// The other side sends nothing more.
     End,
@@ -25,15 +25,15 @@ pub(super) enum Moved {
     Broken,
 }
 
-/// Connections that the system completes before they are accepted: a burst of an application that
-/// opens thousands.
+/// Connections that the system completes before they are accepted. Some applications open thousands
+/// at a time.
 const BACKLOG: i32 = 4_096;
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
 
-/// Bytes of datagrams that the system keeps until they are taken, at most: 80 ms of 100 Mbit/s.
+/// Receive buffer of a UDP socket: 80 ms of 100 Mbit/s.
 const DATAGRAMS_BUFFER: usize = 1 << 20;
 
-/// Listens there. A socket file that a former run has left, at which nobody listens, is replaced.
+/// Listens there. A socket file that a previous run has left behind is replaced.
 pub(super) fn listen_at(local: &Local) -> io::Result<OwnedFd> {
     let socket = match local {
         Local::Tcp(address) => bound_to(address)?,
@@ -61,7 +61,7 @@ pub(super) fn listen_at(local: &Local) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Listens there for connections to other hosts too, where rules divert them.
+/// Listens there, also for connections to other hosts that rules divert here.
 pub(super) fn listen_for_others(local: &Local) -> io::Result<OwnedFd> {
     let Local::Tcp(address) = local else { return listen_at(local) };
     let socket = bound_to(address)?;
@@ -77,13 +77,13 @@ fn bound_to(address: &SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether a file is a socket at which nobody listens.
+/// Whether no process listens at a socket file.
 fn is_left_over(address: &SocketAddrUnix) -> bool {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, FLAGS, None);
     socket.is_ok_and(|socket| connect(&socket, address) == Err(Errno::CONNREFUSED))
 }
 
-/// The next connection; `None` where there is none now.
+/// The next connection, if there is one now.
 pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     loop {
         return match accept_with(listener, FLAGS) {
@@ -92,14 +92,14 @@ pub(super) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
                 Ok(Some(socket))
             }
             Err(Errno::AGAIN) => Ok(None),
-            // It was gone before it was accepted.
+            // The application closed it before it was accepted.
             Err(Errno::INTR | Errno::CONNABORTED) => continue,
             Err(errno) => Err(errno.into()),
         };
     }
 }
 
-/// Connects over TCP; whether it did shows when the socket can be written, or is broken.
+/// Begins to connect over TCP. The attempt has ended when the socket is writable or broken.
 pub(super) fn connect_tcp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     let socket = socket_with(family(address), SocketType::STREAM, FLAGS, Some(ipproto::TCP))?;
     prepare(&socket);
@@ -109,7 +109,7 @@ pub(super) fn connect_tcp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// A socket for datagrams from and to this address alone.
+/// A socket for datagrams from and to this address only.
 pub(super) fn connect_udp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     let socket = socket_with(family(address), SocketType::DGRAM, FLAGS, Some(ipproto::UDP))?;
     enlarge(&socket);
@@ -117,7 +117,7 @@ pub(super) fn connect_udp(address: &SocketAddr) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// The system may grant less.
+/// Asks for a larger receive buffer; the system may grant less.
 fn enlarge(socket: &OwnedFd) {
     let _ = sockopt::set_socket_recv_buffer_size(socket, DATAGRAMS_BUFFER);
 }
@@ -129,15 +129,14 @@ pub(super) fn connect_unix(path: &str) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Blocks have the size that the line wants: nothing is gained by the kernel's holding a short one
-/// back. An application that vanished without a word is found by keep-alive. Neither is there for
-/// socket files.
+/// Sets TCP_NODELAY, because blocks have the right size for the line and must not be held back, and
+/// keep-alive, which finds hosts that have vanished. UNIX sockets have neither.
 fn prepare(socket: &OwnedFd) {
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
 }
 
-/// The error that a socket has to tell.
+/// The pending error of a socket.
 pub(super) fn error(socket: &OwnedFd) -> Option<Errno> {
     match sockopt::socket_error(socket) {
         Ok(told) => told.err(),
@@ -145,7 +144,7 @@ pub(super) fn error(socket: &OwnedFd) -> Option<Errno> {
     }
 }
 
-/// Its own address; of a socket file there is none.
+/// The socket's own address; a UNIX socket has none.
 pub(super) fn address(socket: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(getsockname(socket).ok()?).ok()
 }
@@ -155,8 +154,8 @@ pub(super) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
     SocketAddr::try_from(getpeername(socket).ok()??).ok()
 }
 
-/// The next datagram of a socket that has one other side: its length. Errors tell of datagrams that
-/// did not arrive there.
+/// The length of the next datagram at a connected socket. Errors of earlier datagrams that did not
+/// arrive are skipped.
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     loop {
         return match recv(socket, &mut *buffer, RecvFlags::empty()) {
@@ -170,7 +169,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// The next datagram of anybody: its length, and whose it is.
+/// The length of the next datagram, and its sender.
 pub(super) fn receive_from(socket: &OwnedFd, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
     loop {
         return match recvfrom(socket, &mut *buffer, RecvFlags::empty()) {
@@ -190,17 +189,17 @@ pub(super) fn send_to(socket: &OwnedFd, bytes: &[u8], to: &SocketAddr) -> Moved 
     }
 }
 
-/// Writes few bytes to an application that has heard little yet; whether it took all of them.
+/// Writes a few bytes to a socket whose buffer is nearly empty. Returns whether it took all.
 pub(super) fn say(socket: &OwnedFd, bytes: &[u8]) -> bool {
     matches!(write(socket, bytes), Moved::Some(count) if count == bytes.len())
 }
 
-/// Says something last, and closes.
+/// Writes some last bytes, and closes.
 pub(super) fn farewell(socket: OwnedFd, bytes: &[u8]) {
     if bytes.is_empty() || say(&socket, bytes) {
         finish(&socket);
     }
-    // What is left unread would make a reset of the end, and that would take back what was said.
+    // Closing with unread bytes would send a reset, which would discard what was written.
     let _ = read(&socket, &mut [0; 4_096]);
 }
 
@@ -229,13 +228,13 @@ pub(super) fn write(socket: &OwnedFd, bytes: &[u8]) -> Moved {
     }
 }
 
-/// Says that no more bytes follow.
+/// Ends the direction to the application.
 pub(super) fn finish(socket: &OwnedFd) {
-    // One that is broken says so itself.
+    // A broken socket shows its error at the next read.
     let _ = shutdown(socket, Shutdown::Write);
 }
 
-/// Closes it so that the application sees a reset. A socket file has none: there it is closed.
+/// Closes the socket so that the application sees a reset. A UNIX socket is only closed.
 pub(super) fn abort(socket: OwnedFd) {
     let _ = sockopt::set_socket_linger(&socket, Some(core::time::Duration::ZERO));
     drop(socket);

@@ -1,5 +1,5 @@
-//! Where the end that connects may connect, and where it may listen for the other: nothing that no
-//! rule names.
+//! Rules for what a node connects to and listens at for its far nodes. What no rule names is
+//! forbidden.
 
 use crate::spec::Local;
 use crate::target::{Target, is_host};
@@ -8,8 +8,7 @@ use core::ops::RangeInclusive;
 use core::str::FromStr;
 use std::net::IpAddr;
 
-/// One rule: addresses or a name, and TCP ports, or UDP ports where `udp:` stands before it; or a
-/// socket file.
+/// One rule: addresses or a name, and TCP ports, or UDP ports after `udp:`; or a socket file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allow {
     datagrams: bool,
@@ -23,7 +22,7 @@ enum What {
     Unix(String),
 }
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a rule ({reason}); write it like 10.0.0.0/8:6000-6010, \
@@ -35,10 +34,10 @@ pub struct AllowError {
 }
 
 impl Allow {
-    /// Whether a connection to `target` may be made at `address`, which its host is, or was looked
-    /// up to be. A rule for addresses does not look at names, and a rule for a name takes whatever
-    /// the name stands for. What listens on this host's loopback interface counts on being reached
-    /// from here alone: it must be named as such.
+    /// Whether a connection to `target` is allowed at `address`, the address of its host. A rule
+    /// for addresses ignores names, and a rule for a name allows any address that the name has.
+    /// Servers on this host's loopback interface rely on being reached from this host only: a rule
+    /// must name that interface.
     pub fn permits(&self, target: &Target, address: Option<IpAddr>) -> bool {
         let fits = |ports: &RangeInclusive<u16>| {
             self.datagrams == target.is_for_datagrams()
@@ -63,8 +62,8 @@ impl Allow {
         }
     }
 
-    /// Whether the other end may have this one listen at `local`. A port of the system's choice (0)
-    /// needs all ports.
+    /// Whether the far end may ask this one to listen at `local`. Port 0, which the system chooses,
+    /// needs a rule for all ports.
     pub fn permits_listening(&self, local: &Local) -> bool {
         match (local, &self.what) {
             (Local::Unix(path), What::Unix(allowed)) => path == allowed,
@@ -80,8 +79,8 @@ impl Allow {
     }
 }
 
-/// Whether a connection to this address stays on this host, whoever asks for it: an address of the
-/// loopback interface, or none at all (`0.0.0.0`), which systems take for one.
+/// Whether a connection to this address stays on this host: an address of the loopback interface,
+/// or the unspecified one (`0.0.0.0`), which systems treat as such.
 fn is_own(address: IpAddr) -> bool {
     is_loopback(address) || address.to_canonical().is_unspecified()
 }
@@ -90,7 +89,7 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Whether a network has no other addresses: a rule for it names the loopback interface.
+/// Whether a network has only such addresses, so that a rule for it names the loopback interface.
 fn is_of_own(net: IpAddr, bits: u8) -> bool {
     match net {
         IpAddr::V4(net) => (net.is_loopback() && bits >= 8) || (net.is_unspecified() && bits == 32),
@@ -98,13 +97,14 @@ fn is_of_own(net: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Whether a name stands for the loopback interface by itself (RFC 6761 6.3).
+/// Whether a name always means the loopback interface (RFC 6761 6.3).
 fn names_loopback(name: &str) -> bool {
     let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")
 }
 
-/// An address that IPv6 maps (RFC 4291 2.5.5.2) is the one it stands for.
+/// Whether a network contains an address. An IPv4-mapped address (RFC 4291 2.5.5.2) counts as the
+/// IPv4 address.
 fn contains(net: IpAddr, bits: u8, address: IpAddr) -> bool {
     match (net, address.to_canonical()) {
         (IpAddr::V4(net), IpAddr::V4(address)) => {
@@ -137,7 +137,7 @@ impl FromStr for Allow {
 }
 
 impl Allow {
-    /// A rule that is not for datagrams.
+    /// A rule for connections.
     fn connections(text: &str) -> Result<Self, AllowError> {
         let error = |reason| AllowError { text: text.to_owned(), reason };
         if text.starts_with("unix:") {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_and_ports_are_allowed_and_nothing_beside() {
+    fn a_network_and_ports_are_allowed_and_nothing_else() {
         let rule = "10.0.0.0/8:6000-6010";
         assert!(permits(rule, "10.9.8.7:6000", "10.9.8.7"));
         assert!(permits(rule, "archive.example.org:6010", "10.0.0.1"));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_no_bits_is_all_of_its_kind_but_for_loopback_which_must_be_named() {
+    fn a_network_of_no_bits_is_every_address_except_loopback() {
         assert!(permits("0.0.0.0/0:*", "192.0.2.1:1", "192.0.2.1"));
         assert!(!permits("0.0.0.0/0:*", "[2001:db8::1]:1", "2001:db8::1"));
         assert!(permits("[::]/0:*", "[2001:db8::1]:65535", "2001:db8::1"));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_socket_files_are_allowed_as_they_are_written() {
+    fn names_and_socket_files_are_allowed_as_written() {
         assert!(permits("archive.example.org:443", "Archive.Example.ORG:443", "192.0.2.1"));
         assert!(!permits("archive.example.org:443", "192.0.2.1:443", "192.0.2.1"));
         assert!(permits("unix:/run/a.sock", "unix:/run/a.sock", ""));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_datagrams_are_others_than_those_of_connections() {
+    fn ports_of_datagrams_are_not_those_of_connections() {
         assert!(permits("udp:10.0.0.0/8:53", "udp:10.0.0.5:53", "10.0.0.5"));
         assert!(permits("udp:names.example.org:53", "udp:names.example.org:53", "192.0.2.1"));
         assert!(!permits("10.0.0.0/8:53", "udp:10.0.0.5:53", "10.0.0.5"));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_listened_at_is_allowed_by_address_and_port_or_path() {
+    fn listening_is_allowed_by_address_and_port_or_path() {
         let permits = |rule: &str, local: &str| {
             rule.parse::<Allow>().unwrap().permits_listening(&local.parse().unwrap())
         };
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_says_what_is_wrong() {
+    fn a_text_that_is_not_a_rule_says_what_is_wrong() {
         for (text, part) in [
             ("10.0.0.0/8", "the ports are missing"),
             ("10.0.0.0/33:1", "prefix length"),

@@ -1,13 +1,13 @@
-//! Applications' connections over one session: what the two ends say to each other, and who may
+//! Port forwarding over one session: the protocol between the two ends, and the rules for who may
 //! connect where.
 //!
-//! Each connection is a stream. A [`Mux`] keeps the streams of one session: it gives the blocks to
-//! send, and makes events of those that came. Each stream has flows of its own in the session, so
-//! that what one lost holds back no other, and a window, so that one whose reader is slow holds
-//! back itself alone. A stream may carry datagrams instead, each of which is given up when it is
-//! late. [`socks`] is what applications say that name their targets themselves. [`Target`] says
-//! where the far end connects,
-//! [`Allow`] where it may. Sans-IO: it reads no clock and opens no socket.
+//! Each connection is a stream. A [`Mux`] multiplexes the streams of one session: it gives the
+//! blocks to send, and turns received ones into events. Each stream has a flow of its own in each
+//! direction, so that its losses delay no other stream, and a flow-control window, so that a slow
+//! reader holds back only its own stream. A stream may carry datagrams instead, each of which is
+//! given up when it is late. In [`socks`], applications name their targets themselves. A [`Target`]
+//! is what the far end connects to, [`Allow`] a rule that permits it. Sans-IO: it reads no clock
+//! and opens no socket.
 //!
 //! ```
 //! use skyhaul_forward::{Allow, Target};

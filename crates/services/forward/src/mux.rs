@@ -1,7 +1,7 @@
-//! The streams of one session.
+//! Multiplexing of the streams of one session.
 //!
-//! A stream has one flow number, the same in both directions, of those that its opener gives: the
-//! calling node the odd ones, the called node the even ones. A flow is used again when both
+//! A stream has one flow number, the same in both directions, which its opener gives: the calling
+//! node has the odd ones, the called node the even ones. A flow is used again when both
 //! directions of its stream have ended; each message names its stream too, so that a late message
 //! of one is never taken for the next. Flow 0 carries the windows, and requests to listen.
 
@@ -38,9 +38,9 @@ pub struct StreamId {
 /// Which end of the session this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It called the other.
+    /// It has connected to the other.
     Calling,
-    /// It was called.
+    /// The other has connected to it.
     Called,
 }
 

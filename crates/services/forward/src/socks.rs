@@ -1,64 +1,70 @@
-//! SOCKS version 5 (RFC 1928): what an application says that names its target itself, and what it
-//! is answered.
+//! SOCKS version 5 (RFC 1928), by which applications name their targets themselves.
 //!
-//! Without authentication (method 0), CONNECT and UDP ASSOCIATE. Not here: BIND, which applications
-//! of today do not use; datagrams in fragments, which RFC 1928 lets be dropped.
+//! It has CONNECT and UDP ASSOCIATE without authentication (method 0). It has no BIND, which
+//! applications do not use today, and no fragments of datagrams, which RFC 1928 allows to drop.
 
 use crate::target::Target;
 use crate::wire::ConnectRefusal;
+use skyhaul_units::wire::ByteReader;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The beginning of a connection, up to the request. Never reads beyond it: what follows is for the
-/// target.
+/// The beginning of a connection, up to the request. It never reads beyond that, because what
+/// follows is for the target.
 #[derive(Debug, Clone, Default)]
 pub struct Handshake {
     got: Vec<u8>,
-    /// The methods were agreed on.
+    /// The method is agreed on.
     agreed: bool,
 }
 
-/// What comes next.
+/// The next step of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocksStep {
     /// Read [`Handshake::wants`] bytes.
     Read,
-    /// Say this, and read on.
+    /// Write this, and read on.
     Say(Vec<u8>),
-    /// The application asks; answer with [`reply`].
+    /// The application's request; answer with [`reply`].
     Asked(Request),
-    /// Say this, which may be nothing, and close.
+    /// Write this, which may be empty, and close.
     Refuse(Vec<u8>),
 }
 
-/// What an application asks for.
+/// An application's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// A connection.
     Connect(Target),
-    /// Datagrams, for as long as the connection is there that asked.
+    /// Datagrams, as long as the requesting connection is open.
     Associate,
 }
 
-/// How a request is answered (RFC 1928 6).
+/// The answer to a request (RFC 1928 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reply {
-    /// It is done.
+    /// The request has succeeded.
     Succeeded = 0,
-    /// What has no number of its own.
+    /// Any reason without a number of its own.
     GeneralFailure = 1,
     /// The rules do not allow it.
     NotAllowed = 2,
-    /// There is no way to that network; so also where the far node is not connected.
+    /// There is no route to that network, or the far node is not connected.
     NetworkUnreachable = 3,
-    /// There is no way to that host, it does not answer, or its name is not known.
+    /// There is no route to that host, it does not answer, or its name is unknown.
     HostUnreachable = 4,
     /// Nobody listens there.
     ConnectionRefused = 5,
     /// It is neither CONNECT nor UDP ASSOCIATE.
     CommandNotSupported = 7,
-    /// The address is of no known kind.
+    /// The kind of address is unknown.
     AddressNotSupported = 8,
+}
+
+/// The address of a request or a datagram.
+struct HostPort {
+    host: String,
+    port: u16,
 }
 
 const VERSION: u8 = 5;
@@ -79,7 +85,7 @@ impl Handshake {
         let all = match (self.agreed, &*self.got) {
             (false, [_, methods, ..]) => 2 + usize::from(*methods),
             (false, _) => 2,
-            // The kind of address, and a name's length, say how long it is.
+            // The length of an address follows from its kind and, for a name, its first byte.
             (true, [_, _, _, kind, first, ..]) => BEFORE_ADDRESS + address_len(*kind, *first),
             (true, _) => BEFORE_ADDRESS + 2,
         };
@@ -119,15 +125,18 @@ impl Handshake {
             [_, _, _, kind, ..] if !matches!(*kind, IPV4 | NAME | IPV6) => {
                 refuse(Reply::AddressNotSupported)
             }
-            [_, command, _, address @ ..] => match (split(address), *command) {
-                (None, _) => SocksStep::Read,
-                // From where datagrams will come is often not known, and shows when they do.
-                (Some(_), ASSOCIATE) => SocksStep::Asked(Request::Associate),
-                (Some(((host, port), _)), _) => match target(&host, port) {
-                    Some(target) => SocksStep::Asked(Request::Connect(target)),
-                    None => refuse(Reply::GeneralFailure),
-                },
-            },
+            [_, command, _, address @ ..] => {
+                match (host_and_port(&mut ByteReader::new(address)), *command) {
+                    (None, _) => SocksStep::Read,
+                    // The address in the request, from where datagrams will come, is ignored: most
+                    // applications do not know it yet.
+                    (Some(_), ASSOCIATE) => SocksStep::Asked(Request::Associate),
+                    (Some(address), _) => match address.target() {
+                        Some(target) => SocksStep::Asked(Request::Connect(target)),
+                        None => refuse(Reply::GeneralFailure),
+                    },
+                }
+            }
             _ => SocksStep::Read,
         }
     }
@@ -149,25 +158,26 @@ impl From<ConnectRefusal> for Reply {
     }
 }
 
-/// The address in an answer where there is none to tell.
+/// The address in an answer that has none to report.
 pub const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// The answer to a request, with the address at this end that it led to.
+/// The answer to a request, with the address that this end uses for it.
 pub fn reply(answer: Reply, bound: SocketAddr) -> Vec<u8> {
     let mut out = vec![VERSION, answer as u8, 0];
     put(&mut out, &Target::of(bound));
     out
 }
 
-/// Where a datagram goes that an application sends to the address it was given, and its bytes (RFC
-/// 1928 7). `None` of a fragment, and of what is no such datagram.
+/// The target and the bytes of an application's datagram (RFC 1928 7). `None` for a fragment, and
+/// for a malformed datagram.
 pub fn unwrap(datagram: &[u8]) -> Option<(Target, &[u8])> {
     let ([_, _, fragment], rest) = datagram.split_first_chunk::<BEFORE_ADDRESS>()?;
-    let ((host, port), bytes) = split(rest).filter(|_| *fragment == 0)?;
-    Some((target(&host, port)?.for_datagrams()?, bytes))
+    let mut reader = ByteReader::new(rest);
+    let address = host_and_port(&mut reader).filter(|_| *fragment == 0)?;
+    Some((address.target()?.for_datagrams()?, reader.rest()))
 }
 
-/// A datagram from `target` as an application gets it.
+/// A datagram from `target` in the application's form.
 pub fn wrap(target: &Target, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 24);
     out.extend([0; BEFORE_ADDRESS]);
@@ -176,7 +186,7 @@ pub fn wrap(target: &Target, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes of an address with its kind and port, of which the first byte is known.
+/// The length of an address with its kind and port, from its kind and first byte.
 fn address_len(kind: u8, first: u8) -> usize {
     3 + match kind {
         IPV4 => 4,
@@ -185,26 +195,30 @@ fn address_len(kind: u8, first: u8) -> usize {
     }
 }
 
-/// Host and port, and what follows them.
-fn split(address: &[u8]) -> Option<((String, u16), &[u8])> {
-    let [kind, first, ..] = address else { return None };
-    let (address, rest) = address.split_at_checked(address_len(*kind, *first))?;
-    let (host, port) = address.get(1..)?.split_last_chunk::<2>()?;
-    let host = match *kind {
-        IPV4 => Ipv4Addr::from(<[u8; 4]>::try_from(host).ok()?).to_string(),
-        IPV6 => Ipv6Addr::from(<[u8; 16]>::try_from(host).ok()?).to_string(),
-        NAME => core::str::from_utf8(host.get(1..)?).ok()?.to_owned(),
+/// Reads a host and a port.
+fn host_and_port(reader: &mut ByteReader<'_>) -> Option<HostPort> {
+    let host = match reader.u8()? {
+        IPV4 => Ipv4Addr::from(reader.array::<4>()?).to_string(),
+        IPV6 => Ipv6Addr::from(reader.array::<16>()?).to_string(),
+        NAME => {
+            let len = reader.u8()?;
+            core::str::from_utf8(reader.take(len.into())?).ok()?.to_owned()
+        }
         _ => return None,
     };
-    Some(((host, u16::from_be_bytes(*port)), rest))
+    Some(HostPort { host, port: reader.u16()? })
 }
 
-fn target(host: &str, port: u16) -> Option<Target> {
-    match host.parse::<IpAddr>() {
-        Ok(ip) if port > 0 => Some(Target::of(SocketAddr::new(ip, port))),
-        Ok(_) => None,
-        Err(_) => {
-            format!("{host}:{port}").parse().ok().filter(|target| matches!(target, Target::Tcp(..)))
+impl HostPort {
+    fn target(&self) -> Option<Target> {
+        let Self { host, port } = self;
+        match host.parse::<IpAddr>() {
+            Ok(ip) if *port > 0 => Some(Target::of(SocketAddr::new(ip, *port))),
+            Ok(_) => None,
+            Err(_) => {
+                let target = format!("{host}:{port}").parse().ok();
+                target.filter(|target| matches!(target, Target::Tcp(..)))
+            }
         }
     }
 }

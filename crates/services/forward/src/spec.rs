@@ -1,11 +1,11 @@
-//! What is forwarded, as `-L`, `-R` and `-D` name it: from a port or socket file of one node to a
-//! target of the other.
+//! Forwards as `-L`, `-R` and `-D` name them: from a port or socket file of one node to a target of
+//! the other.
 
 use crate::target::{Target, TargetError, is_host};
 use core::str::FromStr;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where applications come in.
+/// Where applications connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Local {
     /// A TCP port of one of this host's addresses.
@@ -16,42 +16,42 @@ pub enum Local {
     Unix(String),
 }
 
-/// `[BIND:]PORT=NODE:HOST:PORT`, with `udp:` before it for datagrams.
+/// `[BIND:]PORT=NODE:HOST:PORT`, after `udp:` for datagrams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
-    /// Where applications come in: of a port alone, at the loopback address.
+    /// Where applications connect; a port alone means the loopback address.
     pub local: Local,
     /// The far node.
     pub node: String,
-    /// Where the other side connects to.
+    /// Where the other node connects to.
     pub target: Target,
 }
 
-/// `[BIND:]PORT[=NODE]`: applications, or the packets that a router diverts, say themselves where
-/// they want to go.
+/// `[BIND:]PORT[=NODE]`: applications, or connections that a router diverts, name their targets
+/// themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entrance {
-    /// Where they come in.
+    /// Where they connect.
     pub local: Local,
-    /// The far node; left out where there is one only.
+    /// The far node; optional if there is only one.
     pub node: Option<String>,
 }
 
-/// One thing that is forwarded.
+/// One forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// Applications come in here, and are connected there.
+    /// Applications connect here; the far node connects to the target.
     Local(Forward),
-    /// Applications come in there, and are connected here.
+    /// Applications connect at the far node; this one connects to the target.
     Remote(Forward),
-    /// Applications come in here, and say by SOCKS where they want to go from there.
+    /// Applications connect here, and name their targets by SOCKS.
     Socks(Entrance),
-    /// What is diverted comes in here, and is connected there.
+    /// Diverted connections come in here; the far node connects to their targets.
     Transparent(Entrance),
 }
 
 impl What {
-    /// The far node, where it is named.
+    /// The far node, if it is named.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::Local(forward) | Self::Remote(forward) => Some(&forward.node),
@@ -60,19 +60,19 @@ impl What {
     }
 }
 
-/// Why a text is no forward.
+/// Why a text is not a forward.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// The form.
+    /// Its form is wrong.
     #[error(
         "`{0}` is not a forward ({1}); write it like 8080=centre:10.0.0.5:80 or \
         127.0.0.1:8080=centre:unix:/run/a.sock"
     )]
     Form(String, &'static str),
-    /// The form of an entrance.
+    /// It is not an entry port.
     #[error("`{0}` is not an entry port ({1}); write it like 1080, 127.0.0.1:1080 or 1080=centre")]
     Entrance(String, &'static str),
-    /// The target.
+    /// Its target is wrong.
     #[error(transparent)]
     Target(#[from] TargetError),
 }
@@ -118,7 +118,7 @@ impl FromStr for Entrance {
 const NO_NODE: &str = "the far node's name may have letters, digits, - and . only";
 
 impl Local {
-    /// The address, where it has one.
+    /// The address, if it has one.
     pub const fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) | Self::Udp(address) => Some(*address),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_are_told_by_what_stands_before_the_port() {
+    fn datagrams_have_a_prefix_before_the_port() {
         for text in ["udp:5353=centre:10.0.0.5:53", "udp:127.0.0.1:5353=centre:udp:10.0.0.5:53"] {
             let forward: Forward = text.parse().unwrap();
             assert_eq!(forward.local.to_string(), "udp:127.0.0.1:5353");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entrance_has_a_port_and_perhaps_a_node() {
+    fn an_entrance_has_a_port_and_optionally_a_node() {
         let entrance: Entrance = "1080".parse().unwrap();
         assert_eq!((entrance.local.to_string().as_str(), entrance.node), ("127.0.0.1:1080", None));
         let entrance: Entrance = "[::1]:1080=centre".parse().unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_forward_says_what_is_wrong() {
+    fn a_text_that_is_not_a_forward_says_what_is_wrong() {
         for (text, part) in [
             ("8080", "the `=` is missing"),
             ("8080=", "the far node is missing"),

@@ -1,13 +1,13 @@
-//! Where a connection or datagrams go: a host and a TCP or UDP port, or a socket file.
+//! Targets of forwards: a host and a TCP or UDP port, or a socket file.
 
 use core::fmt;
 use core::str::FromStr;
 use std::net::IpAddr;
 
-/// Where the end that connects connects to.
+/// What a node connects to for its far node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// A TCP port of a host: its address, or a name that the end that connects looks up.
+    /// A TCP port of a host: its address, or a name that the connecting node looks up.
     Tcp(String, u16),
     /// A UDP port of a host.
     Udp(String, u16),
@@ -15,7 +15,7 @@ pub enum Target {
     Unix(String),
 }
 
-/// Why a text is no target.
+/// Why a text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a target ({reason}); write HOST:PORT, [IPv6]:PORT, udp:HOST:PORT or unix:/path"
@@ -37,7 +37,7 @@ impl Target {
         Self::Tcp(address.ip().to_string(), address.port())
     }
 
-    /// The same host and port for datagrams; a socket file is none.
+    /// The same host and port for datagrams; `None` for a socket file.
     pub fn for_datagrams(self) -> Option<Self> {
         match self {
             Self::Tcp(host, port) | Self::Udp(host, port) => Some(Self::Udp(host, port)),
@@ -45,7 +45,7 @@ impl Target {
         }
     }
 
-    /// Whether datagrams go there, and no stream.
+    /// Whether it takes datagrams.
     pub const fn is_for_datagrams(&self) -> bool {
         matches!(self, Self::Udp(..))
     }
@@ -58,12 +58,12 @@ impl Target {
         }
     }
 
-    /// The host as an address, where it is one.
+    /// The host's address, if it is not a name.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host()?.parse().ok()
     }
 
-    /// The port, where it has one.
+    /// The port, if it has one.
     pub const fn port(&self) -> Option<u16> {
         match self {
             Self::Tcp(_, port) | Self::Udp(_, port) => Some(*port),
@@ -88,7 +88,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// What is not for datagrams.
+    /// A target of connections.
     fn connection(text: &str) -> Result<Self, TargetError> {
         let error = |reason| TargetError { text: text.to_owned(), reason };
         if let Some(path) = text.strip_prefix("unix:") {

@@ -1,5 +1,4 @@
-//! A connection at the lane's side: what the session handed over and the connection has not taken
-//! yet.
+//! A connection at the lane's side, and what the session has handed over for it.
 
 use super::message::{BATCH, BATCH_BYTES, Gauge, Symbol};
 use bytes::{Buf as _, Bytes};
@@ -9,26 +8,26 @@ use skyhaul_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a lane keeps beside a connection.
+/// The lane's state of a connection.
 pub(super) struct Member {
-    /// Its name at the session's side.
+    /// Its id at the session's side.
     pub id: ConnectionId,
     gauge: Arc<Gauge>,
-    /// Datagrams ahead of the connection's room. Bounded by what was granted.
+    /// Datagrams that wait for the connection's room, bounded by the credit.
     waiting: VecDeque<Symbol>,
     received: u64,
-    /// Control bytes that the connection has not taken. Bounded by what was granted.
+    /// Control bytes that the connection has not taken, bounded by the credit.
     control: VecDeque<Bytes>,
     control_taken: u64,
-    /// The largest symbol that goes in a packet; zero before the connection is up.
+    /// The largest symbol that fits a packet; zero before the connection is up.
     payload: usize,
 }
 
-/// How long ahead of its room a connection is given symbols, so that it need not wait for the
-/// session's thread: what is decided so much earlier is a quarter of a pacer's tick old.
+/// How far ahead of its room a connection has symbols, so that it need not wait for the session's
+/// thread: a quarter of a pacer's tick.
 const AHEAD: Duration = Duration::from_micros(500);
 
-/// Symbols ahead at most: what leaves while the session's thread makes as many.
+/// Limit of the symbols ahead: one batch is sent while the session's thread makes the next.
 const AHEAD_MAX: u64 = 2 * BATCH as u64;
 
 impl Member {
@@ -46,7 +45,7 @@ impl Member {
         self.control.push_back(bytes);
     }
 
-    /// Gives the connection what it has room for. Whether it took any symbols.
+    /// Gives the connection what it has room for. Returns whether it took any symbols.
     pub fn feed(&mut self, now: Instant, path: &mut dyn Path) -> bool {
         while let Some(bytes) = self.control.front_mut() {
             let taken = path.send_control(now, bytes);
@@ -64,8 +63,8 @@ impl Member {
         room > 0
     }
 
-    /// Tells the session's side how much it may hand over and what is measured. Whether that side
-    /// waits for it.
+    /// Updates the session's credit and the estimate. Returns whether the session's thread waits
+    /// for that.
     pub fn tell(&self, now: Instant, path: &mut dyn Path) -> bool {
         let estimate = path.estimate();
         self.gauge.measured(estimate);
@@ -74,7 +73,7 @@ impl Member {
         self.gauge.grant(self.received + room.saturating_sub(waiting), self.control_taken)
     }
 
-    /// The next news, as many as go at a time; none where there are no more.
+    /// The next batch of news; empty if there are no more.
     pub fn news(&mut self, now: Instant, path: &mut dyn Path) -> Vec<PathEvent> {
         let (mut news, mut bytes) = (Vec::new(), 0);
         while news.len() < BATCH
@@ -92,7 +91,7 @@ impl Member {
     }
 }
 
-/// Symbols of up to `payload` bytes that a connection of this rate is given ahead of its room.
+/// How many symbols of up to `payload` bytes a connection of this rate has ahead of its room.
 fn ahead(rate: Rate, payload: usize) -> u64 {
     ((rate * AHEAD).as_u64()).checked_div(payload as u64).unwrap_or(0).min(AHEAD_MAX)
 }

@@ -1,7 +1,7 @@
 //! Bounded queues between two threads that sleep in `poll`, with few wake-ups.
 //!
-//! Neither end ever waits for the other: what the queue does not take is kept at the giving end,
-//! which stops taking more in while there is any, and is woken when the other end has made room.
+//! Neither end ever waits for the other: items that the queue has no room for are kept at the
+//! giving end, which takes in no more meanwhile, and is woken when there is room.
 
 use crate::Waker;
 use std::collections::VecDeque;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
-/// The giving end; clones give into the same queue, and each keeps the order of what it gives.
+/// The giving end. Clones give into the same queue; each keeps its own items in order.
 #[derive(Debug)]
 pub(super) struct Outlet<T> {
     sender: SyncSender<T>,
-    /// What did not fit. Bounded by its owner, who asks [`Outlet::is_blocked`].
+    /// Items that did not fit, bounded by the owner, which checks [`Outlet::is_blocked`].
     kept: VecDeque<T>,
     wants_room: Arc<AtomicBool>,
     taker: Waker,
@@ -54,7 +54,7 @@ impl<T> Outlet<T> {
         self.retry()
     }
 
-    /// Gives what was kept, as far as there is room now.
+    /// Gives the kept items, as far as there is room now.
     pub fn retry(&mut self) -> Result<(), Gone> {
         let mut given = false;
         let mut asked = false;
@@ -64,7 +64,7 @@ impl<T> Outlet<T> {
                 Ok(()) => given = true,
                 Err(TrySendError::Full(item)) => {
                     self.kept.push_front(item);
-                    // Asked for before the second try: room made after it is told of.
+                    // The flag is set before the second try, so that room made later is reported.
                     if core::mem::replace(&mut asked, true) {
                         break Ok(());
                     }
@@ -82,7 +82,7 @@ impl<T> Outlet<T> {
         result
     }
 
-    /// Whether something is kept that did not fit.
+    /// Whether items are kept that did not fit.
     pub fn is_blocked(&self) -> bool {
         !self.kept.is_empty()
     }
@@ -96,8 +96,7 @@ impl<T> Inlet<T> {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(Gone),
         };
-        // Told once the queue is empty: a giver that is woken for each place gained would be woken
-        // for each item.
+        // The giver is woken when the queue is empty, and not for each item.
         if !matches!(taken, Ok(Some(_))) && self.wants_room.swap(false, Ordering::SeqCst) {
             self.giver.wake();
         }
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_kept_in_order_and_its_giver_woken_when_there_is_room() {
+    fn items_that_do_not_fit_are_kept_in_order_and_the_giver_is_woken_when_there_is_room() {
         let (mut outlet, inlet, giver, _) = ends(2);
         for item in 0..5 {
             outlet.give(item).unwrap();
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn its_taker_is_woken_and_each_end_sees_the_other_go() {
+    fn the_taker_is_woken_and_each_end_sees_the_other_go() {
         let (mut outlet, inlet, _, taker) = ends(2);
         assert!(taker.may_sleep());
         outlet.give(1).unwrap();

@@ -1,4 +1,4 @@
-//! A connection as the session's side of a lane sees it.
+//! A lane's connection at the session's side.
 
 use super::message::{BATCH, Gauge, Symbol, ToLane};
 use super::queue::Outlet;
@@ -14,21 +14,21 @@ pub(super) struct Remote {
     id: ConnectionId,
     gauge: Arc<Gauge>,
     outlet: Outlet<ToLane>,
-    /// Symbols that go over together, [`BATCH`] at most.
+    /// Symbols to be handed over together, [`BATCH`] at most.
     batch: Vec<Symbol>,
     used: u64,
     control_sent: u64,
     news: VecDeque<PathEvent>,
     /// Datagrams among the news.
     datagrams: usize,
-    /// Nothing is handed over any more.
+    /// It has ended: nothing is handed over any more.
     is_over: bool,
-    /// Datagrams that came while too many waited to be polled.
+    /// Datagrams that came while too many waited to be polled; they were dropped.
     pub overflowed: u64,
 }
 
-/// Datagrams that wait to be polled; whoever serves sessions polls them at every turn. More are
-/// dropped, and counted: twice what the queue between the threads holds at 1500 bytes.
+/// Limit of the datagrams that wait to be polled, which happens at every turn. Further ones are
+/// dropped and counted. It is twice what the queue between the threads holds at 1500 bytes.
 const NEWS_MAX: usize = 16_384;
 
 impl Remote {
@@ -47,7 +47,7 @@ impl Remote {
         }
     }
 
-    /// The lane has news of it.
+    /// Takes the lane's news of it.
     pub fn hear(&mut self, news: Vec<PathEvent>) {
         for event in news {
             match event {
@@ -63,10 +63,10 @@ impl Remote {
         }
     }
 
-    /// Hands over what was gathered; done at the end of each turn.
+    /// Hands over the batch, at the end of each turn.
     pub fn hand_over(&mut self) {
         if self.batch.is_empty() {
-            // What a lane that has ended does not take is given up when its end is polled.
+            // If the lane has ended, that shows when its events are polled.
             let _ = self.outlet.retry();
         } else {
             let batch = core::mem::take(&mut self.batch);

@@ -290,7 +290,7 @@ fn the_last_lane_ends_the_session_with_its_reason() {
 }
 
 #[test]
-fn a_node_that_stops_while_busy_says_farewell_over_every_lane() {
+fn a_busy_node_that_stops_closes_its_connections_over_every_lane() {
     let mut world = World::new([2, 2], ByteCount::mib(4));
     let id = world.connect();
     let now = world.clock.now();

@@ -1,4 +1,4 @@
-//! What a lane's thread does: the endpoint's work, and the hand-over to the session's thread.
+//! A lane's thread: it serves the endpoint, and exchanges messages with the session's thread.
 
 use super::member::Member;
 use super::message::{FromLane, ToLane};
@@ -28,11 +28,11 @@ pub(super) struct Worker {
     pub inlet: Inlet<ToLane>,
     pub outlet: Outlet<FromLane>,
     pub connections: LaneConnections,
-    /// For the session's side to see.
+    /// Shared with the session's side.
     pub send_errors: Arc<AtomicU64>,
 }
 
-/// The endpoint's connections by its own ids, and those by the session's.
+/// The endpoint's connections, by its own ids and by those of the session's side.
 #[derive(Default)]
 pub(super) struct LaneConnections {
     members: BTreeMap<ConnectionId, Member>,
@@ -45,15 +45,15 @@ enum Turn {
     Stop,
     /// There is more to do at once.
     More,
-    /// So much arrived, and nothing is left to do.
+    /// Nothing is left to do; so much arrived.
     Done(Arrived),
 }
 
-/// Rounds of filling and sending before receiving has its turn.
+/// Rounds of feeding and sending before receiving has its turn.
 const ROUNDS: usize = 4;
 
 impl Worker {
-    /// Runs until it is told to stop, or the session's side is gone.
+    /// Runs until the session's side stops it, or is gone.
     ///
     /// # Errors
     /// The socket failed.
@@ -73,7 +73,7 @@ impl Worker {
         if self.outlet.retry() == Err(Gone) || self.take_messages()? == Turn::Stop {
             return Ok(Turn::Stop);
         }
-        // What the session's thread has no time for waits in the socket.
+        // While the session's thread is behind, datagrams wait in the socket.
         let is_open = !self.outlet.is_blocked();
         let arrived = if is_open { self.endpoint.receive(&self.clock)? } else { Arrived::Nothing };
         self.gathering.took(arrived);
@@ -115,7 +115,7 @@ impl Worker {
                             fingerprint: None,
                             reason,
                         };
-                        // Where nobody is there to hear it, the next turn ends the thread.
+                        // If the session's side is gone, the next turn ends the thread.
                         let _ = self.outlet.give(FromLane::Event(refused));
                     }
                 }
@@ -144,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// Fills the connections' room and sends. Whether there may be more.
+    /// Fills the connections' room and sends. Returns whether there may be more.
     fn send(&mut self, now: Instant) -> bool {
         for _ in 0..ROUNDS {
             let mut fed = false;
@@ -164,7 +164,7 @@ impl Worker {
         true
     }
 
-    /// Tells the session's side what there is to tell, and wakes it if it waits for that.
+    /// Hands events and news to the session's side, and wakes it if it waits for credit.
     fn report(&mut self, now: Instant) -> Result<(), Gone> {
         while !self.outlet.is_blocked()
             && let Some(event) = self.endpoint.quic_mut().poll_event()
@@ -281,12 +281,13 @@ impl LaneConnections {
     }
 }
 
-/// The session's name for the connection of a caller: odd, as those of calls made here are even.
+/// The session's id of a connection that a far node made: odd. Those of connections made here are
+/// even.
 const fn called(inner: ConnectionId) -> ConnectionId {
     ConnectionId(inner.0 * 2 + 1)
 }
 
-/// The session's name for the call made here as the `count`th.
+/// The session's id of the `count`th connection made here.
 pub(super) const fn calling(count: u64) -> ConnectionId {
     ConnectionId(count * 2)
 }

@@ -143,7 +143,7 @@ fn an_end_that_reads_nothing_blocks_the_writer_and_no_more() {
 }
 
 #[test]
-fn a_farewell_arrives_although_data_is_under_way() {
+fn the_closing_message_arrives_while_data_is_in_transit() {
     let mut ends = Ends::new();
     ends.run(|ends| ends.up == [true; 2]);
     ends.to_send = [1_000, 1_000];
@@ -169,7 +169,7 @@ fn a_far_end_that_vanishes_ends_the_path() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_said_to() {
+fn a_port_without_a_listener_is_reported() {
     let clock = Clock::start();
     let address = TcpPathListener::bind(([127, 0, 0, 1], 0).into()).unwrap().local_addr().unwrap();
     let mut path = quic(0).connect(clock.now(), identity(1).fingerprint()).unwrap();

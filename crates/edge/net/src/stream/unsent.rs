@@ -1,13 +1,11 @@
-//! How much the kernel takes for a TCP socket beyond what may be sent now: no library wraps the
-//! option.
+//! The socket option that limits a TCP socket's unsent bytes: no library wraps it.
 #![allow(unsafe_code, reason = "one call of setsockopt(2)")]
 
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 
-/// Lets `socket` take no more than about `bytes` that TCP may not send yet (TCP_NOTSENT_LOWAT,
-/// tcp(7)).
+/// Limits the bytes that `socket` takes beyond what TCP may send now (TCP_NOTSENT_LOWAT, tcp(7)).
 pub(super) fn limit(socket: &TcpStream, bytes: i32) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of_val(&bytes)).expect("four bytes");
     // SAFETY: the descriptor is open while `socket` is borrowed; the kernel reads `length` bytes of

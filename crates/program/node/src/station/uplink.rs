@@ -577,7 +577,7 @@ impl Service for Uplink {
 mod tests {
     use super::*;
     use crate::address_family::AddressFamily;
-    use skyhaul_channels_io::LinksTaken;
+    use skyhaul_channels_io::IncomingChannels;
     use skyhaul_forward_io::Forwarding;
     use skyhaul_net::{Socket, UdpEndpoint, Waker};
     use skyhaul_quic::{EndpointConfig, Identity, PathConfig, QuicEndpoint};
@@ -603,7 +603,7 @@ mod tests {
         let waker = Waker::new().expect("a waker");
         let guests = Tenants::new(
             Forwarding::default(),
-            LinksTaken::ByNobody,
+            IncomingChannels::Refused,
             waker.clone(),
             Box::new(|_| {}),
         )

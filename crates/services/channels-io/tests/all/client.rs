@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the two ends of a link wait for each other")]
 
 use crate::support::block_on;
-use skyhaul_channels_io::{AppClient, LinkError, Setup};
+use skyhaul_channels_io::{AppChannelError, AppClient, Setup};
 use skyhaul_quic::Identity;
 use skyhaul_transport::{Block, FlowId, Outcome, SessionConfig};
 use skyhaul_units::{ByteCount, Duration};
@@ -75,18 +75,21 @@ fn a_sender_waits_while_a_receiver_keeps_its_blocks_and_nothing_is_lost() {
 }
 
 #[test]
-fn another_key_and_a_stopped_node_are_told() {
+fn another_key_and_a_stopped_node_are_reported() {
     let (calling, called) = pair(&SessionConfig::default());
     let other = Identity::from_seed(&[9; 32]).unwrap().fingerprint();
     let refused = block_on(calling.connect(called.addresses()[0], other)).unwrap_err();
-    assert!(matches!(&refused, LinkError::Closed(reason) if reason.contains("key")), "{refused}");
+    assert!(
+        matches!(&refused, AppChannelError::Closed(reason) if reason.contains("key")),
+        "{refused}"
+    );
 
     let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
     let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();
     drop(called);
     assert!(block_on(link.recv()).is_none());
     let block = Block::expendable(FlowId(0), Duration::from_secs(1), "late".into());
-    assert!(matches!(block_on(link.send(block)), Err(LinkError::Closed(_))));
+    assert!(matches!(block_on(link.send(block)), Err(AppChannelError::Closed(_))));
 }
 
 #[test]
@@ -118,7 +121,7 @@ fn a_program_that_gives_up_waiting_leaves_nothing_behind() {
 }
 
 #[test]
-fn what_became_of_a_block_is_told_after_its_session_was_let_go_and_to_all_that_wait() {
+fn an_outcome_is_known_after_its_session_is_dropped_and_to_all_that_wait() {
     let (calling, called) = pair(&SessionConfig::default());
     let key = Identity::from_seed(&[2; 32]).unwrap().fingerprint();
     let link = block_on(calling.connect(called.addresses()[0], key)).unwrap();

@@ -6,7 +6,7 @@
 use crate::support::block_on;
 use skyhaul_channels_io::{AppChannel, ChannelService, Sent};
 use skyhaul_channels_io::{
-    FILES_SHARE, FORWARDS_SHARE, LinksTaken, STREAMS_SHARE, SessionPeer, Tenants,
+    FILES_SHARE, FORWARDS_SHARE, IncomingChannels, STREAMS_SHARE, SessionPeer, Tenants,
 };
 use skyhaul_forward::Role;
 use skyhaul_forward_io::Forwarding;
@@ -90,7 +90,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(seed: u8, call: Option<SocketAddr>, left: usize, files: LinksTaken) -> Self {
+    fn start(seed: u8, call: Option<SocketAddr>, left: usize, files: IncomingChannels) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, (ready, started), (came, told)) = (Arc::clone(&stop), channel(), channel());
         let thread = std::thread::spawn(move || {
@@ -153,11 +153,11 @@ fn send(link: &AppChannel, place: usize) -> Option<Outcome> {
 }
 
 #[test]
-fn a_link_that_nobody_reads_holds_back_no_other_and_no_block_of_the_holders() {
+fn a_channel_that_nobody_reads_holds_back_neither_others_nor_the_owner() {
     const OWN_BLOCKS: usize = 600;
     const PIECES: usize = 400;
-    let far = Running::start(2, None, 0, LinksTaken::AtTheDoor);
-    let near = Running::start(1, Some(far.address), OWN_BLOCKS, LinksTaken::ByNobody);
+    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
+    let near = Running::start(1, Some(far.address), OWN_BLOCKS, IncomingChannels::Refused);
     let slow = block_on(near.door.connect(0, "")).unwrap();
     let sender = std::thread::spawn(move || {
         let sent: Vec<_> = (0..PIECES).map(|place| hand_over(&slow, place)).collect();
@@ -205,9 +205,9 @@ fn a_link_that_nobody_reads_holds_back_no_other_and_no_block_of_the_holders() {
 }
 
 #[test]
-fn links_wait_for_their_session_and_end_with_it() {
-    let far = Running::start(2, None, 0, LinksTaken::AtTheDoor);
-    let near = Running::start(1, Some(far.address), 0, LinksTaken::ByNobody);
+fn channels_wait_for_their_session_and_end_with_it() {
+    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
+    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
     let link = block_on(near.door.connect(0, "")).unwrap();
     assert_eq!(send(&link, 0), Some(Outcome::Delivered));
     let there = block_on(far.door.accept()).unwrap();
@@ -223,10 +223,10 @@ fn links_wait_for_their_session_and_end_with_it() {
 }
 
 #[test]
-fn a_stream_that_nobody_takes_loses_what_is_beyond_its_window_and_one_beside_it_loses_nothing() {
+fn an_unread_stream_loses_what_exceeds_its_window_and_one_beside_it_loses_nothing() {
     const SENT: usize = 600;
-    let far = Running::start(2, None, 0, LinksTaken::AtTheDoor);
-    let near = Running::start(1, Some(far.address), 0, LinksTaken::ByNobody);
+    let far = Running::start(2, None, 0, IncomingChannels::Accepted);
+    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
     let pass = |link: &AppChannel, place: usize| {
         let mut bytes = vec![0; 64 << 10];
         bytes[..8].copy_from_slice(&(place as u64).to_be_bytes());
@@ -256,9 +256,9 @@ fn a_stream_that_nobody_takes_loses_what_is_beyond_its_window_and_one_beside_it_
 }
 
 #[test]
-fn where_nobody_takes_links_one_that_is_begun_is_ended() {
-    let far = Running::start(2, None, 0, LinksTaken::ByNobody);
-    let near = Running::start(1, Some(far.address), 0, LinksTaken::ByNobody);
+fn a_channel_that_nobody_takes_is_ended() {
+    let far = Running::start(2, None, 0, IncomingChannels::Refused);
+    let near = Running::start(1, Some(far.address), 0, IncomingChannels::Refused);
     let link = block_on(near.door.connect(0, "")).unwrap();
     let _ = send(&link, 0);
     assert!(block_on(link.recv()).is_none());

@@ -200,7 +200,7 @@ fn a_reset_arrives_as_a_reset_in_either_direction() {
 }
 
 #[test]
-fn what_nobody_listens_at_and_what_is_not_allowed_is_reset_and_said() {
+fn refused_targets_are_reset_and_reported_with_the_reason() {
     let (listener, refusing) = listen();
     drop(listener);
     let (_listening, forbidden) = listen();

@@ -1,4 +1,4 @@
-//! How wide the windows of streams are, so that together they stay within what this end sets aside.
+//! The widths of streams' windows, which together stay within a budget.
 
 use super::{INITIAL_CREDIT, WINDOW_MAX};
 
@@ -9,15 +9,15 @@ pub(super) struct Budget {
     granted: u64,
 }
 
-/// The first stream has this part of the whole, the widest window: before its rate is found, three
-/// times what the line carries may be under way, and what is lost of it holds back all behind it.
-/// Of later ones each has less, with the third power of what is left: the tenth 5 MiB, the
-/// hundredth some 250 KiB, and after ten thousand there is still some for those that need more.
+/// The first stream has this part of the budget, the widest window: before its rate is found, three
+/// times what the line carries may be in transit, and a lost symbol holds back all behind it. Each
+/// later one has less, by the third power of what is left: the tenth 5 MiB, the hundredth some
+/// 250 KiB, and after ten thousand there is still some for those that need more.
 const BEGIN_PART: u128 = 8;
-/// A stream that its window holds back gets at most this part of what is left.
+/// A window grows by at most this part of what is left.
 const GROW_PART: u64 = 4;
-/// A window that holds a stream back becomes so many times as wide at once: a stream that fills a
-/// line does so after a few round trips.
+/// The factor by which a window grows that holds a stream back, so that the stream fills the line
+/// after a few round trips.
 const GROWTH: u64 = 4;
 
 impl Budget {
@@ -38,7 +38,7 @@ impl Budget {
         window
     }
 
-    /// By how much a window becomes wider: to [`GROWTH`] times as wide, at most.
+    /// Widens a window, to [`GROWTH`] times its width at most. Returns by how much.
     pub fn grow(&mut self, window: u64) -> u64 {
         let more = (window * (GROWTH - 1))
             .min(self.left() / GROW_PART)

@@ -338,7 +338,7 @@ fn events(mux: &mut Mux) -> Vec<Event> {
 }
 
 #[test]
-fn datagrams_are_given_out_as_they_come_and_wait_only_for_the_wish_to_open_their_stream() {
+fn datagrams_are_delivered_as_they_come_and_wait_only_for_their_stream_to_open() {
     let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
     let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
     let carriage = Carriage { deadline: Some(Duration::from_millis(300)), ..Carriage::default() };
@@ -377,7 +377,7 @@ fn datagrams_are_given_out_as_they_come_and_wait_only_for_the_wish_to_open_their
 }
 
 #[test]
-fn datagrams_that_come_before_any_wish_are_few() {
+fn few_datagrams_are_kept_for_a_stream_that_is_not_open() {
     let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
     let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
     let id = near.open(Instant::ZERO, "udp:a:1".parse().unwrap(), &Carriage::default()).unwrap();
@@ -392,7 +392,7 @@ fn datagrams_that_come_before_any_wish_are_few() {
 }
 
 #[test]
-fn a_wish_to_listen_and_its_answers_cross() {
+fn a_request_to_listen_and_its_answers_arrive() {
     let mut near = Mux::new(Role::Calling, &ClassTree::default(), BUDGET);
     let mut far = Mux::new(Role::Called, &ClassTree::default(), BUDGET);
     let listen = skyhaul_forward::Listen {
@@ -420,7 +420,7 @@ fn a_wish_to_listen_and_its_answers_cross() {
 }
 
 #[test]
-fn streams_go_on_in_the_class_of_the_same_name_when_the_line_is_shared_otherwise() {
+fn streams_keep_their_class_by_name_when_the_class_tree_changes() {
     let tree = |names: &[&str]| {
         let class =
             |name: &&str| ClassConfig { name: (*name).to_owned(), ..ClassConfig::default() };

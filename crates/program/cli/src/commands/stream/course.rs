@@ -3,7 +3,7 @@
 
 use super::screen::Screen;
 use crate::failure::{Exit, Failure};
-use skyhaul_channels_io::{AppChannel, AppClient, LinkError, PathChoice, Setup};
+use skyhaul_channels_io::{AppChannel, AppChannelError, AppClient, PathChoice, Setup};
 use skyhaul_net::Clock;
 use skyhaul_quic::Fingerprint;
 use skyhaul_streams::StreamFormat;
@@ -30,7 +30,7 @@ pub struct StreamRun {
 /// How a session ended without an account.
 enum Broken {
     /// The far node does not answer.
-    Silent(LinkError),
+    Silent(AppChannelError),
     /// The session was lost.
     Lost(String),
     Failed(Failure),
@@ -125,7 +125,7 @@ impl StreamRun {
         )
     }
 
-    fn unanswered(&self, error: &LinkError) -> Failure {
+    fn unanswered(&self, error: &AppChannelError) -> Failure {
         let what = format!("the far node `{}` does not answer or refuses ({error})", self.node);
         let help = "check that it runs `skyhaul stream serve`, that --node is its address and \
                    --peer its key, and that it knows this \
