@@ -177,7 +177,7 @@ impl Socket {
         }
     }
 
-    /// Receives up to [`AT_ONCE`] messages, and hands over each. Returns how many there were; fewer
+    /// Receives up to eight messages, and hands over each. Returns how many there were; fewer
     /// than that means that there are no more now.
     ///
     /// # Errors
