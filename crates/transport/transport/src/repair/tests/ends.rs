@@ -313,7 +313,7 @@ proptest! {
         let mut coder = Coder::new();
         coder.adopt(plan(sources, stride, repairs));
         let (all, symbols) = sent(&mut coder, count);
-        // DatagramFate 0 is lost, 1 arrives twice; the place moves it back in time by so many datagrams.
+        // Fate 0 is lost, 1 arrives twice; the second value delays it by so many datagrams.
         let mut arrivals: Vec<(usize, usize)> = Vec::new();
         for (at, (fate, delay)) in fates.iter().cycle().take(all.len()
             + symbols.len()).enumerate() {
