@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 /// How an end serves.
 #[derive(Debug, Clone, Copy)]
 pub struct FarConfig {
-    /// What it lets itself be asked for.
+    /// The most that it allows.
     pub limits: RequestLimits,
     /// Calendar time at the zero of the clock that `now` is of.
     pub utc_at_zero: Utc,
@@ -415,7 +415,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// From agreeing to a stream to its first datagram: the answer goes first.
 const LEAD: Duration = Duration::from_millis(5);
 
-/// Answers may make this much even where streams may not: arrivals have to be told.
+/// Answers may make this much even where streams may not: arrivals have to be reported.
 const ANSWER_RATE_MIN: Rate = Rate::from_mbps(10);
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct ProbeClient<L> {
 }
 
 impl<L: ProbeIo> ProbeClient<L> {
-    /// Opens a session over `line`; `nonce` is any number that nobody knows.
+    /// Opens a session over `line`; `nonce` is a random number.
     ///
     /// # Errors
     /// There is no far end, or it refuses.

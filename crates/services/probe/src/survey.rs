@@ -63,7 +63,7 @@ pub struct ClockOffset {
     pub skew_ppm: Option<f64>,
 }
 
-/// Surveys the line; `tell` is told what is being done.
+/// Surveys the line; `tell` receives each step as it begins.
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.

@@ -76,7 +76,7 @@ pub struct SweepPoint {
     pub one_way: Vec<i64>,
 }
 
-/// Runs the sweep; `tell` is told what is being done.
+/// Runs the sweep; `tell` receives each step as it begins.
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.

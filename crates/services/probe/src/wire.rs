@@ -53,7 +53,7 @@ pub enum Message {
         nonce: u64,
         /// For all that follows.
         session: u64,
-        /// What this end lets itself be asked for.
+        /// The most that this end allows.
         limits: RequestLimits,
     },
     /// Far: no.
@@ -132,7 +132,7 @@ pub enum Message {
         /// By the sender's clock.
         sent: Utc,
     },
-    /// Near: what came of the stream so far?
+    /// Near: what has arrived of the stream so far?
     Ask {
         /// Of this measurement.
         session: u64,
@@ -179,7 +179,7 @@ pub enum Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cookie(pub [u8; 16]);
 
-/// What a far end lets itself be asked for.
+/// The most that a far end allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Of a stream, either way, in UDP payload.
@@ -463,7 +463,7 @@ const HELLO: u8 = 1;
 const CHALLENGE: u8 = 2;
 const OPEN: u8 = 3;
 const OPENED: u8 = 4;
-/// The same in all versions, as is that its datagram says the version of who refuses.
+/// The same in all versions; its datagram carries the version of the end that refuses.
 const REFUSED: u8 = 5;
 const PING: u8 = 6;
 const PONG: u8 = 7;

@@ -47,7 +47,7 @@ impl ControlSocket {
     /// Gives an order and returns the answer: a JSON object.
     ///
     /// # Errors
-    /// Nobody answers, or the order is refused.
+    /// No emulation answers, or the order is refused.
     pub fn ask(&self, order: &EmulatorOrder) -> Result<serde_json::Value, EmulatorError> {
         let line = self.exchange(order).map_err(EmulatorError::NoAnswer)?;
         let answer: serde_json::Value = serde_json::from_str(&line)

@@ -196,7 +196,7 @@ impl Emulation {
                     OrderAnswer::Done
                 }
             };
-            // Who asked may have gone.
+            // The client may have disconnected.
             let _ = answer.try_send(result);
         }
     }

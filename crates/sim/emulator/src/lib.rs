@@ -69,7 +69,7 @@ pub enum EmulatorError {
     /// There is no command `ip`.
     #[error("there is no command `ip`; install the package iproute2")]
     NoIproute,
-    /// Nobody answers for the lab.
+    /// No emulation answers.
     #[error(
         "the lab does not answer ({0}); see `skyhaul lab status`, and start it with `skyhaul lab \
         up`"

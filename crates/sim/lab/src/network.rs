@@ -47,7 +47,7 @@ pub struct NetworkCounters {
     pub unknown_destination: u64,
 }
 
-/// What a trace is told.
+/// One entry of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A node sent a datagram into a link, which may drop or lose it.

@@ -174,7 +174,7 @@ pub(crate) enum Progress {
 }
 
 fn talking(mut connection: Connection) -> Stage {
-    // What is sealed is bounded by whoever seals, and the library must never take half of it.
+    // The path bounds what it seals, and the library must never take half of a record.
     connection.set_buffer_limit(None);
     Stage::Talking(Box::new(connection))
 }

@@ -49,7 +49,7 @@ impl core::fmt::Debug for Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Setup,
-    /// Reported as ready, so somebody reads it to its end.
+    /// Reported as ready, so that its owner reads it to its end.
     Ready,
     /// Its end was reported after it had been ready.
     Closed,

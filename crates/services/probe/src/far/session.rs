@@ -102,7 +102,7 @@ impl Session {
         Some(message.encode(down.spec.payload.as_usize()))
     }
 
-    /// What came of a stream so far; nothing of one that it does not have.
+    /// The counts of a stream so far; zero for one that it does not have.
     pub fn tally(&self, stream: u32, host: &mut dyn FnMut() -> HostCounters) -> Tally {
         if let Some(up) = self.up.as_ref().filter(|up| up.stream == stream) {
             return Tally {

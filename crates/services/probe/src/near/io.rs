@@ -12,13 +12,13 @@ pub trait ProbeIo {
     /// Hands a datagram to the system.
     ///
     /// # Errors
-    /// Nobody listens at the far address, or the socket failed.
+    /// No program listens at the far address, or the socket failed.
     fn send(&mut self, datagram: &[u8]) -> Result<Handed, LineError>;
     /// The next datagram from the far end and when it came; `None` when nothing came until `until`,
     /// or as soon as that has passed.
     ///
     /// # Errors
-    /// Nobody listens at the far address, the socket failed, or the measurement is to stop.
+    /// No program listens at the far address, the socket failed, or the measurement is to stop.
     fn receive(&mut self, until: Instant) -> Result<Option<(Instant, Vec<u8>)>, LineError>;
     /// What this host's system counts.
     fn host(&mut self) -> HostCounters;
@@ -38,7 +38,7 @@ pub enum Handed {
 /// Why a line cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// The far host answered that nobody listens there.
+    /// The far host answered that no program listens there.
     #[error("nobody listens there; start `skyhaul probe serve` at the far end, or give its port")]
     Unreachable,
     /// The user interrupted the measurement.

@@ -24,7 +24,7 @@ pub(super) struct ProbeLink<L> {
 }
 
 impl<L: ProbeIo> ProbeLink<L> {
-    /// Opens a session over `line`; `nonce` is any number that nobody knows.
+    /// Opens a session over `line`; `nonce` is a random number.
     pub(super) fn open(line: L, nonce: u64) -> Result<(Self, RequestLimits), NearError> {
         let heard = line.now();
         let mut link = Self {

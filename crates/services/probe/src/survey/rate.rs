@@ -82,7 +82,7 @@ pub(crate) fn find_rate<L: ProbeIo>(
         });
         // Four times as much was sent; where not even 1.6 times as much came, the line is full.
         let is_full = received.as_bps() < before + before * 6 / 10;
-        // A train that nothing came of says nothing of the next.
+        // A train that was mostly lost does not show what the next would bring.
         let is_swamped = received < spec.rate().scaled(1, 2) && trace.loss() > 0.3;
         if is_full || is_swamped {
             is_at_least = false;

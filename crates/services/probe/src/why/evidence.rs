@@ -43,7 +43,7 @@ pub struct LineFound {
     /// The round trips while nothing of ours but these questions went.
     pub rest: Rest,
     /// The line's rate and what others take of it, by how what came through grew with what was
-    /// offered; `None` where no two streams above the rate can be held against each other.
+    /// offered; `None` where no two streams above the rate can be compared.
     pub shared: Option<OtherTraffic>,
     /// The longest time in which nothing at all came through, in milliseconds.
     pub outage_ms: f64,
@@ -71,7 +71,7 @@ pub struct OtherTraffic {
     pub others_bps: u64,
 }
 
-/// What came of a stream at one rate.
+/// The result of a stream at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct StreamResult {
     /// UDP payload offered.
@@ -170,7 +170,7 @@ pub struct Lack {
     pub ready: f64,
     /// The control group of the process had used up its quota.
     pub throttled: f64,
-    /// Whoever shares out the physical machine's processors gave them to others.
+    /// The hypervisor gave the physical machine's processors to others.
     pub stolen: f64,
 }
 
@@ -221,10 +221,10 @@ pub enum ObservedEnd {
     Receiver,
 }
 
-/// What a transfer told of itself.
+/// What one end of a transfer reports.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Transfer {
-    /// Who told.
+    /// The end that reports.
     pub seen_from: ObservedEnd,
     /// Of the application's bytes, over all the time.
     pub goodput_bps: u64,
@@ -232,7 +232,7 @@ pub struct Transfer {
     pub steady_bps: Option<u64>,
     /// What the sender waited for; seen from the receiver, how long its window was shut.
     pub waited: Waited,
-    /// Who decides how fast it sends.
+    /// The congestion controller.
     pub controller: String,
     /// The rate that was declared for the line, counted in IP packets.
     pub declared_bps: Option<u64>,

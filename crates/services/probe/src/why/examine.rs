@@ -24,7 +24,7 @@ pub struct ExaminePlan {
     pub headers: ByteCount,
 }
 
-/// Examines one way of a line; `tell` is told what is being done.
+/// Examines one way of a line; `tell` receives each step as it begins.
 ///
 /// # Errors
 /// The line cannot be used, or the far end does not allow it or stopped answering.

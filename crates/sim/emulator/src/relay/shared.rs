@@ -26,7 +26,7 @@ pub struct RelayCounters {
     pub down: DirectionCounters,
     /// Client addresses.
     pub clients: ClientCounters,
-    /// Times the destination's machine said that nobody listens there.
+    /// Times the destination's machine said that no program listens there.
     pub unreachable: u64,
     /// Datagrams the kernel dropped before the relay could read them: loss that is not of the
     /// model. `None` where the system does not tell.

@@ -16,7 +16,7 @@ pub trait Observer: Sync {
     fn ran(&self, scenario: &Scenario, cell: usize, cost: Duration);
 }
 
-/// Tells nobody.
+/// Reports nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -232,14 +232,14 @@ struct Caller {
 }
 
 impl Caller {
-    /// Calls over the first path.
+    /// Connects over the first path.
     fn call(&mut self, now: Instant, manager: &mut SessionManager) -> Result<(), RunFault> {
         self.has_called = true;
         let (first, _) = self.ways.first().ok_or_else(|| RunFault::new("there is no path"))?;
         manager.connect(now, *first, self.key).map(|_| ()).map_err(RunFault::new)
     }
 
-    /// Calls for the paths beyond the first.
+    /// Connects the paths beyond the first.
     fn join(
         &self,
         now: Instant,

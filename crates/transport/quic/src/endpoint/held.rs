@@ -24,7 +24,7 @@ pub(super) struct HeldConnection {
     pub(super) drained: bool,
     origin: Origin,
     stage: Stage,
-    /// Reported as ready, so that somebody reads it to its end.
+    /// Reported as ready, so that its owner reads it to its end.
     was_ready: bool,
 }
 

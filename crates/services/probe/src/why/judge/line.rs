@@ -128,7 +128,7 @@ fn policer(line: &LineFound) -> Option<Finding> {
     let queued = left / load.received_bps.max(1) as f64;
     let excess = 1.0 - 1.0 / queued.max(1.0);
     let drops = load.loss() - line.gentle.loss();
-    // Where jitter gathers datagrams, spacing is held against what it makes of it below the rate.
+    // Where jitter gathers datagrams, spacing is compared with that of the stream below the rate.
     let spacing = if is_gathered(line) { line.gentle.stretch.max(0.1) } else { 1.0 };
     // What queues is no policer's, but for what a burst of one makes of it.
     let is_policed = queued > QUEUED_LEAST
@@ -164,7 +164,7 @@ fn policer(line: &LineFound) -> Option<Finding> {
     })
 }
 
-/// A queue so long that whoever fills it waits for it.
+/// A queue so long that it delays the sender that fills it.
 fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Finding> {
     let idle = line.map(|line| line.idle_round_trip_ms);
     let idle = idle.or(transfer.and_then(|transfer| transfer.line.shortest_round_trip_ms))?;
@@ -175,7 +175,7 @@ fn queueing(line: Option<&LineFound>, transfer: Option<&Transfer>) -> Option<Fin
     let stands = transfer
         .and_then(|transfer| transfer.line.round_trip_ms)
         .map(|loaded| loaded - idle - foreign);
-    // The transfer itself must fill it; a long queue that stays empty harms nobody.
+    // The transfer itself must fill it; a long queue that stays empty does no harm.
     let weight = match (depth, stands) {
         (Some(depth), Some(stands)) if depth >= most && stands >= most / 2.0 => 0.9,
         // Without a probe, jitter and others' queues look alike.
@@ -247,7 +247,7 @@ fn steps(line: &LineFound) -> Vec<Finding> {
     found
 }
 
-/// The sender keeps to the rate that it was told, and the line has more.
+/// The sender keeps to its declared rate, and the line has more.
 fn declared(line: Option<&LineFound>, transfer: &Transfer) -> Option<Finding> {
     let classes = transfer.waited.classes;
     if classes >= 0.3 {

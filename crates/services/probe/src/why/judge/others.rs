@@ -28,7 +28,7 @@ fn other_traffic(line: &LineFound, transfer: Option<&Transfer>) -> Option<Findin
         (None, true) => 0.9,
         (None, false) => return None,
     };
-    // Who has nearly all of the line is not held back by others.
+    // A transfer with nearly all of the line is not held back by others.
     let has_all = transfer.is_some_and(|transfer| has_all(line, transfer));
     let sentence = match shared {
         Some(shared) => format!(

@@ -5,12 +5,12 @@ use super::{Finding, percent, rate};
 use crate::why::cause::Cause;
 use crate::why::evidence::{Lack, Transfer};
 
-/// Who keeps a thread from running.
+/// What keeps a thread from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     /// The quota of its control group.
     Quota,
-    /// Whoever shares out the physical machine.
+    /// The hypervisor.
     Host,
     /// Other programs of its machine.
     Programs,
