@@ -137,8 +137,8 @@ impl PathConfig {
             .stream_receive_window(control)
             .receive_window(control)
             .send_window(self.control_buffer.as_u64())
-            // Loss is detected by time: long lines reorder by jitter, and packets are counted by the
-            // thousand.
+            // Loss is detected by time: long lines reorder by jitter, and packets are counted by
+            // the thousand.
             .packet_threshold(10_000)
             .time_threshold(1.25)
             .initial_mtu(self.udp_payload)
