@@ -38,7 +38,7 @@ use skyhaul_units::{BlockMark, ByteCount, Duration, Utc};
 use std::collections::btree_map::Entry;
 use std::io;
 
-pub use commit::{Commit, ContactSync, ContactSynced, Receipt};
+pub use commit::{ContactCommit, ContactSync, ContactSynced, Receipt};
 pub use error::StoreError;
 pub use kept::{KeptContacts, KeptReader};
 pub use limits::{MAX_KEPT_CONTACTS, MAX_OPEN_CONTACTS, MAX_SPOOLS};

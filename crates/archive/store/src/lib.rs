@@ -44,9 +44,9 @@ mod room;
 mod spool;
 
 pub use contacts::{
-    Appended, ArrivedRecord, Commit, ContactConfig, ContactReader, ContactSpace, ContactStats,
-    ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader, MAX_SPOOLS,
-    NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState, StationName,
+    Appended, ArrivedRecord, ContactCommit, ContactConfig, ContactReader, ContactSpace,
+    ContactStats, ContactStore, ContactSync, ContactSynced, FlowStatus, KeptContacts, KeptReader,
+    MAX_SPOOLS, NameSpaces, Receipt, ResumeFlow, SpoolKnown, SpoolSender, SpoolState, StationName,
     StationNameError, StoreError,
 };
 pub use disk::{DirectoryEntry, Disk, DiskFile, EntryKind, RealDisk, is_full, sim};

@@ -8,8 +8,8 @@
 //!
 //! A block is checked by the gate (see [`BatchDecoder`]). Codewords that fail it are collected,
 //! over codewords, groups and batches of one call, and solved when they fill a register: clean
-//! blocks pay nothing for damaged ones. Without vector instructions, or for a few blocks, the coder for
-//! single blocks does the work; the results are the same.
+//! blocks pay nothing for damaged ones. Without vector instructions, or for a few blocks, the coder
+//! for single blocks does the work; the results are the same.
 
 mod columns;
 mod encoder;

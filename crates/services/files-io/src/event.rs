@@ -14,12 +14,12 @@ pub struct Event {
     /// Its length; 0 of what is no file.
     pub bytes: u64,
     /// What.
-    pub fate: Fate,
+    pub fate: EntryOutcome,
 }
 
 /// The outcome of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum EntryOutcome {
     /// It is complete, has this hash, and is on disk under its name.
     Copied(Hash),
     /// It was there already.
@@ -100,7 +100,7 @@ impl Counters {
 
 /// The receiver of the events and counters of a transfer.
 #[derive(Debug, Clone)]
-pub struct Reports {
+pub struct TransferReports {
     /// Results of entries. A slow reader slows the transfer (backpressure); one that is gone does
     /// not.
     pub events: SyncSender<Event>,
@@ -108,8 +108,8 @@ pub struct Reports {
     pub counters: Arc<Counters>,
 }
 
-impl Reports {
-    pub(crate) fn tell(&self, path: &RelPath, bytes: u64, fate: Fate) {
+impl TransferReports {
+    pub(crate) fn tell(&self, path: &RelPath, bytes: u64, fate: EntryOutcome) {
         // The reader may be gone.
         let _ = self.events.send(Event { path: path.clone(), bytes, fate });
     }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn the_file_under_way_is_the_one_whose_bytes_leave_the_session() {
         let (events, _told) = std::sync::mpsc::sync_channel(1);
-        let reports = Reports { events, counters: Arc::default() };
+        let reports = TransferReports { events, counters: Arc::default() };
         assert_eq!(shown(&reports.counters, 0), (String::new(), 0));
         for (name, size, held) in [("a", 100, 0), ("b", 50, 20)] {
             reports.begin(&RelPath::new(name.as_bytes()).unwrap(), size, held);
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn files_that_were_handed_over_are_bounded() {
         let (events, _told) = std::sync::mpsc::sync_channel(1);
-        let reports = Reports { events, counters: Arc::default() };
+        let reports = TransferReports { events, counters: Arc::default() };
         for number in 0..2 * CURRENT_MAX {
             reports.begin(&RelPath::new(number.to_string().as_bytes()).unwrap(), 1, 0);
             reports.moved(1);

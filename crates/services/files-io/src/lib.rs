@@ -21,7 +21,7 @@ mod watch;
 pub use cancel::Cancel;
 pub use claims::Claims;
 pub use end::TransferEnd;
-pub use event::{Counters, Current, Event, Fate, Reports};
+pub use event::{Counters, Current, EntryOutcome, Event, TransferReports};
 pub use place::Directory;
 pub use send::{FileSource, FileSourceError, Inside};
 pub use session::{Root, TransferTask, call, decline, serve};

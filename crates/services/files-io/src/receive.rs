@@ -9,7 +9,7 @@ mod part;
 use crate::cancel::Cancel;
 use crate::claims::{Claims, Holder};
 use crate::end::TransferEnd;
-use crate::event::{Fate, Reports};
+use crate::event::{EntryOutcome, TransferReports};
 use crate::place::{Directory, Folders, refusal};
 use coming::Coming;
 use commit::{Committer, Job};
@@ -27,7 +27,7 @@ use std::sync::mpsc::SyncSender;
 pub(crate) struct Receiving<'a> {
     pub link: &'a Session,
     pub cancel: &'a Cancel,
-    pub reports: &'a Reports,
+    pub reports: &'a TransferReports,
     pub options: Options,
     /// What is not removed.
     pub selection: Selection,
@@ -108,14 +108,14 @@ impl State<'_> {
                 Message::Same(id) => self.same(id)?,
                 Message::Abandon(id, refusal) => {
                     if let Some(coming) = self.coming.remove(&id) {
-                        let fate = Fate::Refused(refusal);
+                        let fate = EntryOutcome::Refused(refusal);
                         self.receiving.reports.tell(&coming.entry.path, coming.entry.size(), fate);
                         coming.give_up();
                     }
                 }
                 Message::Attributes(folders) => self.attributes(&folders),
                 Message::Missing(path, refusal) => {
-                    self.receiving.reports.tell(&path, 0, Fate::Refused(refusal));
+                    self.receiving.reports.tell(&path, 0, EntryOutcome::Refused(refusal));
                 }
                 Message::Only(folder, from, to, names) => {
                     self.only(only::Only { folder, from, to, names })?;
@@ -155,11 +155,11 @@ impl State<'_> {
                 Err(refused) => OfferAnswer::No(refused),
             };
             let fate = match &answer {
-                OfferAnswer::Have => Some(Fate::Unchanged),
-                OfferAnswer::Made => Some(Fate::Made),
-                OfferAnswer::Rights => Some(Fate::Rights),
-                OfferAnswer::No(refused) => Some(Fate::Failed(refused.clone())),
-                OfferAnswer::Send if self.receiving.options.dry_run => Some(Fate::Wanted),
+                OfferAnswer::Have => Some(EntryOutcome::Unchanged),
+                OfferAnswer::Made => Some(EntryOutcome::Made),
+                OfferAnswer::Rights => Some(EntryOutcome::Rights),
+                OfferAnswer::No(refused) => Some(EntryOutcome::Failed(refused.clone())),
+                OfferAnswer::Send if self.receiving.options.dry_run => Some(EntryOutcome::Wanted),
                 OfferAnswer::Send | OfferAnswer::Compare(_) => None,
             };
             if let Some(fate) = fate {
@@ -212,7 +212,7 @@ impl State<'_> {
             }
         };
         self.receiving.reports.spared(entry.size());
-        self.receiving.reports.tell(&entry.path, entry.size(), Fate::Unchanged);
+        self.receiving.reports.tell(&entry.path, entry.size(), EntryOutcome::Unchanged);
         self.receiving.say(&Message::Answers(vec![(id, answer)]))
     }
 
@@ -229,7 +229,11 @@ impl State<'_> {
         entry: &Entry,
         refused: TransferRefusal,
     ) -> Result<(), TransferEnd> {
-        self.receiving.reports.tell(&entry.path, entry.size(), Fate::Failed(refused.clone()));
+        self.receiving.reports.tell(
+            &entry.path,
+            entry.size(),
+            EntryOutcome::Failed(refused.clone()),
+        );
         self.receiving.say(&Message::Done(vec![(id, Err(refused))]))
     }
 

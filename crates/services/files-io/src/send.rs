@@ -9,7 +9,7 @@ pub(crate) use walk::is_partial;
 
 use crate::cancel::Cancel;
 use crate::end::TransferEnd;
-use crate::event::{Fate, Reports};
+use crate::event::{EntryOutcome, TransferReports};
 use skyhaul::{Block, ClassId, Session};
 use skyhaul_files::wire::{CONTROL, DATA, Message, OfferAnswer, OfferId, Options};
 use skyhaul_files::{Chain, Chunk, Entry, Hash, Selection, TransferRefusal, TreeEntryKind};
@@ -21,7 +21,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) struct Sending<'a> {
     pub link: &'a Session,
     pub cancel: &'a Cancel,
-    pub reports: &'a Reports,
+    pub reports: &'a TransferReports,
     pub options: Options,
     pub class: ClassId,
     pub selection: Selection,
@@ -62,7 +62,12 @@ struct Offer {
 pub(crate) const FOLDERS_MAX: usize = 1 << 20;
 
 impl<'a> Sending<'a> {
-    pub fn new(link: &'a Session, cancel: &'a Cancel, reports: &'a Reports, clock: Clock) -> Self {
+    pub fn new(
+        link: &'a Session,
+        cancel: &'a Cancel,
+        reports: &'a TransferReports,
+        clock: Clock,
+    ) -> Self {
         let (options, class, selection) =
             (Options::default(), ClassId::default(), Selection::default());
         let (state, changed) = (Mutex::default(), Condvar::new());
@@ -133,12 +138,12 @@ impl<'a> Sending<'a> {
                 Message::Done(results) => {
                     for (id, result) in results {
                         let Offer { entry, bytes, .. } = self.settle(id)?;
-                        let fate = result.map_or_else(Fate::Refused, Fate::Copied);
+                        let fate = result.map_or_else(EntryOutcome::Refused, EntryOutcome::Copied);
                         self.reports.tell(&entry.path, bytes, fate);
                     }
                 }
                 Message::Removed(paths) => {
-                    paths.iter().for_each(|path| self.reports.tell(path, 0, Fate::Removed));
+                    paths.iter().for_each(|path| self.reports.tell(path, 0, EntryOutcome::Removed));
                 }
                 Message::Finished(blocks, repaired) => {
                     self.reports.repaired(blocks, repaired);
@@ -165,11 +170,11 @@ impl<'a> Sending<'a> {
 
     fn answered(&self, id: OfferId, answer: OfferAnswer) -> Result<(), TransferEnd> {
         let fate = match answer {
-            OfferAnswer::Have => Fate::Unchanged,
-            OfferAnswer::Made => Fate::Made,
-            OfferAnswer::Rights => Fate::Rights,
-            OfferAnswer::No(refusal) => Fate::Refused(refusal),
-            OfferAnswer::Send if self.options.dry_run => Fate::Wanted,
+            OfferAnswer::Have => EntryOutcome::Unchanged,
+            OfferAnswer::Made => EntryOutcome::Made,
+            OfferAnswer::Rights => EntryOutcome::Rights,
+            OfferAnswer::No(refusal) => EntryOutcome::Refused(refusal),
+            OfferAnswer::Send if self.options.dry_run => EntryOutcome::Wanted,
             OfferAnswer::Send => return self.want(id, None),
             OfferAnswer::Compare(hash) => return self.want(id, Some(hash)),
         };
@@ -208,7 +213,7 @@ impl<'a> Sending<'a> {
         if self.tells {
             self.control(&Message::Missing(path.clone(), refusal.clone()))?;
         }
-        self.reports.tell(path, 0, Fate::Failed(refusal));
+        self.reports.tell(path, 0, EntryOutcome::Failed(refusal));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::cancel::Cancel;
 use crate::claims::Claims;
 use crate::end::TransferEnd;
-use crate::event::Reports;
+use crate::event::TransferReports;
 use crate::place::{Directory, refusal};
 use crate::receive::Receiving;
 use crate::send::{FileSource, Sending};
@@ -49,7 +49,7 @@ pub struct Root {
 pub fn call(
     link: &Session,
     mut task: TransferTask,
-    reports: &Reports,
+    reports: &TransferReports,
     cancel: &Cancel,
 ) -> Result<(), TransferEnd> {
     let hello = task.hello;
@@ -114,7 +114,7 @@ fn below(
 pub fn serve(
     link: &Session,
     root: &Root,
-    reports: &Reports,
+    reports: &TransferReports,
     cancel: &Cancel,
 ) -> Result<(), TransferEnd> {
     let Some(first) = cancel.or(link.recv()).ok_or(TransferEnd::Cancelled)? else {
@@ -177,7 +177,7 @@ fn begin(
     link: &Session,
     root: &Root,
     hello: TransferHello,
-    reports: &Reports,
+    reports: &TransferReports,
     cancel: &Cancel,
 ) -> Result<(), TransferEnd> {
     let (options, selection) = (hello.options, selection(&hello).map_err(pattern)?);

@@ -75,8 +75,8 @@ impl VdifHeader {
         }
     }
 
-    /// The beginning of a second of [`FrameTime::second`]. Leap seconds are left out, as they are in
-    /// most headers.
+    /// The beginning of a second of [`FrameTime::second`]. Leap seconds are left out, as they are
+    /// in most headers.
     pub fn utc(second: u64) -> Utc {
         let half_years = (second >> 32) as i64;
         let (year, july) = (2000 + half_years / 2, half_years % 2);

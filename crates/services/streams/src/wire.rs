@@ -131,8 +131,8 @@ pub struct StreamEnd {
 pub enum WireError {
     /// The far end speaks this version.
     #[error(
-        "the far end uses version {0} of the stream protocol, this node {VERSION}; install the same \
-        release at both ends"
+        "the far end uses version {0} of the stream protocol, this node {VERSION}; install the \
+        same release at both ends"
     )]
     Version(u16),
     /// It is no message.

@@ -34,7 +34,7 @@ pub struct Receipt {
 
 /// What a group commit brought.
 #[derive(Debug, Default)]
-pub struct Commit {
+pub struct ContactCommit {
     /// One for each contact that was synced well.
     pub receipts: Vec<Receipt>,
     /// Contacts whose sync failed: they take nothing more until the store is opened again.
@@ -68,8 +68,8 @@ impl ContactStore {
     }
 
     /// Takes the outcome of the syncs: readers see what they made durable, and receipts are due.
-    pub fn synced(&mut self, synced: ContactSynced) -> Commit {
-        let mut commit = Commit::default();
+    pub fn synced(&mut self, synced: ContactSynced) -> ContactCommit {
+        let mut commit = ContactCommit::default();
         for Due { key: (name, flow), next, last, sync: outcome } in synced.0 {
             // Finished meanwhile: its receipt was given then.
             let Some(contact) = self.spaces.contact_mut(&name, flow) else {
@@ -89,7 +89,7 @@ impl ContactStore {
     }
 
     /// Makes everything appended so far durable, and waits for it.
-    pub fn sync(&mut self) -> Commit {
-        self.sync_handle().map_or_else(Commit::default, |handle| self.synced(handle.sync()))
+    pub fn sync(&mut self) -> ContactCommit {
+        self.sync_handle().map_or_else(ContactCommit::default, |handle| self.synced(handle.sync()))
     }
 }

@@ -4,7 +4,7 @@
 use super::shared::CentreShared;
 use skyhaul_channels_io::{AppChannel, ChannelService};
 use skyhaul_files::RefusalReason;
-use skyhaul_files_io::{Cancel, Counters, Event, Fate, Reports, Root, TransferEnd};
+use skyhaul_files_io::{Cancel, Counters, EntryOutcome, Event, Root, TransferEnd, TransferReports};
 use skyhaul_quic::Fingerprint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl FileService {
 
     fn transfer(&self, link: &AppChannel, station: &str, root: &Root, cancel: &Cancel) {
         let (events, told) = sync_channel(EVENTS);
-        let reports = Reports { events, counters: Arc::new(Counters::default()) };
+        let reports = TransferReports { events, counters: Arc::new(Counters::default()) };
         self.shared.board.files(station, |files| files.transfers += 1);
         let end = std::thread::scope(|scope| {
             let counting = scope.spawn(move || self.count(station, told));
@@ -109,16 +109,21 @@ impl FileService {
     fn count(&self, station: &str, told: Receiver<Event>) {
         for Event { path, bytes, fate } in told {
             match fate {
-                Fate::Copied(_) => self.shared.board.files(station, |files| {
+                EntryOutcome::Copied(_) => self.shared.board.files(station, |files| {
                     files.copied += 1;
                     files.bytes += bytes;
                 }),
-                Fate::Removed => self.shared.board.files(station, |files| files.removed += 1),
-                Fate::Failed(refusal) | Fate::Refused(refusal) => {
+                EntryOutcome::Removed => {
+                    self.shared.board.files(station, |files| files.removed += 1)
+                }
+                EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
                     self.shared.board.files(station, |files| files.failed += 1);
                     tracing::warn!(station, %path, "{refusal}");
                 }
-                Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
+                EntryOutcome::Unchanged
+                | EntryOutcome::Rights
+                | EntryOutcome::Made
+                | EntryOutcome::Wanted => {}
             }
         }
     }

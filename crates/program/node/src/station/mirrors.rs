@@ -6,7 +6,8 @@ use crate::status::{MirrorState, MirrorStatus};
 use skyhaul_channels_io::ChannelService;
 use skyhaul_config::MirrorEntry;
 use skyhaul_files_io::{
-    Cancel, Changes, Counters, Event, Fate, Reports, TransferEnd, TransferTask, TreeWatch,
+    Cancel, Changes, Counters, EntryOutcome, Event, TransferEnd, TransferReports, TransferTask,
+    TreeWatch,
 };
 use skyhaul_net::Clock;
 use skyhaul_transport::ClassId;
@@ -149,7 +150,7 @@ impl Mirror {
     fn pass(&self, changes: &Changes) -> Result<(), Trouble> {
         let cancel = Cancel::default();
         let (events, told) = sync_channel(EVENTS);
-        let reports = Reports { events, counters: Arc::new(Counters::default()) };
+        let reports = TransferReports { events, counters: Arc::new(Counters::default()) };
         std::thread::scope(|scope| {
             let cancelled = &cancel;
             let worker = scope.spawn(move || self.carry(changes, &reports, cancelled));
@@ -171,7 +172,12 @@ impl Mirror {
         })
     }
 
-    fn carry(&self, changes: &Changes, reports: &Reports, cancel: &Cancel) -> Result<(), Trouble> {
+    fn carry(
+        &self,
+        changes: &Changes,
+        reports: &TransferReports,
+        cancel: &Cancel,
+    ) -> Result<(), Trouble> {
         let hello = self.config.hello();
         let link = cancel.or(self.door.connect(CENTRE, &hello.class));
         let Some(Ok(link)) = link else { return Err(Trouble::Lost) };
@@ -206,18 +212,21 @@ impl Mirror {
         loop {
             match told.recv_timeout(LOOK.to_std()) {
                 Ok(Event { path, bytes, fate }) => match fate {
-                    Fate::Copied(_) => self.show(|status| {
+                    EntryOutcome::Copied(_) => self.show(|status| {
                         status.copied += 1;
                         status.bytes += bytes;
                     }),
-                    Fate::Removed => self.show(|status| status.removed += 1),
-                    Fate::Failed(refusal) | Fate::Refused(refusal) => {
+                    EntryOutcome::Removed => self.show(|status| status.removed += 1),
+                    EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
                         if failures.0 == 0 {
                             failures.1 = format!("{path}: {refusal}");
                         }
                         failures.0 += 1;
                     }
-                    Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
+                    EntryOutcome::Unchanged
+                    | EntryOutcome::Rights
+                    | EntryOutcome::Made
+                    | EntryOutcome::Wanted => {}
                 },
                 Err(RecvTimeoutError::Timeout) if self.shared.shutdown.is_requested() => {
                     cancel.set();

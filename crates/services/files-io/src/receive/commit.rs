@@ -3,7 +3,7 @@
 use super::part::{Part, Sync};
 use super::{JOBS, Receiving};
 use crate::end::TransferEnd;
-use crate::event::Fate;
+use crate::event::EntryOutcome;
 use crate::place::{refusal, times};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -93,7 +93,7 @@ impl<'a> Committer<'a> {
                 Ok(()) => Ok(file.hash),
                 Err(error) => Err(refusal(path, "cannot be written", error)),
             };
-            let fate = result.clone().map_or_else(Fate::Failed, Fate::Copied);
+            let fate = result.clone().map_or_else(EntryOutcome::Failed, EntryOutcome::Copied);
             self.receiving.reports.tell(path, file.size, fate);
             done.push((file.id, result));
         }

@@ -3,7 +3,7 @@
 use super::{Receiving, State};
 use crate::PART;
 use crate::end::TransferEnd;
-use crate::event::Fate;
+use crate::event::EntryOutcome;
 use crate::place::{Directory, file_type, name, path_kind, refusal};
 use crate::send::is_partial;
 use rustix::fs::{AtFlags, FileType};
@@ -97,7 +97,7 @@ fn remove(
     };
     match outcome {
         Ok(()) => {
-            receiving.reports.tell(path, 0, Fate::Removed);
+            receiving.reports.tell(path, 0, EntryOutcome::Removed);
             removed.push(path.clone());
         }
         // It still holds entries that the rules exclude.
@@ -106,7 +106,7 @@ fn remove(
             receiving.reports.tell(
                 path,
                 0,
-                Fate::Failed(refusal(path, "cannot be removed", error)),
+                EntryOutcome::Failed(refusal(path, "cannot be removed", error)),
             );
         }
     }

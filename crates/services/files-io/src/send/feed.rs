@@ -3,7 +3,7 @@
 use super::source::{Reader, on_disk};
 use super::{Offer, Sending};
 use crate::end::TransferEnd;
-use crate::event::Fate;
+use crate::event::EntryOutcome;
 use crate::place::{io_refusal, refusal, stamp};
 use rustix::io::Errno;
 use skyhaul_files::wire::{Message, OfferId, PIECE_MAX, Pack, data_head};
@@ -78,7 +78,11 @@ impl Feed<'_> {
             Err(Stop::File(refused)) => {
                 self.flush()?;
                 self.sending.settle(id)?;
-                self.sending.reports.tell(&path, offer.entry.size(), Fate::Failed(refused.clone()));
+                self.sending.reports.tell(
+                    &path,
+                    offer.entry.size(),
+                    EntryOutcome::Failed(refused.clone()),
+                );
                 self.sending.data(Message::Abandon(id, refused).encode())
             }
         }

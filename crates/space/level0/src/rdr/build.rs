@@ -182,8 +182,8 @@ impl Received {
         // A whole granule may have up to `slack` packets less than the expected number: only those
         // beyond count as missing.
         let whole = u64::from(kind.expected.unwrap_or(0).saturating_sub(kind.slack));
-        // An instrument does not send every type in every mode. Where nothing came of a type that is
-        // not always sent, it was most likely not sent, and nothing is missing.
+        // An instrument does not send every type in every mode. Where nothing came of a type that
+        // is not always sent, it was most likely not sent, and nothing is missing.
         let is_due = received > 0 || kind.always;
         // Breaks in the sequence count show missing packets between those received; the expected
         // number also shows those missing at the granule's ends.

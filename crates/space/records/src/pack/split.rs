@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// How the frames of a block are cut: all alike, or they count as what stands between frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cut {
+pub struct FrameCut {
     /// Bytes before the packet zone.
     pub head: usize,
     /// Bytes of the packet zone.
@@ -30,7 +30,7 @@ pub struct Zones {
 #[derive(Debug, Default)]
 pub struct Split {
     /// How frames are cut.
-    pub cut: Cut,
+    pub cut: FrameCut,
     /// Bytes before each frame, and its channel.
     pub frames: Vec<(usize, usize)>,
     /// Bytes behind the last frame.
@@ -89,7 +89,7 @@ impl Split {
 }
 
 /// A frame's channel, where it is cut, and where in its zone the first packet begins.
-fn cut(bytes: &[u8], format: &FrameFormat) -> Option<(Channel, Cut, Option<usize>)> {
+fn cut(bytes: &[u8], format: &FrameFormat) -> Option<(Channel, FrameCut, Option<usize>)> {
     let frame = Frame::parse(bytes, format).ok()?;
     let (zone, first) =
         frame.m_pdu(format.kind).map_or((frame.data, None), |packets| match packets.first_header {
@@ -100,5 +100,6 @@ fn cut(bytes: &[u8], format: &FrameFormat) -> Option<(Channel, Cut, Option<usize
         });
     let tail = 4 * usize::from(frame.ocf.is_some()) + format.fecf.len();
     let head = bytes.len().checked_sub(tail + zone.len())?;
-    Some((frame.channel, Cut { head, zone: zone.len(), tail }, first)).filter(|_| !zone.is_empty())
+    Some((frame.channel, FrameCut { head, zone: zone.len(), tail }, first))
+        .filter(|_| !zone.is_empty())
 }

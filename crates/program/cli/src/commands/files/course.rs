@@ -4,7 +4,7 @@ use super::screen::{Screen, TransferRole, TransferVerdict};
 use crate::failure::{Exit, Failure};
 use skyhaul_channels_io::{AppChannel, AppClient, PathChoice, Setup};
 use skyhaul_files::RefusalReason;
-use skyhaul_files_io::{Cancel, Counters, Event, Reports, TransferEnd, TransferTask};
+use skyhaul_files_io::{Cancel, Counters, Event, TransferEnd, TransferReports, TransferTask};
 use skyhaul_net::Clock;
 use skyhaul_quic::Fingerprint;
 use skyhaul_transport::Stats;
@@ -80,7 +80,7 @@ impl FileTransfer {
             let shared = Shared { stop, cancel, counters: Arc::default(), stage, clock };
             let (events, told) = sync_channel(super::EVENTS);
             let ended = std::thread::scope(|scope| {
-                let reports = Reports { events, counters: Arc::clone(&shared.counters) };
+                let reports = TransferReports { events, counters: Arc::clone(&shared.counters) };
                 let worker = scope.spawn(|| self.attempt(attempt, task, reports, &shared));
                 let shown = self.follow(&told, &shared, &mut screen, out);
                 if shown.is_err() {
@@ -125,7 +125,7 @@ impl FileTransfer {
         &self,
         attempt: usize,
         task: &(dyn Fn(usize) -> Result<TransferTask, Failure> + Sync),
-        reports: Reports,
+        reports: TransferReports,
         shared: &Shared<'_>,
     ) -> Result<Ended, Failure> {
         let task = task(attempt)?;

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use skyhaul_files::{FileContent, RefusedBy, TransferRefusal};
-use skyhaul_files_io::{Counters, Event, Fate};
+use skyhaul_files_io::{Counters, EntryOutcome, Event};
 use skyhaul_net::Clock;
 use skyhaul_node::log;
 use skyhaul_transport::Stats;
@@ -206,7 +206,7 @@ impl Screen {
     ) -> Result<(), Failure> {
         let Event { path, bytes, fate } = event;
         match fate {
-            Fate::Copied(hash) => {
+            EntryOutcome::Copied(hash) => {
                 self.totals.copied += 1;
                 self.totals.copied_bytes += bytes;
                 if let Some(receipts) = &mut self.receipts {
@@ -219,14 +219,14 @@ impl Screen {
                     out,
                 )
             }
-            Fate::Unchanged => {
+            EntryOutcome::Unchanged => {
                 self.totals.unchanged += 1;
                 self.line(
                     &Line::File { path: path.to_string(), bytes, fate: "unchanged", blake3: None },
                     out,
                 )
             }
-            Fate::Rights => {
+            EntryOutcome::Rights => {
                 self.totals.rights += 1;
                 if self.is_text() && self.run == RunKind::DryRun {
                     writeln!(out, "would change the permissions of {path}")?;
@@ -236,11 +236,11 @@ impl Screen {
                     out,
                 )
             }
-            Fate::Made => {
+            EntryOutcome::Made => {
                 self.totals.made += 1;
                 Ok(())
             }
-            Fate::Wanted => {
+            EntryOutcome::Wanted => {
                 self.totals.wanted += 1;
                 if self.is_text() {
                     writeln!(out, "would copy {path} ({})", size(bytes))?;
@@ -250,15 +250,17 @@ impl Screen {
                     out,
                 )
             }
-            Fate::Removed => {
+            EntryOutcome::Removed => {
                 self.totals.removed += 1;
                 self.line(
                     &Line::File { path: path.to_string(), bytes, fate: "removed", blake3: None },
                     out,
                 )
             }
-            Fate::Failed(refusal) => self.failed(&path.to_string(), &refusal, "here", out),
-            Fate::Refused(refusal) => self.failed(&path.to_string(), &refusal, "there", out),
+            EntryOutcome::Failed(refusal) => self.failed(&path.to_string(), &refusal, "here", out),
+            EntryOutcome::Refused(refusal) => {
+                self.failed(&path.to_string(), &refusal, "there", out)
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use skyhaul_channels_io::{AppChannel, AppClient, Setup};
 use skyhaul_files::{FileContent, RefusalReason};
 use skyhaul_files_io::{
-    Cancel, Claims, Counters, Directory, Event, Fate, Reports, Root, TransferEnd,
+    Cancel, Claims, Counters, Directory, EntryOutcome, Event, Root, TransferEnd, TransferReports,
 };
 use skyhaul_node::log;
 use skyhaul_transport::SessionConfig;
@@ -202,7 +202,7 @@ fn session(desk: &Desk, link: &AppChannel, cancel: &Cancel) {
     let peer = link.peer().map_or_else(String::new, |peer| peer.to_string());
     desk.say(&format!("{peer} connected"), &Line::Called { peer: &peer });
     let (events, told) = sync_channel(super::EVENTS);
-    let reports = Reports { events, counters: Arc::new(Counters::default()) };
+    let reports = TransferReports { events, counters: Arc::new(Counters::default()) };
     let (counts, end) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(desk, &peer, told));
         let end = skyhaul_files_io::serve(link, &desk.root, &reports, cancel);
@@ -238,7 +238,7 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
     let mut counts = (0, 0, 0);
     for Event { path, bytes, fate } in events {
         match fate {
-            Fate::Copied(hash) => {
+            EntryOutcome::Copied(hash) => {
                 counts.0 += 1;
                 counts.1 += bytes;
                 if let Some(Ok(mut receipts)) = desk.receipts.as_ref().map(Mutex::lock)
@@ -256,13 +256,13 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                     blake3,
                 });
             }
-            Fate::Failed(refusal) | Fate::Refused(refusal) => {
+            EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
                 counts.2 += 1;
                 let (reason, sentence) = (refusal.reason.name(), &*refusal.sentence);
                 let line = Line::Failed { peer, path: path.to_string(), reason, sentence };
                 desk.say(sentence, &line);
             }
-            Fate::Removed => {
+            EntryOutcome::Removed => {
                 desk.json(&Line::File {
                     peer,
                     path: path.to_string(),
@@ -271,7 +271,10 @@ fn listen(desk: &Desk, peer: &str, events: Receiver<Event>) -> (u64, u64, u64) {
                     blake3: None,
                 });
             }
-            Fate::Unchanged | Fate::Rights | Fate::Made | Fate::Wanted => {}
+            EntryOutcome::Unchanged
+            | EntryOutcome::Rights
+            | EntryOutcome::Made
+            | EntryOutcome::Wanted => {}
         }
     }
     if let Some(Ok(receipts)) = desk.receipts.as_ref().map(Mutex::lock)
