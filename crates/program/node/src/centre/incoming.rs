@@ -114,7 +114,7 @@ impl FileService {
                     files.bytes += bytes;
                 }),
                 EntryOutcome::Removed => {
-                    self.shared.board.files(station, |files| files.removed += 1)
+                    self.shared.board.files(station, |files| files.removed += 1);
                 }
                 EntryOutcome::Failed(refusal) | EntryOutcome::Refused(refusal) => {
                     self.shared.board.files(station, |files| files.failed += 1);
