@@ -8,4 +8,4 @@ mod lineage;
 
 pub use feeder::{FeedError, Feeder};
 pub use intake::{PREFACE, Stamps, custody_of, keep};
-pub use lineage::{Apart, apart, part};
+pub use lineage::{Divergence, find_divergence, renew};

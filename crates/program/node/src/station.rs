@@ -11,10 +11,10 @@ mod channel_context;
 mod connect;
 mod contact;
 mod fallback;
-mod foresight;
 mod front;
 mod input;
 mod inputs;
+mod lateness;
 mod memo;
 mod mirrors;
 mod order;
@@ -46,7 +46,7 @@ use channel::ChannelRunner;
 use channel_context::ChannelContext;
 use mirrors::Mirror;
 use order::StationOrder;
-use paths::Paths;
+use paths::StationPaths;
 use refill::RefillRunner;
 use shared::StationShared;
 use skyhaul_ccsds::mission::{Mission, MissionSet};
@@ -180,7 +180,7 @@ fn shown(channel: &skyhaul_config::Channel) -> ChannelStatus {
 }
 
 /// Opens the sockets of the configured paths.
-fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault> {
+fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, StationPaths), Fault> {
     let identity = services::identity(&config.node)?;
     let (line, centre) = (config.line.clone(), config.centre.address.to_string());
     let opener = PathSocketOpener { identity, line, centre, clock };
@@ -196,7 +196,7 @@ fn driver(config: &StationConfig, clock: Clock) -> Result<(Driver, Paths), Fault
         planned.push((path, family));
     }
     let driver = driver.ok_or_else(|| Fault::configuration("no path", "[[path]]", "write one"))?;
-    Ok((driver, Paths::new(opener, &planned)))
+    Ok((driver, StationPaths::new(opener, &planned)))
 }
 
 fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Result<Spool, Fault> {
@@ -212,7 +212,7 @@ fn open_spool(config: &StationConfig, disk: Arc<dyn Disk>, clock: Clock) -> Resu
 /// What the thread of the line serves.
 struct LineParts {
     driver: Driver,
-    paths: Paths,
+    paths: StationPaths,
     guests: Tenants,
 }
 

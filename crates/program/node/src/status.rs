@@ -21,7 +21,7 @@ pub use inputs::{InputFrames, InputStatus};
 pub use model::{
     CentreGuests, CentreProducts, CentreStatus, ChannelStatus, ContactCaptured, ContactForecast,
     ContactIntegrity, ContactReceived, ContactState, FrameReception, LinePath, LineState,
-    LineStatus, LiveStatus, NodeStatus, PathControl, PathRepair, ProductStatus, SpoolStatus,
+    LineStatus, LiveStatus, NodeStatus, PathControl, PathFec, ProductStatus, SpoolStatus,
     StageLatency, StationPeer, StationStatus, StoreState, StoreStatus,
 };
 pub use process::ProcessStatus;

@@ -2,7 +2,7 @@
 
 mod products;
 
-pub use products::{Attempt, ContactProducts};
+pub use products::{ContactProducts, ProductAttempt};
 
 use super::assembly::{ContactSummary, Version};
 use super::board::FrameStage;

@@ -147,7 +147,7 @@ impl Downlink {
             Ok(space) => space,
             Err(error) => return self.refuse(manager, id, &error.to_string()),
         };
-        self.say_other(&admitted.name, spool, &space);
+        self.report_other_spool(&admitted.name, spool, &space);
         let told = known.unwrap_or_default().state;
         let sender = From { station: admitted.name, space: space.space, spool, told };
         if let Some(caller) = self.connections.get_mut(&id) {
@@ -218,7 +218,7 @@ impl Downlink {
     }
 
     /// Raises the alarm that a station connected with another spool than before.
-    fn say_other(&self, station: &StationName, spool: SpoolIdentity, space: &Space) {
+    fn report_other_spool(&self, station: &StationName, spool: SpoolIdentity, space: &Space) {
         if let Some(other) = space.other.filter(|_| !space.is_known) {
             let (new, old, name) = (spool.id.short(), other.short(), &space.space);
             let reason = format!(

@@ -119,7 +119,7 @@ impl Keeper {
                 }
                 Ok(Some(receipt)) => {
                     if self.look() {
-                        self.tell(Kept::Durable(receipt));
+                        self.report(Kept::Durable(receipt));
                     }
                     break;
                 }
@@ -131,11 +131,11 @@ impl Keeper {
                     self.shared.shutdown.pause(RETRY);
                 }
                 Err(error @ (StoreError::Gap { .. } | StoreError::TooManyContacts)) => {
-                    self.tell(Kept::Broken(connection, error.to_string()));
+                    self.report(Kept::Broken(connection, error.to_string()));
                     return;
                 }
                 Err(error @ StoreError::Overtaken { .. }) => {
-                    self.tell(Kept::Overtaken(connection, error.to_string()));
+                    self.report(Kept::Overtaken(connection, error.to_string()));
                     return;
                 }
                 Err(error) => {
@@ -145,7 +145,7 @@ impl Keeper {
         }
         self.shared.board.store(StoreState::Ok);
         self.shared.alarms.clear(FULL);
-        self.tell(Kept::Written(connection, received.bytes.len()));
+        self.report(Kept::Written(connection, received.bytes.len()));
     }
 
     /// Checks that the state folder is in place, and ends the centre where it is not. Raises alarms
@@ -186,7 +186,7 @@ impl Keeper {
         }
         drop(store);
         for receipt in commit.receipts {
-            self.tell(Kept::Durable(receipt));
+            self.report(Kept::Durable(receipt));
         }
         if let Some((station, flow, error)) = commit.failed.into_iter().next() {
             let what = format!("the store failed at flow {flow} of {}", station.as_str());
@@ -203,7 +203,7 @@ impl Keeper {
         self.shared.shutdown.fail(fault);
     }
 
-    fn tell(&self, kept: Kept) {
+    fn report(&self, kept: Kept) {
         // A downlink that has ended drops the message; the station learns its custody from the next
         // greeting.
         let _ = self.kept.send(kept);

@@ -1,7 +1,7 @@
 //! Level-0 processing: reads durable blocks of contacts from the store and makes their products,
 //! live and after a restart alike.
 
-use super::contact::{Attempt, BlockEffect, ContactProducts, Processing};
+use super::contact::{BlockEffect, ContactProducts, Processing, ProductAttempt};
 use super::shared::CentreShared;
 use crate::status::ContactState;
 use skyhaul_config::ProductRules;
@@ -84,9 +84,10 @@ impl Processor {
                 self.contacts.insert(key, Work::Again(at));
                 return false;
             }
-            work @ (Some(Work::Again(_)) | None) => match self
-                .begin(&key, if work.is_some() { Attempt::Again } else { Attempt::First })
-            {
+            work @ (Some(Work::Again(_)) | None) => match self.begin(
+                &key,
+                if work.is_some() { ProductAttempt::Again } else { ProductAttempt::First },
+            ) {
                 Ok(processing) => processing,
                 Err(error) => return self.again(key, &error.to_string()),
             },
@@ -118,7 +119,7 @@ impl Processor {
         more
     }
 
-    fn begin(&self, key: &Key, attempt: Attempt) -> Result<Box<Processing>, StoreError> {
+    fn begin(&self, key: &Key, attempt: ProductAttempt) -> Result<Box<Processing>, StoreError> {
         let reader = self.shared.store().reader(&key.0, key.1)?;
         let live = self.shared.live.clone();
         let (station, flow) = key.clone();
@@ -146,7 +147,7 @@ impl Processor {
             }
         }
         // A second attempt is behind what the first one showed.
-        if going.products().attempt() == Attempt::First {
+        if going.products().attempt() == ProductAttempt::First {
             self.shared.board.contact(going.shown());
         }
         Ok(BlockEffect::More)

@@ -13,7 +13,7 @@ use skyhaul_transport::Custody;
 
 /// The sign that the centre has data of another copy of this spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Apart {
+pub enum Divergence {
     /// Data came from an opening that is not in this spool's history.
     Opening(SpoolOpening),
     /// The centre has more of a flow than this spool ever had.
@@ -22,7 +22,7 @@ pub enum Apart {
     Block(FlowId, Seq),
 }
 
-impl core::fmt::Display for Apart {
+impl core::fmt::Display for Divergence {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Opening(opening) => {
@@ -46,16 +46,19 @@ impl core::fmt::Display for Apart {
 ///
 /// # Errors
 /// The spool cannot be read.
-pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, SpoolError> {
+pub fn find_divergence(
+    spool: &mut Spool,
+    custody: &Custody,
+) -> Result<Option<Divergence>, SpoolError> {
     let opening = custody.spool.opening;
     if !spool.goes_on_from(opening) {
-        return Ok(Some(Apart::Opening(opening)));
+        return Ok(Some(Divergence::Opening(opening)));
     }
     for flow in spool.queue().live_flows() {
         if let Some(held) = custody.resume.held(flow)
-            && let Compared::Apart(apart) = compare(spool, held)?
+            && let Compared::Diverged(found) = compare(spool, held)?
         {
-            return Ok(Some(apart));
+            return Ok(Some(found));
         }
     }
     Ok(None)
@@ -66,7 +69,7 @@ pub fn apart(spool: &mut Spool, custody: &Custody) -> Result<Option<Apart>, Spoo
 ///
 /// # Errors
 /// The spool cannot be read or written; it is the one that it was.
-pub fn part(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(), SpoolError> {
+pub fn renew(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(), SpoolError> {
     for flow in spool.queue().live_flows() {
         if let Some(held) = custody.resume.held(flow).filter(|held| held.next == Seq::FINISHED)
             && compare(spool, held)? == Compared::Same
@@ -81,7 +84,7 @@ pub fn part(spool: &mut Spool, custody: &Custody, draw: SpoolDraw) -> Result<(),
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
     Same,
-    Apart(Apart),
+    Diverged(Divergence),
     /// The blocks to compare were in custody before, and are gone.
     Nothing,
 }
@@ -96,7 +99,7 @@ fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     let is_whole = next == Seq::FINISHED;
     let next = if is_whole { end.max(Seq(1)) } else { next };
     if next > end {
-        return Ok(Compared::Apart(Apart::Ahead(flow)));
+        return Ok(Compared::Diverged(Divergence::Ahead(flow)));
     }
     if (next <= waiting && !is_whole) || last == BlockMark::default() {
         return Ok(Compared::Nothing);
@@ -108,7 +111,7 @@ fn compare(spool: &mut Spool, held: Held) -> Result<Compared, SpoolError> {
     }
     // A block that is not durable yet was never sent from here.
     let is_same = spool.queue_mut().mark_of(flow, place)? == Some(last);
-    Ok(if is_same { Compared::Same } else { Compared::Apart(Apart::Block(flow, place)) })
+    Ok(if is_same { Compared::Same } else { Compared::Diverged(Divergence::Block(flow, place)) })
 }
 
 #[cfg(test)]
@@ -152,13 +155,21 @@ mod tests {
         drop(spool);
         let mut spool = open(&disk, 2);
         for (next, last) in [(Seq(0), 0), (Seq(2), 2), (Seq(3), 3), (Seq::FINISHED, 3)] {
-            assert_eq!(apart(&mut spool, &has(first, flow, next, last)).unwrap(), None, "{next}");
+            assert_eq!(
+                find_divergence(&mut spool, &has(first, flow, next, last)).unwrap(),
+                None,
+                "{next}"
+            );
         }
         spool.custody(flow, Seq(3));
-        let whole = apart(&mut spool, &has(first, flow, Seq::FINISHED, 9)).unwrap();
-        assert_eq!(whole, Some(Apart::Block(flow, Seq(2))), "it went on elsewhere, and to its end");
+        let whole = find_divergence(&mut spool, &has(first, flow, Seq::FINISHED, 9)).unwrap();
+        assert_eq!(
+            whole,
+            Some(Divergence::Block(flow, Seq(2))),
+            "it went on elsewhere, and to its end"
+        );
         // What it knows to be in custody needs no comparison.
-        assert_eq!(apart(&mut spool, &has(first, flow, Seq(2), 9)).unwrap(), None);
+        assert_eq!(find_divergence(&mut spool, &has(first, flow, Seq(2), 9)).unwrap(), None);
     }
 
     #[test]
@@ -171,17 +182,17 @@ mod tests {
         drop(spool);
         let later = open(&disk, 2).identity().unwrap();
         let mut copy = open(&copy, 3);
-        let outcome = apart(&mut copy, &has(later, flow, Seq(1), 1)).unwrap();
-        assert_eq!(outcome, Some(Apart::Opening(later.opening)));
+        let outcome = find_divergence(&mut copy, &has(later, flow, Seq(1), 1)).unwrap();
+        assert_eq!(outcome, Some(Divergence::Opening(later.opening)));
         append(&mut copy, flow, &[7]);
         for (next, last, apart_by) in [
             (Seq(1), 1, None),
-            (Seq(2), 2, Some(Apart::Block(flow, Seq(1)))),
-            (Seq(3), 3, Some(Apart::Ahead(flow))),
-            (Seq::FINISHED, 2, Some(Apart::Block(flow, Seq(1)))),
+            (Seq(2), 2, Some(Divergence::Block(flow, Seq(1)))),
+            (Seq(3), 3, Some(Divergence::Ahead(flow))),
+            (Seq::FINISHED, 2, Some(Divergence::Block(flow, Seq(1)))),
         ] {
             assert_eq!(
-                apart(&mut copy, &has(first, flow, next, last)).unwrap(),
+                find_divergence(&mut copy, &has(first, flow, next, last)).unwrap(),
                 apart_by,
                 "{next}"
             );
@@ -197,7 +208,7 @@ mod tests {
         append(&mut spool, other, &[3, 4]);
         let mut custody = has(identity, same, Seq::FINISHED, 2);
         custody.resume.open.extend(has(identity, other, Seq::FINISHED, 9).resume.open);
-        part(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
+        renew(&mut spool, &custody, SpoolDraw([8; 24])).unwrap();
         assert_eq!(
             (spool.queue().live_flows(), spool.queue().extent(other)),
             (vec![other], Some(FlowExtent { custody: Seq(0), next: Seq(2) }))

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 
 /// One connection attempt.
 #[derive(Debug)]
-pub struct Attempt {
+pub struct ConnectionAttempt {
     outcome: Receiver<Option<TcpStream>>,
 }
 
@@ -26,7 +26,7 @@ pub enum Reached {
 /// The time-out for each address of a server.
 const CONNECT: std::time::Duration = std::time::Duration::from_secs(2);
 
-impl Attempt {
+impl ConnectionAttempt {
     /// Begins to connect to `address`; `None` where no thread can be started.
     pub fn begin(address: &str) -> Option<Self> {
         let (done, outcome) = sync_channel(1);

@@ -1,7 +1,7 @@
 //! The sources of a channel's bytes: sockets, files and pipes behind one read call with a short
 //! time-out.
 
-use super::connect::{Attempt, Reached};
+use super::connect::{ConnectionAttempt, Reached};
 use crate::fault::Fault;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use skyhaul_config::Input;
@@ -41,7 +41,7 @@ enum Kind {
     Connect {
         address: String,
         stream: Option<TcpStream>,
-        attempt: Option<Attempt>,
+        attempt: Option<ConnectionAttempt>,
         retry_at: Instant,
     },
     Udp(UdpSocket),
@@ -199,7 +199,7 @@ impl InputSource {
                     }
                     if attempt.is_none() {
                         *retry_at = now + RETRY;
-                        *attempt = Attempt::begin(address);
+                        *attempt = ConnectionAttempt::begin(address);
                     }
                     match attempt.as_ref().map_or(Reached::No, |attempt| attempt.outcome(patience))
                     {

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 
 /// The paths that are to be used, and which of them the session has.
 #[derive(Debug)]
-pub struct Paths {
+pub struct StationPaths {
     sockets: SocketPool,
     planned: Vec<PlannedPath>,
     /// The index at which to look for the path that the next session begins on.
@@ -70,7 +70,7 @@ pub struct SmallerPacket {
 /// A station has a handful of ways out; each costs a socket.
 pub const PATHS_MAX: usize = 8;
 
-impl Paths {
+impl StationPaths {
     /// The paths of a configuration, each with the family of its socket; the sockets are served in
     /// this order, from the first.
     pub fn new(opener: PathSocketOpener, paths: &[(PathConfig, AddressFamily)]) -> Self {
@@ -172,7 +172,7 @@ impl Paths {
     /// Tells the session the forecasts for one of its paths.
     pub fn hint(&self, session: &mut Session, path: PathId, clock: Clock) {
         if let Some(planned) = self.planned.iter().find(|planned| planned.has(path)) {
-            planned.forecasts.tell(session, path, clock);
+            planned.forecasts.send_to(session, path, clock);
         }
     }
 
@@ -400,7 +400,7 @@ mod tests {
     }
 
     /// One path, `a`, and a session manager that serves its socket.
-    fn paths() -> (Paths, SessionManager, Clock) {
+    fn paths() -> (StationPaths, SessionManager, Clock) {
         let (clock, identity) = (Clock::start(), Identity::from_seed(&[1; 32]).expect("a key"));
         let settings = EndpointConfig::new(
             identity.clone(),
@@ -412,17 +412,17 @@ mod tests {
         let manager = SessionManager::new(endpoint.into(), SessionConfig::default());
         let line = toml::from_str("").expect("a line");
         let opener = PathSocketOpener { identity, line, centre: "127.0.0.1:9".to_owned(), clock };
-        (Paths::new(opener, &[(config("name = \"a\""), AddressFamily::V4)]), manager, clock)
+        (StationPaths::new(opener, &[(config("name = \"a\""), AddressFamily::V4)]), manager, clock)
     }
 
-    fn serve(paths: &mut Paths, manager: &mut SessionManager) {
+    fn serve(paths: &mut StationPaths, manager: &mut SessionManager) {
         while let Some(endpoint) = paths.next_endpoint() {
             let id = manager.add_endpoint(endpoint);
             paths.socket_added(id);
         }
     }
 
-    fn names(paths: &Paths) -> Vec<&str> {
+    fn names(paths: &StationPaths) -> Vec<&str> {
         paths.planned.iter().map(|planned| planned.config.title()).collect()
     }
 

@@ -42,7 +42,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
     })?;
     let (mut driver, _) = driver(config, clock)?;
     let stop = AtomicBool::new(false);
-    let mut attempt = Attempt {
+    let mut attempt = ReachAttempt {
         name: config.node.name.to_string(),
         centre,
         address,
@@ -58,7 +58,7 @@ pub fn reach(config: &StationConfig) -> Result<Duration, Fault> {
 }
 
 /// One connection attempt.
-struct Attempt<'a> {
+struct ReachAttempt<'a> {
     name: String,
     centre: CentreContact,
     address: SocketAddr,
@@ -69,7 +69,7 @@ struct Attempt<'a> {
     outcome: Option<Result<Duration, Fault>>,
 }
 
-impl Attempt<'_> {
+impl ReachAttempt<'_> {
     fn end(&mut self, outcome: Result<Duration, Fault>) {
         self.outcome.get_or_insert(outcome);
         self.stop.store(true, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Service for Attempt<'_> {
+impl Service for ReachAttempt<'_> {
     fn event(&mut self, now: Instant, manager: &mut SessionManager, event: SessionManagerEvent) {
         match event {
             SessionManagerEvent::Connected { id, .. } => {

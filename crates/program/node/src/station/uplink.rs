@@ -5,12 +5,12 @@ mod connection;
 mod forecast;
 mod health;
 
-use super::foresight::{self, Behind, ForecastChange, Foresight, in_words};
+use super::lateness::{self, ForecastChange, LatenessWatch, WaitingData, in_words};
 use super::order::StationOrder;
-use super::paths::{CallPath, Paths};
+use super::paths::{CallPath, StationPaths};
 use super::rivals::{Rivals, SHARED_KEY};
 use super::shared::StationShared;
-use crate::custody::{Apart, FeedError, Feeder, apart, part};
+use crate::custody::{Divergence, FeedError, Feeder, find_divergence, renew};
 use crate::fault::Fault;
 use crate::status::{ForwardsStatus, LineState, LineStatus, PathHint, SessionStatus};
 use bytes::Bytes;
@@ -50,12 +50,12 @@ pub struct Uplink {
     centre: CentreContact,
     shared: Arc<StationShared>,
     clock: Clock,
-    paths: Paths,
+    paths: StationPaths,
     connection: CentreConnection,
     feeder: Feeder,
     guests: Tenants,
     timers: Timers,
-    foresight: Foresight,
+    lateness: LatenessWatch,
     rivals: Rivals,
     status: LineStatus,
 }
@@ -64,7 +64,7 @@ pub struct Uplink {
 #[derive(Debug)]
 pub struct UplinkParts {
     /// The paths to the centre.
-    pub paths: Paths,
+    pub paths: StationPaths,
     /// Moves blocks from the spool to the session.
     pub feeder: Feeder,
     /// What shares the session with contacts.
@@ -113,7 +113,7 @@ impl Uplink {
                 free_at: Instant::ZERO,
                 forecast_at: Instant::ZERO,
             },
-            foresight: Foresight::default(),
+            lateness: LatenessWatch::default(),
             rivals: Rivals::default(),
             status,
         }
@@ -304,12 +304,17 @@ impl Uplink {
         }
         let custody = custody.unwrap_or_default();
         let is_known = custody != Custody::default();
-        let found = if is_known { apart(&mut self.shared.spool(), &custody) } else { Ok(None) };
+        let found =
+            if is_known { find_divergence(&mut self.shared.spool(), &custody) } else { Ok(None) };
         match found {
             Ok(None) => {}
-            Ok(Some(found)) => return self.part(manager, &custody, found),
+            Ok(Some(found)) => return self.renew_spool(manager, &custody, found),
             Err(error) => {
-                return self.hang_up(manager, "the spool cannot be read", &error.to_string());
+                return self.end_with_alarm(
+                    manager,
+                    "the spool cannot be read",
+                    &error.to_string(),
+                );
             }
         }
         self.feeder.greeted(&mut self.shared.spool(), &custody.resume);
@@ -322,13 +327,13 @@ impl Uplink {
     }
 
     /// The centre has data of another copy of this spool: the spool takes a new identity.
-    fn part(&mut self, manager: &mut SessionManager, custody: &Custody, found: Apart) {
+    fn renew_spool(&mut self, manager: &mut SessionManager, custody: &Custody, found: Divergence) {
         let renewed = super::draw().and_then(|draw| {
-            part(&mut self.shared.spool(), custody, draw)
+            renew(&mut self.shared.spool(), custody, draw)
                 .map_err(|error| super::spool_fault(&error))
         });
         if let Err(error) = renewed {
-            return self.hang_up(
+            return self.end_with_alarm(
                 manager,
                 "the spool cannot get a new identity",
                 &error.to_string(),
@@ -340,11 +345,11 @@ impl Uplink {
             station continues as spool {id}, and \
              sends the waiting data under that identity"
         );
-        self.hang_up(manager, COPIED, &reason);
+        self.end_with_alarm(manager, COPIED, &reason);
     }
 
     /// Ends a session that must not continue, with an alarm; the centre is called again.
-    fn hang_up(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
+    fn end_with_alarm(&mut self, manager: &mut SessionManager, what: &str, reason: &str) {
         self.shared.alarms.raise(what, reason);
         let reason = format!("{what}: {reason}");
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
@@ -407,7 +412,7 @@ impl Uplink {
             let used: Vec<_> = session.paths().collect();
             self.status.paths = self.paths.status(&used, self.clock);
             if self.status.state == LineState::Open {
-                self.say_whether_silent(&used);
+                self.show_silence(&used);
                 self.connection.lasts(now);
             }
         }
@@ -415,7 +420,7 @@ impl Uplink {
         self.shared.board.forwards(ForwardsStatus::of(self.guests.forwards()));
     }
 
-    fn tell_hints(&self, manager: &mut SessionManager, path: PathId) {
+    fn send_forecasts(&self, manager: &mut SessionManager, path: PathId) {
         if let Some(session) = self.connection.id().and_then(|id| manager.session(id)) {
             self.paths.hint(session, path, self.clock);
         }
@@ -435,7 +440,7 @@ impl Uplink {
             StationOrder::Adopt(paths, sharing) => {
                 let mut adopted = self.paths.adopt(now, paths, manager, session);
                 for path in adopted.hinted {
-                    self.tell_hints(manager, path);
+                    self.send_forecasts(manager, path);
                 }
                 adopted.changes.extend(self.share(manager, *sharing));
                 Ok(adopted.changes.join("; "))
@@ -463,7 +468,7 @@ impl Uplink {
     ) -> Result<String, Fault> {
         let accepted = self.paths.forecast(name, hint, self.clock.utc())?;
         if let Some(path) = accepted.path {
-            self.tell_hints(manager, path);
+            self.send_forecasts(manager, path);
         }
         Ok(accepted.said)
     }
@@ -622,7 +627,7 @@ mod tests {
             clock,
         };
         let path = (skyhaul_config::LinePath::any().named(0), AddressFamily::V4);
-        let paths = Paths::new(opener, &[path]);
+        let paths = StationPaths::new(opener, &[path]);
         let feeder = Feeder::new(LineSharing::default(), ByteCount::mib(64));
         let parts = UplinkParts { paths, feeder, guests };
         (Uplink::new("station".to_owned(), centre, shared, clock, parts), manager)

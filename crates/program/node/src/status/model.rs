@@ -277,7 +277,7 @@ pub struct LinePath {
     pub bytes_sent: u64,
     /// Its FEC repair.
     #[serde(flatten)]
-    pub repair: PathRepair,
+    pub repair: PathFec,
     /// Stalls: how often it stopped answering.
     pub stalls: u64,
 }
@@ -301,7 +301,7 @@ pub struct PathControl {
 
 /// The FEC repair of a path.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PathRepair {
+pub struct PathFec {
     /// Repair symbols sent.
     #[serde(rename = "repair_sent")]
     pub sent: u64,

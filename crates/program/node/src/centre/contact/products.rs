@@ -14,7 +14,7 @@ use std::path::Path;
 /// Makes the products of one contact.
 pub struct ContactProducts {
     rules: ProductRules,
-    attempt: Attempt,
+    attempt: ProductAttempt,
     level0: Option<ContactProcessor<ProductFiles>>,
     archive: Option<Archive>,
     /// Why products cannot be written. The contact is read to its end all the same, for status.
@@ -23,7 +23,7 @@ pub struct ContactProducts {
 
 /// Whether products of a contact were tried before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
+pub enum ProductAttempt {
     /// They were not.
     First,
     /// They could not be written: this attempt ends at the first file that cannot be written.
@@ -32,7 +32,7 @@ pub enum Attempt {
 
 impl ContactProducts {
     /// Products after these rules.
-    pub const fn new(rules: ProductRules, attempt: Attempt) -> Self {
+    pub const fn new(rules: ProductRules, attempt: ProductAttempt) -> Self {
         Self { rules, attempt, level0: None, archive: None, unwritten: None }
     }
 
@@ -42,7 +42,7 @@ impl ContactProducts {
     }
 
     /// Whether they were tried before.
-    pub const fn attempt(&self) -> Attempt {
+    pub const fn attempt(&self) -> ProductAttempt {
         self.attempt
     }
 
@@ -156,7 +156,7 @@ impl ContactProducts {
 
     /// Goes on without products. A second attempt stops instead: it would show nothing new.
     fn give_up(&mut self, reason: String) -> Result<(), String> {
-        if self.attempt == Attempt::Again {
+        if self.attempt == ProductAttempt::Again {
             return Err(reason);
         }
         (self.archive, self.level0) = (None, None);

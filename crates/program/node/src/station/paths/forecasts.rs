@@ -85,7 +85,7 @@ impl PathForecasts {
     }
 
     /// Replaces the forecasts that the session has for this path.
-    pub fn tell(&self, session: &mut Session, path: PathId, clock: Clock) {
+    pub fn send_to(&self, session: &mut Session, path: PathId, clock: Clock) {
         session.hint(path, Hint::Withdraw);
         for forecast in &self.0 {
             session.hint(path, forecast.hint(clock));

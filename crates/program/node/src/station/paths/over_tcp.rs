@@ -3,13 +3,13 @@
 
 use super::super::fallback::{BLOCKED, FallbackStep};
 use super::planned::RETRY;
-use super::{CallPath, Paths};
+use super::{CallPath, StationPaths};
 use skyhaul_net::SessionManager;
 use skyhaul_sessions::SessionId;
 use skyhaul_transport::{PathId, PathOptions, PathState, Session};
 use skyhaul_units::{Instant, Utc};
 
-impl Paths {
+impl StationPaths {
     /// The TCP side of the path that the centre is called on; none where it has no such side.
     pub fn call_tcp(&mut self, manager: &mut SessionManager) -> Option<CallPath> {
         let index = self.called()?;

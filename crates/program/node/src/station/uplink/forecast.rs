@@ -19,18 +19,23 @@ impl Uplink {
                 delivery.deadline.map(|span| Instant::ZERO + (written + span).since(start))
             };
             let due = due(waiting.oldest).zip(due(waiting.newest));
-            Behind { flow: waiting.flow, bytes: waiting.bytes, priority: delivery.priority, due }
+            WaitingData {
+                flow: waiting.flow,
+                bytes: waiting.bytes,
+                priority: delivery.priority,
+                due,
+            }
         });
-        let behind: Vec<Behind> = behind.collect();
-        let mut forecasts = session.forecasts_with(now, &foresight::candidates(now, &behind));
+        let behind: Vec<WaitingData> = behind.collect();
+        let mut forecasts = session.forecasts_with(now, &lateness::candidates(now, &behind));
         // Guests hand over data only when the line has room: it is never late.
         forecasts.retain(|forecast| forecast.flow < FIRST_GUEST);
-        for (flow, said) in self.foresight.see(now, &forecasts) {
-            self.say(flow, said);
+        for (flow, change) in self.lateness.update(now, &forecasts) {
+            self.report_forecast(flow, change);
         }
         let shown = forecasts
             .iter()
-            .map(|forecast| foresight::shown(now, forecast, &self.channel(forecast.flow)));
+            .map(|forecast| lateness::shown(now, forecast, &self.channel(forecast.flow)));
         self.shared.board.forecasts(shown.collect());
     }
 
@@ -40,9 +45,9 @@ impl Uplink {
         known.or_else(|| self.shared.board.channel_of(flow)).unwrap_or_default()
     }
 
-    pub(super) fn say(&self, flow: FlowId, said: ForecastChange) {
+    pub(super) fn report_forecast(&self, flow: FlowId, change: ForecastChange) {
         let contact = format!("contact {} of {}", flow.0, self.channel(flow));
-        match said {
+        match change {
             ForecastChange::Late(late) => {
                 let reason =
                     format!("at the present rate it will miss its deadline by {}", in_words(late));

@@ -26,7 +26,7 @@ impl Uplink {
         match event {
             Event::PathUp(_) => {
                 self.paths.up(path, status.payload);
-                self.tell_hints(manager, path);
+                self.send_forecasts(manager, path);
             }
             Event::PathStalled(_) => self.path_stalled(path, &status),
             Event::PathBack(_) => {
@@ -65,9 +65,8 @@ impl Uplink {
         match self.paths.smaller_packet(path, payload) {
             Some(SmallerPacket { size, configured }) => {
                 let reason = format!(
-                    "packets of {configured} bytes are lost; {size} bytes are sent instead. Write `mtu = \
-                    \"{size} B\"` under \
-                     [line] if this is permanent"
+                    "packets of {configured} bytes are lost; {size} bytes are sent instead. \
+                     Write `mtu = \"{size} B\"` under [line] if this is permanent"
                 );
                 self.shared.alarms.raise(&about, &reason);
             }
@@ -84,7 +83,7 @@ impl Uplink {
     }
 
     /// Shows in the status of an open line that none of its paths delivers anything.
-    pub(super) fn say_whether_silent(&mut self, used: &[(PathId, PathStatus)]) {
+    pub(super) fn show_silence(&mut self, used: &[(PathId, PathStatus)]) {
         let brings_nothing = |state| {
             matches!(
                 state,

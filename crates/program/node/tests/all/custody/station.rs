@@ -5,7 +5,7 @@ use super::{Moment, millis};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use skyhaul_config::LineSharing;
-use skyhaul_node::custody::{Feeder, apart, part};
+use skyhaul_node::custody::{Feeder, find_divergence, renew};
 use skyhaul_store::sim::SimDisk;
 use skyhaul_store::{Spool, SpoolConfig, SpoolDraw, SpoolError, SyncHandle};
 use skyhaul_transport::{Custody, Event, Session};
@@ -149,10 +149,10 @@ impl Station {
         let Some(node) = &mut self.node else { return true };
         let custody = custody.unwrap_or_default();
         if custody != Custody::default() {
-            match apart(&mut node.spool, &custody) {
+            match find_divergence(&mut node.spool, &custody) {
                 Ok(None) => {}
                 Ok(Some(_)) => {
-                    self.parted += u64::from(part(&mut node.spool, &custody, draw(rng)).is_ok());
+                    self.parted += u64::from(renew(&mut node.spool, &custody, draw(rng)).is_ok());
                     return false;
                 }
                 Err(_) => return false,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Data of a contact that waits in the spool, behind the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Behind {
+pub struct WaitingData {
     /// The contact.
     pub flow: FlowId,
     /// Its bytes.
@@ -36,16 +36,16 @@ pub enum ForecastChange {
 
 /// Contacts whose forecast is or was late. Bounded by the contacts that wait.
 #[derive(Debug, Default)]
-pub struct Foresight {
-    contacts: BTreeMap<FlowId, Watch>,
+pub struct LatenessWatch {
+    contacts: BTreeMap<FlowId, ContactLateness>,
 }
 
 #[derive(Debug, Default)]
-struct Watch {
+struct ContactLateness {
     late_since: Option<Instant>,
     well_since: Option<Instant>,
     /// The lateness that was reported last, and when.
-    said: Option<(Duration, Instant)>,
+    reported: Option<(Duration, Instant)>,
 }
 
 /// A forecast that is late for so long is not a fluctuation of the rate.
@@ -61,7 +61,7 @@ const FIRST: ByteCount = ByteCount::kib(256);
 
 /// The candidates that represent the data behind the session: the oldest block of a contact, and
 /// the rest, which is delivered with the newest.
-pub fn candidates(now: Instant, behind: &[Behind]) -> Vec<(FlowId, Candidate)> {
+pub fn candidates(now: Instant, behind: &[WaitingData]) -> Vec<(FlowId, Candidate)> {
     let mut found = Vec::new();
     for waiting in behind.iter().filter(|waiting| waiting.bytes > ByteCount::ZERO) {
         let first = waiting.bytes.min(FIRST);
@@ -103,19 +103,23 @@ pub fn shown(now: Instant, forecast: &Forecast, channel: &str) -> ContactForecas
     }
 }
 
-impl Foresight {
+impl LatenessWatch {
     /// The changes to report after these forecasts. A contact without a forecast is delivered.
-    pub fn see(&mut self, now: Instant, forecasts: &[Forecast]) -> Vec<(FlowId, ForecastChange)> {
+    pub fn update(
+        &mut self,
+        now: Instant,
+        forecasts: &[Forecast],
+    ) -> Vec<(FlowId, ForecastChange)> {
         let mut told = Vec::new();
         self.contacts.retain(|flow, watch| {
             let waits = forecasts.iter().any(|forecast| forecast.flow == *flow);
-            if !waits && watch.said.is_some() {
+            if !waits && watch.reported.is_some() {
                 told.push((*flow, ForecastChange::Over));
             }
             waits
         });
         for forecast in forecasts {
-            let said = match forecast.outlook {
+            let reported = match forecast.outlook {
                 Outlook::Unknown => None,
                 Outlook::LateBy(late) => {
                     self.contacts.entry(forecast.flow).or_default().late(now, late)
@@ -124,24 +128,25 @@ impl Foresight {
                     self.contacts.get_mut(&forecast.flow).and_then(|watch| watch.well(now, spare))
                 }
             };
-            told.extend(said.map(|said| (forecast.flow, said)));
+            told.extend(reported.map(|reported| (forecast.flow, reported)));
         }
         told
     }
 }
 
-impl Watch {
+impl ContactLateness {
     fn late(&mut self, now: Instant, late: Duration) -> Option<ForecastChange> {
         self.well_since = None;
         let since = *self.late_since.get_or_insert(now);
-        let is_news = match self.said {
+        let is_news = match self.reported {
             None => now.since(since) >= LATE,
-            Some((said, at)) => {
-                now.since(at) >= AGAIN && (late > said.scaled(3, 2) || said > late.scaled(3, 2))
+            Some((reported, at)) => {
+                now.since(at) >= AGAIN
+                    && (late > reported.scaled(3, 2) || reported > late.scaled(3, 2))
             }
         };
         if is_news {
-            self.said = Some((late, now));
+            self.reported = Some((late, now));
         }
         is_news.then_some(ForecastChange::Late(late))
     }
@@ -156,7 +161,7 @@ impl Watch {
         if now.since(since) < WELL {
             return None;
         }
-        self.said.take().map(|_| ForecastChange::OnTime(spare))
+        self.reported.take().map(|_| ForecastChange::OnTime(spare))
     }
 }
 
@@ -195,17 +200,17 @@ mod tests {
 
     #[test]
     fn an_alarm_waits_for_a_second_and_ends_after_five_with_something_to_spare() {
-        let mut foresight = Foresight::default();
+        let mut foresight = LatenessWatch::default();
         let mut see = |millis, forecasts: &[Forecast]| {
-            let told = foresight.see(at(millis), forecasts);
-            told.first().map(|(_, said)| *said)
+            let told = foresight.update(at(millis), forecasts);
+            told.first().map(|(_, reported)| *reported)
         };
         assert_eq!(see(0, &late(40)), None);
         assert_eq!(see(900, &late(40)), None);
         assert_eq!(see(950, &well(9_000)), None, "it wavers");
         assert_eq!(see(1_000, &late(40)), None);
         assert_eq!(see(2_000, &late(41)), Some(ForecastChange::Late(Duration::from_secs(41))));
-        assert_eq!(see(4_000, &late(400)), None, "said two seconds ago");
+        assert_eq!(see(4_000, &late(400)), None, "reported two seconds ago");
         assert_eq!(see(12_000, &late(45)), None, "about the same");
         assert_eq!(see(13_000, &late(90)), Some(ForecastChange::Late(Duration::from_secs(90))));
         assert_eq!(see(14_000, &well(400)), None, "hardly");
@@ -219,13 +224,13 @@ mod tests {
 
     #[test]
     fn what_is_through_is_over_where_it_was_late() {
-        let mut foresight = Foresight::default();
-        foresight.see(at(0), &late(1));
-        assert_eq!(foresight.see(at(1_000), &late(1)).len(), 1);
-        assert_eq!(foresight.see(at(1_200), &[]), [(FlowId(7), ForecastChange::Over)]);
-        assert_eq!(foresight.see(at(1_400), &[]), []);
-        foresight.see(at(2_000), &late(1));
-        assert_eq!(foresight.see(at(2_500), &[]), [], "nothing was said of it");
+        let mut foresight = LatenessWatch::default();
+        foresight.update(at(0), &late(1));
+        assert_eq!(foresight.update(at(1_000), &late(1)).len(), 1);
+        assert_eq!(foresight.update(at(1_200), &[]), [(FlowId(7), ForecastChange::Over)]);
+        assert_eq!(foresight.update(at(1_400), &[]), []);
+        foresight.update(at(2_000), &late(1));
+        assert_eq!(foresight.update(at(2_500), &[]), [], "nothing was reported of it");
         assert!(foresight.contacts.is_empty());
     }
 
@@ -233,8 +238,12 @@ mod tests {
     fn what_waits_behind_is_late_by_its_oldest_or_its_newest() {
         let line = LineEstimate { rate: Rate::from_mbps(8), one_way_delay: Duration::ZERO };
         let outlook = |due| {
-            let behind =
-                Behind { flow: FlowId(1), bytes: ByteCount::new(10_000_000), priority: 1, due };
+            let behind = WaitingData {
+                flow: FlowId(1),
+                bytes: ByteCount::new(10_000_000),
+                priority: 1,
+                due,
+            };
             let queue = candidates(Instant::ZERO, &[behind]);
             assert_eq!(
                 queue.iter().map(|(_, candidate)| candidate.unsent.as_u64()).sum::<u64>(),
