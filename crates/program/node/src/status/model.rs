@@ -531,3 +531,37 @@ pub struct StoreStatus {
     /// Bytes on disk.
     pub disk_bytes: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_fields_are_members_of_one_json_object_and_come_back_from_it() {
+        let centre = CentreStatus {
+            name: "centre".to_owned(),
+            process: ProcessStatus { uptime_s: 1.5, ..ProcessStatus::default() },
+            contacts: vec![ContactReceived {
+                reception: FrameReception { frames: 7, ..FrameReception::default() },
+                integrity: ContactIntegrity { unaccounted: -1, ..ContactIntegrity::default() },
+                ..ContactReceived::default()
+            }],
+            ..CentreStatus::default()
+        };
+        let status = NodeStatus::Centre(centre);
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!((&json["role"], &json["uptime_s"]), (&"centre".into(), &1.5.into()));
+        let contact = &json["contacts"][0];
+        assert_eq!((&contact["frames"], &contact["unaccounted"]), (&7.into(), &(-1).into()));
+        assert!(json["assembled"].is_array() && json["gaps"].is_object());
+        assert_eq!(serde_json::from_value::<NodeStatus>(json).unwrap(), status);
+        let path = LinePath {
+            control: PathControl { payload: 1_472, ..PathControl::default() },
+            repair: PathFec { sent: 3, ..PathFec::default() },
+            ..LinePath::default()
+        };
+        let json = serde_json::to_value(&path).unwrap();
+        assert_eq!((&json["payload"], &json["repair_sent"]), (&1_472.into(), &3.into()));
+        assert_eq!(serde_json::from_value::<LinePath>(json).unwrap(), path);
+    }
+}
