@@ -235,12 +235,12 @@ fn record_name(item: &ProductDelivery) -> String {
     name.map_or_else(|_| format!("{}.PDR", item.stem), |name| name.in_series(series).to_string())
 }
 
-/// Construction records and accounts.
+/// Whether a file is a construction record or an account.
 fn is_metadata(name: &str, item: &ProductDelivery) -> bool {
     name.starts_with(&item.stem) && !name.ends_with(".aside")
 }
 
-/// Moves a notice out of the way.
+/// Moves a notice that was read into the folder `to`.
 fn put_away(path: &Path, to: &str) -> Result<(), String> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let folder = dir.join(to);

@@ -43,10 +43,10 @@ pub struct JoinGroup<'a> {
 /// The most frames that wait for their copies: a minute of 11 Mbit/s, 80 MB of frames of a usual
 /// length.
 const HELD: usize = 1 << 16;
-/// Frames by which it is found how far apart they are.
+/// The frames from which their distance is found.
 const SAMPLE: usize = 256;
 
-/// The contacts of a group whose frames have the form of the first one's.
+/// The contacts of a group whose frames have the format of the first one's.
 pub fn group<'a>(contacts: &[ContactKey], all: &[JoinedContact<'a>]) -> JoinGroup<'a> {
     let is_of = |member: &&JoinedContact<'a>| {
         let source = member.source;
@@ -99,7 +99,7 @@ pub fn give(
         if going.is_empty() {
             select.finish();
         }
-        // Nothing waits for a time: the contacts are held back instead.
+        // No frame waits for a time: contacts are read as fast as they are needed.
         while let Some(selected) = select.poll(NO_TIME) {
             let from = &group.members[selected.input];
             let is_listed = from.is_other && from.standing == Novelty::New;
@@ -144,7 +144,7 @@ fn refused(error: skyhaul_level0::Error) -> Undone {
     Undone::Refused(error.to_string())
 }
 
-/// The good frames of one contact, and those that belong among them.
+/// The good frames of one contact, and those merged into them.
 struct Side<'a> {
     reader: KeptReader,
     ready: VecDeque<CapturedFrame>,
@@ -189,7 +189,7 @@ impl<'a> Side<'a> {
         Ok(Some(frame))
     }
 
-    /// A frame of another contact that belongs before the next one.
+    /// A frame of another contact that is merged before the next one.
     fn completing(&mut self) -> Option<CapturedFrame> {
         let next = self.ready.front().map(|frame| frame.position);
         loop {
@@ -204,7 +204,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Reads the next block; whether there was one.
+    /// Reads the next block. Returns whether there was one.
     fn read(&mut self, shared: &CentreShared) -> Result<bool, Undone> {
         if shared.shutdown.is_requested() {
             return Err(Undone::Stopped);
@@ -215,7 +215,7 @@ impl<'a> Side<'a> {
                 if let Entry::Frame(frame) = entry
                     && frame.is_good()
                 {
-                    // What is read of a block shares its memory.
+                    // The bytes share the memory of their block: copied, so that it can be freed.
                     let (bytes, check_symbols) =
                         (Bytes::copy_from_slice(&frame.bytes), Bytes::new());
                     ready.push_back(CapturedFrame { bytes, check_symbols, ..frame });
@@ -230,7 +230,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// How far apart most frames are; of two distances as frequent, the shorter.
+/// The most frequent distance between frames; of two that are as frequent, the shorter.
 fn apart(positions: impl Iterator<Item = BitPosition>) -> Option<u64> {
     let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
     let mut before: Option<BitPosition> = None;

@@ -45,7 +45,7 @@ pub struct OpenContact {
     pub scid: Option<u16>,
 }
 
-/// A window that contacts brought packets of.
+/// A product that is made, or waits for contacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingProduct {
     /// The job.
@@ -55,7 +55,7 @@ pub struct PendingProduct {
 }
 
 impl PendingProduct {
-    /// As status shows it.
+    /// Its status.
     pub fn shown(&self, state: AssemblyState) -> AssembledProduct {
         let (mission, contact) = match &self.job.target {
             ProductTarget::Window { mission, .. } => (mission.clone(), None),
@@ -83,20 +83,20 @@ impl PendingProduct {
     }
 }
 
-/// How long a contact that stays open keeps products from being made, from when they would be due:
-/// the longest pass of a satellite in low orbit is a quarter of that.
+/// The longest time that an open contact delays products after they are due: four times the longest
+/// pass of a satellite in low orbit.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Jobs that are remembered: 24 a day of one spacecraft are seven years. Beyond it the oldest are
-/// forgotten.
+/// The most jobs in the journal: seven years of 24 a day of one spacecraft. Beyond that the oldest
+/// are forgotten.
 const JOBS_MAX: usize = 65_536;
 
 impl AssemblyJournal {
-    /// Opens the book in the folders `notes` and `jobs` of the state.
+    /// Opens the journal in the folders of the state.
     ///
     /// # Errors
     /// The disk refuses.
     pub fn open(disk: &Arc<dyn Disk>, rules: ProductRules) -> Result<Self, LedgerError> {
-        let mut book = Self {
+        let mut journal = Self {
             rules,
             notes: RecordDirectory::open(disk.clone(), "level0/contacts")?,
             jobs: RecordDirectory::open(disk.clone(), "level0/jobs")?,
@@ -105,18 +105,18 @@ impl AssemblyJournal {
             last_created_us: 0,
             damaged: Vec::new(),
         };
-        for job in load::<AssemblyJob>(&book.jobs, &mut book.damaged)? {
+        for job in load::<AssemblyJob>(&journal.jobs, &mut journal.damaged)? {
             let planned = job.plan.as_ref().map_or(0, |plan| plan.created_us);
-            book.last_created_us = book.last_created_us.max(planned).max(job.made_us);
-            book.work.insert(job.target.key(), Work { job, waiting: BTreeMap::new() });
+            journal.last_created_us = journal.last_created_us.max(planned).max(job.made_us);
+            journal.work.insert(job.target.key(), Work { job, waiting: BTreeMap::new() });
         }
-        for note in load::<ContactSummary>(&book.notes, &mut book.damaged)? {
-            book.known.insert(note.contact(), note);
+        for note in load::<ContactSummary>(&journal.notes, &mut journal.damaged)? {
+            journal.known.insert(note.contact(), note);
         }
-        for contact in book.known.keys().cloned().collect::<Vec<_>>() {
-            book.enter(&contact);
+        for contact in journal.known.keys().cloned().collect::<Vec<_>>() {
+            journal.enter(&contact);
         }
-        Ok(book)
+        Ok(journal)
     }
 
     /// Records that were damaged on disk: their content is lost.
@@ -124,7 +124,7 @@ impl AssemblyJournal {
         &self.damaged
     }
 
-    /// Notes a contact, durably. One that is noted again is the same.
+    /// Notes a contact, durably. Noting it again changes nothing.
     ///
     /// # Errors
     /// The disk refuses; nothing is changed.
@@ -138,7 +138,7 @@ impl AssemblyJournal {
             .map(ContactSummary::contact)
             .collect();
         self.known.insert(contact.clone(), note);
-        // What came before it may be for its products too.
+        // Contacts that came before it may have data for its products too.
         let is_of = |whole: &ContactKey| whole == &contact || others.contains(whole);
         let completing =
             self.known.values().filter(|note| note.completed().as_ref().is_some_and(is_of));
@@ -149,7 +149,7 @@ impl AssemblyJournal {
         Ok(())
     }
 
-    /// Whether no other contact has products that are named by this second and digit.
+    /// Whether no other contact has products with this second and digit in their names.
     pub fn is_free(&self, own: &ContactKey, created: Utc, digit: Digit) -> bool {
         let second = |time: Utc| time.as_micros().div_euclid(SECOND_US);
         let others = self.known.iter().filter(|(contact, _)| *contact != own);
@@ -167,7 +167,7 @@ impl AssemblyJournal {
         self.known.contains_key(contact)
     }
 
-    /// The next job that is to be done, with its plan.
+    /// The next due job, with its plan.
     ///
     /// # Errors
     /// The disk refuses; nothing is changed.
@@ -183,7 +183,7 @@ impl AssemblyJournal {
         else {
             return Ok(None);
         };
-        // Whole seconds, each given once: names have no finer time.
+        // Whole seconds, each used once: names have no finer time.
         let second = now
             .as_micros()
             .div_euclid(SECOND_US)
@@ -209,10 +209,10 @@ impl AssemblyJournal {
         Ok(Some(job))
     }
 
-    /// A job is done as planned, and gave these versions.
+    /// A job was carried out as planned, and made these versions.
     ///
     /// # Errors
-    /// The disk refuses: the job will be done again.
+    /// The disk refuses: the job is repeated.
     pub fn done(
         &mut self,
         job: &AssemblyJob,
@@ -227,10 +227,10 @@ impl AssemblyJournal {
         self.settle(made)
     }
 
-    /// A contact's data is gone: the newest versions are the last.
+    /// The data of a contact of the job is gone: the newest versions are the last ones.
     ///
     /// # Errors
-    /// The disk refuses: it will be tried again.
+    /// The disk refuses: the caller tries again.
     pub fn seal(&mut self, job: &AssemblyJob) -> Result<(), LedgerError> {
         self.settle(AssemblyJob { plan: None, sealed: true, ..job.clone() })
     }
@@ -245,8 +245,8 @@ impl AssemblyJournal {
         Ok(())
     }
 
-    /// The contacts that are joined: as they were for the version before, where that was otherwise,
-    /// so that it shows what is new; and as they are now.
+    /// The groups of joined contacts: those of the version before, where they differ, so that new
+    /// packets can be told from known ones; and the present ones.
     fn joined(&self, job: &AssemblyJob, contacts: &BTreeSet<ContactKey>) -> Vec<Vec<ContactKey>> {
         if !self.rules.products.select {
             return Vec::new();
@@ -272,7 +272,7 @@ impl AssemblyJournal {
         before.chain(now.iter().cloned()).collect()
     }
 
-    /// The contact that a job's products are of, where they are of one.
+    /// The contact whose products a job makes; none for a window.
     fn own(&self, target: &ProductTarget) -> Option<&ContactSummary> {
         let ProductTarget::Contact { station, flow } = target else { return None };
         self.known.get(&(station.clone(), *flow))
@@ -291,7 +291,8 @@ impl AssemblyJournal {
             .collect()
     }
 
-    /// Forgets contacts whose data is gone, and the oldest jobs where there are too many.
+    /// Removes the records of contacts whose data is gone, and the oldest jobs where there are too
+    /// many.
     ///
     /// # Errors
     /// The disk refuses.
@@ -325,7 +326,7 @@ impl AssemblyJournal {
             .map(|work| PendingProduct { job: work.job.clone(), waiting: work.waiting.len() })
     }
 
-    /// Puts a noted contact on the list of every job that it has packets for.
+    /// Adds a noted contact to every job that it has packets for.
     fn enter(&mut self, contact: &ContactKey) {
         let Some(note) = self.known.get(contact) else { return };
         let mut targets: BTreeMap<String, (ProductTarget, BTreeSet<String>)> = BTreeMap::new();
@@ -372,7 +373,7 @@ impl AssemblyJournal {
         }
     }
 
-    /// Whether a contact's products take what overlapping contacts have.
+    /// Whether a contact's products use packets of overlapping contacts.
     fn is_joined(&self, note: &ContactSummary) -> bool {
         let is_made = |product: &String| self.rules.of(&note.mission, product).session;
         self.rules.products.select && note.versions.keys().any(is_made)

@@ -1,15 +1,15 @@
-//! Which contacts overlap: in a window those whose packets were made in the same ten minutes, with
-//! a contact those whose packets were made in its span. When they were received does not tell, as
-//! recordings are played later.
+//! Finds contacts that overlap: in a window, those with packets of the same ten minutes; with a
+//! contact, those with packets of its span. The reception time does not matter: recordings are
+//! played back later.
 
 use super::forms::{ContactKey, ContactSummary};
 use skyhaul_ccsds::select::MAX_INPUTS;
 use skyhaul_level0::{TimeWindow, WindowCell};
 use std::collections::BTreeSet;
 
-/// Contacts that overlap others in the window, with those that these overlap; in an order of their
-/// own, whatever that of the notes. Those that complete others are none: they have frames here and
-/// there only. Of more than [`MAX_INPUTS`] together, the next ones are a group of their own.
+/// Groups the contacts that overlap each other in the window, in an order of their own, whatever
+/// the order of `notes`. Refill contacts are left out: they have frames only here and there. A
+/// group has at most [`MAX_INPUTS`] contacts; the others form another group.
 pub fn groups<'a>(
     notes: impl Iterator<Item = &'a ContactSummary>,
     window: &TimeWindow,
@@ -35,9 +35,8 @@ pub fn groups<'a>(
     parts.filter(|part| part.len() > 1).map(<[ContactKey]>::to_vec).collect()
 }
 
-/// A contact and those of others that are joined with it, which are in an order of their own; none
-/// where it is alone. Of more than
-/// [`MAX_INPUTS`], the rest stand for themselves.
+/// A contact and the others that are joined with it, which are in an order of their own; none where
+/// it is alone. Beyond [`MAX_INPUTS`], contacts are not joined.
 pub fn group_of<'a>(
     own: &ContactKey,
     others: impl Iterator<Item = &'a ContactSummary>,
@@ -49,7 +48,7 @@ pub fn group_of<'a>(
     (group.len() > 1).then_some(group)
 }
 
-/// Puts the contacts that complete one of a group behind it: their frames are among its own.
+/// Appends the refill contacts of a group to it: their frames are merged into its own.
 pub fn with_completing<'a>(
     mut group: Vec<ContactKey>,
     notes: impl Iterator<Item = &'a ContactSummary>,

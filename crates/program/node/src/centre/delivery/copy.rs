@@ -1,5 +1,5 @@
-//! A published file on its way to a consumer: copied once, with the checksum that its record gives
-//! taken as it goes by, and held to the digest that it was published with.
+//! Copies a published file to a consumer: the checksum for its record is computed on the way, and
+//! the bytes are compared with the published digest.
 
 use super::list::ItemFile;
 use sha2::{Digest, Sha256};
@@ -8,17 +8,17 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// What was found while a file went by.
+/// What copying a file found.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CopiedFile {
     /// The checksum for its record.
     pub checksum: Option<Checksum>,
-    /// These are the bytes that were published.
+    /// Whether the bytes are those that were published.
     pub is_as_published: bool,
 }
 
-/// Copies a file into a folder, makes it durable, and then gives it its name; one that is not as it
-/// was published gets none.
+/// Copies a file into a folder, makes it durable, and then gives it its name. A file that differs
+/// from the published one gets none.
 pub fn copy(
     from: &Path,
     dir: &Path,
@@ -38,7 +38,7 @@ pub fn copy(
     Ok(seen)
 }
 
-/// Looks at a file that may have been copied before; none where it is not there, or not whole.
+/// Checks a file that may have been copied before; none where it is missing or not whole.
 pub fn there(
     path: &Path,
     file: &ItemFile,
@@ -51,7 +51,7 @@ pub fn there(
     Ok(seen.is_as_published.then_some(seen))
 }
 
-/// Writes a small file: whole, or not at all.
+/// Writes a small file atomically.
 pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let part = dir.join(format!(".{name}.part"));
     fs::write(&part, bytes)?;
@@ -86,7 +86,7 @@ fn pass(
     })
 }
 
-/// 1 MiB at a time.
+/// The size of a read: 1 MiB.
 const CHUNK: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Which products are to be handed over to whom, and how far that is: durable, so that nothing is
-//! forgotten or handed over twice whatever dies.
+//! The list of deliveries and their states: durable, so that nothing is forgotten or delivered
+//! twice whatever dies.
 
 use crate::status::{DeliveryState, DeliveryStatus};
 use serde::{Deserialize, Serialize};
@@ -19,29 +19,29 @@ pub struct ProductDelivery {
     pub consumer: String,
     /// Counts deliveries.
     pub sequence: u32,
-    /// The construction record's name without suffix: what the delivery is called by.
+    /// The construction record's name without suffix, which names the delivery.
     pub stem: String,
     /// The mission.
     pub mission: String,
     /// The product's name.
     pub product: String,
-    /// What its versions have in common.
+    /// The series of its versions.
     pub lineage: String,
     /// The version.
     pub version: u32,
-    /// An expedited data set.
+    /// Whether it is an expedited data set.
     pub is_expedited: bool,
-    /// Nothing is missing from it.
+    /// Whether nothing is missing from it.
     pub is_complete: bool,
     /// The first and the last packet's time, in microseconds since 1970.
     pub span_us: Option<(i64, i64)>,
     /// The files, in the order of publication.
     pub files: Vec<ItemFile>,
-    /// When it was there, in microseconds since 1970.
+    /// When it was published, in microseconds since 1970.
     pub offered_us: i64,
-    /// How far it is.
+    /// Its state.
     pub state: DeliveryState,
-    /// How often it was handed over.
+    /// How often it was copied.
     pub attempts: u32,
     /// The reason that the consumer gave.
     pub reason: Option<String>,
@@ -68,17 +68,17 @@ pub struct DeliveryList {
     damaged: Vec<String>,
 }
 
-/// Deliveries that are remembered: 30 a day of ten consumers are seven months. Beyond it the oldest
-/// that are settled are forgotten.
+/// The most deliveries in the list: seven months of 30 a day for ten consumers. Beyond that the
+/// oldest finished ones are forgotten.
 const ITEMS_MAX: usize = 65_536;
 
 impl ProductDelivery {
-    /// What its record is called in the state folder.
+    /// The name of its record in the state folder.
     pub fn key(&self) -> String {
         format!("{}.{}", self.consumer, self.stem)
     }
 
-    /// As status shows it.
+    /// Its status.
     pub fn shown(&self) -> DeliveryStatus {
         DeliveryStatus {
             consumer: self.consumer.clone(),
@@ -119,12 +119,12 @@ impl DeliveryList {
         Ok(Self { ledger, consumers, items, next, damaged })
     }
 
-    /// Records that the disk gave back damaged.
+    /// Records that were damaged on disk.
     pub fn damaged(&self) -> &[String] {
         &self.damaged
     }
 
-    /// Puts a published product on the list of everyone who gets it. One that is on it already
+    /// Adds a delivery of a published product for each consumer that wants it. An existing delivery
     /// stays as it is.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl DeliveryList {
         Ok(())
     }
 
-    /// What is to be handed over now, in the order in which it came.
+    /// The due deliveries, in the order of publication.
     pub fn due(&self, now: Utc) -> Vec<ProductDelivery> {
         let is_due = |item: &&ProductDelivery| {
             let Some(consumer) = self.consumer(&item.consumer) else { return false };
@@ -227,10 +227,10 @@ impl DeliveryList {
         &self.consumers
     }
 
-    /// It is handed over.
+    /// A delivery was copied.
     ///
     /// # Errors
-    /// The disk refuses: it is handed over again, with the same files and names.
+    /// The disk refuses: it is copied again, with the same files and names.
     pub fn sent(&mut self, item: &ProductDelivery) -> Result<(), LedgerError> {
         self.put(ProductDelivery {
             state: DeliveryState::Delivered,
@@ -239,7 +239,7 @@ impl DeliveryList {
         })
     }
 
-    /// It is not handed over, for this reason.
+    /// A delivery is withheld, for this reason.
     ///
     /// # Errors
     /// The disk refuses: it is looked at again.
@@ -248,8 +248,8 @@ impl DeliveryList {
         self.put(ProductDelivery { state: DeliveryState::Withheld, reason, ..item.clone() })
     }
 
-    /// A consumer's notice about the delivery called `stem`, where the notice names no number; the
-    /// delivery, where it is known.
+    /// Takes a consumer's notice about the delivery called `stem`, where the notice names no
+    /// number. Returns the delivery, where it is known.
     ///
     /// # Errors
     /// The disk refuses: read the notice again.
@@ -269,7 +269,7 @@ impl DeliveryList {
             Some(_) if item.attempts < most => DeliveryState::Waiting,
             Some(_) => DeliveryState::Refused,
         };
-        // What waits again was complete enough before.
+        // A delivery that waits again was complete enough before.
         item.is_complete |= item.state == DeliveryState::Waiting;
         self.put(item.clone())?;
         Ok(Some(item))
@@ -296,7 +296,7 @@ impl DeliveryList {
         of_consumer.find(names)
     }
 
-    /// The newest deliveries, oldest first, as status shows them.
+    /// The status of the newest deliveries, oldest first.
     pub fn shown(&self) -> Vec<DeliveryStatus> {
         let mut newest: Vec<_> = self.items.values().collect();
         newest.sort_by_key(|item| item.sequence);
@@ -326,7 +326,7 @@ impl DeliveryList {
     }
 }
 
-/// Deliveries that status shows.
+/// The most deliveries in the status.
 const SHOWN: usize = 1_000;
 
 #[cfg(test)]
