@@ -379,6 +379,8 @@ impl AssemblyJournal {
         self.rules.products.select && note.versions.keys().any(is_made)
     }
 
+    /// Whether the next version of a job is due. A version costs a delivery to each consumer, so it
+    /// waits while contacts may bring more packets for it, up to a limit.
     fn is_due(&self, work: &Work, now: Utc, open: &[OpenContact]) -> bool {
         if work.waiting.is_empty() || work.job.sealed {
             return false;
@@ -389,6 +391,8 @@ impl AssemblyJournal {
                 let completes = |note: &ContactSummary| {
                     note.station == *station && note.completes == Some(*flow)
                 };
+                // A refill is published at once: the centre asked for its frames, and no other
+                // contact is expected to bring them.
                 if work.waiting.keys().any(|contact| self.known.get(contact).is_some_and(completes))
                 {
                     return true;
@@ -398,19 +402,17 @@ impl AssemblyJournal {
         };
         let is_window = matches!(work.job.target, ProductTarget::Window { .. });
         let is_first = work.job.versions.is_empty();
-        let is_over = work
-            .job
-            .target
-            .span()
-            .is_some_and(|window| now >= window.to + self.rules.products.wait);
-        if is_window && is_first && !is_over {
+        let over = work.job.target.span().map(|window| window.to + self.rules.products.wait);
+        // The first version of a window waits until the window, and the configured wait after it,
+        // are over: contacts that begin until then bring packets of the window.
+        if is_window && is_first && over.is_none_or(|over| now < over) {
             return false;
         }
+        // An open contact whose spacecraft is not known yet may be of this one.
         let may_bring =
             open.iter().any(|contact| contact.scid.is_none_or(|open| Some(open) == scid));
         let newest = work.waiting.keys().filter_map(|contact| self.known.get(contact));
         let newest = newest.map(|note| Utc::from_micros(note.noted_us)).max().unwrap_or_default();
-        let over = work.job.target.span().map(|window| window.to + self.rules.products.wait);
         !may_bring || now >= newest.max(over.unwrap_or_default()) + PATIENCE
     }
 }
