@@ -192,7 +192,8 @@ fn contacts_that_overlap_make_a_version_of_each_others_products_when_none_is_ope
     assert!(journal.held().is_empty());
     // Frames found later in a recording of one take part in what both have, in the products of
     // both.
-    journal.note(ContactSummary { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) })
+    journal
+        .note(ContactSummary { completes: Some(1), ..heard("tromso", 2, hours(4), (500, 501)) })
         .unwrap();
     for own in [("svalbard", 1), ("tromso", 1)] {
         let job = journal.next(hours(4), &[]).unwrap().unwrap();
