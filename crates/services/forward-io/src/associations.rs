@@ -3,7 +3,7 @@
 //! cannot leave in time is dropped and counted.
 
 use crate::FarTarget;
-use crate::common::{Common, Located};
+use crate::context::{ForwardContext, Located};
 use crate::listeners::{FromClient, Leads, Listeners};
 use crate::refusal::RequestRefusal;
 use crate::sessions::Reach;
@@ -98,20 +98,20 @@ impl Associations {
     /// Takes datagrams from all sockets. Returns whether there may be more.
     pub fn take(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         manager: &mut SessionManager,
         listeners: &mut Listeners,
     ) -> bool {
         // One buffer serves all sockets; it is lent for the time.
-        let mut buffer = core::mem::take(&mut common.buffer);
+        let mut buffer = core::mem::take(&mut context.buffer);
         let mut more = false;
-        for listener in listeners.with_datagrams(&common.sessions) {
+        for listener in listeners.with_datagrams(&context.sessions) {
             let mut count = 0;
             while count < TURN
                 && let Some(came) = listeners.receive(listener, &mut buffer)
             {
                 count += 1;
-                self.accept(common, manager, &came, &buffer[..came.len]);
+                self.accept(context, manager, &came, &buffer[..came.len]);
             }
             more |= count == TURN;
         }
@@ -121,20 +121,20 @@ impl Associations {
                 && let Some(len) = self.receive(token, &mut buffer)
             {
                 count += 1;
-                self.carry(common, manager, token, &buffer[..len]);
+                self.carry(context, manager, token, &buffer[..len]);
             }
             if count == TURN {
                 self.readable_targets.insert(token);
                 more = true;
             }
         }
-        common.buffer = buffer;
+        context.buffer = buffer;
         more
     }
 
     fn accept(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         manager: &mut SessionManager,
         came: &FromClient,
         bytes: &[u8],
@@ -151,9 +151,9 @@ impl Associations {
             Leads::Arrival(_) => (None, None, bytes),
         };
         let client = Client { listener: came.listener, address: came.address, named };
-        match target.and_then(|target| self.of_client(common, client, target, came)) {
-            Some(token) => self.carry(common, manager, token, bytes),
-            None => common.counters.datagrams.dropped += 1,
+        match target.and_then(|target| self.of_client(context, client, target, came)) {
+            Some(token) => self.carry(context, manager, token, bytes),
+            None => context.counters.datagrams.dropped += 1,
         }
     }
 
@@ -161,7 +161,7 @@ impl Associations {
     /// not connected or has refused.
     fn of_client(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         client: Client,
         target: Target,
         came: &FromClient,
@@ -171,23 +171,23 @@ impl Associations {
             return matches!(known.end, End::Client(..)).then_some(*token);
         }
         let entry = &came.entry;
-        let Reach::Open(session) = common.sessions.reach(entry.owner) else { return None };
+        let Reach::Open(session) = context.sessions.reach(entry.owner) else { return None };
         if self.clients.len() >= CLIENTS_MAX {
-            self.end_longest_idle(common);
+            self.end_longest_idle(context);
         }
-        let peer = common.sessions.get_mut(session)?;
-        let stream = peer.mux.open(common.now, target.clone(), &entry.carriage).ok()?;
+        let peer = context.sessions.get_mut(session)?;
+        let stream = peer.mux.open(context.now, target.clone(), &entry.carriage).ok()?;
         let association = Association {
             stream: StreamKey { session, stream },
             target,
             lane: peer.mux.lane(stream).unwrap_or_default(),
             deadline: entry.carriage.deadline.unwrap_or(DATAGRAM_DEADLINE),
             end: End::Client(client.clone(), Arc::clone(&came.socket)),
-            active: common.now,
+            active: context.now,
             idle: entry.idle.unwrap_or(IDLE),
         };
-        common.counters.accepted += 1;
-        let token = common.poller.token();
+        context.counters.accepted += 1;
+        let token = context.poller.token();
         self.all.insert(token, association);
         self.clients.insert(client, token);
         Some(token)
@@ -204,89 +204,90 @@ impl Associations {
     /// Hands a datagram to the session, or drops it where more waits than leaves in time.
     fn carry(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         manager: &mut SessionManager,
         token: u64,
         bytes: &[u8],
     ) {
-        if self.has_carried(common, manager, token, bytes) {
-            common.counters.datagrams.sent += 1;
-            common.counters.bytes_sent += bytes.len() as u64;
+        if self.has_carried(context, manager, token, bytes) {
+            context.counters.datagrams.sent += 1;
+            context.counters.bytes_sent += bytes.len() as u64;
         } else {
-            common.counters.datagrams.dropped += 1;
+            context.counters.datagrams.dropped += 1;
         }
     }
 
     fn has_carried(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         manager: &mut SessionManager,
         token: u64,
         bytes: &[u8],
     ) -> bool {
         let Some(association) = self.all.get_mut(token) else { return false };
-        association.active = common.now;
+        association.active = context.now;
         let StreamKey { session: id, stream } = association.stream;
-        let (Some(peer), Some(session)) = (common.sessions.get_mut(id), manager.session(id)) else {
+        let (Some(peer), Some(session)) = (context.sessions.get_mut(id), manager.session(id))
+        else {
             return false;
         };
         let (lane, in_time) = (association.lane, peer.in_time(association.deadline));
-        let has_room = peer.flush(common.now, session)
+        let has_room = peer.flush(context.now, session)
             && session.waiting(lane.class, lane.priority).as_u64() <= in_time
             && peer.room(session) >= 2 * cost(bytes.len());
         let is_taken = has_room && peer.mux.datagram(stream, bytes);
         if is_taken {
-            peer.flush(common.now, session);
+            peer.flush(context.now, session);
         }
         is_taken
     }
 
     /// A far node asks for datagrams to a target.
-    pub fn dial(&mut self, common: &mut Common, stream: StreamKey, target: Target) {
-        let Some(peer) = common.sessions.get(stream.session) else { return };
+    pub fn dial(&mut self, context: &mut ForwardContext, stream: StreamKey, target: Target) {
+        let Some(peer) = context.sessions.get(stream.session) else { return };
         let association = Association {
             stream,
             target: target.clone(),
             lane: peer.mux.lane(stream.stream).unwrap_or_default(),
             deadline: peer.mux.deadline(stream.stream).unwrap_or(DATAGRAM_DEADLINE),
             end: End::LookingUp(VecDeque::new()),
-            active: common.now,
+            active: context.now,
             idle: IDLE,
         };
-        let token = common.poller.token();
+        let token = context.poller.token();
         self.all.insert(token, association);
-        match common.locate(stream.session, token, &target) {
-            Located::At(address) => self.connect(common, token, &[address]),
+        match context.locate(stream.session, token, &target) {
+            Located::At(address) => self.connect(context, token, &[address]),
             Located::LookingUp => {}
-            Located::Refused(refusal) => self.refuse(common, token, refusal),
+            Located::Refused(refusal) => self.refuse(context, token, refusal),
         }
     }
 
     /// A name look-up has ended.
     pub fn located(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         token: u64,
         addresses: Result<Vec<SocketAddr>, RequestRefusal>,
     ) {
         match addresses {
-            Ok(addresses) => self.connect(common, token, &addresses),
-            Err(refusal) => self.refuse(common, token, refusal),
+            Ok(addresses) => self.connect(context, token, &addresses),
+            Err(refusal) => self.refuse(context, token, refusal),
         }
     }
 
     /// Connects a socket to the first of the target's addresses that is allowed and has a route.
-    fn connect(&mut self, common: &mut Common, token: u64, addresses: &[SocketAddr]) {
+    fn connect(&mut self, context: &mut ForwardContext, token: u64, addresses: &[SocketAddr]) {
         let Some(association) = self.all.get_mut(token) else { return };
         let StreamKey { session, stream } = association.stream;
-        let allowed = common.allowed(session, &association.target, addresses);
+        let allowed = context.allowed(session, &association.target, addresses);
         if allowed.is_empty() {
-            return self.refuse(common, token, RequestRefusal::not_allowed());
+            return self.refuse(context, token, RequestRefusal::not_allowed());
         }
         let mut last = Errno::ADDRNOTAVAIL;
         for address in allowed {
             let opened =
-                socket::connect_udp(&address).and_then(|socket| common.watched(socket, token));
+                socket::connect_udp(&address).and_then(|socket| context.watched(socket, token));
             let socket = match opened {
                 Ok(socket) => socket,
                 Err(errno) => {
@@ -295,46 +296,46 @@ impl Associations {
                 }
             };
             let before = core::mem::replace(&mut association.end, End::Target(socket));
-            if let Some(peer) = common.sessions.get_mut(session) {
-                peer.mux.accept(common.now, stream);
+            if let Some(peer) = context.sessions.get_mut(session) {
+                peer.mux.accept(context.now, stream);
             }
-            common.counters.connected += 1;
+            context.counters.connected += 1;
             if let End::LookingUp(waiting) = before {
-                waiting.into_iter().for_each(|bytes| self.received(common, token, bytes));
+                waiting.into_iter().for_each(|bytes| self.received(context, token, bytes));
             }
             return;
         }
-        self.refuse(common, token, RequestRefusal::of_connect(last));
+        self.refuse(context, token, RequestRefusal::of_connect(last));
     }
 
     /// Tells the far node that no datagrams go there.
-    fn refuse(&mut self, common: &mut Common, token: u64, refusal: RequestRefusal) {
-        let Some(association) = self.remove(common, token) else { return };
+    fn refuse(&mut self, context: &mut ForwardContext, token: u64, refusal: RequestRefusal) {
+        let Some(association) = self.remove(context, token) else { return };
         let StreamKey { session, stream } = association.stream;
-        if let Some(peer) = common.sessions.get_mut(session) {
+        if let Some(peer) = context.sessions.get_mut(session) {
             peer.mux.refuse(stream, refusal.reason, &refusal.sentence);
         }
-        common.refused(association.target, refusal);
+        context.refused(association.target, refusal);
     }
 
     /// The far node takes no datagrams for that target.
-    pub fn refused(&mut self, common: &mut Common, token: u64, refusal: RequestRefusal) {
+    pub fn refused(&mut self, context: &mut ForwardContext, token: u64, refusal: RequestRefusal) {
         let Some(association) = self.all.get_mut(token) else { return };
         let (stream, target) = (association.stream, association.target.clone());
         if let End::Client(client, _) = &association.end {
-            association.end = End::Refused(client.clone(), common.now);
+            association.end = End::Refused(client.clone(), context.now);
         }
         self.all.detach(stream);
-        common.refused(target, refusal);
+        context.refused(target, refusal);
     }
 
     /// A datagram came from the far node.
-    pub fn received(&mut self, common: &mut Common, token: u64, bytes: Bytes) {
+    pub fn received(&mut self, context: &mut ForwardContext, token: u64, bytes: Bytes) {
         let Some(association) = self.all.get_mut(token) else {
-            common.counters.datagrams.dropped += 1;
+            context.counters.datagrams.dropped += 1;
             return;
         };
-        association.active = common.now;
+        association.active = context.now;
         let len = bytes.len() as u64;
         let sent = match &mut association.end {
             End::LookingUp(waiting) if waiting.len() < WAITING_MAX => {
@@ -349,87 +350,87 @@ impl Associations {
         };
         match sent {
             Moved::Some(_) => {
-                common.counters.datagrams.received += 1;
-                common.counters.bytes_received += len;
+                context.counters.datagrams.received += 1;
+                context.counters.bytes_received += len;
             }
             // That nobody listens at a target does not end the association: somebody may the next
             // time.
-            Moved::Blocked | Moved::End | Moved::Broken => common.counters.datagrams.dropped += 1,
+            Moved::Blocked | Moved::End | Moved::Broken => context.counters.datagrams.dropped += 1,
         }
     }
 
     /// The far node has ended an association.
-    pub fn ended_by_peer(&mut self, common: &mut Common, token: u64) {
-        if self.remove(common, token).is_some() {
-            common.counters.finished += 1;
+    pub fn ended_by_peer(&mut self, context: &mut ForwardContext, token: u64) {
+        if self.remove(context, token).is_some() {
+            context.counters.finished += 1;
         }
     }
 
     /// A session has ended.
-    pub fn end_session(&mut self, common: &mut Common, session: SessionId) {
+    pub fn end_session(&mut self, context: &mut ForwardContext, session: SessionId) {
         for token in self.all.tokens_where(|held| held.stream.session == session) {
             // One that was refused has no stream any more: it stays until its time is over.
             if self.all.get(token).is_some_and(|held| !matches!(held.end, End::Refused(..))) {
-                self.ended_by_peer(common, token);
+                self.ended_by_peer(context, token);
             }
         }
     }
 
     /// The class tree of a session has changed.
-    pub fn change_lanes(&mut self, common: &Common, session: SessionId) {
-        let Some(peer) = common.sessions.get(session) else { return };
+    pub fn change_lanes(&mut self, context: &ForwardContext, session: SessionId) {
+        let Some(peer) = context.sessions.get(session) else { return };
         for association in self.all.of_session(session) {
             association.lane = peer.mux.lane(association.stream.stream).unwrap_or_default();
         }
     }
 
-    fn remove(&mut self, common: &mut Common, token: u64) -> Option<Association> {
+    fn remove(&mut self, context: &mut ForwardContext, token: u64) -> Option<Association> {
         let association = self.all.remove(token)?;
         match &association.end {
             End::Client(client, _) | End::Refused(client, _) => drop(self.clients.remove(client)),
-            End::LookingUp(waiting) => common.counters.datagrams.dropped += waiting.len() as u64,
+            End::LookingUp(waiting) => context.counters.datagrams.dropped += waiting.len() as u64,
             End::Target(_) => {}
         }
         Some(association)
     }
 
     /// Ends an association at both ends.
-    fn end(&mut self, common: &mut Common, token: u64) {
-        let Some(association) = self.remove(common, token) else { return };
+    fn end(&mut self, context: &mut ForwardContext, token: u64) {
+        let Some(association) = self.remove(context, token) else { return };
         if matches!(association.end, End::Refused(..)) {
             return;
         }
-        common.counters.finished += 1;
+        context.counters.finished += 1;
         let StreamKey { session, stream } = association.stream;
-        if let Some(peer) = common.sessions.get_mut(session) {
+        if let Some(peer) = context.sessions.get_mut(session) {
             peer.mux.reset(stream);
         }
     }
 
     /// A listener is closed.
-    pub fn end_clients_of(&mut self, common: &mut Common, listener: u64) {
+    pub fn end_clients_of(&mut self, context: &mut ForwardContext, listener: u64) {
         let of_it = self.clients.iter().filter(|(client, _)| client.listener == listener);
         let tokens: Vec<u64> = of_it.map(|(_, token)| *token).collect();
-        tokens.into_iter().for_each(|token| self.end(common, token));
+        tokens.into_iter().for_each(|token| self.end(context, token));
     }
 
-    fn end_longest_idle(&mut self, common: &mut Common) {
+    fn end_longest_idle(&mut self, context: &mut ForwardContext) {
         let active = |token: &&u64| self.all.get(**token).map(|association| association.active);
         if let Some(token) = self.clients.values().min_by_key(active).copied() {
-            self.end(common, token);
+            self.end(context, token);
         }
     }
 
     /// Ends associations of clients that were idle for too long. The end that opened an
     /// association ends it.
-    pub fn sweep(&mut self, common: &mut Common) {
+    pub fn sweep(&mut self, context: &mut ForwardContext) {
         let is_over = |association: &Association| match &association.end {
-            End::Client(..) => common.now.since(association.active) >= association.idle,
-            End::Refused(_, at) => common.now.since(*at) >= REFUSED,
+            End::Client(..) => context.now.since(association.active) >= association.idle,
+            End::Refused(_, at) => context.now.since(*at) >= REFUSED,
             End::LookingUp(_) | End::Target(_) => false,
         };
         for token in self.all.tokens_where(is_over) {
-            self.end(common, token);
+            self.end(context, token);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Applications' connections whose socket is connected: those accepted here, and those made for
 //! far nodes.
 
-use crate::common::Common;
 use crate::connection::{AfterWrite, Answer, Connection, FarEnd, Reading, Unwritten};
+use crate::context::ForwardContext;
 use crate::dial::Dialled;
 use crate::poller::Ready;
 use crate::refusal::RequestRefusal;
@@ -52,17 +52,17 @@ impl Connections {
     /// more.
     pub fn open(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         request: ForwardRequest,
         socket: OwnedFd,
     ) -> Result<(), OwnedFd> {
         let ForwardRequest { token, session, target, carriage, idle, answer } = request;
-        let Some(peer) = common.sessions.get_mut(session) else { return Err(socket) };
-        let Ok(stream) = peer.mux.open(common.now, target.clone(), &carriage) else {
-            common.counters.refused += 1;
+        let Some(peer) = context.sessions.get_mut(session) else { return Err(socket) };
+        let Ok(stream) = peer.mux.open(context.now, target.clone(), &carriage) else {
+            context.counters.refused += 1;
             return Err(socket);
         };
-        common.counters.accepted += 1;
+        context.counters.accepted += 1;
         let connection = Connection {
             stream: StreamKey { session, stream },
             lane: peer.mux.lane(stream).unwrap_or_default(),
@@ -73,22 +73,22 @@ impl Connections {
             reading: if answer == Answer::Socks { Reading::Ready } else { Reading::Blocked },
             writable: answer == Answer::Socks,
             unwritten: Unwritten::default(),
-            active: common.now,
+            active: context.now,
             idle,
         };
         self.all.insert(token, connection);
-        self.queue(common, token);
+        self.queue(context, token);
         Ok(())
     }
 
     /// Takes over a connection that was made for a far node.
-    pub fn adopt(&mut self, common: &mut Common, dialled: Dialled) {
+    pub fn adopt(&mut self, context: &mut ForwardContext, dialled: Dialled) {
         let Dialled { token, stream, socket, unwritten } = dialled;
-        let Some(peer) = common.sessions.get_mut(stream.session) else {
+        let Some(peer) = context.sessions.get_mut(stream.session) else {
             return socket::abort(socket);
         };
-        peer.mux.accept(common.now, stream.stream);
-        common.counters.connected += 1;
+        peer.mux.accept(context.now, stream.stream);
+        context.counters.connected += 1;
         let connection = Connection {
             stream,
             lane: peer.mux.lane(stream.stream).unwrap_or_default(),
@@ -97,16 +97,16 @@ impl Connections {
             reading: Reading::Ready,
             writable: true,
             unwritten,
-            active: common.now,
+            active: context.now,
             idle: None,
         };
         self.all.insert(token, connection);
-        self.queue(common, token);
-        self.write(common, token);
+        self.queue(context, token);
+        self.write(context, token);
     }
 
     /// The far node has connected.
-    pub fn accepted(&mut self, common: &mut Common, token: u64) {
+    pub fn accepted(&mut self, context: &mut ForwardContext, token: u64) {
         let Some(connection) = self.all.get_mut(token) else { return };
         let before = core::mem::replace(&mut connection.far, FarEnd::Connected);
         let is_told = match before {
@@ -116,67 +116,67 @@ impl Connections {
             FarEnd::Connecting { .. } | FarEnd::Connected => true,
         };
         if !is_told {
-            self.reset(common, token);
+            self.reset(context, token);
         }
     }
 
     /// The far node has not connected.
-    pub fn refused(&mut self, common: &mut Common, token: u64, refusal: RequestRefusal) {
+    pub fn refused(&mut self, context: &mut ForwardContext, token: u64, refusal: RequestRefusal) {
         let Some(Connection { socket, far, .. }) = self.all.remove(token) else { return };
         let FarEnd::Connecting { target, answer } = far else { return socket::abort(socket) };
         match answer {
             Answer::Socks => socket::farewell(socket, &reply(refusal.reason.into(), UNKNOWN)),
             Answer::Nothing => socket::abort(socket),
         }
-        common.refused(target, refusal);
+        context.refused(target, refusal);
     }
 
     /// Bytes came for an application.
-    pub fn data(&mut self, common: &mut Common, token: u64, bytes: Bytes) {
+    pub fn data(&mut self, context: &mut ForwardContext, token: u64, bytes: Bytes) {
         if let Some(connection) = self.all.get_mut(token) {
             connection.unwritten.push(bytes);
         }
-        self.write(common, token);
+        self.write(context, token);
     }
 
     /// No more bytes come for an application.
-    pub fn finish(&mut self, common: &mut Common, token: u64) {
+    pub fn finish(&mut self, context: &mut ForwardContext, token: u64) {
         if let Some(connection) = self.all.get_mut(token) {
             connection.unwritten.finish();
         }
-        self.write(common, token);
+        self.write(context, token);
     }
 
     /// The far end has reset the stream.
-    pub fn reset_by_peer(&mut self, common: &mut Common, token: u64) {
+    pub fn reset_by_peer(&mut self, context: &mut ForwardContext, token: u64) {
         if let Some(connection) = self.all.remove(token) {
-            common.counters.reset += 1;
+            context.counters.reset += 1;
             socket::abort(connection.socket);
         }
     }
 
     /// Resets a connection at both ends.
-    pub fn reset(&mut self, common: &mut Common, token: u64) {
+    pub fn reset(&mut self, context: &mut ForwardContext, token: u64) {
         let Some(connection) = self.all.remove(token) else { return };
         let StreamKey { session, stream } = connection.stream;
-        if let Some(peer) = common.sessions.get_mut(session) {
+        if let Some(peer) = context.sessions.get_mut(session) {
             peer.mux.reset(stream);
         }
-        common.counters.reset += 1;
+        context.counters.reset += 1;
         socket::abort(connection.socket);
     }
 
     /// A session has ended.
-    pub fn end_session(&mut self, common: &mut Common, session: SessionId) {
+    pub fn end_session(&mut self, context: &mut ForwardContext, session: SessionId) {
         for connection in self.all.take_session(session) {
-            common.counters.reset += 1;
+            context.counters.reset += 1;
             socket::abort(connection.socket);
         }
     }
 
     /// The class tree of a session has changed: moves its connections to their new lanes.
-    pub fn change_lanes(&mut self, common: &mut Common, session: SessionId) {
-        let Some(peer) = common.sessions.get_mut(session) else { return };
+    pub fn change_lanes(&mut self, context: &mut ForwardContext, session: SessionId) {
+        let Some(peer) = context.sessions.get_mut(session) else { return };
         for connection in self.all.of_session(session) {
             connection.lane = peer.mux.lane(connection.stream.stream).unwrap_or_default();
         }
@@ -190,44 +190,44 @@ impl Connections {
     }
 
     /// A socket is ready.
-    pub fn ready(&mut self, common: &mut Common, ready: Ready) {
+    pub fn ready(&mut self, context: &mut ForwardContext, ready: Ready) {
         let Some(connection) = self.all.get_mut(ready.token) else { return };
         if ready.broken && socket::error(&connection.socket).is_some() {
-            return self.reset(common, ready.token);
+            return self.reset(context, ready.token);
         }
         connection.writable |= ready.writable;
         if ready.readable {
             connection.set_readable();
-            self.queue(common, ready.token);
+            self.queue(context, ready.token);
         }
-        self.write(common, ready.token);
+        self.write(context, ready.token);
     }
 
     /// Writes what came for an application, and closes its connection where both directions have
     /// ended.
-    pub fn write(&mut self, common: &mut Common, token: u64) {
+    pub fn write(&mut self, context: &mut ForwardContext, token: u64) {
         let Some(connection) = self.all.get_mut(token) else { return };
-        let written = connection.write(common.now);
+        let written = connection.write(context.now);
         let StreamKey { session, stream } = connection.stream;
-        common.counters.bytes_received += written.bytes as u64;
-        if let Some(peer) = common.sessions.get_mut(session)
+        context.counters.bytes_received += written.bytes as u64;
+        if let Some(peer) = context.sessions.get_mut(session)
             && written.bytes > 0
         {
-            peer.mux.taken(common.now, peer.rtt, stream, written.bytes);
+            peer.mux.taken(context.now, peer.rtt, stream, written.bytes);
         }
         if written.socket == AfterWrite::Broken {
-            self.reset(common, token);
+            self.reset(context, token);
         } else if connection.is_done() {
-            common.counters.finished += 1;
+            context.counters.finished += 1;
             drop(self.all.remove(token));
         }
     }
 
     /// Puts a connection that has bytes to read into its lane's queue.
-    pub fn queue(&mut self, common: &mut Common, token: u64) {
+    pub fn queue(&mut self, context: &mut ForwardContext, token: u64) {
         let Some(connection) = self.all.get_mut(token) else { return };
         let is_ready = connection.reading == Reading::Ready;
-        let peer = common.sessions.get_mut(connection.stream.session);
+        let peer = context.sessions.get_mut(connection.stream.session);
         if let Some(peer) = peer.filter(|_| is_ready) {
             connection.reading = Reading::Queued;
             peer.lanes.entry(connection.lane).or_default().push_back(token);
@@ -235,9 +235,9 @@ impl Connections {
     }
 
     /// Resets connections that were idle for too long.
-    pub fn sweep(&mut self, common: &mut Common) {
-        for token in self.all.tokens_where(|connection| connection.is_overdue(common.now)) {
-            self.reset(common, token);
+    pub fn sweep(&mut self, context: &mut ForwardContext) {
+        for token in self.all.tokens_where(|connection| connection.is_overdue(context.now)) {
+            self.reset(context, token);
         }
     }
 }

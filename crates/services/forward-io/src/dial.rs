@@ -1,7 +1,7 @@
 //! Connecting for far nodes: the name look-up, then one address after the other.
 
-use crate::common::{Common, Located};
 use crate::connection::Unwritten;
+use crate::context::{ForwardContext, Located};
 use crate::refusal::RequestRefusal;
 use crate::socket;
 use crate::streams::{OnStream, StreamKey, StreamTable};
@@ -77,38 +77,43 @@ impl Dials {
     /// A far node asks to connect. A socket file is connected at once.
     pub fn start(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         stream: StreamKey,
         target: Target,
     ) -> Option<Dialled> {
-        let token = common.poller.token();
+        let token = context.poller.token();
         let (phase, unwritten) = (Phase::LookingUp, Unwritten::default());
         self.all.insert(token, Dial { stream, target: target.clone(), phase, unwritten });
         if let Target::Unix(path) = &target {
-            return self.connect_file(common, token, path);
+            return self.connect_file(context, token, path);
         }
-        match common.locate(stream.session, token, &target) {
-            Located::At(address) => self.try_addresses(common, token, &[address]),
+        match context.locate(stream.session, token, &target) {
+            Located::At(address) => self.try_addresses(context, token, &[address]),
             Located::LookingUp => {}
-            Located::Refused(refusal) => self.refuse(common, token, refusal),
+            Located::Refused(refusal) => self.refuse(context, token, refusal),
         }
         None
     }
 
-    fn connect_file(&mut self, common: &mut Common, token: u64, path: &str) -> Option<Dialled> {
+    fn connect_file(
+        &mut self,
+        context: &mut ForwardContext,
+        token: u64,
+        path: &str,
+    ) -> Option<Dialled> {
         let Dial { stream, target, .. } = self.all.get(token)?;
-        let peer = common.sessions.get(stream.session);
+        let peer = context.sessions.get(stream.session);
         if !peer.is_some_and(|peer| peer.permits(target, None)) {
-            self.refuse(common, token, RequestRefusal::not_allowed());
+            self.refuse(context, token, RequestRefusal::not_allowed());
             return None;
         }
-        match socket::connect_unix(path).and_then(|socket| common.watched(socket, token)) {
+        match socket::connect_unix(path).and_then(|socket| context.watched(socket, token)) {
             Ok(socket) => {
                 let Dial { stream, unwritten, .. } = self.all.remove(token)?;
                 Some(Dialled { token, stream, socket, unwritten })
             }
             Err(errno) => {
-                self.refuse(common, token, RequestRefusal::of_connect(errno));
+                self.refuse(context, token, RequestRefusal::of_connect(errno));
                 None
             }
         }
@@ -117,58 +122,64 @@ impl Dials {
     /// A name look-up has ended.
     pub fn located(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         token: u64,
         addresses: Result<Vec<SocketAddr>, RequestRefusal>,
     ) {
         match addresses {
-            Ok(addresses) => self.try_addresses(common, token, &addresses),
-            Err(refusal) => self.refuse(common, token, refusal),
+            Ok(addresses) => self.try_addresses(context, token, &addresses),
+            Err(refusal) => self.refuse(context, token, refusal),
         }
     }
 
     /// Connects to the first of the addresses that are allowed.
-    fn try_addresses(&mut self, common: &mut Common, token: u64, addresses: &[SocketAddr]) {
+    fn try_addresses(
+        &mut self,
+        context: &mut ForwardContext,
+        token: u64,
+        addresses: &[SocketAddr],
+    ) {
         let Some(Dial { stream, target, .. }) = self.all.get(token) else { return };
-        let allowed = common.allowed(stream.session, target, addresses);
+        let allowed = context.allowed(stream.session, target, addresses);
         if allowed.is_empty() {
-            return self.refuse(common, token, RequestRefusal::not_allowed());
+            return self.refuse(context, token, RequestRefusal::not_allowed());
         }
-        self.try_next(common, token, allowed.into(), Errno::ADDRNOTAVAIL);
+        self.try_next(context, token, allowed.into(), Errno::ADDRNOTAVAIL);
     }
 
     /// Connects to the next address. Where there is none, the failure of the last one, `last`, is
     /// the answer.
     fn try_next(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         token: u64,
         mut addresses: VecDeque<SocketAddr>,
         mut last: Errno,
     ) {
         while let Some(address) = addresses.pop_front() {
             let connecting =
-                socket::connect_tcp(&address).and_then(|socket| common.watched(socket, token));
+                socket::connect_tcp(&address).and_then(|socket| context.watched(socket, token));
             match connecting {
                 Ok(socket) => {
                     let Some(dial) = self.all.get_mut(token) else { return };
-                    dial.phase = Phase::Connecting { socket, since: common.now, others: addresses };
+                    dial.phase =
+                        Phase::Connecting { socket, since: context.now, others: addresses };
                     return;
                 }
                 Err(errno) => last = errno,
             }
         }
-        self.refuse(common, token, RequestRefusal::of_connect(last));
+        self.refuse(context, token, RequestRefusal::of_connect(last));
     }
 
     /// The system has connected, or has failed to.
-    pub fn connected(&mut self, common: &mut Common, token: u64) -> Option<Dialled> {
+    pub fn connected(&mut self, context: &mut ForwardContext, token: u64) -> Option<Dialled> {
         let dial = self.all.get_mut(token)?;
         let Phase::Connecting { socket, others, .. } = &mut dial.phase else { return None };
         if let Some(errno) = socket::error(socket) {
             let others = core::mem::take(others);
             dial.phase = Phase::LookingUp;
-            self.try_next(common, token, others, errno);
+            self.try_next(context, token, others, errno);
             return None;
         }
         let Dial { stream, phase, unwritten, .. } = self.all.remove(token)?;
@@ -191,36 +202,36 @@ impl Dials {
     }
 
     /// The far node wants no connection any more.
-    pub fn reset_by_peer(&mut self, common: &mut Common, stream: StreamKey) {
+    pub fn reset_by_peer(&mut self, context: &mut ForwardContext, stream: StreamKey) {
         if self.all.token(stream).and_then(|token| self.all.remove(token)).is_some() {
-            common.counters.reset += 1;
+            context.counters.reset += 1;
         }
     }
 
     /// A session has ended.
-    pub fn end_session(&mut self, common: &mut Common, session: SessionId) {
-        common.counters.reset += self.all.take_session(session).len() as u64;
+    pub fn end_session(&mut self, context: &mut ForwardContext, session: SessionId) {
+        context.counters.reset += self.all.take_session(session).len() as u64;
     }
 
     /// Ends attempts that take too long.
-    pub fn sweep(&mut self, common: &mut Common) {
+    pub fn sweep(&mut self, context: &mut ForwardContext) {
         let is_late = |dial: &Dial| match dial.phase {
             Phase::LookingUp => false,
-            Phase::Connecting { since, .. } => common.now.since(since) >= CONNECT_MAX,
+            Phase::Connecting { since, .. } => context.now.since(since) >= CONNECT_MAX,
         };
         for token in self.all.tokens_where(is_late) {
             let refusal = RequestRefusal::new(ConnectRefusal::TimedOut, "no answer");
-            self.refuse(common, token, refusal);
+            self.refuse(context, token, refusal);
         }
     }
 
     /// Tells the far node that it is not connected, and why.
-    fn refuse(&mut self, common: &mut Common, token: u64, refusal: RequestRefusal) {
+    fn refuse(&mut self, context: &mut ForwardContext, token: u64, refusal: RequestRefusal) {
         let Some(Dial { stream, target, .. }) = self.all.remove(token) else { return };
-        if let Some(peer) = common.sessions.get_mut(stream.session) {
+        if let Some(peer) = context.sessions.get_mut(stream.session) {
             peer.mux.refuse(stream.stream, refusal.reason, &refusal.sentence);
         }
-        common.refused(target, refusal);
+        context.refused(target, refusal);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Forwards on sessions of their own: connects to far nodes, and accepts others.
 
-use crate::common::Notify;
+use crate::context::Notify;
 use crate::forwards::Forwards;
 use crate::nodes::{FarNodes, NodeDown};
 use crate::peer::ForwardSession;

@@ -1,9 +1,9 @@
 //! Forwards over sessions: hands what happens on sessions and sockets to the part that it is for.
 
 use crate::associations::Associations;
-use crate::common::{Common, Notify};
 use crate::connection::Answer;
 use crate::connections::{Connections, ForwardRequest};
+use crate::context::{ForwardContext, Notify};
 use crate::dial::Dials;
 use crate::listeners::{Accepted, Entry, Leads, Listeners};
 use crate::peer::{BLOCK_MOST, ForwardSession, Peer};
@@ -30,7 +30,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// Bounded: [`skyhaul_forward::STREAMS_MAX`] connections that each end of a session opened, and the
 /// bytes of [`Forwarding::budget`].
 pub struct Forwards {
-    common: Common,
+    context: ForwardContext,
     listeners: Listeners,
     socks: SocksClients,
     dials: Dials,
@@ -63,7 +63,7 @@ impl Forwards {
     pub fn new(setup: Forwarding, waker: Waker, notify: Notify) -> Result<Self, StartError> {
         let Forwarding { nodes, listens, remotes, budget } = setup;
         let mut this = Self {
-            common: Common {
+            context: ForwardContext {
                 now: Instant::ZERO,
                 sessions: Sessions::new(nodes.len()),
                 poller: Poller::new().map_err(StartError::System)?,
@@ -89,7 +89,7 @@ impl Forwards {
             let entry = Entry { owner, leads, carriage, idle };
             let token = this
                 .listeners
-                .listen(&mut this.common, &local, entry)
+                .listen(&mut this.context, &local, entry)
                 .map_err(|source| StartError::Listen { local, source })?;
             this.own.push(OwnListener { token, listen });
         }
@@ -112,88 +112,88 @@ impl Forwards {
         let mut counters = Counters {
             connections: open as u64,
             bytes_waiting: waiting as u64,
-            ..self.common.counters
+            ..self.context.counters
         };
-        self.common.sessions.all().for_each(|peer| peer.count(&mut counters));
+        self.context.sessions.all().for_each(|peer| peer.count(&mut counters));
         counters
     }
 
     pub(super) fn notice(&mut self, notice: &ForwardNotice) {
-        self.common.notice(notice);
+        self.context.notice(notice);
     }
 
     /// A session has begun. It carries forwards from [`Forwards::opened`] on.
     pub fn begun(&mut self, id: SessionId, session: &Session, member: ForwardSession) {
         let asked_for = self.remotes.targets_at(member.node);
         let peer = Peer::new(member, session, self.budget, asked_for);
-        self.common.sessions.insert(id, peer);
+        self.context.sessions.insert(id, peer);
     }
 
     /// The handshake of a session is complete.
     pub fn opened(&mut self, id: SessionId) {
-        if let Some(node) = self.common.sessions.set_open(id) {
-            self.remotes.ask_all(&mut self.common, id, node);
+        if let Some(node) = self.context.sessions.set_open(id) {
+            self.remotes.ask_all(&mut self.context, id, node);
         }
     }
 
     /// A node does not answer, or its session has ended: connections to it are reset until it is
     /// connected.
     pub fn unreached(&mut self, node: usize) {
-        self.common.sessions.set_down(node);
+        self.context.sessions.set_down(node);
     }
 
     /// The class tree of a session has changed.
     pub fn shared(&mut self, id: SessionId, classes: &ClassTree) {
-        if let Some(peer) = self.common.sessions.get_mut(id) {
+        if let Some(peer) = self.context.sessions.get_mut(id) {
             peer.mux.share(classes);
-            self.connections.change_lanes(&mut self.common, id);
-            self.associations.change_lanes(&self.common, id);
+            self.connections.change_lanes(&mut self.context, id);
+            self.associations.change_lanes(&self.context, id);
         }
     }
 
     /// The outcome of a block of these flows is known.
     pub fn settled(&mut self, id: SessionId, block: BlockId) {
-        if let Some(peer) = self.common.sessions.get_mut(id) {
+        if let Some(peer) = self.context.sessions.get_mut(id) {
             peer.settled(block);
         }
     }
 
     /// A session has ended, and with it all its connections. Returns whether it was open.
     pub fn left(&mut self, id: SessionId) -> bool {
-        self.connections.end_session(&mut self.common, id);
-        self.dials.end_session(&mut self.common, id);
-        self.associations.end_session(&mut self.common, id);
+        self.connections.end_session(&mut self.context, id);
+        self.dials.end_session(&mut self.context, id);
+        self.associations.end_session(&mut self.context, id);
         for listener in self.listeners.close_of(id) {
-            self.associations.end_clients_of(&mut self.common, listener);
+            self.associations.end_clients_of(&mut self.context, listener);
         }
-        let Some(peer) = self.common.sessions.remove(id) else { return false };
-        peer.count_ended(&mut self.common.counters);
+        let Some(peer) = self.context.sessions.remove(id) else { return false };
+        peer.count_ended(&mut self.context.counters);
         peer.open
     }
 
     /// Takes what sockets have, and hands over what the line has room for. Returns when it wants
     /// to be called again.
     pub fn work(&mut self, now: Instant, manager: &mut SessionManager) -> Instant {
-        self.common.now = now;
+        self.context.now = now;
         let has_more = self.take_ready();
         self.take_located();
-        self.remotes.ask_again(&mut self.common);
-        while let Some(accepted) = self.listeners.accept(&self.common.sessions) {
+        self.remotes.ask_again(&mut self.context);
+        while let Some(accepted) = self.listeners.accept(&self.context.sessions) {
             self.accepted(accepted);
         }
-        let has_datagrams = self.associations.take(&mut self.common, manager, &mut self.listeners);
+        let has_datagrams = self.associations.take(&mut self.context, manager, &mut self.listeners);
         if now >= self.next_sweep {
             self.next_sweep = now + SWEEP;
             self.sweep();
         }
-        let again = self.connections.pump(&mut self.common, manager);
+        let again = self.connections.pump(&mut self.context, manager);
         let at_once = (has_more || has_datagrams).then_some(now);
         [again, at_once].into_iter().flatten().fold(self.next_sweep, Instant::min)
     }
 
     /// Readable when sockets have something.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.common.poller.fd()
+        self.context.poller.fd()
     }
 
     /// Whether there is no socket that could have something.
@@ -209,7 +209,7 @@ impl Forwards {
         }
         for _ in 0..ROUNDS {
             // Where the poller fails, the poll for the line's sockets fails too and is reported.
-            let ready = self.common.poller.take().unwrap_or_default();
+            let ready = self.context.poller.take().unwrap_or_default();
             let is_all = ready.len() < READY_MAX;
             ready.into_iter().for_each(|ready| self.ready(ready));
             if is_all {
@@ -228,21 +228,21 @@ impl Forwards {
         } else if self.associations.contains(ready.token) {
             self.associations.ready(ready.token);
         } else if !self.dials.contains(ready.token) {
-            self.connections.ready(&mut self.common, ready);
+            self.connections.ready(&mut self.context, ready);
         } else if ready.writable
-            && let Some(dialled) = self.dials.connected(&mut self.common, ready.token)
+            && let Some(dialled) = self.dials.connected(&mut self.context, ready.token)
         {
-            self.connections.adopt(&mut self.common, dialled);
+            self.connections.adopt(&mut self.context, dialled);
         }
     }
 
     /// Takes the results of name look-ups.
     fn take_located(&mut self) {
-        while let Some(answer) = self.common.names.poll() {
+        while let Some(answer) = self.context.names.poll() {
             if self.associations.contains(answer.token) {
-                self.associations.located(&mut self.common, answer.token, answer.addresses);
+                self.associations.located(&mut self.context, answer.token, answer.addresses);
             } else {
-                self.dials.located(&mut self.common, answer.token, answer.addresses);
+                self.dials.located(&mut self.context, answer.token, answer.addresses);
             }
         }
     }
@@ -254,28 +254,28 @@ impl Forwards {
             Leads::Arrival(FarTarget::For(target)) => Some(target.clone()),
             Leads::Arrival(FarTarget::Diverted) => self.listeners.diverted_from(listener, &socket),
             Leads::Arrival(FarTarget::Proxy) => {
-                return self.socks.begin(&mut self.common, entry, socket);
+                return self.socks.begin(&mut self.context, entry, socket);
             }
             Leads::Wrapped { .. } => None,
         };
-        let reach = self.common.sessions.reach(entry.owner);
+        let reach = self.context.sessions.reach(entry.owner);
         let (Some(target), Reach::Open(session)) = (target, reach) else {
             return socket::abort(socket);
         };
-        let token = self.common.poller.token();
-        if self.common.poller.watch(&socket, token).is_err() {
+        let token = self.context.poller.token();
+        if self.context.poller.watch(&socket, token).is_err() {
             return socket::abort(socket);
         }
         let (carriage, idle) = (entry.carriage.clone(), entry.idle);
         let answer = Answer::Nothing;
         let request = ForwardRequest { token, session, target, carriage, idle, answer };
-        if let Err(socket) = self.connections.open(&mut self.common, request, socket) {
+        if let Err(socket) = self.connections.open(&mut self.context, request, socket) {
             socket::abort(socket);
         }
     }
 
     fn read_socks(&mut self, token: u64) {
-        while let Some(request) = self.socks.read(&mut self.common, token) {
+        while let Some(request) = self.socks.read(&mut self.context, token) {
             match request {
                 SocksRequest::Connect { target, entry, socket } => {
                     self.connect_for_socks(token, target, &entry, socket);
@@ -289,13 +289,13 @@ impl Forwards {
     }
 
     fn connect_for_socks(&mut self, token: u64, target: Target, entry: &Entry, socket: OwnedFd) {
-        let refused = match self.common.sessions.reach(entry.owner) {
+        let refused = match self.context.sessions.reach(entry.owner) {
             Reach::Open(session) => {
                 let (carriage, idle) = (entry.carriage.clone(), entry.idle);
                 let answer = Answer::Socks;
                 let request = ForwardRequest { token, session, target, carriage, idle, answer };
                 self.connections
-                    .open(&mut self.common, request, socket)
+                    .open(&mut self.context, request, socket)
                     .map_err(|socket| (Reply::GeneralFailure, socket))
             }
             Reach::Connecting | Reach::Down => Err((Reply::NetworkUnreachable, socket)),
@@ -306,12 +306,12 @@ impl Forwards {
     }
 
     fn associate_for_socks(&mut self, token: u64, local: &Local, entry: Entry) {
-        let listener = self.listeners.listen(&mut self.common, local, entry).ok();
+        let listener = self.listeners.listen(&mut self.context, local, entry).ok();
         let opened = listener.and_then(|listener| {
             Some(DatagramSocket { listener, address: self.listeners.local(listener)?.address()? })
         });
         if let Some(SocksRequest::Close { listener }) =
-            self.socks.associated(&mut self.common, token, opened)
+            self.socks.associated(&mut self.context, token, opened)
         {
             self.close_listener(listener);
         }
@@ -319,16 +319,16 @@ impl Forwards {
 
     fn close_listener(&mut self, listener: u64) {
         self.listeners.close(listener);
-        self.associations.end_clients_of(&mut self.common, listener);
+        self.associations.end_clients_of(&mut self.context, listener);
     }
 
     /// Ends what has taken too long.
     fn sweep(&mut self) {
         self.listeners.sweep();
-        self.socks.sweep(self.common.now);
-        self.dials.sweep(&mut self.common);
-        self.connections.sweep(&mut self.common);
-        self.associations.sweep(&mut self.common);
+        self.socks.sweep(self.context.now);
+        self.dials.sweep(&mut self.context);
+        self.connections.sweep(&mut self.context);
+        self.associations.sweep(&mut self.context);
     }
 
     /// A block of these flows came.
@@ -339,12 +339,12 @@ impl Forwards {
         id: SessionId,
         received: &Received,
     ) {
-        self.common.now = now;
+        self.context.now = now;
         let Some(session) = manager.session(id) else { return };
         // The streams' windows bound what is kept from here on; the session's window is for blocks
         // in transit.
         session.release(received.bytes.len());
-        let Some(peer) = self.common.sessions.get_mut(id) else { return };
+        let Some(peer) = self.context.sessions.get_mut(id) else { return };
         let Some(flow) = peer.range.inner(received.id.flow) else {
             return session.refuse("a block of a flow that carries no forward");
         };
@@ -352,7 +352,7 @@ impl Forwards {
             return session.refuse(&error.to_string());
         }
         while let Some(event) =
-            self.common.sessions.get_mut(id).and_then(|peer| peer.mux.poll_event())
+            self.context.sessions.get_mut(id).and_then(|peer| peer.mux.poll_event())
         {
             self.event(id, event);
         }
@@ -360,55 +360,55 @@ impl Forwards {
 
     fn event(&mut self, session: SessionId, event: Event) {
         let key = |stream| StreamKey { session, stream };
-        let common = &mut self.common;
+        let context = &mut self.context;
         match event {
             Event::Opened { id, target } if target.is_for_datagrams() => {
-                self.associations.dial(common, key(id), target);
+                self.associations.dial(context, key(id), target);
             }
             Event::Opened { id, target } => {
-                if let Some(dialled) = self.dials.start(common, key(id), target) {
-                    self.connections.adopt(common, dialled);
+                if let Some(dialled) = self.dials.start(context, key(id), target) {
+                    self.connections.adopt(context, dialled);
                 }
             }
             Event::Accepted(id) => {
                 if let Some(token) = self.connections.token(key(id)) {
-                    self.connections.accepted(common, token);
+                    self.connections.accepted(context, token);
                 }
             }
             Event::Refused { id, reason, sentence } => {
                 let refusal = RequestRefusal { reason, sentence };
                 if let Some(token) = self.connections.token(key(id)) {
-                    self.connections.refused(common, token, refusal);
+                    self.connections.refused(context, token, refusal);
                 } else if let Some(token) = self.associations.token(key(id)) {
-                    self.associations.refused(common, token, refusal);
+                    self.associations.refused(context, token, refusal);
                 }
             }
             Event::Datagram(id, bytes) => match self.associations.token(key(id)) {
-                Some(token) => self.associations.received(common, token, bytes),
-                None => common.counters.datagrams.dropped += 1,
+                Some(token) => self.associations.received(context, token, bytes),
+                None => context.counters.datagrams.dropped += 1,
             },
             Event::ListenAsked { number, listen } => {
-                self.listeners.listen_for(common, session, number, listen);
+                self.listeners.listen_for(context, session, number, listen);
             }
             Event::Listening { number, at } => {
-                self.remotes.granted(common, session, number, at);
+                self.remotes.granted(context, session, number, at);
             }
             Event::NotListening { number, reason, sentence } => {
                 let refusal = RequestRefusal { reason, sentence };
-                self.remotes.refused(common, session, number, refusal);
+                self.remotes.refused(context, session, number, refusal);
             }
             Event::Data(id, bytes) => match self.connections.token(key(id)) {
-                Some(token) => self.connections.data(common, token, bytes),
+                Some(token) => self.connections.data(context, token, bytes),
                 None => self.dials.data(key(id), bytes),
             },
             Event::Finished(id) => match self.connections.token(key(id)) {
-                Some(token) => self.connections.finish(common, token),
+                Some(token) => self.connections.finish(context, token),
                 None => self.dials.finish(key(id)),
             },
             Event::Reset(id) => self.reset_by_peer(key(id)),
             Event::Credit(id) => {
                 if let Some(token) = self.connections.token(key(id)) {
-                    self.connections.queue(common, token);
+                    self.connections.queue(context, token);
                 }
             }
         }
@@ -416,13 +416,13 @@ impl Forwards {
 
     /// The far end has reset a stream.
     fn reset_by_peer(&mut self, stream: StreamKey) {
-        let common = &mut self.common;
+        let context = &mut self.context;
         if let Some(token) = self.connections.token(stream) {
-            self.connections.reset_by_peer(common, token);
+            self.connections.reset_by_peer(context, token);
         } else if let Some(token) = self.associations.token(stream) {
-            self.associations.ended_by_peer(common, token);
+            self.associations.ended_by_peer(context, token);
         } else {
-            self.dials.reset_by_peer(common, stream);
+            self.dials.reset_by_peer(context, stream);
         }
     }
 }

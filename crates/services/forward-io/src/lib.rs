@@ -12,12 +12,12 @@
 //!                      └─────► Associations ──┘             └── Associations ─► UDP server
 //! ```
 //!
-//! `Forwards` hands each event to its part; `Common` is what the parts share.
+//! `Forwards` hands each event to its part; `ForwardContext` is what the parts share.
 
 mod associations;
-mod common;
 mod connection;
 mod connections;
+mod context;
 mod counters;
 mod dial;
 mod diverted;
@@ -36,7 +36,7 @@ mod sessions;
 mod socket;
 mod streams;
 
-pub use common::Notify;
+pub use context::Notify;
 pub use counters::{Counters, DatagramCounters, SessionCounters};
 pub use forwarder::Forwarder;
 pub use forwards::Forwards;

@@ -1,7 +1,7 @@
 //! Where applications come in: sockets of this node's own configuration, and those that far nodes
 //! asked for.
 
-use crate::common::Common;
+use crate::context::ForwardContext;
 use crate::refusal::RequestRefusal;
 use crate::sessions::{ListenerOwner, Reach, Sessions};
 use crate::{FarTarget, ForwardNotice, socket};
@@ -80,7 +80,12 @@ impl Listeners {
     }
 
     /// Listens at `local`. Returns the listener's token.
-    pub fn listen(&mut self, common: &mut Common, local: &Local, entry: Entry) -> io::Result<u64> {
+    pub fn listen(
+        &mut self,
+        context: &mut ForwardContext,
+        local: &Local,
+        entry: Entry,
+    ) -> io::Result<u64> {
         let socket = match &entry.leads {
             Leads::Arrival(FarTarget::Diverted) => socket::listen_for_others(local)?,
             _ => socket::listen_at(local)?,
@@ -89,8 +94,8 @@ impl Listeners {
             Some(address) => local.at(address.port()),
             None => local.clone(),
         };
-        let token = common.poller.token();
-        common.poller.watch(&socket, token)?;
+        let token = context.poller.token();
+        context.poller.watch(&socket, token)?;
         let (socket, entry) = (Arc::new(socket), Arc::new(entry));
         self.all.insert(token, Listener { socket, pending: false, local, entry });
         Ok(token)
@@ -189,34 +194,34 @@ impl Listeners {
     /// A far node asks this one to listen. Answers it.
     pub fn listen_for(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         session: SessionId,
         number: u32,
         listen: Listen,
     ) {
         let (at, target) = (listen.at.clone(), listen.target.clone());
-        let outcome = self.try_listen_for(common, session, listen);
-        let Some(peer) = common.sessions.get_mut(session) else { return };
+        let outcome = self.try_listen_for(context, session, listen);
+        let Some(peer) = context.sessions.get_mut(session) else { return };
         match outcome {
             Ok(local) => {
                 peer.mux.listens.grant(number, local.clone());
-                common.notice(&ForwardNotice::Listens { at: local, target });
+                context.notice(&ForwardNotice::Listens { at: local, target });
             }
             Err(RequestRefusal { reason, sentence }) => {
                 peer.mux.listens.refuse(number, reason, &sentence);
-                common.notice(&ForwardNotice::ListensNot { at, reason, sentence });
+                context.notice(&ForwardNotice::ListensNot { at, reason, sentence });
             }
         }
     }
 
     fn try_listen_for(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         session: SessionId,
         listen: Listen,
     ) -> Result<Local, RequestRefusal> {
         let Listen { at, target, carriage, idle } = listen;
-        let rules = common.sessions.get(session).map(|peer| &peer.rules);
+        let rules = context.sessions.get(session).map(|peer| &peer.rules);
         let may = rules
             .is_some_and(|rules| rules.allow_listen.iter().any(|rule| rule.permits_listening(&at)));
         if !may {
@@ -240,7 +245,7 @@ impl Listeners {
             ));
         }
         let entry = Entry { owner, leads: Leads::Arrival(FarTarget::For(target)), carriage, idle };
-        let token = self.listen(common, &at, entry).map_err(|error| {
+        let token = self.listen(context, &at, entry).map_err(|error| {
             let is_taken = Errno::from_io_error(&error) == Some(Errno::ADDRINUSE);
             let reason = if is_taken { ConnectRefusal::InUse } else { ConnectRefusal::Failed };
             RequestRefusal::new(reason, &error.to_string())

@@ -1,6 +1,6 @@
 //! Applications that name their targets themselves, by SOCKS: from the first byte to the request.
 
-use crate::common::Common;
+use crate::context::ForwardContext;
 use crate::dial::CONNECT_MAX;
 use crate::listeners::{Entry, Leads};
 use crate::socket::{self, Moved};
@@ -59,12 +59,12 @@ const CLIENTS_MAX: usize = 1_024;
 
 impl SocksClients {
     /// An application has connected.
-    pub fn begin(&mut self, common: &mut Common, entry: Arc<Entry>, socket: OwnedFd) {
-        let token = common.poller.token();
-        if self.all.len() >= CLIENTS_MAX || common.poller.watch(&socket, token).is_err() {
+    pub fn begin(&mut self, context: &mut ForwardContext, entry: Arc<Entry>, socket: OwnedFd) {
+        let token = context.poller.token();
+        if self.all.len() >= CLIENTS_MAX || context.poller.watch(&socket, token).is_err() {
             return socket::abort(socket);
         }
-        let (handshake, since) = (Handshake::default(), common.now);
+        let (handshake, since) = (Handshake::default(), context.now);
         self.all.insert(token, SocksClient { socket, handshake, entry, since, datagrams: None });
     }
 
@@ -73,14 +73,14 @@ impl SocksClients {
     }
 
     /// Reads what an application has sent, up to its next request.
-    pub fn read(&mut self, common: &mut Common, token: u64) -> Option<SocksRequest> {
+    pub fn read(&mut self, context: &mut ForwardContext, token: u64) -> Option<SocksRequest> {
         loop {
             let client = self.all.get_mut(&token)?;
             let wants = client.handshake.wants();
-            let step = match socket::read(&client.socket, &mut common.buffer[..wants]) {
+            let step = match socket::read(&client.socket, &mut context.buffer[..wants]) {
                 // After the request for datagrams the connection carries nothing.
                 Moved::Some(_) if client.datagrams.is_some() => continue,
-                Moved::Some(count) => client.handshake.take(&common.buffer[..count]),
+                Moved::Some(count) => client.handshake.take(&context.buffer[..count]),
                 Moved::Blocked => return None,
                 Moved::End | Moved::Broken => return self.close(token),
             };
@@ -91,14 +91,14 @@ impl SocksClients {
                         return self.close(token);
                     }
                 }
-                SocksStep::Refuse(answer) => self.refuse(common, token, &answer),
+                SocksStep::Refuse(answer) => self.refuse(context, token, &answer),
                 SocksStep::Asked(Request::Connect(target)) => {
                     let SocksClient { socket, entry, .. } = self.all.remove(&token)?;
                     return Some(SocksRequest::Connect { target, entry, socket });
                 }
                 SocksStep::Asked(Request::Associate) => match client.associate() {
                     Some(request) => return Some(request),
-                    None => self.refuse_association(common, token),
+                    None => self.refuse_association(context, token),
                 },
             }
         }
@@ -107,13 +107,13 @@ impl SocksClients {
     /// The socket for datagrams that an application asked for; none where it could not be opened.
     pub fn associated(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         token: u64,
         opened: Option<DatagramSocket>,
     ) -> Option<SocksRequest> {
         let client = self.all.get_mut(&token)?;
         let Some(DatagramSocket { listener, address }) = opened else {
-            self.refuse_association(common, token);
+            self.refuse_association(context, token);
             return None;
         };
         client.datagrams = Some(listener);
@@ -124,13 +124,13 @@ impl SocksClients {
         }
     }
 
-    fn refuse_association(&mut self, common: &mut Common, token: u64) {
-        self.refuse(common, token, &reply(Reply::GeneralFailure, UNKNOWN));
+    fn refuse_association(&mut self, context: &mut ForwardContext, token: u64) {
+        self.refuse(context, token, &reply(Reply::GeneralFailure, UNKNOWN));
     }
 
-    fn refuse(&mut self, common: &mut Common, token: u64, answer: &[u8]) {
+    fn refuse(&mut self, context: &mut ForwardContext, token: u64, answer: &[u8]) {
         if let Some(client) = self.all.remove(&token) {
-            common.counters.refused += 1;
+            context.counters.refused += 1;
             socket::farewell(client.socket, answer);
         }
     }

@@ -4,9 +4,9 @@
 //! the next. Where it has none, bytes gather in the socket (backpressure), and the next block is as
 //! large as what the line carries in a few milliseconds.
 
-use crate::common::Common;
 use crate::connection::Reading;
 use crate::connections::Connections;
+use crate::context::ForwardContext;
 use crate::socket::{self, Moved};
 use crate::streams::StreamKey;
 use skyhaul_forward::Lane;
@@ -32,10 +32,14 @@ const LOOK: Duration = Duration::from_millis(1);
 impl Connections {
     /// Reads from all connections what the line has room for. Returns when to do so again, if more
     /// was to be read.
-    pub fn pump(&mut self, common: &mut Common, manager: &mut SessionManager) -> Option<Instant> {
+    pub fn pump(
+        &mut self,
+        context: &mut ForwardContext,
+        manager: &mut SessionManager,
+    ) -> Option<Instant> {
         let mut again = None;
-        for id in common.sessions.ids() {
-            let (Some(peer), Some(session)) = (common.sessions.get_mut(id), manager.session(id))
+        for id in context.sessions.ids() {
+            let (Some(peer), Some(session)) = (context.sessions.get_mut(id), manager.session(id))
             else {
                 continue;
             };
@@ -44,12 +48,12 @@ impl Connections {
             }
             peer.measure(session);
             let lanes: Vec<Lane> = peer.lanes.keys().copied().collect();
-            let mut more = !peer.flush(common.now, session);
+            let mut more = !peer.flush(context.now, session);
             for lane in lanes {
-                let pumped = self.pump_lane(common, id, session, lane);
+                let pumped = self.pump_lane(context, id, session, lane);
                 more |= pumped != Pumped::Idle;
                 if pumped == Pumped::Ahead {
-                    again = Some(common.now + LOOK);
+                    again = Some(context.now + LOOK);
                 }
             }
             session.more_follows(more);
@@ -59,14 +63,14 @@ impl Connections {
 
     fn pump_lane(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         id: SessionId,
         session: &mut Session,
         lane: Lane,
     ) -> Pumped {
         loop {
-            let Some(peer) = common.sessions.get_mut(id) else { return Pumped::Idle };
-            if !peer.flush(common.now, session) {
+            let Some(peer) = context.sessions.get_mut(id) else { return Pumped::Idle };
+            if !peer.flush(context.now, session) {
                 return Pumped::Full;
             }
             if peer.lanes.get(&lane).is_none_or(|queue| queue.is_empty()) {
@@ -82,25 +86,25 @@ impl Connections {
             let Some(token) = peer.lanes.get_mut(&lane).and_then(|queue| queue.pop_front()) else {
                 continue;
             };
-            self.read(common, token);
+            self.read(context, token);
         }
     }
 
     /// Reads one block from a connection that has left its lane's queue.
-    fn read(&mut self, common: &mut Common, token: u64) {
+    fn read(&mut self, context: &mut ForwardContext, token: u64) {
         let Some(connection) = self.all.get_mut(token) else { return };
         let StreamKey { session, stream } = connection.stream;
-        let Some(peer) = common.sessions.get_mut(session) else { return };
+        let Some(peer) = context.sessions.get_mut(session) else { return };
         connection.reading = Reading::Ready;
         let most = peer.mux.credit(stream).min(peer.block());
         if most == 0 {
             return;
         }
-        match socket::read(&connection.socket, &mut common.buffer[..most]) {
+        match socket::read(&connection.socket, &mut context.buffer[..most]) {
             Moved::Some(count) => {
-                connection.active = common.now;
-                peer.mux.data(stream, &common.buffer[..count]);
-                common.counters.bytes_sent += count as u64;
+                connection.active = context.now;
+                peer.mux.data(stream, &context.buffer[..count]);
+                context.counters.bytes_sent += count as u64;
                 // Its next turn comes after that of all others in the lane.
                 peer.lanes.entry(connection.lane).or_default().push_back(token);
                 connection.reading = Reading::Queued;
@@ -109,9 +113,9 @@ impl Connections {
             Moved::End => {
                 connection.reading = Reading::Ended;
                 peer.mux.finish(stream);
-                self.write(common, token);
+                self.write(context, token);
             }
-            Moved::Broken => self.reset(common, token),
+            Moved::Broken => self.reset(context, token),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What this node asks its far nodes to listen at.
 
-use crate::common::Common;
+use crate::context::ForwardContext;
 use crate::refusal::RequestRefusal;
 use crate::sessions::{ListenerOwner, Reach};
 use crate::{ForwardNotice, Remote};
@@ -43,67 +43,74 @@ impl RemoteListeners {
     }
 
     /// Asks a node for all that it is to listen at.
-    pub fn ask_all(&mut self, common: &mut Common, session: SessionId, node: usize) {
+    pub fn ask_all(&mut self, context: &mut ForwardContext, session: SessionId, node: usize) {
         for index in 0..self.all.len() {
             if self.all[index].remote.node == node {
-                self.ask(common, session, index);
+                self.ask(context, session, index);
             }
         }
     }
 
-    fn ask(&mut self, common: &mut Common, session: SessionId, index: usize) {
+    fn ask(&mut self, context: &mut ForwardContext, session: SessionId, index: usize) {
         let listener = &mut self.all[index];
         listener.again = None;
-        if let (Some(peer), Ok(number)) = (common.sessions.get_mut(session), u32::try_from(index)) {
+        if let (Some(peer), Ok(number)) = (context.sessions.get_mut(session), u32::try_from(index))
+        {
             peer.mux.listens.ask(number, listener.remote.wish.clone());
         }
     }
 
     /// Repeats requests that were refused.
-    pub fn ask_again(&mut self, common: &mut Common) {
+    pub fn ask_again(&mut self, context: &mut ForwardContext) {
         for index in 0..self.all.len() {
             let listener = &mut self.all[index];
-            if listener.again.is_none_or(|again| common.now < again) {
+            if listener.again.is_none_or(|again| context.now < again) {
                 continue;
             }
             listener.again = None;
             let owner = ListenerOwner::Node(listener.remote.node);
-            if let Reach::Open(session) = common.sessions.reach(owner) {
-                self.ask(common, session, index);
+            if let Reach::Open(session) = context.sessions.reach(owner) {
+                self.ask(context, session, index);
             }
         }
     }
 
     /// The far node listens at `at`.
-    pub fn granted(&mut self, common: &mut Common, session: SessionId, number: u32, at: Local) {
-        let Some(index) = self.index(common, session, number) else { return };
+    pub fn granted(
+        &mut self,
+        context: &mut ForwardContext,
+        session: SessionId,
+        number: u32,
+        at: Local,
+    ) {
+        let Some(index) = self.index(context, session, number) else { return };
         let listener = &mut self.all[index];
         listener.was_heard = true;
         let Remote { node, wish } = &listener.remote;
         let (node, target) = (self.nodes[*node].clone(), wish.target.clone());
-        common.notice(&ForwardNotice::FarListens { node, at, target });
+        context.notice(&ForwardNotice::FarListens { node, at, target });
     }
 
     /// The far node does not listen.
     pub fn refused(
         &mut self,
-        common: &mut Common,
+        context: &mut ForwardContext,
         session: SessionId,
         number: u32,
         refusal: RequestRefusal,
     ) {
-        let Some(index) = self.index(common, session, number) else { return };
+        let Some(index) = self.index(context, session, number) else { return };
         let listener = &mut self.all[index];
-        listener.again = Some(common.now + AGAIN);
+        listener.again = Some(context.now + AGAIN);
         let (was_heard, Remote { node, wish }) = (listener.was_heard, &listener.remote);
         let (node, at) = (self.nodes[*node].clone(), wish.at.clone());
         let RequestRefusal { reason, sentence } = refusal;
-        common.notice(&ForwardNotice::FarRefuses { node, at, was_heard, reason, sentence });
+        context.notice(&ForwardNotice::FarRefuses { node, at, was_heard, reason, sentence });
     }
 
     /// Which request the far node of `session` answers; `None` where there is none of this number.
-    fn index(&self, common: &Common, session: SessionId, number: u32) -> Option<usize> {
-        let node = common.sessions.get(session)?.node.filter(|node| *node < self.nodes.len())?;
+    fn index(&self, context: &ForwardContext, session: SessionId, number: u32) -> Option<usize> {
+        let node = context.sessions.get(session)?.node.filter(|node| *node < self.nodes.len())?;
         let index = usize::try_from(number).ok()?;
         self.all.get(index).filter(|held| held.remote.node == node).map(|_| index)
     }

@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 pub type Notify = Box<dyn FnMut(&ForwardNotice) + Send>;
 
 /// Shared by all parts of [`Forwards`](crate::Forwards).
-pub(super) struct Common {
+pub(super) struct ForwardContext {
     /// The time of this turn of the thread.
     pub now: Instant,
     pub sessions: Sessions,
@@ -39,7 +39,7 @@ pub(super) enum Located {
     Refused(RequestRefusal),
 }
 
-impl Common {
+impl ForwardContext {
     pub fn notice(&mut self, notice: &ForwardNotice) {
         (self.notify)(notice);
     }
