@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use skyhaul_files::map::{self, Map};
 use skyhaul_files::wire::Message;
-use skyhaul_files::{Chunk, FileHasher, RelPath, Rule, Selection};
+use skyhaul_files::{Chunk, FileHasher, PathKind, RelPath, Rule, Selection};
 
 /// As a block: one that is read is written and read the same. As a map: it never has more chunks
 /// than the file, and what it has is written and read the same. As text: a path never leads out,
@@ -26,7 +26,7 @@ pub fn files(input: &[u8]) {
         assert!(path.parts().all(|part| !matches!(part, b"" | b"." | b"..")));
         let pattern = String::from_utf8_lossy(input).into_owned();
         if let Ok(selection) = Selection::new(vec![Rule { include: true, pattern }]) {
-            let _ = selection.takes(&path, false);
+            let _ = selection.takes(&path, PathKind::Other);
         }
     }
 }
